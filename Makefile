@@ -1,0 +1,43 @@
+# Everything a newcomer or CI calls. `make venv` needs python3 with venv, a C compiler and liblzo2's
+# headers; tools/setup installs them where it may.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test check venv lint types unit lock bench clean
+
+demo: venv
+	tools/demo $(BIN)/initadvisor
+
+test: venv
+	tools/setup test
+	tools/run-tests $(BIN)
+
+check: lint types unit
+
+lint: venv
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports
+
+types: venv
+	$(BIN)/mypy
+
+unit: venv
+	$(BIN)/pytest -n auto tests/unit
+
+venv: $(VENV)/.ready
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	tools/setup build
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	touch $@
+
+lock:
+	uv pip compile --universal --generate-hashes --no-header --python-version 3.11 --extra dev -o requirements.lock pyproject.toml
+
+clean:
+	rm -rf $(VENV) build *.egg-info

@@ -1,0 +1,3 @@
+"""Finds on each machine, by evidence, the initramfs compression that boots fastest."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,88 @@
+"""The command line: one small module per command, loaded only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import signal
+import sys
+from typing import NoReturn
+
+import click
+from typing_extensions import override
+
+from initadvisor import __version__
+from initadvisor.model.errors import InitadvisorError
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "recommend": ("initadvisor.cli.recommend:recommend", "Which compression suits this machine."),
+    "inspect": ("initadvisor.cli.inspect:inspect", "What is in an initramfs, and would it unpack."),
+    "candidates": ("initadvisor.cli.candidates:candidates", "Build, list and prune candidates."),
+}
+"""Each command: where it is defined, and the line ``--help`` shows without importing it."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are used, so that ``--help`` stays fast."""
+
+    @override
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands, the main one first."""
+        del ctx
+        return list(COMMANDS)
+
+    @override
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of one command."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), name)
+        if not isinstance(command, click.Command):
+            raise TypeError(COMMANDS[cmd_name][0])
+        return command
+
+    @override
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands from the table, importing none of them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="initadvisor")
+@click.option("-v", "--verbose", count=True, help="Log to stderr; twice: every program.")
+def root(verbose: int) -> None:
+    """Find, by measuring, which initramfs compression boots this machine fastest."""
+    levels = [logging.WARNING, logging.INFO, logging.DEBUG]
+    logging.basicConfig(
+        level=levels[min(verbose, 2)],
+        stream=sys.stderr,
+        format="%(levelname)s %(name)s: %(message)s",
+    )
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with the code that initadvisor(1) documents."""
+    signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        sys.exit(root(standalone_mode=False))
+    except click.exceptions.Exit as err:
+        sys.exit(err.exit_code)
+    except click.ClickException as err:
+        err.show()
+        sys.exit(err.exit_code)
+    except InitadvisorError as err:
+        click.echo(f"initadvisor: {err.message}" + (f" ({err.hint})" if err.hint else ""), err=True)
+        sys.exit(err.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("initadvisor: interrupted", err=True)
+        sys.exit(130)
+
+
+def _terminate(signum: int, _frame: object) -> NoReturn:
+    """Unwind like an error does, so that SIGTERM leaves nothing half-written."""
+    raise SystemExit(128 + signum)

@@ -1,0 +1,67 @@
+"""The programs that make initramfs images; each is a module that satisfies ``Generator``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.model.generator import ConfiguredSetting, InstalledImage
+    from initadvisor.model.setting import Setting
+
+
+class Generator(Protocol):
+    """What the advisor asks of a generator. The modules of this package are its instances."""
+
+    @property
+    def NAME(self) -> str:  # noqa: N802 - a module's constant
+        """The generator's own name."""
+        ...
+
+    def detect(self, host: Host) -> bool:
+        """Tell whether this generator is installed on the host and makes its images."""
+        ...
+
+    def version(self, host: Host) -> str | None:
+        """Return the installed version, None if it does not tell."""
+        ...
+
+    def configured(self, host: Host, kernel_release: str) -> ConfiguredSetting:
+        """Return the setting that takes effect for one kernel.
+
+        Raises ``InitadvisorError`` where the configuration cannot be read.
+        """
+        ...
+
+    def images(self, host: Host) -> tuple[InstalledImage, ...]:
+        """Return the images of this host, the running kernel's default image first."""
+        ...
+
+    def compressor(self, host: Host, setting: Setting) -> tuple[str, ...]:
+        """Return the command that reads a cpio on stdin and writes what the generator would install.
+
+        For ``cat`` the command is ``("cat",)``. The program may be missing: the caller finds out.
+        """
+        ...
+
+    def default_level(self, host: Host, setting: Setting) -> int | None:
+        """Return the level that ``compressor`` ends up with for this setting, None for ``cat``."""
+        ...
+
+    def build_uncompressed(self, host: Host, image: InstalledImage, target: Path) -> None:
+        """Have the generator itself build ``image`` without compression, as the file ``target``.
+
+        Raises ``UnsafeError`` or ``NeedsRootError`` where that may not or cannot be done, and
+        ``ProgramError`` when the generator fails.
+        """
+        ...
+
+    def needs_own_uncompressed(self, host: Host) -> bool:
+        """Tell whether ``cat`` has another layout here than the other settings (mkinitcpio)."""
+        ...
+
+    def context(self, host: Host) -> tuple[str, ...]:
+        """Return in words what in the configuration changes the result more than the codec does."""
+        ...

@@ -1,0 +1,72 @@
+"""The machine: its root directory, the one way to run programs, the clock, safe file writes."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from initadvisor.host.run import Runner, SystemRunner
+
+
+class Clock(Protocol):
+    """Where time comes from, so that tests can hold it."""
+
+    def monotonic_ns(self) -> int:
+        """Return nanoseconds of a clock that never steps."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def monotonic_ns(self) -> int:
+        """Return CLOCK_MONOTONIC in nanoseconds."""
+        return time.monotonic_ns()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """Everything below ``root`` is the machine; tests give a directory of their own."""
+
+    root: Path = Path("/")
+    runner: Runner = field(default_factory=SystemRunner)
+    clock: Clock = field(default_factory=SystemClock)
+
+    def path(self, absolute: str | Path) -> Path:
+        """Return where the machine's ``absolute`` path is, below ``root``."""
+        return self.root / str(absolute).lstrip("/")
+
+    def read_text(self, absolute: str) -> str | None:
+        """Return a small text file of the machine, None where there is none or it may not be read.
+
+        Bytes that are not UTF-8 are replaced: these are files of ``/proc``, ``/sys`` and ``/etc``
+        whose interesting parts are ASCII.
+        """
+        try:
+            return self.path(absolute).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None
+
+    @property
+    def is_root(self) -> bool:
+        """Tell whether this process has the machine's root rights."""
+        return os.geteuid() == 0
+
+    @property
+    def cores(self) -> int:
+        """The number of processors this process may run on."""
+        return len(os.sched_getaffinity(0))
+
+    def kernel_release(self) -> str:
+        """Return the release of the running kernel, as ``uname -r`` prints it."""
+        return os.uname().release
+
+    def cache_dir(self) -> Path:
+        """Return where candidates are kept: ``/var/cache`` for root, else the user's cache."""
+        if self.is_root:
+            return self.path("/var/cache/initadvisor")
+        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        return Path(base) / "initadvisor"

@@ -1,0 +1,272 @@
+"""The one place where programs are run: no shell, stdin closed, C locale, always a time limit.
+
+Every command line is logged. The resources a program used come from the kernel's own accounting
+(wait4(2)), so that build times and memory are measured, not guessed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import select
+import shlex
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Protocol
+
+from initadvisor.model.errors import ProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+log = logging.getLogger(__name__)
+
+_POLL_S = 0.05
+_CAPTURE_LIMIT_BYTES = 16 << 20
+
+
+class Priority(Enum):
+    """How a program competes with the rest of the machine."""
+
+    NORMAL = auto()
+    IDLE = auto()
+    """Runs on processors and disks that nobody else wants: SCHED_IDLE and the idle I/O class."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """A program that ended by itself, and what it used.
+
+    ``wall_s`` and ``cpu_s`` (user plus system, its children included) in seconds, ``peak_bytes``
+    the largest resident memory of a single process of it.
+    """
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: bytes = field(repr=False, default=b"")
+    stderr: bytes = field(repr=False, default=b"")
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    peak_bytes: int = 0
+
+
+class Runner(Protocol):
+    """What the rest of the program knows of running programs; tests have a double."""
+
+    def which(self, program: str) -> Path | None:
+        """Return where ``program`` is found, None if it is not installed."""
+        ...
+
+    def run(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        timeout_s: float,
+        check: bool = True,
+        stdin: IO[bytes] | None = None,
+        stdout: IO[bytes] | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        priority: Priority = Priority.NORMAL,
+    ) -> Completed:
+        """Run one program to its end.
+
+        ``stdin`` and ``stdout`` are files with a descriptor; without them stdin is empty and
+        stdout is returned. ``env`` is added to a minimal environment. ``check`` turns an exit
+        status other than 0 into an error.
+
+        Raises ``ProgramError`` when the program is missing, fails (with ``check``), runs longer
+        than ``timeout_s``, or when ``stop_all`` was called.
+        """
+        ...
+
+    def stop_all(self) -> None:
+        """Kill every program that is running, from any thread, and let none start after it."""
+        ...
+
+
+class SystemRunner:
+    """Runs programs on this machine."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[int] = set()
+        self._stopped = False
+
+    def which(self, program: str) -> Path | None:
+        """Return where ``program`` is found in a PATH that always has the sbin directories."""
+        found = shutil.which(program, path=_search_path())
+        return Path(found) if found else None
+
+    def run(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        timeout_s: float,
+        check: bool = True,
+        stdin: IO[bytes] | None = None,
+        stdout: IO[bytes] | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        priority: Priority = Priority.NORMAL,
+    ) -> Completed:
+        """See ``Runner.run``."""
+        words = tuple(str(word) for word in argv)
+        log.debug("run: %s", shlex.join(words))
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            started = time.monotonic()
+            process = self._start(words, stdin, stdout or out, err, env, cwd, priority)
+            try:
+                completed = self._finish(process, words, started, timeout_s)
+            finally:
+                with self._lock:
+                    self._running.discard(process.pid)
+            completed = Completed(
+                argv=words,
+                returncode=completed.returncode,
+                stdout=b"" if stdout else _captured(out),
+                stderr=_captured(err),
+                wall_s=completed.wall_s,
+                cpu_s=completed.cpu_s,
+                peak_bytes=completed.peak_bytes,
+            )
+        if check and completed.returncode != 0:
+            raise _failure(completed)
+        return completed
+
+    def stop_all(self) -> None:
+        """See ``Runner.stop_all``."""
+        with self._lock:
+            self._stopped = True
+            for pid in self._running:
+                _kill_group(pid)
+
+    def _start(
+        self,
+        words: tuple[str, ...],
+        stdin: IO[bytes] | None,
+        stdout: IO[bytes],
+        stderr: IO[bytes],
+        env: Mapping[str, str] | None,
+        cwd: Path | None,
+        priority: Priority,
+    ) -> subprocess.Popen[bytes]:
+        program = self.which(words[0])
+        if program is None:
+            msg = f"cannot run {words[0]}: not installed"
+            raise ProgramError(msg)
+        with self._lock:
+            if self._stopped:
+                msg = f"not running {words[0]}: stopped"
+                raise ProgramError(msg)
+            try:
+                process = subprocess.Popen(
+                    [str(program), *words[1:]],
+                    stdin=stdin or subprocess.DEVNULL,
+                    stdout=stdout,
+                    stderr=stderr,
+                    env=_environment(env),
+                    cwd=cwd,
+                    start_new_session=True,
+                )
+            except OSError as err:
+                msg = f"cannot run {program}: {err.strerror}"
+                raise ProgramError(msg) from err
+            self._running.add(process.pid)
+        if priority is Priority.IDLE:
+            _make_idle(process.pid)
+        return process
+
+    def _finish(
+        self,
+        process: subprocess.Popen[bytes],
+        words: tuple[str, ...],
+        started: float,
+        timeout_s: float,
+    ) -> Completed:
+        """Wait for the process with its memory watched; kill its session when that is cut short."""
+        own_peak = _peak_bytes("self")
+        watched_peak = 0
+        pidfd = os.pidfd_open(process.pid)
+        try:
+            poller = select.poll()
+            poller.register(pidfd, select.POLLIN)
+            while not poller.poll(_POLL_S * 1000):
+                watched_peak = max(watched_peak, _peak_bytes(process.pid))
+                if time.monotonic() - started > timeout_s:
+                    msg = f"{shlex.join(words)} did not end within {timeout_s:g} s and was killed"
+                    raise ProgramError(msg)
+        except BaseException:
+            _kill_group(process.pid)
+            process.wait()
+            raise
+        finally:
+            os.close(pidfd)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        # The kernel's figure starts from the memory of the process that forked (fork and exec keep
+        # signal->maxrss), so it is only the program's own where it is above ours.
+        kernel_peak = usage.ru_maxrss * 1024
+        return Completed(
+            argv=words,
+            returncode=process.returncode,
+            wall_s=time.monotonic() - started,
+            cpu_s=usage.ru_utime + usage.ru_stime,
+            peak_bytes=kernel_peak if kernel_peak > own_peak else watched_peak,
+        )
+
+
+def _search_path() -> str:
+    path = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    path += [d for d in ("/usr/local/sbin", "/usr/sbin", "/sbin") if d not in path]
+    return os.pathsep.join(path)
+
+
+def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ}
+    return {**kept, "PATH": _search_path(), "LC_ALL": "C.UTF-8", **(extra or {})}
+
+
+def _make_idle(pid: int) -> None:
+    import psutil
+
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
+    with contextlib.suppress(psutil.Error, OSError):
+        psutil.Process(pid).ionice(psutil.IOPRIO_CLASS_IDLE)
+
+
+def _peak_bytes(pid: int | str) -> int:
+    """Return the peak resident memory of a live process so far, 0 once it is gone (proc(5))."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def _kill_group(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _captured(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read(_CAPTURE_LIMIT_BYTES)
+
+
+def _failure(completed: Completed) -> ProgramError:
+    said = completed.stderr.decode(errors="replace").strip().splitlines()
+    status = completed.returncode
+    how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
+    return ProgramError(
+        f"{shlex.join(completed.argv)} {how}" + (f": {said[-1].strip()}" if said else "")
+    )

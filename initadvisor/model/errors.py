@@ -1,0 +1,55 @@
+"""Errors that reach the user as one line: what was attempted, on what, why it failed, what to do.
+
+No code below ``cli`` exits the process; it raises one of these and ``cli`` turns it into output and
+the exit code that initadvisor(1) documents.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class InitadvisorError(Exception):
+    """A failure the user is told about in one line; ``hint`` says what to do about it."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(InitadvisorError):
+    """The command was given something that cannot be meant."""
+
+    exit_code = 2
+
+
+class UnsafeError(InitadvisorError):
+    """Refused, because going on could harm the machine or mislead the user."""
+
+    exit_code = 3
+
+
+class NeedsRootError(InitadvisorError):
+    """The data is there, but only root may read or write it."""
+
+    exit_code = 4
+
+
+class BadImageError(InitadvisorError):
+    """Bytes that are no initramfs, or a damaged one.
+
+    ``offset`` counts from the start of the file where the reader knows it (for damage inside a
+    compressed segment: where that segment starts or where its decoder stopped).
+    """
+
+    def __init__(self, reason: str, *, offset: int) -> None:
+        super().__init__(f"{reason} at offset {offset}")
+        self.reason = reason
+        self.offset = offset
+
+
+class ProgramError(InitadvisorError):
+    """A program that was run failed, was not found, or took longer than it may."""

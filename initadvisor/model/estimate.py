@@ -1,0 +1,43 @@
+"""A figure never travels alone: its interval and its source go with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Evidence(StrEnum):
+    """Where a figure about unpacking comes from, weakest first."""
+
+    BENCH = "bench"
+    LAB = "lab"
+    BOOTS = "boots"
+
+
+class SizeSource(StrEnum):
+    """Whether a size is that of a built file, or estimated from a sample of the content."""
+
+    SAMPLED = "sampled"
+    BUILT = "built"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A mean, the bounds of its 95 % interval, and in words where it comes from.
+
+    The unit stands in the name of the field that holds it.
+    """
+
+    mean: float
+    low: float
+    high: float
+    source: str
+
+    def scaled(self, factor: float) -> Estimate:
+        """Return the same figure in another unit."""
+        return Estimate(
+            mean=self.mean * factor,
+            low=self.low * factor,
+            high=self.high * factor,
+            source=self.source,
+        )

@@ -1,0 +1,1 @@
+"""The cost model and the decision: pure functions, seeds passed in."""

@@ -1,0 +1,1 @@
+"""The device behind a path, and how fast it is read cold."""
