@@ -16,7 +16,7 @@ class Generator(Protocol):
     """What the advisor asks of a generator. The modules of this package are its instances."""
 
     @property
-    def NAME(self) -> str:  # noqa: N802 - a module's constant
+    def NAME(self) -> str:
         """The generator's own name."""
         ...
 
@@ -40,7 +40,7 @@ class Generator(Protocol):
         ...
 
     def compressor(self, host: Host, setting: Setting) -> tuple[str, ...]:
-        """Return the command that reads a cpio on stdin and writes what the generator would install.
+        """Return the command that turns a cpio on stdin into what the generator would install.
 
         For ``cat`` the command is ``("cat",)``. The program may be missing: the caller finds out.
         """
