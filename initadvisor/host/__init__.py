@@ -64,6 +64,10 @@ class Host:
         """Return the release of the running kernel, as ``uname -r`` prints it."""
         return os.uname().release
 
+    def machine(self) -> str:
+        """Return the architecture of the running kernel, as ``uname -m`` prints it."""
+        return os.uname().machine
+
     def cache_dir(self) -> Path:
         """Return where candidates are kept: ``/var/cache`` for root, else the user's cache."""
         if self.is_root:

@@ -1,0 +1,48 @@
+"""Machines and candidates whose right answer is known by construction."""
+
+from __future__ import annotations
+
+from initadvisor.model.cost import CandidateFacts, Machine, ObservedBoot, Quantity, Shadow
+from initadvisor.model.setting import Setting
+
+BOOTS = (
+    ObservedBoot(waited=True, unpack_ms=200, shadow_ms=20, begin_to_init_ms=350),
+    ObservedBoot(waited=True, unpack_ms=400, shadow_ms=60, begin_to_init_ms=None),
+    ObservedBoot(waited=False, unpack_ms=300, shadow_ms=None, begin_to_init_ms=1000),
+)
+
+
+def known(median: float, log_sd: float = 0.0) -> Quantity:
+    """Return a figure that is certain unless ``log_sd`` is given."""
+    return Quantity(median=median, log_sd=log_sd)
+
+
+def machine(
+    *, mb_s: float = 100.0, shadow_ms: float | None = 0.0, read_log_sd: float = 0.0
+) -> Machine:
+    """Return a machine with a loader of ``mb_s`` and a known shadow (None: drawn from boots)."""
+    return Machine(
+        read_s_per_mb=known(1 / mb_s, read_log_sd),
+        fixed_ms=known(100),
+        kernel_mb=10,
+        populate_ms=known(80),
+        cpu=known(1),
+        shadow=Shadow(boots=BOOTS, fixed_ms=shadow_ms, source="a test"),
+    )
+
+
+def candidate(
+    setting: str,
+    size_mb: float,
+    decompress_ms: float,
+    *,
+    log_sd: float = 0.0,
+    eligible: bool = True,
+) -> CandidateFacts:
+    """Return a candidate whose figures are certain unless ``log_sd`` is given."""
+    return CandidateFacts(
+        setting=Setting.parse(setting),
+        size_mb=known(size_mb),
+        decompress_ms=known(decompress_ms, log_sd),
+        eligible=eligible,
+    )

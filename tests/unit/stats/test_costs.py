@@ -1,0 +1,63 @@
+"""The cost model gives what its formula says, and keeps what candidates share in common."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from initadvisor.model.cost import Factor
+from initadvisor.stats.costs import draw_costs, summary
+from tests.unit.stats.machines import BOOTS, candidate, machine
+
+
+def test_a_machine_known_for_certain_costs_what_the_formula_says() -> None:
+    draws = draw_costs(machine(mb_s=100, shadow_ms=0), [candidate("zstd", 40, 120)], seed=1)
+    assert draws.read_ms[0, 0] == pytest.approx(400)
+    assert draws.unpack_ms[0, 0] == pytest.approx(200)
+    fixed_and_kernel = 100 + 10 * 10
+    without_rest = fixed_and_kernel + 400 + 200
+    rest = draws.total_ms[:, 0] - without_rest
+    assert rest.min() >= 0
+
+
+def test_an_unpack_that_ends_within_the_shadow_costs_nothing() -> None:
+    candidates = [candidate("lz4", 40, 10), candidate("zstd", 40, 500), candidate("xz", 40, 1000)]
+    total = draw_costs(machine(shadow_ms=600), candidates, seed=1).total_ms
+    assert np.allclose(total[:, 0], total[:, 1])
+    assert np.allclose(total[:, 2] - total[:, 0], 1080 - 600)
+
+
+def test_what_candidates_share_cancels_in_their_difference() -> None:
+    candidates = [candidate("zstd", 40, 100), candidate("lz4", 40, 50)]
+    total = draw_costs(machine(read_log_sd=1.2, shadow_ms=0), candidates, seed=1).total_ms
+    assert np.allclose(total[:, 0] - total[:, 1], 50)
+    assert total[:, 0].std() > 100
+
+
+def test_draws_are_the_same_for_the_same_seed_and_differ_for_another() -> None:
+    def total(seed: int) -> float:
+        uncertain = machine(shadow_ms=None, read_log_sd=1)
+        return float(draw_costs(uncertain, [candidate("zstd", 40, 100)], seed=seed).total_ms.sum())
+
+    assert total(1) == total(1) != total(2)
+
+
+def test_an_unseen_shadow_lies_between_the_unpack_and_init() -> None:
+    uncertain = machine(shadow_ms=None)
+    draws = draw_costs(uncertain, [candidate("zstd", 40, 100)], seed=1)
+    shadow = draws.factors[Factor.SHADOW]
+    hidden = shadow[shadow > 200]
+    assert 300 <= hidden.min() < hidden.max() <= 1000
+    assert hidden.size / shadow.size == pytest.approx(1 / len(BOOTS), abs=0.02)
+
+
+def test_every_draw_is_finite_and_positive() -> None:
+    draws = draw_costs(machine(shadow_ms=None, read_log_sd=1), [candidate("xz", 1, 1)], seed=3)
+    for values in (draws.read_ms, draws.unpack_ms, draws.total_ms):
+        assert np.isfinite(values).all()
+        assert (values > 0).all()
+
+
+def test_a_summary_holds_the_middle_95_percent() -> None:
+    figure = summary(np.arange(1001.0), "a test")
+    assert (figure.low, figure.mean, figure.high) == pytest.approx((25, 500, 975))

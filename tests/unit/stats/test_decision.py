@@ -1,0 +1,106 @@
+"""A decision is a switch only where the gain is certain and matters; the tie goes to today's."""
+
+from __future__ import annotations
+
+import pytest
+
+from initadvisor.model.cost import Action, CandidateFacts, Decision, Factor, Outcome
+from initadvisor.stats.costs import draw_costs
+from initadvisor.stats.decision import Thresholds, decide, decide_by_size
+from tests.unit.stats.machines import candidate, known, machine
+
+ZSTD = candidate("zstd", 40, 120)
+
+
+def decided(
+    *others: CandidateFacts,
+    mb_s: float = 100,
+    shadow_ms: float | None = 0,
+    read_log_sd: float = 0,
+    thresholds: Thresholds = Thresholds(),  # noqa: B008 - frozen
+) -> Decision:
+    candidates = [ZSTD, *others]
+    draws = draw_costs(
+        machine(mb_s=mb_s, shadow_ms=shadow_ms, read_log_sd=read_log_sd), candidates, seed=1
+    )
+    return decide(draws, candidates, baseline=0, thresholds=thresholds, source="a test")
+
+
+def test_a_certain_large_gain_is_a_switch() -> None:
+    decision = decided(candidate("lz4", 41, 40))
+    assert (decision.action, decision.outcome) == (Action.SWITCH, Outcome.SWITCH)
+    assert str(decision.setting) == "lz4"
+    assert decision.probability == 1
+    assert decision.saving_ms.mean == pytest.approx(80 - 10)
+
+
+def test_the_larger_of_two_certain_gains_is_chosen() -> None:
+    decision = decided(candidate("lz4", 41, 40), candidate("zstd -19", 20, 130))
+    assert str(decision.setting) == "zstd -19"
+
+
+def test_a_gain_within_the_tolerance_keeps_today_s() -> None:
+    decision = decided(candidate("lz4", 40, 117))
+    assert (decision.action, decision.outcome) == (Action.KEEP, Outcome.KEEP)
+    assert str(decision.setting) == "zstd"
+    assert decision.probability == 1
+    assert decision.saving_ms.mean == 0
+
+
+def test_the_tolerance_grows_with_the_total() -> None:
+    gain_of_9_ms = candidate("lz4", 40, 111)
+    small = Thresholds(tolerance_ms=5, tolerance_fraction=0.001)
+    assert decided(gain_of_9_ms, thresholds=small).outcome is Outcome.SWITCH
+    assert decided(gain_of_9_ms).outcome is Outcome.KEEP
+
+
+def test_an_unknown_loader_leaves_it_undecided_and_is_named() -> None:
+    decision = decided(candidate("lz4", 52, 40), read_log_sd=1.2)
+    assert (decision.action, decision.outcome) == (Action.KEEP, Outcome.UNDECIDED)
+    assert str(decision.setting) == "zstd"
+    assert str(decision.leader) == "lz4" or decision.leader_probability < 0.95
+    assert decision.deciding is not None
+    assert decision.deciding.factor is Factor.LOADER
+    slow, *_, fast = decision.deciding.stretches
+    assert (str(slow.setting), str(fast.setting)) == ("zstd", "lz4")
+    # lz4 is 12 MB larger and saves 80 ms: it is worth it above 150 MB/s.
+    assert 120 < fast.low < 240
+
+
+def test_a_candidate_that_may_not_be_used_is_never_chosen() -> None:
+    decision = decided(candidate("lz4", 10, 10, eligible=False))
+    assert decision.outcome is Outcome.KEEP
+    assert str(decision.leader) == "zstd"
+
+
+def test_build_time_counts_where_the_objective_adds_it() -> None:
+    costly = CandidateFacts(
+        setting=candidate("xz", 1, 1).setting,
+        size_mb=known(20),
+        decompress_ms=known(120),
+        extra_ms=5000,
+    )
+    assert decided(costly).outcome is Outcome.KEEP
+
+
+def test_by_size_the_smallest_that_fits_wins_whatever_it_costs() -> None:
+    candidates = [ZSTD, candidate("xz", 30, 1500), candidate("lzma", 20, 9000, eligible=False)]
+    draws = draw_costs(machine(), candidates, seed=1)
+    decision = decide_by_size(
+        draws, candidates, baseline=0, thresholds=Thresholds(), source="a test"
+    )
+    assert (decision.action, str(decision.setting)) == (Action.SWITCH, "xz")
+    assert decision.saving_ms.mean < 0
+
+
+def test_by_size_a_gain_within_the_tolerance_keeps_today_s() -> None:
+    candidates = [ZSTD, candidate("xz", 39.5, 1500)]
+    draws = draw_costs(machine(), candidates, seed=1)
+    decision = decide_by_size(
+        draws, candidates, baseline=0, thresholds=Thresholds(), source="a test"
+    )
+    assert decision.outcome is Outcome.KEEP
+
+
+def test_with_nothing_to_compare_today_s_setting_is_kept() -> None:
+    assert decided().outcome is Outcome.KEEP
