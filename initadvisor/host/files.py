@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.errors import InitadvisorError, NeedsRootError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,10 +43,32 @@ def whole_file(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
         raise
 
 
+def open_regular(path: Path) -> IO[bytes]:
+    """Open an ordinary file for reading; symbolic links are followed.
+
+    Raises ``NeedsRootError`` where only root may read it and ``InitadvisorError`` for everything
+    else that cannot be read, among it directories, devices and pipes (which would never end).
+    """
+    try:
+        # Without O_NONBLOCK, opening a pipe waits for a writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except PermissionError as err:
+        msg = f"cannot read {path}: only root may"
+        raise NeedsRootError(msg) from err
+    except OSError as err:
+        msg = f"cannot read {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        msg = f"cannot read {path}: not an ordinary file"
+        raise InitadvisorError(msg)
+    return os.fdopen(descriptor, "rb")
+
+
 def free_bytes(path: Path) -> int:
     """Return the room an ordinary user has on the file system of ``path`` (statvfs f_bavail)."""
-    stat = os.statvfs(path)
-    return stat.f_bavail * stat.f_frsize
+    room = os.statvfs(path)
+    return room.f_bavail * room.f_frsize
 
 
 def make_directory(path: Path, *, mode: int = 0o755) -> None:

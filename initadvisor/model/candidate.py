@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 class Candidate:
     """A built image and what building it took.
 
+    ``main_offset`` is where in the file the part starts that the setting compresses; what stands
+    before it (microcode, modules that are compressed already) is the same for every setting.
     ``build_s`` is wall time, ``build_cpu_s`` user and system time of the compressor and
     ``build_peak_bytes`` its peak resident memory. ``command`` is the compressor's command line.
     ``derived`` tells that it was made by recompressing an existing image; otherwise the generator
@@ -23,6 +25,7 @@ class Candidate:
     path: str
     size_bytes: int
     sha256: str
+    main_offset: int
     build_s: float
     build_cpu_s: float
     build_peak_bytes: int
