@@ -21,7 +21,10 @@ class Generator(Protocol):
         ...
 
     def detect(self, host: Host) -> bool:
-        """Tell whether this generator is installed on the host and makes its images."""
+        """Tell whether this generator is installed on the host.
+
+        Which of several makes its images is for ``detect.detect_generator`` to decide.
+        """
         ...
 
     def version(self, host: Host) -> str | None:
@@ -42,12 +45,24 @@ class Generator(Protocol):
     def compressor(self, host: Host, setting: Setting) -> tuple[str, ...]:
         """Return the command that turns a cpio on stdin into what the generator would install.
 
-        For ``cat`` the command is ``("cat",)``. The program may be missing: the caller finds out.
+        Stdin has to be a pipe for the same bytes: some programs note the time stamp of a regular
+        file. For ``cat`` the command is ``("cat",)``. The program may be missing: the caller finds
+        out.
         """
         ...
 
     def default_level(self, host: Host, setting: Setting) -> int | None:
-        """Return the level that ``compressor`` ends up with for this setting, None for ``cat``."""
+        """Return the level that ``compressor`` ends up with for this setting.
+
+        None for ``cat``, and for options that replace levels by something else (``--fast``).
+        """
+        ...
+
+    def unusable(self, host: Host, setting: Setting) -> str | None:
+        """Return why the generator cannot be configured for this setting, None where it can.
+
+        Such a setting can be measured, but not recommended.
+        """
         ...
 
     def build_uncompressed(self, host: Host, image: InstalledImage, target: Path) -> None:

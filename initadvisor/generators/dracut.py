@@ -1,0 +1,186 @@
+"""dracut, the generator of Fedora, openSUSE and others, and an alternative on Debian and Arch.
+
+What it does was read in ``dracut.sh`` of 059 and of 102 to 111. Its installed images are those that
+its own kernel hooks write, and kernel-install's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from initadvisor.generators.dracut_commands import CommandLine, command_line, completed
+from initadvisor.generators.dracut_config import effective_setting, evaluate_config, squashes
+from initadvisor.generators.entries import entry_images, in_order
+from initadvisor.generators.files import exists, has_program, listing, modules_suffix
+from initadvisor.generators.levels import level_of
+from initadvisor.generators.safety import require_installed_system
+from initadvisor.host.run import Priority
+from initadvisor.model.codec import Codec
+from initadvisor.model.generator import InstalledImage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.model.generator import ConfiguredSetting
+    from initadvisor.model.setting import Setting
+
+NAME: Final = "dracut"
+
+_BUILD_TIMEOUT_S = 900.0
+_3CPIO_SINCE = 109
+_NEWEST_KNOWN = 111
+_3CPIO_ZSTD_LIMIT = 19
+
+_IMAGE_NAMES = (
+    re.compile(r"^initramfs-(?P<release>.+)\.img$"),
+    re.compile(r"^initrd\.img-(?P<release>.+)$"),
+    re.compile(r"^initrd-(?P<release>.+)$"),
+)
+"""dracut's own default, Debian's kernel hook, openSUSE's."""
+
+_NOT_AN_IMAGE = re.compile(r"kdump$|\.(bak|old|tmp|dpkg-.*)$")
+
+
+def detect(host: Host) -> bool:
+    """Tell whether dracut is installed."""
+    return has_program(host, "dracut")
+
+
+def version(host: Host) -> str | None:
+    """Return what dracut-version.sh says (``DRACUT_VERSION=059-4``)."""
+    text = host.read_text("/usr/lib/dracut/dracut-version.sh") or ""
+    match = re.search(r"^DRACUT_VERSION=['\"]?([^'\"\s]+)", text, re.MULTILINE)
+    return match[1] if match else None
+
+
+def configured(host: Host, kernel_release: str) -> ConfiguredSetting:
+    """Return the setting that dracut run by a kernel hook would use.
+
+    Raises ``InitadvisorError`` where the configuration cannot be evaluated or names a program
+    whose output no kernel unpacks.
+    """
+    config = evaluate_config(host, _major(host))
+    return effective_setting(
+        host,
+        config,
+        kernel_release,
+        major=_major(host),
+        version=version(host) or "of unknown version",
+        through_3cpio=_through_3cpio(host),
+    )
+
+
+def images(host: Host) -> tuple[InstalledImage, ...]:
+    """Return the images under the names of the distributions' kernel hooks, and kernel-install's.
+
+    Raises ``NeedsRootError`` where only root may look.
+    """
+    found = [image for file in listing(host, "/boot") if (image := _image(file))]
+    beside_modules = [
+        InstalledImage(path=directory / "initrd", kernel_release=directory.name)
+        for directory in listing(host, "/lib/modules")
+        if exists(host, f"/lib/modules/{directory.name}/initrd")
+    ]
+    return in_order(host, (*found, *beside_modules, *entry_images(host)))
+
+
+def compressor(host: Host, setting: Setting) -> tuple[str, ...]:
+    """Return the command dracut pipes the cpio into; joined, it is valid text for ``compress=``.
+
+    A plain codec gives the line that dracut completes its name to. Options replace the level in it
+    and keep the rest, among it what the kernel needs (``lz4 -l``, ``xz --check=crc32``).
+    """
+    if setting.codec is Codec.CAT:
+        return ("cat",)
+    return completed(_line(host, setting.codec), setting)
+
+
+def default_level(host: Host, setting: Setting) -> int | None:
+    """Return the level of the setting; dracut has defaults of its own for most codecs."""
+    if setting.codec is Codec.CAT:
+        return None
+    own = _line(host, setting.codec).level
+    return level_of(setting, setting.codec.spec.level if own is None else own)
+
+
+def unusable(host: Host, setting: Setting) -> str | None:
+    """Return why dracut could not be configured for a setting: 3cpio knows nothing but levels."""
+    if not _through_3cpio(host) or not setting.options:
+        return None
+    if len(setting.options) > 1 or setting.level is None:
+        return "dracut has 3cpio make the image, which takes a level and no other options"
+    if setting.codec is Codec.ZSTD and setting.level > _3CPIO_ZSTD_LIMIT:
+        return f"dracut has 3cpio make the image, which knows no level above {_3CPIO_ZSTD_LIMIT}"
+    return None
+
+
+def build_uncompressed(host: Host, image: InstalledImage, target: Path) -> None:
+    """Have dracut build an image for the same kernel with ``--no-compress``.
+
+    The configuration decides what is in it, as it does for the installed image.
+    """
+    require_installed_system(host, NAME)
+    host.runner.run(
+        ["dracut", "--force", "--no-compress", "--kver", image.kernel_release, target],
+        timeout_s=_BUILD_TIMEOUT_S,
+        priority=Priority.IDLE,
+    )
+
+
+def needs_own_uncompressed(host: Host) -> bool:
+    """Tell that ``cat`` has the same layout as every other setting."""
+    del host
+    return False
+
+
+def context(host: Host) -> tuple[str, ...]:
+    """Return what squash, hostonly and compressed modules do to the image."""
+    config = evaluate_config(host, _major(host))
+    told: list[str] = []
+    if squashes(config):
+        told.append(
+            "a squash or erofs module is configured: the image holds a file system compressed on "
+            "its own, and dracut forces cat"
+        )
+    if config.value("hostonly") == "yes":
+        told.append("hostonly=yes keeps only this machine's modules: a small image")
+    else:
+        told.append("hostonly is not set: the modules of many machines are in the image")
+    if suffix := modules_suffix(host, host.kernel_release()):
+        told.append(
+            f"kernel modules are already compressed ({suffix}): compressing again gains little"
+        )
+    if _through_3cpio(host):
+        told.append("3cpio is installed: it makes the image, with command lines of its own")
+    return tuple(told)
+
+
+def _major(host: Host) -> int:
+    match = re.match(r"\d+", version(host) or "")
+    return int(match[0]) if match else _NEWEST_KNOWN
+
+
+def _through_3cpio(host: Host) -> bool:
+    return _major(host) >= _3CPIO_SINCE and has_program(host, "3cpio")
+
+
+def _line(host: Host, codec: Codec) -> CommandLine:
+    return command_line(
+        codec,
+        pigz=has_program(host, "pigz"),
+        lbzip2=has_program(host, "lbzip2"),
+        through_3cpio=_through_3cpio(host),
+    )
+
+
+def _image(file: Path) -> InstalledImage | None:
+    for pattern in _IMAGE_NAMES:
+        match = pattern.match(file.name)
+        if match and not _NOT_AN_IMAGE.search(match["release"]):
+            release = match["release"]
+            return InstalledImage(
+                path=file, kernel_release=release, fallback=release.startswith("0-rescue")
+            )
+    return None

@@ -1,0 +1,230 @@
+"""dracut's configuration: which files, in which order, and what it makes of ``compress=``."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from initadvisor.generators.files import has_program, listing
+from initadvisor.generators.levels import level_of
+from initadvisor.generators.shell import Evaluation, Shell, evaluate, version_sorted
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.generator import ConfiguredSetting
+from initadvisor.model.kernel import KernelConfig
+from initadvisor.model.setting import Setting
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.host import Host
+
+_RUN_DIRECTORY_SINCE = 109
+_LEVELS_SINCE = 109
+_ZSTD_FIRST_SINCE = 103
+_ALL_CHECKED_SINCE = 104
+
+_PROGRAMS: Final = {
+    **{codec.value: codec for codec in Codec},
+    "pigz": Codec.GZIP,
+    "lbzip2": Codec.BZIP2,
+    "lzo": Codec.LZOP,
+}
+
+_FALLBACK_ORDER: Final = (
+    "pigz", "gzip", "lz4", "lzop", "zstd", "lzma", "xz", "lbzip2", "bzip2", "cat",
+)  # fmt: skip
+"""What 059 tries when nothing usable is configured; later releases try zstd first."""
+
+_CARRIED_BY_LINE: Final = frozenset(
+    {"-q", "-T0", "-l", "-n", "-T", "-R", "-c", "--rsyncable", "--check=crc32", "--lzma2=dict=1MiB"}
+)
+"""Flags that dracut's own command lines have: they are no part of a setting."""
+
+_NEEDED: Final = {Codec.LZ4: "-l", Codec.XZ: "--check=crc32"}
+"""Without these the output is in a form that the kernel does not unpack."""
+
+_CHAIN: Final = re.compile(r"^--lzma2=preset=(\d+e?),dict=1MiB$")
+
+_SQUASH_MODULES: Final = frozenset({"squash", "squash-lib", "squash-squashfs", "squash-erofs"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
+    """What the choice depends on besides the configuration."""
+
+    host: Host
+    kernel: KernelConfig | None
+    major: int
+
+    def usable(self, program: str) -> bool:
+        return has_program(self.host, program) and self.unpacks(program)
+
+    def unpacks(self, program: str) -> bool:
+        """Follow ``check_kernel_config``: without a kernel configuration everything is there.
+
+        Until 103 only zstd was checked.
+        """
+        codec = _PROGRAMS.get(program.rpartition("/")[2])
+        option = codec.spec.kernel_option if codec else None
+        if self.kernel is None or option is None:
+            return True
+        if self.major < _ALL_CHECKED_SINCE and codec is not Codec.ZSTD:
+            return True
+        return self.kernel.options.get(option) is not None
+
+
+def evaluate_config(host: Host, major: int) -> Evaluation:
+    """Source dracut.conf and the drop-ins as dracut does, without what hooks pass as options."""
+    files = [host.path("/etc/dracut.conf")] if host.path("/etc/dracut.conf").is_file() else []
+    names = ("compress", "compress_level_*", "INITRD_COMPRESS", "hostonly", "*dracutmodules")
+    return evaluate(host, Shell.BASH, [*files, *_drop_ins(host, major)], names)
+
+
+def squashes(config: Evaluation) -> bool:
+    """Tell whether a module is asked for that packs the content into a file system image."""
+    wanted = {
+        word
+        for name in ("dracutmodules", "add_dracutmodules", "force_add_dracutmodules")
+        for word in config.value(name).split()
+    }
+    return bool(_SQUASH_MODULES & (wanted - set(config.value("omit_dracutmodules").split())))
+
+
+def effective_setting(
+    host: Host,
+    config: Evaluation,
+    kernel_release: str,
+    *,
+    major: int,
+    version: str,
+    through_3cpio: bool,
+) -> ConfiguredSetting:
+    """Follow dracut from ``compress=`` to the compressor it runs.
+
+    Raises ``InitadvisorError`` for a compressor that makes what no kernel unpacks.
+    """
+    facts = _Facts(host=host, kernel=_kernel_config(host, kernel_release, major), major=major)
+    name = "INITRD_COMPRESS" if config.value("INITRD_COMPRESS") else "compress"
+    written = config.value(name)
+    origin = config.origin(name)
+    source = str(origin) if written and origin else f"default of dracut {version}"
+    warnings: list[str] = []
+    if inherited := os.environ.get("INITRD_COMPRESS"):
+        warnings.append(
+            f"INITRD_COMPRESS={inherited} in this environment would replace the configured "
+            "compression in a dracut started from here"
+        )
+    if squashes(config):
+        if written and written != "cat":
+            warnings.append(f"a squash module is configured: dracut ignores compress={written!r}")
+        return ConfiguredSetting(
+            setting=Setting(Codec.CAT), source=source, warnings=tuple(warnings)
+        )
+    command = _usable_command(facts, written, kernel_release, warnings)
+    if written and command != written:
+        source = f"fallback of dracut {version}"
+    if " " not in command or through_3cpio:
+        setting = _named(command, config, major, through_3cpio=through_3cpio, warnings=warnings)
+    else:
+        setting = _verbatim(command, source, warnings)
+    return ConfiguredSetting(setting=setting, source=source, warnings=tuple(warnings))
+
+
+def _drop_ins(host: Host, major: int) -> list[Path]:
+    """Return the drop-ins as ``dropindirs_sort`` does: by name, the first directory wins."""
+    directories = ["/etc/dracut.conf.d", "/usr/lib/dracut/dracut.conf.d"]
+    if major >= _RUN_DIRECTORY_SINCE:
+        directories.append("/run/initramfs/dracut.conf.d")
+    first: dict[str, Path] = {}
+    for directory in directories:
+        for path in listing(host, directory):
+            if path.name.endswith(".conf") and path.exists():
+                first.setdefault(path.name, path)
+    return [first[name] for name in version_sorted(host, first)]
+
+
+def _kernel_config(host: Host, release: str, major: int) -> KernelConfig | None:
+    """Return the configuration that ``check_kernel_config`` would read."""
+    places = [f"/lib/modules/{release}/config"]
+    if major >= _ALL_CHECKED_SINCE:
+        places += [
+            f"/lib/modules/{release}/build/.config",
+            f"/lib/modules/{release}/source/.config",
+            f"/usr/src/linux-{release}/.config",
+        ]
+    for place in (*places, f"/boot/config-{release}"):
+        if text := host.read_text(place):
+            return KernelConfig.parse(text, source=place)
+    return None
+
+
+def _usable_command(facts: _Facts, written: str, release: str, warnings: list[str]) -> str:
+    """Return what is configured if it can be used, else what dracut falls back to."""
+    program = written.partition(" ")[0]
+    if written == "cat" or (written and facts.usable(program)):
+        return written
+    if written and not facts.unpacks(program):
+        warnings.append(f"compress={written!r}: Linux {release} does not unpack it")
+    elif written:
+        warnings.append(f"compress={written!r}: {program} is not installed")
+    order = list(_FALLBACK_ORDER)
+    if facts.major >= _ZSTD_FIRST_SINCE:
+        order.sort(key=lambda name: name != "zstd")
+    chosen = next((name for name in order if facts.usable(name)), "cat")
+    if written:
+        warnings.append(f"dracut falls back to {chosen}")
+    return chosen
+
+
+def _named(
+    command: str,
+    config: Evaluation,
+    major: int,
+    *,
+    through_3cpio: bool,
+    warnings: list[str],
+) -> Setting:
+    """Return the setting for a plain name: dracut's level, or that of ``compress_level_*``.
+
+    3cpio gets nothing else of a command line than which program it starts with.
+    """
+    codec = _codec(command.split(maxsplit=1)[0], command)
+    if " " in command:
+        warnings.append(f"compress={command!r}: 3cpio makes the image and ignores the options")
+    level = config.value(f"compress_level_{codec.value}")
+    if not level or codec is Codec.CAT:
+        return Setting(codec)
+    if major < _LEVELS_SINCE:
+        warnings.append(f"compress_level_{codec.value}={level}: not known before dracut 109")
+        return Setting(codec)
+    if codec is Codec.XZ and not through_3cpio:
+        warnings.append(f"compress_level_xz={level}: dracut's filter chain makes xz ignore it")
+        return Setting(codec)
+    return Setting(codec, (f"-{level}",))
+
+
+def _verbatim(command: str, source: str, warnings: list[str]) -> Setting:
+    """Return the setting that a command line amounts to, without what dracut's own lines carry."""
+    program, *words = command.split()
+    codec = _codec(program, command)
+    needed = _NEEDED.get(codec)
+    if needed and needed not in words and "--check=none" not in words:
+        warnings.append(f"{source}: the kernel cannot unpack what {program} makes without {needed}")
+    options = tuple(_CHAIN.sub(r"-\1", word) for word in words if word not in _CARRIED_BY_LINE)
+    if codec is Codec.CAT:
+        return Setting(codec)
+    if level_of(Setting(codec, options), -1) == -1 and codec.spec.level is not None:
+        # Without a name to complete, the program's own default applies, not dracut's.
+        options = (f"-{codec.spec.level}", *options)
+    return Setting(codec, options)
+
+
+def _codec(program: str, command: str) -> Codec:
+    codec = _PROGRAMS.get(program.rpartition("/")[2])
+    if codec is None:
+        msg = f"dracut is configured to compress with {command!r}: no format that a kernel unpacks"
+        raise InitadvisorError(msg)
+    return codec

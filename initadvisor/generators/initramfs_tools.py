@@ -1,0 +1,214 @@
+"""initramfs-tools, the generator of Debian and Ubuntu.
+
+What it does was read in ``mkinitramfs`` of 0.142 and 0.148, which run it differently (a file as
+argument, a pipe) with the same flags.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from initadvisor.generators.entries import in_order
+from initadvisor.generators.files import debian_version, has_program, listing, modules_suffix
+from initadvisor.generators.levels import level_of
+from initadvisor.generators.shell import Evaluation, Shell, evaluate
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import InitadvisorError, UnsafeError
+from initadvisor.model.generator import ConfiguredSetting, InstalledImage
+from initadvisor.model.kernel import KernelConfig
+from initadvisor.model.setting import Setting
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.host import Host
+
+NAME: Final = "initramfs-tools"
+
+_SCRIPT = "/usr/sbin/mkinitramfs"
+_ETC = "/etc/initramfs-tools"
+_SHARE = "/usr/share/initramfs-tools"
+_SEARCH_PATH = ("/usr/bin", "/sbin", "/bin")
+_DEFAULT_LEVEL: Final = {Codec.LZ4: 9, Codec.ZSTD: 9}
+_DROP_IN_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+_IMAGE_NAME = re.compile(r"^initrd\.img-(?P<release>.+)$")
+_NOT_AN_IMAGE = re.compile(r"\.(bak|old|new|dpkg-.*|old-dkms)$")
+
+
+def detect(host: Host) -> bool:
+    """Tell whether update-initramfs is installed (mkinitramfs alone makes no installed images)."""
+    return has_program(host, "update-initramfs", ("/usr/sbin", "/sbin")) and has_program(
+        host, "mkinitramfs", ("/usr/sbin", "/sbin")
+    )
+
+
+def version(host: Host) -> str | None:
+    """Return the version of the package initramfs-tools-core."""
+    return debian_version(host, "initramfs-tools-core")
+
+
+def configured(host: Host, kernel_release: str) -> ConfiguredSetting:
+    """Return the setting that update-initramfs would use for a kernel.
+
+    Raises ``InitadvisorError`` where mkinitramfs would stop.
+    """
+    config = _evaluate_config(host)
+    origin = config.origin("COMPRESS")
+    written, level = config.value("COMPRESS"), config.value("COMPRESSLEVEL")
+    if not config.get("COMPRESS"):
+        msg = f"mkinitramfs would stop: nothing below {host.path(_ETC)} sets COMPRESS"
+        raise InitadvisorError(msg)
+    warnings: list[str] = []
+    codec = _usable_codec(host, written, kernel_release, warnings)
+    setting = Setting(codec, (f"-{level}",) if level else ())
+    if setting.level is not None and setting.level not in codec.spec.levels:
+        warnings.append(f"COMPRESSLEVEL={level} is no level of {codec}")
+    return ConfiguredSetting(setting=setting, source=str(origin), warnings=tuple(warnings))
+
+
+def images(host: Host) -> tuple[InstalledImage, ...]:
+    """Return what update-initramfs wrote to ``/boot``.
+
+    Raises ``NeedsRootError`` where only root may look.
+    """
+    found = [
+        InstalledImage(path=file, kernel_release=match["release"])
+        for file in listing(host, "/boot")
+        if (match := _IMAGE_NAME.match(file.name)) and not _NOT_AN_IMAGE.search(file.name)
+    ]
+    return in_order(host, found)
+
+
+def compressor(host: Host, setting: Setting) -> tuple[str, ...]:
+    """Return mkinitramfs' command, without the variant for reproducible builds.
+
+    Fed by a pipe it gives what 0.148 makes, byte by byte. Older releases name a file, whose name
+    and time gzip and lzop note in their header, and its length zstd.
+    """
+    own = _own_level(host, setting.codec)
+    level = setting.options
+    if own is not None and setting.level is None:
+        level = (f"-{own}", *level)
+    match setting.codec:
+        case Codec.CAT:
+            return ("cat",)
+        case Codec.GZIP:
+            return ("pigz" if has_program(host, "pigz", _SEARCH_PATH) else "gzip", *level, "-c")
+        case Codec.LZ4:
+            return ("lz4", *level, "-l", "-c")
+        case Codec.ZSTD:
+            return ("zstd", "-q", *level, "-T0", "-c")
+        case Codec.XZ:
+            return ("xz", *level, "--check=crc32", "--threads=0", "-c")
+        case Codec.BZIP2 | Codec.LZMA | Codec.LZOP:
+            return (setting.codec.value, *level, "-c")
+
+
+def default_level(host: Host, setting: Setting) -> int | None:
+    """Return the level of the setting; mkinitramfs has defaults of its own for lz4 and zstd."""
+    own = _own_level(host, setting.codec)
+    return level_of(setting, setting.codec.spec.level if own is None else own)
+
+
+def unusable(host: Host, setting: Setting) -> str | None:
+    """Return why mkinitramfs cannot be configured for a setting."""
+    del host
+    if setting.codec is Codec.CAT:
+        return "initramfs-tools has no uncompressed images: COMPRESS=cat falls back to gzip"
+    if setting.options and (len(setting.options) > 1 or setting.level is None):
+        return "COMPRESSLEVEL holds a level and no other options"
+    return None
+
+
+def build_uncompressed(host: Host, image: InstalledImage, target: Path) -> None:
+    """Raise ``UnsafeError``: mkinitramfs falls back to gzip when told ``cat``."""
+    del host, target
+    msg = f"initramfs-tools cannot build {image.path} uncompressed"
+    raise UnsafeError(msg)
+
+
+def needs_own_uncompressed(host: Host) -> bool:
+    """Tell that there is no layout of its own for what cannot be built."""
+    del host
+    return False
+
+
+def context(host: Host) -> tuple[str, ...]:
+    """Return what MODULES and compressed modules do to the image."""
+    config = _evaluate_config(host)
+    told: list[str] = []
+    match config.value("MODULES"):
+        case "dep":
+            told.append("MODULES=dep keeps only this machine's modules: a small image")
+        case "list":
+            told.append("MODULES=list keeps only the modules that were listed")
+        case other:
+            told.append(f"MODULES={other or 'most'}: the modules of many machines are in the image")
+    if suffix := modules_suffix(host, host.kernel_release()):
+        told.append(
+            f"kernel modules are already compressed ({suffix}): 0.142 stores them decompressed, "
+            "later releases put them into an uncompressed part in front"
+        )
+    return tuple(told)
+
+
+def _evaluate_config(host: Host) -> Evaluation:
+    """Source the files in mkinitramfs' order; /etc masks drop-ins of the same name."""
+    main = host.path(f"{_ETC}/initramfs.conf")
+    local = _drop_ins(host, f"{_ETC}/conf.d")
+    masked = {path.name for path in listing(host, f"{_ETC}/conf.d")}
+    shared = [p for p in _drop_ins(host, f"{_SHARE}/conf.d") if p.name not in masked]
+    hooks = [path for path in listing(host, f"{_SHARE}/conf-hooks.d") if path.is_file()]
+    return evaluate(
+        host,
+        Shell.SH,
+        [main, *shared, *local, *hooks],
+        ("COMPRESS", "COMPRESSLEVEL", "MODULES"),
+    )
+
+
+def _drop_ins(host: Host, directory: str) -> list[Path]:
+    return [
+        path
+        for path in listing(host, directory)
+        if path.is_file() and _DROP_IN_NAME.match(path.name) and ".dpkg-" not in path.name
+    ]
+
+
+def _usable_codec(host: Host, written: str, release: str, warnings: list[str]) -> Codec:
+    """Follow mkinitramfs: a missing program, then a kernel without the format, mean gzip."""
+    codec = Codec(written) if written in set(Codec) else None
+    if not has_program(host, written, _SEARCH_PATH):
+        warnings.append(f"COMPRESS={written!r} is not installed: mkinitramfs uses gzip")
+        codec = Codec.GZIP
+    config = _kernel_config(host, release)
+    if codec is None or codec is Codec.CAT:
+        warnings.append(f"COMPRESS={written!r} is unknown to mkinitramfs: it uses gzip")
+        return Codec.GZIP
+    if config and not config.enabled(codec.spec.kernel_option or ""):
+        if codec is not Codec.GZIP:
+            warnings.append(f"Linux {release} does not unpack {codec}: mkinitramfs uses gzip")
+        if not config.enabled(Codec.GZIP.spec.kernel_option or ""):
+            msg = f"mkinitramfs would stop: Linux {release} does not unpack gzip ({config.source})"
+            raise InitadvisorError(msg)
+        return Codec.GZIP
+    return codec
+
+
+def _kernel_config(host: Host, release: str) -> KernelConfig | None:
+    for place in (f"/lib/modules/{release}/config-{release}", f"/boot/config-{release}"):
+        if text := host.read_text(place):
+            return KernelConfig.parse(text, source=place)
+    return None
+
+
+def _own_level(host: Host, codec: Codec) -> int | None:
+    """Return the level in ``zstd) compresslevel="-${compresslevel:-9}"`` of the script itself.
+
+    Distributions have changed it, so the installed script is asked first.
+    """
+    script = host.read_text(_SCRIPT) or ""
+    pattern = rf'^{codec.value}\)\s*compresslevel="-\$\{{compresslevel:-(\d+)\}}"'
+    match = re.search(pattern, script, re.MULTILINE)
+    return int(match[1]) if match else _DEFAULT_LEVEL.get(codec)

@@ -1,0 +1,269 @@
+"""mkinitcpio, Arch Linux's generator.
+
+What it does was read in its source (script ``mkinitcpio``, versions 30 to 41) and tried with
+version 41: ``validate_compression`` chooses the compressor, ``build_image`` adds its flags,
+``create_image`` pipes the cpio through it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from initadvisor.generators.entries import entry_images
+from initadvisor.generators.files import exists, has_program, listing
+from initadvisor.generators.levels import level_of
+from initadvisor.generators.presets import Preset, installed_presets, preset_images
+from initadvisor.generators.safety import require_installed_system
+from initadvisor.generators.shell import Evaluation, Shell, evaluate, version_sorted
+from initadvisor.host.run import Priority
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.generator import ConfiguredSetting, InstalledImage
+from initadvisor.model.kernel import kernel_version
+from initadvisor.model.setting import Setting
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.host import Host
+
+NAME: Final = "mkinitcpio"
+
+_SCRIPT = "/usr/bin/mkinitcpio"
+_CONFIG = "/etc/mkinitcpio.conf"
+_SEARCH_PATH = ("/usr/bin", "/bin")
+_BUILD_TIMEOUT_S = 900.0
+
+_FLAGS: Final = {
+    Codec.XZ: ("--check=crc32",),
+    Codec.LZ4: ("-l",),
+    Codec.ZSTD: ("-T0",),
+}
+"""What ``build_image`` puts before the user's COMPRESSION_OPTIONS."""
+
+_DROP_INS_SINCE = 37
+_KERNEL_CHECK_SINCE = 39
+_EARLY_CPIO_SINCE = 39
+_XZ_THREADS = range(35, 40)
+
+
+def detect(host: Host) -> bool:
+    """Tell whether mkinitcpio is installed."""
+    return has_program(host, "mkinitcpio", ("/usr/bin", "/usr/local/bin"))
+
+
+def version(host: Host) -> str | None:
+    """Return the version that the script itself declares (``declare -r version='41'``)."""
+    script = host.read_text(_SCRIPT) or ""
+    match = re.search(r"""^declare -r version=['"]?(\d[^'"\s]*)""", script, re.MULTILINE)
+    return match[1] if match else None
+
+
+def configured(host: Host, kernel_release: str) -> ConfiguredSetting:
+    """Return the setting of the preset that makes this kernel's default image.
+
+    Raises ``InitadvisorError`` where mkinitcpio would stop, or would run a program whose output no
+    kernel unpacks.
+    """
+    preset = _preset_of(host, kernel_release)
+    config = _evaluate_config(host, preset, kernel_release)
+    return _effective(host, config, preset, kernel_release)
+
+
+def images(host: Host) -> tuple[InstalledImage, ...]:
+    """Return the images that the presets name and that exist, and kernel-install's."""
+    found = preset_images(host)
+    paths = {image.path for image in found}
+    return found + tuple(image for image in entry_images(host) if image.path not in paths)
+
+
+def compressor(host: Host, setting: Setting) -> tuple[str, ...]:
+    """Return the last program of ``create_image``'s pipe; fed by a pipe it gives the same bytes.
+
+    (gzip and lzop write the time stamp of a regular file on stdin into their header.)
+    """
+    if setting.codec is Codec.CAT:
+        return ("cat",)
+    flags = _FLAGS.get(setting.codec, ())
+    if setting.codec is Codec.XZ and _major(host) in _XZ_THREADS:
+        flags = ("-T0", *flags)
+    return (setting.codec.value, *flags, *setting.options)
+
+
+def default_level(host: Host, setting: Setting) -> int | None:
+    """Return the level of the setting; mkinitcpio leaves it to the compressor where none is set."""
+    del host
+    return level_of(setting, setting.codec.spec.level)
+
+
+def unusable(host: Host, setting: Setting) -> str | None:
+    """Return None: COMPRESSION and COMPRESSION_OPTIONS can say everything a setting can."""
+    del host, setting
+    return None
+
+
+def build_uncompressed(host: Host, image: InstalledImage, target: Path) -> None:
+    """Have mkinitcpio build the image's preset with ``-z cat``; see ``uncompressed_command``."""
+    require_installed_system(host, NAME)
+    host.runner.run(
+        uncompressed_command(host, image, target),
+        timeout_s=_BUILD_TIMEOUT_S,
+        priority=Priority.IDLE,
+    )
+
+
+def uncompressed_command(host: Host, image: InstalledImage, target: Path) -> tuple[str, ...]:
+    """Return the command that builds what the preset of ``image`` builds, uncompressed.
+
+    A preset cannot be given to ``-p`` here, because that builds all images of the file to one
+    target; so its options are passed as ``process_preset`` passes them. Post hooks (signing,
+    copying) are for the installed image only.
+    """
+    preset = next((preset for preset in installed_presets(host) if preset.makes(image)), None)
+    if preset is None:
+        return ("mkinitcpio", "-k", image.kernel_release, *_uncompressed(target))
+    config = ("-c", preset.config) if preset.config else ()
+    return (
+        "mkinitcpio",
+        *("-k", preset.kernel),
+        *config,
+        *preset.options,
+        *_uncompressed(target),
+    )
+
+
+def needs_own_uncompressed(host: Host) -> bool:
+    """Tell whether this version moves compressed files out of the way of every codec but cat."""
+    return _major(host) >= _EARLY_CPIO_SINCE
+
+
+def context(host: Host) -> tuple[str, ...]:
+    """Return what MODULES_DECOMPRESS and the autodetect hook do to the image."""
+    config = _evaluate_config(host, None, host.kernel_release())
+    told: list[str] = []
+    if config.value("MODULES_DECOMPRESS") == "yes":
+        told.append(
+            "MODULES_DECOMPRESS=yes: modules and firmware are stored decompressed, so the image's "
+            "own compression applies to them"
+        )
+    elif needs_own_uncompressed(host):
+        told.append(
+            "MODULES_DECOMPRESS is not yes: files that are already compressed (.ko.zst) go into an "
+            "uncompressed part in front, which the image's own compression does not touch"
+        )
+    hooks = config.get("HOOKS")
+    if hooks and "autodetect" in hooks.words:
+        told.append("the autodetect hook keeps only this machine's modules: a small image")
+    elif hooks:
+        told.append("no autodetect hook: the modules of every machine are in the image")
+    return tuple(told)
+
+
+def _uncompressed(target: Path) -> tuple[str, ...]:
+    return ("-z", "cat", "-g", str(target), "--nopost")
+
+
+def _major(host: Host) -> int:
+    """Return the major version, that of the newest one known where the script does not tell."""
+    match = re.match(r"\d+", version(host) or "")
+    return int(match[0]) if match else 41
+
+
+def _preset_of(host: Host, kernel_release: str) -> Preset | None:
+    presets = [p for p in installed_presets(host) if p.kernel_release == kernel_release]
+    return min(presets, key=lambda preset: preset.fallback, default=None)
+
+
+def _evaluate_config(host: Host, preset: Preset | None, kernel_release: str) -> Evaluation:
+    """Source the configuration as mkinitcpio does: main file and drop-ins as one text.
+
+    ``-c``, or the preset's ``config``, switches the drop-ins off.
+    """
+    chosen = preset.config_file if preset else None
+    files = [host.path(chosen or _CONFIG)]
+    if chosen is None and _major(host) >= _DROP_INS_SINCE:
+        files += _drop_ins(host)
+    if not exists(host, chosen or _CONFIG):
+        msg = f"mkinitcpio has no configuration: there is no {files[0]}"
+        raise InitadvisorError(msg)
+    config = evaluate(
+        host,
+        Shell.BASH,
+        files,
+        ("COMPRESSION", "COMPRESSION_OPTIONS", "MODULES_DECOMPRESS", "HOOKS"),
+        merged=True,
+        env={"KERNELVERSION": kernel_release},
+    )
+    if config.status != 0:
+        msg = (
+            f"mkinitcpio would refuse its configuration ({' + '.join(str(f) for f in files)}): "
+            f"sourcing it returns {config.status}"
+        )
+        hint = "files without a newline at their end run into the next one; see `bash -n`"
+        raise InitadvisorError(msg, hint=hint)
+    return config
+
+
+def _drop_ins(host: Host) -> list[Path]:
+    directory = host.path(f"{_CONFIG}.d")
+    names = [
+        path.name
+        for path in listing(host, f"{_CONFIG}.d")
+        if path.suffix == ".conf" and path.is_file()
+    ]
+    return [directory / name for name in version_sorted(host, names)]
+
+
+def _effective(
+    host: Host, config: Evaluation, preset: Preset | None, kernel_release: str
+) -> ConfiguredSetting:
+    """Follow ``validate_compression``: ``-z``, then COMPRESSION, then the default."""
+    warnings: list[str] = []
+    written = config.value("COMPRESSION")
+    options = config.get("COMPRESSION_OPTIONS")
+    chosen = (preset.compress if preset else None) or ""
+    source = f"option -z in {preset.file}" if preset and chosen else ""
+    if not chosen and options and not config.get("COMPRESSION"):
+        warnings.append("COMPRESSION_OPTIONS is set without COMPRESSION")
+    old = _major(host) >= _KERNEL_CHECK_SINCE and (kernel_version(kernel_release) or (6, 0)) < (
+        5,
+        9,
+    )
+    fallback = "gzip" if old else "zstd"
+    if old and (chosen or written) == "zstd":
+        warnings.append(f"Linux {kernel_release} does not unpack zstd: mkinitcpio uses gzip")
+        chosen, written, options = "", "", None
+    if not chosen:
+        origin = config.origin("COMPRESSION", "COMPRESSION_OPTIONS")
+        source = str(origin) if written and origin else f"default of mkinitcpio {version(host)}"
+        chosen = written or fallback
+    setting = _setting(host, chosen, options.words if options else (), source, warnings)
+    return ConfiguredSetting(setting=setting, source=source, warnings=tuple(warnings))
+
+
+def _setting(
+    host: Host, chosen: str, options: tuple[str, ...], source: str, warnings: list[str]
+) -> Setting:
+    if not has_program(host, chosen, _SEARCH_PATH):
+        missing = "a program with options in its name" if " " in chosen else "not installed"
+        warnings.append(
+            f"{chosen!r} ({source}) is {missing}: mkinitcpio silently builds uncompressed images"
+        )
+        return Setting(Codec.CAT)
+    if chosen in set(Codec):
+        codec = Codec(chosen)
+        return Setting(codec, () if codec is Codec.CAT else options)
+    codec_name = {"pigz": "gzip", "lbzip2": "bzip2", "pbzip2": "bzip2", "pixz": "xz"}.get(
+        chosen.rpartition("/")[2], chosen.rpartition("/")[2]
+    )
+    if codec_name not in set(Codec):
+        msg = f"{source} has mkinitcpio compress with {chosen!r}: no format that a kernel unpacks"
+        raise InitadvisorError(msg)
+    codec = Codec(codec_name)
+    lost = " ".join(_FLAGS.get(codec, ()))
+    warnings.append(
+        f"{chosen!r} ({source}) is not the plain name {codec.value!r}"
+        + (f": mkinitcpio leaves out {lost}" if lost else "")
+    )
+    return Setting(codec, options)

@@ -1,0 +1,93 @@
+"""Stands in where no generator is found, as for the image of another machine.
+
+Its command lines are the plain tools at their own default levels, with the flags that the kernel's
+decompressors demand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from initadvisor.generators.levels import level_of
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import InitadvisorError, UnsafeError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.model.generator import ConfiguredSetting, InstalledImage
+    from initadvisor.model.setting import Setting
+
+NAME: Final = "none"
+
+_FLAGS: Final = {
+    Codec.GZIP: ("-n",),
+    Codec.XZ: ("--check=crc32", "-T0"),
+    Codec.LZ4: ("-l",),
+    Codec.ZSTD: ("-q", "-T0"),
+}
+
+
+def detect(host: Host) -> bool:
+    """Tell that this is never what makes a machine's images."""
+    del host
+    return False
+
+
+def version(host: Host) -> str | None:
+    """Return None: there is no program."""
+    del host
+    return None
+
+
+def configured(host: Host, kernel_release: str) -> ConfiguredSetting:
+    """Raise ``InitadvisorError``: nothing is configured where there is no generator."""
+    del host
+    msg = f"no generator on this machine makes images for Linux {kernel_release}"
+    raise InitadvisorError(msg, hint="give an image with --image FILE")
+
+
+def images(host: Host) -> tuple[InstalledImage, ...]:
+    """Return no images."""
+    del host
+    return ()
+
+
+def compressor(host: Host, setting: Setting) -> tuple[str, ...]:
+    """Return the tool's command line with what the kernel needs of it."""
+    del host
+    if setting.codec is Codec.CAT:
+        return ("cat",)
+    return (setting.codec.value, *_FLAGS.get(setting.codec, ()), *setting.options, "-c")
+
+
+def default_level(host: Host, setting: Setting) -> int | None:
+    """Return the level of the setting, the tool's own where it has none."""
+    del host
+    return level_of(setting, setting.codec.spec.level)
+
+
+def unusable(host: Host, setting: Setting) -> str | None:
+    """Return None: what another machine's generator can do is not known."""
+    del host, setting
+    return None
+
+
+def build_uncompressed(host: Host, image: InstalledImage, target: Path) -> None:
+    """Raise ``UnsafeError``: there is no generator to build with."""
+    del host, target
+    msg = f"no generator on this machine builds {image.path}"
+    raise UnsafeError(msg)
+
+
+def needs_own_uncompressed(host: Host) -> bool:
+    """Tell that nothing is known of another layout."""
+    del host
+    return False
+
+
+def context(host: Host) -> tuple[str, ...]:
+    """Return nothing."""
+    del host
+    return ()
