@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
+import shutil
 import stat
+import sys
 import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -14,6 +17,8 @@ from initadvisor.model.errors import InitadvisorError, NeedsRootError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+_CHUNK_BYTES = 1 << 20
 
 PARTIAL_PREFIX = ".partial-"
 """What unfinished files are called: never a name that anybody looks for."""
@@ -65,6 +70,33 @@ def open_regular(path: Path) -> IO[bytes]:
     return os.fdopen(descriptor, "rb")
 
 
+def sha256_of(file: IO[bytes], *, offset: int = 0, size_bytes: int | None = None) -> str:
+    """Return the SHA-256 of a range of ``file``, up to its end unless a length is given."""
+    digest = hashlib.sha256()
+    left = sys.maxsize if size_bytes is None else size_bytes
+    file.seek(offset)
+    while chunk := file.read(min(left, _CHUNK_BYTES)):
+        digest.update(chunk)
+        left -= len(chunk)
+    return digest.hexdigest()
+
+
+def append_range(target: IO[bytes], source: IO[bytes], *, offset: int, size_bytes: int) -> None:
+    """Append a range of ``source`` to ``target``; the position of ``source`` does not move.
+
+    Raises ``InitadvisorError`` when ``source`` ends before the range does.
+    """
+    target.flush()
+    end = offset + size_bytes
+    while offset < end:
+        copied = os.sendfile(target.fileno(), source.fileno(), offset, end - offset)
+        if copied == 0:
+            msg = f"cannot copy {source.name}: it ended at byte {offset}, before byte {end}"
+            raise InitadvisorError(msg)
+        offset += copied
+    target.seek(0, os.SEEK_END)
+
+
 def free_bytes(path: Path) -> int:
     """Return the room an ordinary user has on the file system of ``path`` (statvfs f_bavail)."""
     room = os.statvfs(path)
@@ -83,7 +115,10 @@ def make_directory(path: Path, *, mode: int = 0o755) -> None:
 def remove_partial(directory: Path) -> None:
     """Remove what an interrupted run left; call it only with the directory's lock held."""
     for path in directory.glob(f"{PARTIAL_PREFIX}*"):
-        path.unlink(missing_ok=True)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

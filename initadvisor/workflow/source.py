@@ -1,0 +1,90 @@
+"""The image that candidates are derived from."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+from initadvisor.host.files import open_regular, sha256_of
+from initadvisor.image.scan import scan
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import BadImageError, InitadvisorError, NeedsRootError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from initadvisor.model.generator import InstalledImage
+    from initadvisor.model.image import ImageContents
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """An image, open for reading, and what is in it.
+
+    ``sha256`` is that of the whole file, ``initrd_sha256`` that of the initramfs in it, which
+    starts at ``start``: the same unless the file is a unified kernel image. ``installed`` tells
+    that this machine's generator made it, and for which kernel.
+    """
+
+    path: Path
+    file: IO[bytes]
+    contents: ImageContents
+    sha256: str
+    initrd_sha256: str
+    start: int = 0
+    installed: InstalledImage | None = None
+
+    @property
+    def prefix_bytes(self) -> int:
+        """How much of the initramfs stands before the main segment, padding included."""
+        return self.contents.main.offset - self.start
+
+    @property
+    def main_bytes(self) -> int:
+        """The length of the main segment in the file.
+
+        The padding behind a plain archive belongs to it: generators pad before they compress.
+        """
+        main = self.contents.main
+        return main.size_bytes + (main.padding_bytes if main.codec is Codec.CAT else 0)
+
+
+@contextlib.contextmanager
+def open_source(path: Path, *, installed: InstalledImage | None = None) -> Iterator[Source]:
+    """Open the image ``path`` and read what is in it.
+
+    Raises ``NeedsRootError`` where only root may read it and ``InitadvisorError`` for what is no
+    ordinary file or no initramfs.
+    """
+    with open_regular(path) as file:
+        try:
+            contents = scan(file)
+        except BadImageError as err:
+            msg = f"cannot read {path} as an initramfs: {err.message}"
+            raise InitadvisorError(msg) from err
+        initrd = contents.initrd
+        if contents.main.offset < initrd.offset:
+            msg = f"cannot read {path} as an initramfs: its .initrd section is empty"
+            raise InitadvisorError(msg)
+        yield Source(
+            path=path,
+            file=file,
+            contents=contents,
+            sha256=sha256_of(file),
+            initrd_sha256=sha256_of(file, offset=initrd.offset, size_bytes=initrd.size_bytes),
+            start=initrd.offset,
+            installed=installed,
+        )
+
+
+def is_current(path: Path, *, sha256: str) -> bool:
+    """Tell whether ``path`` has this digest still; what may not be read is taken to have it."""
+    try:
+        with open_regular(path) as file:
+            return sha256_of(file) == sha256
+    except NeedsRootError:
+        return True
+    except InitadvisorError:
+        return False
