@@ -1,0 +1,175 @@
+"""How fast a file is read that is not in memory, without emptying the machine's memory for it."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import mmap
+import os
+import statistics
+from typing import IO, TYPE_CHECKING
+
+from initadvisor.host.files import open_regular
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.estimate import Estimate
+from initadvisor.model.storage import ColdRead, DeviceKind, ReadWarning
+from initadvisor.storage.device import device_of
+from initadvisor.storage.resident import resident_fraction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.model.storage import Device
+
+_BLOCK_BYTES = 4 << 20
+_MOST_BYTES = 256 << 20
+_MOST_S = 20.0
+_MOST_READ_S = 10.0
+_SHORT_BYTES = 1 << 20
+_RESIDENT_LIMIT = 0.02
+_FIRST_FACTOR = 1.5
+_T_95 = (math.nan, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
+"""Student's t, 97.5 % quantile, by degrees of freedom; beyond the table the normal one's 1.96."""
+
+_SINGLE_FACTOR = 2.0
+"""How far, either way, a next read may be from a single one."""
+
+
+def cold_read(host: Host, path: Path, *, repeats: int = 5) -> ColdRead:
+    """Read ``path`` several times as if for the first time.
+
+    The file's own pages are dropped from memory (posix_fadvise(2)), then it is read past the page
+    cache (O_DIRECT) where its file system can do that. At most 256 MiB are read each time, for at
+    most 10 s, and after 20 s no other read begins. What a disk or a hypervisor keeps in memory of
+    its own cannot be dropped: where the first read was much slower than the others, it counts.
+
+    Raises ``NeedsRootError`` where only root may read the file, ``InitadvisorError`` where it is
+    empty, no ordinary file, or fails to be read.
+    """
+    device = device_of(host, path)
+    with open_regular(path) as file:
+        size_bytes = os.fstat(file.fileno()).st_size
+        if size_bytes == 0:
+            msg = f"cannot measure how fast {path} is read: it is empty"
+            raise InitadvisorError(msg)
+        try:
+            samples, direct, resident = _samples(host, file, path, repeats)
+        except OSError as err:
+            msg = f"cannot read {path}: {err.strerror}"
+            raise InitadvisorError(msg) from err
+    method = "past the page cache (O_DIRECT)" if direct else "after dropping its pages"
+    source = (
+        f"{len(samples)} cold {'read' if len(samples) == 1 else 'reads'} of {path}"
+        f" ({size_bytes / 1e6:.1f} MB) {method}, on {device.describe()}"
+    )
+    speed = _estimate(samples, source)
+    warnings = tuple(_warnings(device, samples, size_bytes, 0.0 if direct else resident))
+    return ColdRead(speed_mb_s=speed, samples_mb_s=tuple(samples), device=device, warnings=warnings)
+
+
+def _samples(
+    host: Host, file: IO[bytes], path: Path, repeats: int
+) -> tuple[list[float], bool, float]:
+    """Return the speeds in MB/s, whether O_DIRECT was used, and how much stayed in memory."""
+    started = host.clock.monotonic_ns()
+    samples: list[float] = []
+    resident = 0.0
+    with _direct(path) as direct:
+        descriptor = file.fileno() if direct is None else direct
+        for _ in range(repeats):
+            _drop(file.fileno())
+            resident = max(resident, resident_fraction(file))
+            samples.append(_read_once(host, descriptor))
+            if (host.clock.monotonic_ns() - started) / 1e9 > _MOST_S:
+                break
+        return samples, direct is not None, resident
+
+
+@contextlib.contextmanager
+def _direct(path: Path) -> Iterator[int | None]:
+    """Open the file for direct reads and try one; None where the file system has none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECT)
+    except OSError:
+        yield None
+        return
+    try:
+        usable = True
+        try:
+            with mmap.mmap(-1, mmap.PAGESIZE) as block:
+                os.preadv(descriptor, [block], 0)
+        except OSError:
+            usable = False
+        yield descriptor if usable else None
+    finally:
+        os.close(descriptor)
+
+
+def _drop(descriptor: int) -> None:
+    """Drop the file's pages from memory; those not yet written have to be written first."""
+    with contextlib.suppress(OSError):
+        os.fdatasync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _read_once(host: Host, descriptor: int) -> float:
+    """Return the speed in MB/s; the block is page-aligned, as direct reads demand."""
+    with mmap.mmap(-1, _BLOCK_BYTES) as block:
+        total = 0
+        started = host.clock.monotonic_ns()
+        while total < _MOST_BYTES:
+            count = os.preadv(descriptor, [block], total)
+            total += count
+            if count < _BLOCK_BYTES or (host.clock.monotonic_ns() - started) / 1e9 > _MOST_READ_S:
+                break
+        elapsed_ns = host.clock.monotonic_ns() - started
+    return total * 1e3 / max(elapsed_ns, 1)
+
+
+def _estimate(samples: Sequence[float], source: str) -> Estimate:
+    """Return the mean and the interval in which the next cold read lies with 95 % probability.
+
+    Speeds are positive and scatter in proportion, so the interval is made of their logarithms.
+    """
+    if _first_was_cold(samples):
+        first = samples[0]
+        return Estimate(
+            mean=first,
+            low=first / _SINGLE_FACTOR,
+            high=max(samples),
+            source=f"the first of {source}",
+        )
+    mean = statistics.fmean(samples)
+    if len(samples) == 1:
+        factor = _SINGLE_FACTOR
+    else:
+        freedom = len(samples) - 1
+        quantile = _T_95[freedom] if freedom < len(_T_95) else 1.96
+        spread = statistics.stdev(math.log(sample) for sample in samples)
+        factor = math.exp(quantile * spread * math.sqrt(1 + 1 / len(samples)))
+    return Estimate(mean=mean, low=mean / factor, high=mean * factor, source=source)
+
+
+def _first_was_cold(samples: Sequence[float]) -> bool:
+    """Tell whether what lies below the kernel seems to have answered all but the first read."""
+    return len(samples) > 1 and samples[0] * _FIRST_FACTOR < min(samples[1:])
+
+
+def _warnings(
+    device: Device, samples: Sequence[float], size_bytes: int, resident: float
+) -> Iterator[ReadWarning]:
+    if resident > _RESIDENT_LIMIT:
+        yield ReadWarning.CACHED
+    bound = device.kind.plausible_mb_s
+    if bound is not None and max(samples) > bound:
+        yield ReadWarning.IMPLAUSIBLE
+    if _first_was_cold(samples):
+        yield ReadWarning.FIRST_SLOWER
+    if device.kind is DeviceKind.VIRTIO:
+        yield ReadWarning.VIRTUAL
+    if device.kind is DeviceKind.NONE:
+        yield ReadWarning.NO_DEVICE
+    if size_bytes < _SHORT_BYTES:
+        yield ReadWarning.SHORT
