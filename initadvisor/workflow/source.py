@@ -33,7 +33,7 @@ class Source:
     contents: ImageContents
     sha256: str
     initrd_sha256: str
-    start: int = 0
+    start: int
     installed: InstalledImage | None = None
 
     @property
