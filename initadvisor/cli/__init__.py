@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import shlex
 import signal
 import sys
 from typing import NoReturn
@@ -12,7 +13,7 @@ import click
 from typing_extensions import override
 
 from initadvisor import __version__
-from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.errors import InitadvisorError, NeedsRootError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "recommend": ("initadvisor.cli.recommend:recommend", "Which compression suits this machine."),
@@ -76,11 +77,16 @@ def main() -> NoReturn:
         err.show()
         sys.exit(err.exit_code)
     except InitadvisorError as err:
-        click.echo(f"initadvisor: {err.message}" + (f" ({err.hint})" if err.hint else ""), err=True)
+        hint = err.hint or (_as_root() if isinstance(err, NeedsRootError) else None)
+        click.echo(f"initadvisor: {err.message}" + (f" ({hint})" if hint else ""), err=True)
         sys.exit(err.exit_code)
     except (KeyboardInterrupt, click.Abort):
         click.echo("initadvisor: interrupted", err=True)
         sys.exit(130)
+
+
+def _as_root() -> str:
+    return f"run: sudo {shlex.join(['initadvisor', *sys.argv[1:]])}"
 
 
 def _terminate(signum: int, _frame: object) -> NoReturn:

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_FIRST_POLL_S = 0.001
 _POLL_S = 0.05
 _CAPTURE_LIMIT_BYTES = 16 << 20
+_OOM_FIRST = "1000"
 
 
 class Priority(Enum):
@@ -38,7 +40,8 @@ class Priority(Enum):
 
     NORMAL = auto()
     IDLE = auto()
-    """Runs on processors and disks that nobody else wants: SCHED_IDLE and the idle I/O class."""
+    """Runs on processors and disks that nobody else wants (SCHED_IDLE, the idle I/O class), and is
+    killed before anything else when memory runs out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +49,7 @@ class Completed:
     """A program that ended by itself, and what it used.
 
     ``wall_s`` and ``cpu_s`` (user plus system, its children included) in seconds, ``peak_bytes``
-    the largest resident memory of a single process of it.
+    the largest resident memory of a single process of it, 0 where it ended too soon to be seen.
     """
 
     argv: tuple[str, ...]
@@ -84,7 +87,8 @@ class Runner(Protocol):
         status other than 0 into an error.
 
         Raises ``ProgramError`` when the program is missing, fails (with ``check``), runs longer
-        than ``timeout_s``, or when ``stop_all`` was called.
+        than ``timeout_s``, says more than 16 MiB where it is listened to, or when ``stop_all`` was
+        called.
         """
         ...
 
@@ -125,7 +129,8 @@ class SystemRunner:
             started = time.monotonic()
             process = self._start(words, stdin, stdout or out, err, env, cwd, priority)
             try:
-                completed = self._finish(process, words, started, timeout_s)
+                captured = (err,) if stdout else (out, err)
+                completed = self._finish(process, words, started, timeout_s, captured)
             finally:
                 with self._lock:
                     self._running.discard(process.pid)
@@ -191,18 +196,24 @@ class SystemRunner:
         words: tuple[str, ...],
         started: float,
         timeout_s: float,
+        captured: tuple[IO[bytes], ...],
     ) -> Completed:
         """Wait for the process with its memory watched; kill its session when that is cut short."""
         own_peak = _peak_bytes("self")
-        watched_peak = 0
+        watched_peak = _peak_bytes(process.pid)
+        poll_s = _FIRST_POLL_S
         pidfd = os.pidfd_open(process.pid)
         try:
             poller = select.poll()
             poller.register(pidfd, select.POLLIN)
-            while not poller.poll(_POLL_S * 1000):
+            while not poller.poll(poll_s * 1000):
                 watched_peak = max(watched_peak, _peak_bytes(process.pid))
+                poll_s = min(2 * poll_s, _POLL_S)
                 if time.monotonic() - started > timeout_s:
                     msg = f"{shlex.join(words)} did not end within {timeout_s:g} s and was killed"
+                    raise ProgramError(msg)
+                if any(_size_bytes(file) > _CAPTURE_LIMIT_BYTES for file in captured):
+                    msg = f"{shlex.join(words)} would not stop talking and was killed"
                     raise ProgramError(msg)
         except BaseException:
             _kill_group(process.pid)
@@ -210,7 +221,9 @@ class SystemRunner:
             raise
         finally:
             os.close(pidfd)
-        _, status, usage = os.wait4(process.pid, 0)
+        with self._lock:  # once it is reaped, its number may be another program's
+            _, status, usage = os.wait4(process.pid, 0)
+            self._running.discard(process.pid)
         process.returncode = os.waitstatus_to_exitcode(status)
         # The kernel's figure starts from the memory of the process that forked (fork and exec keep
         # signal->maxrss), so it is only the program's own where it is above ours.
@@ -242,6 +255,8 @@ def _make_idle(pid: int) -> None:
         os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
     with contextlib.suppress(psutil.Error, OSError):
         psutil.Process(pid).ionice(psutil.IOPRIO_CLASS_IDLE)
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{pid}/oom_score_adj").write_text(_OOM_FIRST, encoding="ascii")
 
 
 def _peak_bytes(pid: int | str) -> int:
@@ -256,6 +271,10 @@ def _peak_bytes(pid: int | str) -> int:
 def _kill_group(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
+
+
+def _size_bytes(file: IO[bytes]) -> int:
+    return os.fstat(file.fileno()).st_size
 
 
 def _captured(file: IO[bytes]) -> bytes:

@@ -169,7 +169,7 @@ class Workshop:
         installed = self.source.installed
         cached = CachedCandidate(
             candidate=candidate,
-            image=str(self.source.path),
+            image=str(self.source.path.absolute()),
             image_sha256=self.source.sha256,
             kernel=installed.kernel_release if installed else None,
             built_at_ns=Path(candidate.path).stat().st_mtime_ns,
