@@ -1,0 +1,183 @@
+"""What the room in an image goes to, and what its files tell about where it comes from."""
+
+from __future__ import annotations
+
+import functools
+import heapq
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from initadvisor.image.cpio import S_IFMT, S_IFREG
+from initadvisor.image.findings import printable
+from initadvisor.image.tree import Tree, normalised
+from initadvisor.model.codec import Codec
+from initadvisor.model.image import FileKind, FindingKind, KindUse, StoredFile
+
+if TYPE_CHECKING:
+    from initadvisor.image.cpio_reader import Entry
+    from initadvisor.image.findings import Findings
+
+_LARGEST = 10
+_RELEASES_MAX = 64
+
+_EARLY = (b"kernel/x86/microcode", b"kernel/firmware/acpi")
+"""Directories the kernel searches in the image itself, before anything is unpacked: entries need no
+parent, but must stand in front and uncompressed (Documentation/arch/x86/microcode.rst,
+Documentation/admin-guide/acpi/initrd_table_override.rst)."""
+
+_MARKS = {
+    b"buildconfig": "mkinitcpio",
+    b"conf/initramfs.conf": "initramfs-tools",
+    b"scripts/init-top": "initramfs-tools",
+}
+_COMPRESSED = (b"\x1f\x8b\x08", b"BZh", b"\xfd7zXZ\0", b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd")
+"""What files compressed with gzip, bzip2, xz, lz4 and zstd start with."""
+
+
+class _Directory(NamedTuple):
+    """What a file's directory tells about it."""
+
+    kind: FileKind
+    release: str | None
+    generator: str | None
+    early: bool
+
+
+@dataclass(slots=True)
+class _Use:
+    """Counters of one kind of file; see ``KindUse``."""
+
+    files: int = 0
+    size_bytes: int = 0
+    compressed_bytes: int = 0
+    early_compressed_bytes: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Inventory:
+    """Takes each entry of an image, segment by segment."""
+
+    names_bytes: int
+    generator: str | None = None
+    file_system: str | None = None
+    microcode: bool = False
+    releases: dict[str, int] = field(default_factory=dict)
+    _tree: Tree = field(init=False)
+    _uses: dict[FileKind, _Use] = field(init=False)
+    _largest: list[tuple[int, bytes]] = field(default_factory=list)
+    _findings: Findings | None = None
+    _plain: bool = True
+    _in_front: bool = True
+
+    def __post_init__(self) -> None:
+        self._tree = Tree(self.names_bytes)
+        self._uses = {kind: _Use() for kind in FileKind}
+
+    def begin_segment(self, codec: Codec, findings: Findings) -> None:
+        """Say that the entries that follow come from a new segment."""
+        self._plain = codec is Codec.CAT
+        self._in_front = self._in_front and self._plain
+        self._findings = findings
+
+    def trailer(self) -> None:
+        """Take a trailer."""
+        self._tree.trailer()
+
+    def visit(self, entry: Entry) -> None:
+        """Take one entry."""
+        path = normalised(entry.name)
+        directory, _, leaf = path.rpartition(b"/")
+        place = _directory(directory)
+        self._check(entry, place)
+        if entry.mode & S_IFMT == S_IFREG:
+            self._count(entry, place, path, leaf)
+        if mark := _MARKS.get(path) or place.generator:
+            self.generator = self.generator or mark
+        if place.early and self._in_front:
+            self.microcode = True
+
+    def kinds(self) -> tuple[KindUse, ...]:
+        """Return the account of every kind."""
+        return tuple(
+            KindUse(
+                kind=kind,
+                files=use.files,
+                size_bytes=use.size_bytes,
+                compressed_bytes=use.compressed_bytes,
+                early_compressed_bytes=use.early_compressed_bytes,
+            )
+            for kind, use in self._uses.items()
+        )
+
+    def largest(self) -> tuple[StoredFile, ...]:
+        """Return the largest files, the largest first."""
+        return tuple(
+            StoredFile(path=printable(name), size_bytes=size)
+            for size, name in sorted(self._largest, key=lambda file: (-file[0], file[1]))
+        )
+
+    def release(self) -> str | None:
+        """Return the kernel release most files belong to."""
+        return max(self.releases, key=lambda release: self.releases[release], default=None)
+
+    def _check(self, entry: Entry, place: _Directory) -> None:
+        dropped = self._tree.place(entry)
+        name, findings = entry.name, self._findings
+        if findings is None:
+            raise ValueError(name)
+        if place.early:
+            if not self._in_front:
+                findings.add(FindingKind.LATE_MICROCODE, entry.offset, name)
+        elif dropped:
+            findings.add(dropped, entry.offset, name)
+        if name.startswith(b"/"):
+            findings.add(FindingKind.ABSOLUTE, entry.offset, name)
+        if b".." in name and b".." in name.split(b"/"):
+            findings.add(FindingKind.DOT_DOT, entry.offset, name)
+        if place.release and place.release not in self.releases and self.releases:
+            findings.add(FindingKind.SEVERAL_KERNELS, entry.offset, name)
+
+    def _count(self, entry: Entry, place: _Directory, path: bytes, leaf: bytes) -> None:
+        size = entry.size_bytes
+        kind = place.kind
+        if kind is FileKind.OTHER and (entry.head.startswith(b"\x7fELF") or b".so" in leaf):
+            kind = FileKind.PROGRAMS
+        file_system = _file_system(entry.head, leaf)
+        self.file_system = self.file_system or file_system
+        use = self._uses[kind]
+        use.files += 1
+        use.size_bytes += size
+        if file_system or entry.head.startswith(_COMPRESSED):
+            use.compressed_bytes += size
+            use.early_compressed_bytes += size if self._plain else 0
+        if place.release and (place.release in self.releases or len(self.releases) < _RELEASES_MAX):
+            self.releases[place.release] = self.releases.get(place.release, 0) + 1
+        if len(self._largest) < _LARGEST:
+            heapq.heappush(self._largest, (size, path))
+        elif size > self._largest[0][0]:
+            heapq.heapreplace(self._largest, (size, path))
+
+
+@functools.lru_cache(maxsize=256)
+def _directory(path: bytes) -> _Directory:
+    parts = path.removeprefix(b"usr/").split(b"/")
+    release, generator, kind = None, None, FileKind.OTHER
+    if parts[:2] == [b"lib", b"modules"]:
+        kind = FileKind.MODULES
+        release = printable(parts[2]) if len(parts) > 2 else None
+    elif parts[:2] == [b"lib", b"firmware"] or path.startswith(b"kernel/"):
+        kind = FileKind.FIRMWARE
+    elif not {b"bin", b"sbin", b"libexec"}.isdisjoint(parts):
+        kind = FileKind.PROGRAMS
+    if parts[:2] == [b"lib", b"dracut"]:
+        generator = "dracut"
+    elif path == b"scripts/init-top":
+        generator = "initramfs-tools"
+    return _Directory(kind, release, generator, early=path in _EARLY)
+
+
+def _file_system(head: bytes, leaf: bytes) -> str | None:
+    """Name the file system in a file: by its magic, or where that is too far in, by its name."""
+    if head.startswith(b"hsqs"):
+        return "squashfs"
+    return "erofs" if leaf == b"erofs-root.img" else None

@@ -1,0 +1,87 @@
+"""What the kernel's cpio reader makes of an archive (init/initramfs.c)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initadvisor.model.codec import Codec
+from initadvisor.model.image import FindingKind
+
+if TYPE_CHECKING:
+    from initadvisor.image.judgement import Judgement
+    from initadvisor.model.image import Finding, Segment
+
+_CRC_SINCE = (5, 19)
+
+_REFUSED = {
+    FindingKind.UNTERMINATED_NAME: 'a name without a NUL at its end ("malformed archive")',
+    FindingKind.BAD_CHECKSUM: 'data that its checksum contradicts ("bad data checksum")',
+    FindingKind.MISALIGNED: 'it starts at an offset that is no multiple of 4 ("broken padding")',
+    FindingKind.LEADING_ZEROS: 'the first archive starts with zeros ("no cpio magic")',
+    FindingKind.EMPTY: (
+        'the first archive unpacks to nothing ("junk at the end of compressed archive")'
+    ),
+    FindingKind.SPLIT: (
+        "one archive in several compressed streams, which the kernel takes for an archive each"
+        ' ("junk at the end of compressed archive")'
+    ),
+}
+_NOTED = {
+    FindingKind.MISSING_PARENT: (
+        "entries whose directory is not in the archive before them; the kernel drops them silently"
+    ),
+    FindingKind.DROPPED_LINK: "hard links to an entry that the kernel drops; so it drops them",
+    FindingKind.DOT_DOT: "names with '..' in them",
+    FindingKind.ABSOLUTE: "names that start with a slash, which the kernel ignores",
+    FindingKind.NO_TRAILER: "no trailer at the end; the archive may have been cut off",
+    FindingKind.LATE_MICROCODE: (
+        "microcode or ACPI tables where the kernel does not look for them: they must stand in"
+        " front, uncompressed"
+    ),
+    FindingKind.SEVERAL_KERNELS: "modules of more than one kernel release",
+}
+
+
+def judge_archive(segment: Segment, judgement: Judgement) -> None:
+    """Hold what was found in one segment's archive against the kernel's reader."""
+    for finding in segment.findings:
+        if text := _REFUSED.get(finding.kind):
+            judgement.refuse(text + _where(finding))
+        elif text := _NOTED.get(finding.kind):
+            judgement.note(text + _where(finding))
+        else:
+            _judge_by_segment(finding, segment, judgement)
+
+
+def _judge_by_segment(finding: Finding, segment: Segment, judgement: Judgement) -> None:
+    """Judge what depends on more than the finding."""
+    compressed = segment.codec is not Codec.CAT
+    match finding.kind:
+        case FindingKind.CRC_FORMAT:
+            judgement.needs_since(_CRC_SINCE, "the crc format of cpio")
+        case FindingKind.UNPADDED_END:
+            # A plain archive ends with the image then; the kernel does not mind.
+            if compressed:
+                judgement.refuse(
+                    "the archive ends before its last entry is padded to a multiple of 4 bytes"
+                    ' ("junk at the end of compressed archive")'
+                )
+        case FindingKind.SKIPPED:
+            text = "entries without a name, with a name or link target that is too long, or"
+            text += f" with data where none belongs{_where(finding)}"
+            if compressed:
+                # do_header leaves the next state to chance, where a buffer of the decompressor
+                # ends inside the header it goes back to it.
+                judgement.refuse(f"{text}; after such a header the kernel may lose its place")
+            else:
+                judgement.note(f"{text}; the kernel skips them")
+        case _:
+            raise ValueError(finding.kind)
+
+
+def _where(finding: Finding) -> str:
+    """Return how often something was found and the first example, in parentheses."""
+    parts = [f"{finding.count} times"] if finding.count > 1 else []
+    if finding.example:
+        parts.append(f"first {finding.example!r}" if finding.count > 1 else f"{finding.example!r}")
+    return f" ({', '.join(parts)})" if parts else ""

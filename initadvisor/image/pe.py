@@ -1,0 +1,83 @@
+"""Where the parts of a unified kernel image are (UAPI group specification, "UKI").
+
+A UKI is a PE file (Microsoft's "PE Format"); the kernel, the initramfs and the rest are sections.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+from initadvisor.image.reader import Reader
+from initadvisor.model.errors import BadImageError
+from initadvisor.model.image import Stretch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_DOS_MAGIC, _PE_MAGIC = b"MZ", b"PE\0\0"
+_PE_OFFSET_FIELD = 0x3C
+_COFF_HEADER = struct.Struct("<HHIIIHH")
+_SECTION_HEADER = struct.Struct("<8sIIII16x")
+_PROFILE = ".profile"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uki:
+    """The parts of a unified kernel image that matter here; ``ucode`` is loaded before ``initrd``.
+
+    ``uname``: the kernel's release, where the image says it.
+    """
+
+    initrd: Stretch
+    ucode: Stretch | None
+    uname: str | None
+
+
+def is_pe(head: bytes) -> bool:
+    """Tell whether a file may be a PE."""
+    return head.startswith(_DOS_MAGIC)
+
+
+def read_uki(file: IO[bytes], size_bytes: int) -> Uki:
+    """Find the sections of a UKI.
+
+    Of an image with several profiles, the first is read. Raises ``BadImageError`` for a PE file
+    that is damaged or has no ``.initrd``.
+    """
+    sections = dict(_sections(Reader(file, 0, size_bytes)))
+    if ".initrd" not in sections:
+        msg = "PE file without an .initrd section, no unified kernel image,"
+        raise BadImageError(msg, offset=0)
+    uname = None
+    if section := sections.get(".uname"):
+        raw = Reader(file, section.offset, section.offset + min(section.size_bytes, 256)).read()
+        text = raw.rstrip(b"\0\n").decode(errors="replace")
+        uname = text if text.isprintable() else None
+    return Uki(initrd=sections[".initrd"], ucode=sections.get(".ucode"), uname=uname)
+
+
+def _sections(reader: Reader) -> Iterator[tuple[str, Stretch]]:
+    """Yield name and place of each section, up to the second profile."""
+    dos = reader.exactly(_PE_OFFSET_FIELD + 4, "a PE file's header")
+    reader.position = min(int.from_bytes(dos[_PE_OFFSET_FIELD:], "little"), reader.end)
+    if reader.exactly(4, "a PE file's header") != _PE_MAGIC:
+        msg = "no PE header"
+        raise BadImageError(msg, offset=reader.position - 4)
+    fields = _COFF_HEADER.unpack(reader.exactly(_COFF_HEADER.size, "a PE file's header"))
+    count, optional_bytes = fields[1], fields[5]
+    reader.exactly(optional_bytes, "a PE file's header")
+    profiles = 0
+    for _ in range(count):
+        raw = reader.exactly(_SECTION_HEADER.size, "a PE file's section table")
+        name, virtual, _, stored, offset = _SECTION_HEADER.unpack(raw)
+        text = name.rstrip(b"\0").decode(errors="replace")
+        profiles += text == _PROFILE
+        if profiles > 1:
+            return
+        size = min(virtual, stored) or stored
+        if offset + size > reader.end:
+            reader.position = reader.end
+            reader.fail_truncated(f"the PE section {text!r}")
+        yield text, Stretch(offset=offset, size_bytes=size)

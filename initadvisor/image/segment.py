@@ -1,0 +1,136 @@
+"""Reading one segment: a plain archive, or a compressed one with the streams that hold it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from initadvisor.image.cpio_reader import CpioReader
+from initadvisor.image.decompress import MAGIC_BYTES, codec_of, open_stream
+from initadvisor.image.findings import Findings
+from initadvisor.image.limits import LimitReachedError
+from initadvisor.image.unzstd import is_skippable
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import BadImageError
+from initadvisor.model.image import FindingKind, Segment
+from initadvisor.model.stream import ZstdFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from initadvisor.image.inventory import Inventory
+    from initadvisor.image.limits import Budget
+    from initadvisor.image.reader import Reader
+    from initadvisor.model.stream import StreamFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentReader:
+    """Reads segments of one image; what is in them goes to the inventory."""
+
+    inventory: Inventory
+    budget: Budget
+
+    def read(self, reader: Reader, codec: Codec, *, first: bool, misaligned: bool) -> Segment:
+        """Read the segment that starts where ``reader`` is.
+
+        ``first`` tells that nothing but zeros was before it in the image, ``misaligned`` that it
+        starts where the kernel demands an offset that is a multiple of four, and it is none.
+        """
+        findings = Findings()
+        start = reader.position
+        if misaligned:
+            findings.add(FindingKind.MISALIGNED, start)
+        self.inventory.begin_segment(codec, findings)
+        archive = CpioReader(
+            visit=self.inventory.visit,
+            trailer=self.inventory.trailer,
+            findings=findings,
+            budget=self.budget,
+            base=start,
+            unpacked=codec is not Codec.CAT,
+        )
+        try:
+            facts: dict[StreamFacts, None] = {}
+            streams = 1
+            if codec is Codec.CAT:
+                _read_plain(reader, archive)
+            else:
+                facts, streams = self._unpack(reader, codec, archive, findings, first=first)
+            archive.finish()
+        except LimitReachedError as err:
+            raise BadImageError(str(err), offset=start) from err
+        if archive.entries and not archive.complete:
+            findings.add(FindingKind.NO_TRAILER, archive.position)
+        return Segment(
+            offset=start,
+            size_bytes=reader.position - start,
+            codec=codec,
+            unpacked_bytes=archive.position,
+            entries=archive.entries,
+            streams=streams,
+            facts=tuple(facts),
+            findings=findings.all(),
+        )
+
+    def _unpack(
+        self, reader: Reader, codec: Codec, archive: CpioReader, findings: Findings, *, first: bool
+    ) -> tuple[dict[StreamFacts, None], int]:
+        """Feed the archive from as many streams as it takes; return the facts, each once."""
+        start, streams = reader.position, 0
+        facts: dict[StreamFacts, None] = {}
+        going_on = True
+        while going_on:
+            self.budget.stream()
+            stream = open_stream(codec, reader, verify=True)
+            last = self._feed(stream, archive, findings, start=start, first=first)
+            facts[last] = None
+            skipped = isinstance(last, ZstdFacts) and last.skippable
+            streams += not skipped
+            going_on = _goes_on(reader, codec, inside=skipped or not archive.between_entries)
+            if going_on and not archive.between_entries:
+                findings.add(FindingKind.SPLIT, archive.position)
+        if first and not archive.position:
+            findings.add(FindingKind.EMPTY, 0)
+        return facts, streams
+
+    def _feed(
+        self,
+        stream: Generator[bytes | memoryview, None, StreamFacts],
+        archive: CpioReader,
+        findings: Findings,
+        *,
+        start: int,
+        first: bool,
+    ) -> StreamFacts:
+        while True:
+            try:
+                piece = next(stream)
+            except StopIteration as end:
+                facts: StreamFacts = end.value
+                return facts
+            self.budget.unpack(len(piece))
+            if first and not archive.position and piece[0] == 0:
+                findings.add(FindingKind.LEADING_ZEROS, 0)
+            if archive.feed(piece) < len(piece):
+                msg = f"junk {archive.position} bytes into what is unpacked from the segment"
+                raise BadImageError(msg, offset=start)
+
+
+def _read_plain(reader: Reader, archive: CpioReader) -> None:
+    while data := reader.read():
+        if left := len(data) - archive.feed(data):
+            reader.position -= left
+            return
+
+
+def _goes_on(reader: Reader, codec: Codec, *, inside: bool) -> bool:
+    """Tell whether what follows directly belongs to the same segment.
+
+    The kernel would say no; but an archive that stops inside an entry goes on in the next stream
+    (bgzip, pbzip2), and skippable frames around zstd's are no segments.
+    """
+    head = reader.peek(MAGIC_BYTES)
+    if is_skippable(head):
+        return codec is Codec.ZSTD
+    return inside and codec_of(head) is codec
