@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import mmap
 import os
-import statistics
 from typing import IO, TYPE_CHECKING
 
 from initadvisor.host.files import open_regular
 from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.estimate import Estimate
-from initadvisor.model.storage import ColdRead, DeviceKind, ReadWarning
+from initadvisor.model.storage import ColdRead
 from initadvisor.storage.device import device_of
 from initadvisor.storage.resident import resident_fraction
+from initadvisor.storage.speed import doubts, next_read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from initadvisor.host import Host
-    from initadvisor.model.storage import Device
 
 _BLOCK_BYTES = 4 << 20
 _MOST_BYTES = 256 << 20
 _MOST_S = 20.0
 _MOST_READ_S = 10.0
-_SHORT_BYTES = 1 << 20
-_RESIDENT_LIMIT = 0.02
-_FIRST_FACTOR = 1.5
-_T_95 = (math.nan, 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)
-"""Student's t, 97.5 % quantile, by degrees of freedom; beyond the table the normal one's 1.96."""
-
-_SINGLE_FACTOR = 2.0
-"""How far, either way, a next read may be from a single one."""
 
 
 def cold_read(host: Host, path: Path, *, repeats: int = 5) -> ColdRead:
@@ -64,9 +53,13 @@ def cold_read(host: Host, path: Path, *, repeats: int = 5) -> ColdRead:
         f"{len(samples)} cold {'read' if len(samples) == 1 else 'reads'} of {path}"
         f" ({size_bytes / 1e6:.1f} MB) {method}, on {device.describe()}"
     )
-    speed = _estimate(samples, source)
-    warnings = tuple(_warnings(device, samples, size_bytes, 0.0 if direct else resident))
-    return ColdRead(speed_mb_s=speed, samples_mb_s=tuple(samples), device=device, warnings=warnings)
+    cached = 0.0 if direct else resident
+    return ColdRead(
+        speed_mb_s=next_read(samples, source),
+        samples_mb_s=tuple(samples),
+        device=device,
+        warnings=tuple(doubts(samples, device.kind, size_bytes=size_bytes, resident=cached)),
+    )
 
 
 def _samples(
@@ -126,50 +119,3 @@ def _read_once(host: Host, descriptor: int) -> float:
                 break
         elapsed_ns = host.clock.monotonic_ns() - started
     return total * 1e3 / max(elapsed_ns, 1)
-
-
-def _estimate(samples: Sequence[float], source: str) -> Estimate:
-    """Return the mean and the interval in which the next cold read lies with 95 % probability.
-
-    Speeds are positive and scatter in proportion, so the interval is made of their logarithms.
-    """
-    if _first_was_cold(samples):
-        first = samples[0]
-        return Estimate(
-            mean=first,
-            low=first / _SINGLE_FACTOR,
-            high=max(samples),
-            source=f"the first of {source}",
-        )
-    mean = statistics.fmean(samples)
-    if len(samples) == 1:
-        factor = _SINGLE_FACTOR
-    else:
-        freedom = len(samples) - 1
-        quantile = _T_95[freedom] if freedom < len(_T_95) else 1.96
-        spread = statistics.stdev(math.log(sample) for sample in samples)
-        factor = math.exp(quantile * spread * math.sqrt(1 + 1 / len(samples)))
-    return Estimate(mean=mean, low=mean / factor, high=mean * factor, source=source)
-
-
-def _first_was_cold(samples: Sequence[float]) -> bool:
-    """Tell whether what lies below the kernel seems to have answered all but the first read."""
-    return len(samples) > 1 and samples[0] * _FIRST_FACTOR < min(samples[1:])
-
-
-def _warnings(
-    device: Device, samples: Sequence[float], size_bytes: int, resident: float
-) -> Iterator[ReadWarning]:
-    if resident > _RESIDENT_LIMIT:
-        yield ReadWarning.CACHED
-    bound = device.kind.plausible_mb_s
-    if bound is not None and max(samples) > bound:
-        yield ReadWarning.IMPLAUSIBLE
-    if _first_was_cold(samples):
-        yield ReadWarning.FIRST_SLOWER
-    if device.kind is DeviceKind.VIRTIO:
-        yield ReadWarning.VIRTUAL
-    if device.kind is DeviceKind.NONE:
-        yield ReadWarning.NO_DEVICE
-    if size_bytes < _SHORT_BYTES:
-        yield ReadWarning.SHORT
