@@ -114,10 +114,14 @@ class Workshop:
         if found is not wanted:
             msg = f"{recipe.argv[0]} wrote {found or 'something'}, not {wanted}"
             raise InitadvisorError(msg)
-        digest = hashlib.sha256()
+        digest, left = hashlib.sha256(), payload.size_bytes
         try:
             for chunk in until_stopped(decompress(wanted, file, offset, size_bytes), self.stop):
                 digest.update(chunk)
+                left -= len(chunk)
+                if left < 0:
+                    msg = f"what {recipe.argv[0]} wrote unpacks to more than it was given"
+                    raise InitadvisorError(msg)
         except BadImageError as err:
             msg = f"what {recipe.argv[0]} wrote cannot be unpacked: {err.message}"
             raise InitadvisorError(msg) from err

@@ -1,0 +1,112 @@
+"""The configuration file: every key, its default, and what is refused."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from initadvisor.model import config as module
+from initadvisor.model.codec import Codec
+from initadvisor.model.config import Config
+from initadvisor.model.cost import Objective
+from initadvisor.model.errors import UsageError
+from initadvisor.model.setting import Setting
+
+SOURCE = "/etc/initadvisor.toml"
+
+
+def read(text: str) -> Config:
+    return Config.from_tables(tomllib.loads(text), source=SOURCE)
+
+
+def test_an_empty_file_gives_the_defaults() -> None:
+    assert read("") == Config()
+    assert Config().hopeless == {Codec.BZIP2, Codec.LZMA}
+    assert (Config().boots_per_upgrade, Config().tolerance_ms) == (14, 5.0)
+    assert (Config().tolerance_fraction, Config().certainty) == (0.02, 0.95)
+
+
+def test_every_key_is_read() -> None:
+    config = read(
+        """
+        [candidates]
+        settings = ["zstd", "lz4 -9", "zstd"]
+        hopeless = ["gzip"]
+        jobs = 3
+        cache_limit_mb = 1.5
+        [recommend]
+        objective = "size"
+        boots_per_upgrade = 30
+        tolerance_ms = 0
+        tolerance_fraction = 0.1
+        certainty = 0.9
+        """
+    )
+    assert config == Config(
+        settings=(Setting(Codec.ZSTD), Setting(Codec.LZ4, ("-9",))),
+        hopeless=frozenset({Codec.GZIP}),
+        jobs=3,
+        cache_limit_bytes=1_500_000,
+        objective=Objective.SIZE,
+        boots_per_upgrade=30,
+        tolerance_ms=0.0,
+        tolerance_fraction=0.1,
+        certainty=0.9,
+    )
+
+
+def test_the_example_in_the_documentation_is_read() -> None:
+    documentation = module.__doc__ or ""
+    example = "\n".join(
+        line.strip() for line in documentation.splitlines() if line.startswith("    ")
+    )
+    assert "[candidates]" in example
+    assert read(example) != Config()
+
+
+def test_every_key_is_documented() -> None:
+    documentation = (module.__doc__ or "") + (Config.__doc__ or "")
+    keys = [key for table in module._KEYS.values() for key in table]
+    assert len(keys) >= 9
+    assert all(key in documentation for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("[candidate]\n", ["candidate", "candidates"]),
+        ("jobs = 2\n", ["jobs"]),
+        ("candidates = 2\n", ["candidates", "table"]),
+        ("[candidates]\njob = 2\n", ["job", "candidates", "jobs"]),
+        ("[candidates]\nsettings = 'zstd'\n", ["settings", "list of strings"]),
+        ("[candidates]\nsettings = [1]\n", ["settings", "list of strings"]),
+        ("[candidates]\nsettings = ['zstd -99']\n", ["settings", "level 99"]),
+        ("[candidates]\nhopeless = ['lzip']\n", ["hopeless", "lzip"]),
+        ("[candidates]\njobs = 0\n", ["jobs", "at least 1"]),
+        ("[candidates]\njobs = true\n", ["jobs"]),
+        ("[candidates]\njobs = 1.5\n", ["jobs"]),
+        ("[candidates]\ncache_limit_mb = -1\n", ["cache_limit_mb"]),
+        ("[candidates]\ncache_limit_mb = nan\n", ["cache_limit_mb"]),
+        ("[candidates]\ncache_limit_mb = inf\n", ["cache_limit_mb"]),
+        ("[recommend]\nobjective = 'speed'\n", ["objective", "balanced"]),
+        ("[recommend]\nobjective = 3\n", ["objective"]),
+        ("[recommend]\nboots_per_upgrade = '14'\n", ["boots_per_upgrade"]),
+        ("[recommend]\ntolerance_ms = 'x'\n", ["tolerance_ms", "number"]),
+        ("[recommend]\ntolerance_fraction = 1\n", ["tolerance_fraction", "below 1"]),
+        ("[recommend]\ncertainty = 0.3\n", ["certainty", "at least 0.5"]),
+        ("[recommend]\ncertainty = true\n", ["certainty", "number"]),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_line(text: str, names: list[str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(text)
+    told = f"{caught.value.message} {caught.value.hint or ''}"
+    assert told.startswith(SOURCE)
+    assert "\n" not in told
+    assert all(name in told for name in names)
+
+
+def test_every_field_has_a_key_and_every_key_a_field() -> None:
+    fields = [field for table in module._KEYS.values() for field, _ in table.values()]
+    assert sorted(fields) == sorted(Config.__dataclass_fields__)
