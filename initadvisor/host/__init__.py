@@ -18,6 +18,10 @@ class Clock(Protocol):
         """Return nanoseconds of a clock that never steps."""
         ...
 
+    def thread_cpu_ns(self) -> int:
+        """Return the processor time the calling thread has had, in nanoseconds."""
+        ...
+
 
 class SystemClock:
     """The machine's own clock."""
@@ -25,6 +29,10 @@ class SystemClock:
     def monotonic_ns(self) -> int:
         """Return CLOCK_MONOTONIC in nanoseconds."""
         return time.monotonic_ns()
+
+    def thread_cpu_ns(self) -> int:
+        """Return CLOCK_THREAD_CPUTIME_ID in nanoseconds."""
+        return time.thread_time_ns()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +77,12 @@ class Host:
         return os.uname().machine
 
     def cache_dir(self) -> Path:
-        """Return where candidates are kept: ``/var/cache`` for root, else the user's cache."""
+        """Return where candidates are kept: ``/var/cache`` for root, else the user's cache.
+
+        ``CACHE_DIRECTORY``, which systemd sets for a unit (systemd.exec(5)), comes before both.
+        """
+        if directory := os.environ.get("CACHE_DIRECTORY"):
+            return Path(directory)
         if self.is_root:
             return self.path("/var/cache/initadvisor")
         base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")

@@ -60,5 +60,7 @@ def observed_boots() -> tuple[ObservedBoot, ...]:
     )
 
 
-def _load(name: str) -> Any:
-    return json.loads(resources.files("initadvisor.data").joinpath(name).read_text("utf-8"))
+def _load(name: str) -> dict[str, Any]:
+    text = resources.files("initadvisor.data").joinpath(name).read_text("utf-8")
+    table: dict[str, Any] = json.loads(text)
+    return table

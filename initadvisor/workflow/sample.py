@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import stat
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from initadvisor.host.files import free_bytes, locked, make_directory, whole_file
+from initadvisor.host.feed import piped
+from initadvisor.host.files import (
+    free_bytes,
+    locked,
+    make_directory,
+    remove_partial,
+    whole_file,
+)
 from initadvisor.image.cpio import CpioWriter
 from initadvisor.model.errors import InitadvisorError
 
@@ -24,6 +33,7 @@ SAMPLE_BYTES = 80_000_000
 SMALLEST_BYTES = 60_000_000
 _MODULES_SHARE = 0.6
 _LARGEST_FILE_BYTES = 8_000_000
+_TIMEOUT_S = 600
 _PLACES = ("/usr/bin", "/usr/sbin", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib")
 
 
@@ -46,9 +56,12 @@ def make_sample(host: Host, compressor: Sequence[str]) -> Path:
     picked = _pick(host)
     total = sum(file.size for file in picked)
     if total < SMALLEST_BYTES:
-        raise InitadvisorError(
+        msg = (
             f"cannot make a sample: only {total / 1e6:.0f} MB of modules, programs and libraries "
-            f"are readable below {host.root}",
+            f"are readable below {host.root}"
+        )
+        raise InitadvisorError(
+            msg,
             hint="name an image with --image FILE",
         )
     directory = host.cache_dir() / "sample"
@@ -57,19 +70,18 @@ def make_sample(host: Host, compressor: Sequence[str]) -> Path:
     if target.exists():
         return target
     if free_bytes(directory) < 3 * total:
+        msg = f"cannot make a sample in {directory}: it needs {3 * total / 1e6:.0f} MB"
         raise InitadvisorError(
-            f"cannot make a sample in {directory}: it needs {3 * total / 1e6:.0f} MB",
+            msg,
             hint="set XDG_CACHE_HOME to a place with more room",
         )
     with locked(directory / "lock", what="making a sample"):
-        payload = target.with_suffix(".cpio")
-        try:
-            with whole_file(payload) as file:
-                _write_archive(file, picked)
-            with payload.open("rb") as source, whole_file(target) as image:
-                host.runner.run(compressor, timeout_s=600, stdin=source, stdout=image)
-        finally:
-            payload.unlink(missing_ok=True)
+        remove_partial(directory)
+        with tempfile.TemporaryFile(dir=directory) as payload, whole_file(target) as image:
+            _write_archive(payload, picked)
+            payload.flush()
+            with piped(payload) as source:
+                host.runner.run(compressor, timeout_s=_TIMEOUT_S, stdin=source, stdout=image)
     return target
 
 
@@ -113,16 +125,12 @@ def _digest(picked: Sequence[_Picked], compressor: Sequence[str]) -> str:
 
 
 def _write_archive(file: IO[bytes], picked: Sequence[_Picked]) -> None:
-    writer = CpioWriter(file)
-    made: set[str] = set()
-    for item in picked:
-        for parent in reversed(PurePosixPath(item.name).parents[:-1]):
-            if str(parent) not in made:
-                made.add(str(parent))
-                writer.directory(str(parent))
-        try:
-            content = item.path.read_bytes()
-        except OSError:
-            continue
-        writer.file(item.name, content, mode=0o755)
-    writer.close()
+    made: set[PurePosixPath] = set()
+    with CpioWriter(file) as writer:
+        for item in picked:
+            for parent in reversed(PurePosixPath(item.name).parents[:-1]):
+                if parent not in made:
+                    made.add(parent)
+                    writer.directory(str(parent))
+            with contextlib.suppress(OSError):  # gone or closed to us since it was listed
+                writer.file(item.name, item.path.read_bytes(), mode=0o755)

@@ -1,0 +1,94 @@
+"""``initadvisor recommend``: which compression suits this machine, and how sure that is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from initadvisor.model.cost import Objective
+
+
+@click.command()
+@click.option(
+    "--image",
+    type=click.Path(path_type=Path),
+    help="Weigh this image, of any machine, instead of this machine's own.",
+)
+@click.option(
+    "--sample",
+    is_flag=True,
+    help="Make an image of this machine's modules and programs, where it has no initramfs.",
+)
+@click.option(
+    "--kernel-config",
+    type=click.Path(path_type=Path),
+    help="The configuration of the kernel that is to unpack the image (plain or .gz).",
+)
+@click.option(
+    "--read-speed",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="MB/S",
+    help="How fast the boot loader reads, if you know it.",
+)
+@click.option(
+    "--shadow",
+    type=click.FloatRange(min=0),
+    metavar="MS",
+    help="For how long the kernel does not wait for the initramfs, if you know it.",
+)
+@click.option(
+    "--objective",
+    type=click.Choice([str(objective) for objective in Objective]),
+    help="What is to be small: the time of a boot, the image, or boot and build together.",
+)
+@click.option("--only", multiple=True, metavar="SETTING", help="Weigh only this; may be repeated.")
+@click.option("--all", "everything", is_flag=True, help="Build the hopeless settings, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def recommend(
+    *,
+    image: Path | None,
+    sample: bool,
+    kernel_config: Path | None,
+    read_speed: float | None,
+    shadow: float | None,
+    objective: str | None,
+    only: tuple[str, ...],
+    everything: bool,
+    as_json: bool,
+) -> None:
+    """Say which initramfs compression suits this machine, and how sure that is.
+
+    Candidates are built beside the image in use, at idle priority; nothing of the machine is
+    changed. Bench measurements alone leave open how fast the boot loader reads, so "keep what you
+    have" is a frequent answer.
+    """
+    from initadvisor.cli.progress import Progress
+    from initadvisor.cli.recommend_json import as_document
+    from initadvisor.cli.recommend_text import print_recommendation
+    from initadvisor.host import Host
+    from initadvisor.model.setting import Setting
+    from initadvisor.workflow.recommend import Request
+    from initadvisor.workflow.recommend import recommend as ask
+
+    if image is not None and sample:
+        msg = "--image and --sample exclude each other"
+        raise click.UsageError(msg)
+    request = Request(
+        image=image,
+        sample=sample,
+        kernel_config=kernel_config,
+        read_speed_mb_s=read_speed,
+        shadow_ms=shadow,
+        objective=Objective(objective) if objective else None,
+        only=tuple(Setting.parse(text) for text in only),
+        everything=everything,
+    )
+    with Progress() as progress:
+        answer = ask(Host(), request, observer=progress)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(as_document(answer), indent=2))
+    else:
+        print_recommendation(answer)

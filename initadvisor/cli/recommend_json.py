@@ -1,0 +1,95 @@
+"""The JSON of ``recommend``; its fields are part of the interface (schema 1)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from initadvisor.model.cost import DecidingFact
+    from initadvisor.model.estimate import Estimate
+    from initadvisor.model.recommendation import Recommendation, Row
+
+
+def as_document(answer: Recommendation) -> dict[str, Any]:
+    """Return the answer as plain values for ``json.dumps``."""
+    decision = answer.decision
+    return {
+        "schema": 1,
+        "baseline": str(answer.baseline),
+        "baseline_source": answer.baseline_source,
+        "sample": answer.sample,
+        "image": str(answer.image),
+        "generator": answer.generator,
+        "kernel": answer.kernel_release,
+        "objective": answer.objective,
+        "recommendation": {
+            "action": decision.action,
+            "outcome": decision.outcome,
+            "setting": str(decision.setting),
+            "probability": round(decision.probability, 4),
+            "certainty_needed": answer.certainty,
+            "saving_ms": _estimate(decision.saving_ms),
+            "evidence": answer.evidence,
+            "whole_boot_ms": answer.whole_boot_ms,
+            "leader": {
+                "setting": str(decision.leader),
+                "probability": round(decision.leader_probability, 4),
+                "saving_ms": _estimate(decision.leader_saving_ms),
+            },
+            "deciding": _deciding(decision.deciding),
+        },
+        "storage": {
+            "device": answer.storage.device,
+            "kind": answer.storage.kind,
+            "read_mb_s": _estimate(answer.storage.read_mb_s),
+            "loader_mb_s": _estimate(answer.storage.loader_mb_s),
+            "free_bytes": answer.storage.free_bytes,
+            "room_on": answer.storage.room_on,
+        },
+        "unpacked_bytes": answer.unpacked_bytes,
+        "candidates": [_row(row) for row in answer.rows],
+        "gaps": [{"setting": str(gap.setting), "reason": gap.reason} for gap in answer.gaps],
+        "assumptions": list(answer.assumptions),
+        "warnings": list(answer.warnings),
+        "context": list(answer.context),
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    return {
+        "setting": str(row.setting),
+        "codec": row.setting.codec,
+        "size_bytes": row.size_bytes,
+        "size_source": row.size_source,
+        "read_ms": _estimate(row.read_ms),
+        "unpack_ms": _estimate(row.unpack_ms),
+        "total_ms": _estimate(row.total_ms),
+        "saving_ms": _estimate(row.saving_ms),
+        "build_s": row.build_s,
+        "build_cpu_s": row.build_cpu_s,
+        "build_peak_bytes": row.build_peak_bytes,
+        "fits": row.fits,
+        "lint": "ok" if row.lint.verdict == "ok" else "; ".join(row.lint.reasons),
+        "notes": list(row.notes),
+    }
+
+
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    return {
+        name: round(value, 3) if isinstance(value, float) else value
+        for name, value in asdict(estimate).items()
+    }
+
+
+def _deciding(fact: DecidingFact | None) -> dict[str, Any] | None:
+    if fact is None:
+        return None
+    return {
+        "factor": fact.factor,
+        "settled": round(fact.settled, 3),
+        "stretches": [
+            {"low": round(s.low, 3), "high": round(s.high, 3), "setting": str(s.setting)}
+            for s in fact.stretches
+        ],
+    }

@@ -1,0 +1,196 @@
+"""The answer of ``recommend`` for a person: one sentence, the table, and what it rests on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initadvisor.model.cost import Factor, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from initadvisor.model.cost import DecidingFact
+    from initadvisor.model.estimate import Estimate
+    from initadvisor.model.recommendation import Recommendation, Row
+
+_FACTORS = {
+    Factor.LOADER: ("how fast the boot loader reads", "MB/s", "--read-speed"),
+    Factor.SHADOW: ("how long the kernel can do without the initramfs", "ms", "--shadow"),
+    Factor.CPU: ("how fast this kernel decompresses, against the prediction", "x", None),
+}
+
+
+def print_recommendation(answer: Recommendation) -> None:
+    """Print the whole answer to stdout."""
+    from rich.console import Console
+    from rich.padding import Padding
+
+    console = Console(highlight=False, soft_wrap=False, emoji=False, markup=False)
+    if answer.sample:
+        console.print(
+            "SAMPLE: not an initramfs of this machine; sizes and times are of a sample.\n"
+        )
+    maker = "an unknown generator" if answer.generator == "none" else answer.generator
+    kernel = f"Linux {answer.kernel_release}" if answer.kernel_release else "an unknown kernel"
+    console.print(f"{answer.image}: made by {maker}, for {kernel}")
+    console.print(f"Today: {answer.baseline} ({answer.baseline_source})\n")
+    console.print(_table(answer))
+    console.print()
+    for sentence in (verdict(answer), *advice(answer)):
+        console.print(sentence + "\n")
+    for title, lines in _sections(answer):
+        console.print(f"{title}:")
+        for line in lines:
+            console.print(Padding(f"- {line}", (0, 0, 0, 2)))
+
+
+def verdict(answer: Recommendation) -> str:
+    """Return the recommendation in one sentence, with its certainty and evidence."""
+    decision = answer.decision
+    sure = f"{_percent(decision.probability)} sure, evidence: {answer.evidence}"
+    match decision.outcome:
+        case Outcome.SWITCH if answer.objective == "size":
+            before, after = (_row_of(answer, s) for s in (answer.baseline, decision.setting))
+            saved = (before.size_bytes - after.size_bytes) / 1e6
+            cost = -decision.saving_ms.mean
+            price = f"costs {cost:.0f} ms" if cost > 0 else f"saves {-cost:.0f} ms"
+            return (
+                f"Switch to {decision.setting}: the image is {saved:.1f} MB smaller ({sure}); "
+                f"each boot {price} ({_interval(decision.saving_ms)})."
+            )
+        case Outcome.SWITCH:
+            return (
+                f"Switch to {decision.setting}: it saves {_figure(decision.saving_ms)} ms per boot"
+                f"{_share(answer, decision.saving_ms)} ({sure})."
+            )
+        case Outcome.KEEP:
+            return f"Keep {decision.setting}: no other setting saves enough to matter ({sure})."
+        case Outcome.UNDECIDED:
+            return (
+                f"Undecided, so keep {decision.setting}: the likeliest gain is {decision.leader}, "
+                f"which saves {_figure(decision.leader_saving_ms)} ms per boot"
+                f"{_share(answer, decision.leader_saving_ms)}, but that this matters is only "
+                f"{_percent(decision.leader_probability)} sure and "
+                f"{_percent(answer.certainty)} is needed (evidence: {answer.evidence})."
+            )
+
+
+def advice(answer: Recommendation) -> Iterator[str]:
+    """Yield what would make the answer surer."""
+    fact = answer.decision.deciding
+    if fact is None:
+        return
+    what, unit, option = _FACTORS[fact.factor]
+    known = f" If you know it, say so with {option}." if option else ""
+    if fact.settled == 0:
+        yield (
+            f"No single fact would decide it; the one that matters most is {what}: "
+            f"{_stretches(fact, unit)}.{known}"
+        )
+    else:
+        yield (
+            f"What would decide it ({_percent(fact.settled)} likely): {what}: "
+            f"{_stretches(fact, unit)}.{known}"
+        )
+
+
+def _stretches(fact: DecidingFact, unit: str) -> str:
+    parts = []
+    for number, stretch in enumerate(fact.stretches):
+        if len(fact.stretches) == 1:
+            parts.append(f"{stretch.setting} is best throughout")
+        elif number == 0:
+            parts.append(f"below {_rounded(stretch.high)} {unit} {stretch.setting} is best")
+        elif number == len(fact.stretches) - 1:
+            parts.append(f"above {_rounded(stretch.low)} {unit} {stretch.setting}")
+        else:
+            parts.append(f"from there to {_rounded(stretch.high)} {unit} {stretch.setting}")
+    return ", ".join(parts)
+
+
+def _sections(answer: Recommendation) -> Iterator[tuple[str, Iterable[str]]]:
+    refused = [
+        f"{row.setting}: {'; '.join(row.lint.reasons)}"
+        for row in answer.rows
+        if row.lint.verdict == "refused"
+    ]
+    notes = [f"{row.setting}: {note}" for row in answer.rows for note in row.notes]
+    gaps = [f"{gap.setting}: {gap.reason}" for gap in answer.gaps]
+    sections = (
+        ("Warnings", answer.warnings),
+        ("Not weighed", gaps),
+        ("The kernel would refuse", refused),
+        ("Matters more than the codec", answer.context),
+        ("Notes", notes),
+        ("This rests on", answer.assumptions),
+    )
+    yield from ((title, lines) for title, lines in sections if lines)
+
+
+def _table(answer: Recommendation) -> object:
+    """Return the table; it fits a terminal of 80 columns."""
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="underline")
+    table.add_column("setting", no_wrap=True)
+    for title in ("MB", "%", "read\nms", "unpack\nms", "total\nms"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("\n95 %", no_wrap=True)
+    table.add_column("saves\nms", justify="right", no_wrap=True)
+    table.add_column("\n95 %", no_wrap=True)
+    for title in ("build\ns", "mem\nMB", "fits"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for row in answer.rows:
+        today = row.setting == answer.baseline
+        table.add_row(
+            str(row.setting),
+            f"{row.size_bytes / 1e6:.1f}",
+            f"{100 * row.size_bytes / answer.unpacked_bytes:.0f}",
+            _short(row.read_ms.mean),
+            _short(row.unpack_ms.mean),
+            _short(row.total_ms.mean),
+            _interval(row.total_ms),
+            "today" if today else _short(row.saving_ms.mean),
+            "" if today else _interval(row.saving_ms),
+            "" if row.build_s is None else f"{row.build_s:.0f}",
+            "" if row.build_peak_bytes is None else f"{row.build_peak_bytes / 1e6:.0f}",
+            "yes" if row.fits else "NO",
+            style="bold" if row.setting == answer.decision.setting else None,
+        )
+    return table
+
+
+def _row_of(answer: Recommendation, setting: object) -> Row:
+    return next(row for row in answer.rows if row.setting == setting)
+
+
+def _figure(estimate: Estimate) -> str:
+    return f"{_short(estimate.mean)} ({_interval(estimate)})"
+
+
+def _interval(estimate: Estimate) -> str:
+    low, high = _short(estimate.low), _short(estimate.high)
+    return f"{low}..{high}"
+
+
+def _short(value: float) -> str:
+    return f"{value / 1000:.0f}k" if abs(value) >= 10_000 else f"{value:.0f}"
+
+
+def _rounded(value: float) -> str:
+    """Return a number with two significant digits, in full."""
+    return f"{float(f'{value:.2g}'):g}"
+
+
+def _percent(probability: float) -> str:
+    """Return a probability in percent that never claims certainty."""
+    if probability > 0.99:
+        return "over 99 %"
+    return "under 1 %" if probability < 0.01 else f"{probability * 100:.0f} %"
+
+
+def _share(answer: Recommendation, saving: Estimate) -> str:
+    if answer.whole_boot_ms is None:
+        return ""
+    share = abs(saving.mean) / answer.whole_boot_ms
+    return f", {share:.1%} of a whole boot of {answer.whole_boot_ms / 1000:.1f} s"

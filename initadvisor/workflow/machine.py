@@ -1,0 +1,114 @@
+"""What is known of this machine before its boots are measured: figures and priors, stated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import exp, hypot, log
+from typing import TYPE_CHECKING
+
+from initadvisor.model.cost import Machine, Quantity, Shadow
+from initadvisor.model.estimate import Estimate
+from initadvisor.workflow.knowledge import calibration, observed_boots
+
+if TYPE_CHECKING:
+    from initadvisor.workflow.boot_context import BootContext
+
+_Z95 = 1.96
+LOADER_FACTOR = 10.0
+"""How far the loader's speed may be from Linux's, either way, with 95 % probability.
+
+The loader reads through the firmware's drivers, with other request sizes and queue depths; both
+much slower and (where Linux's figure is held up by encryption or a busy disk) faster are common.
+"""
+
+_LOADER_LOG_SD = log(LOADER_FACTOR) / _Z95
+_GIVEN_LOG_SD = 0.05
+_LOADER_FIXED = Quantity(median=100.0, log_sd=1.0)
+_MS_PER_S = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """A machine for the cost model, and in words what it rests on."""
+
+    machine: Machine
+    loader_mb_s: Estimate
+    assumptions: tuple[str, ...]
+
+
+def know_machine(
+    *,
+    read_mb_s: Estimate,
+    given_read_mb_s: float | None,
+    given_shadow_ms: float | None,
+    unpacked_bytes: int,
+    context: BootContext,
+) -> Knowledge:
+    """Turn what was measured or given into what the cost model needs.
+
+    ``read_mb_s`` is Linux's cold read, ``given_read_mb_s`` the loader's speed as the user knows it.
+    """
+    loader = _loader(read_mb_s, given_read_mb_s)
+    shadow = _shadow(given_shadow_ms, context)
+    table = calibration()
+    populate = replace(
+        table.populate_ms_per_mb,
+        median=table.populate_ms_per_mb.median * unpacked_bytes / 1e6,
+        source=table.source,
+    )
+    return Knowledge(
+        machine=Machine(
+            read_s_per_mb=replace(loader, median=1 / loader.median),
+            fixed_ms=_LOADER_FIXED,
+            kernel_mb=context.kernel_mb,
+            populate_ms=populate,
+            cpu=Quantity(median=1.0, log_sd=table.machine_log_sd, source=table.source),
+            shadow=shadow,
+        ),
+        loader_mb_s=_as_estimate(loader),
+        assumptions=(
+            f"the loader's reading: {loader.source}",
+            f"the shadow (B1): {shadow.source}",
+            f"the kernel's decompression: user space times the ratios of {table.source}, and "
+            f"whatever other kernels and processors change, within a factor of "
+            f"{exp(_Z95 * table.machine_log_sd):.1f} either way",
+            f"creating the files (P): {populate.median:.0f} ms, within a factor of "
+            f"{exp(_Z95 * populate.log_sd):.1f}, from the same source",
+            f"what every image pays (L): {_LOADER_FIXED.median:.0f} ms within a factor of "
+            f"{exp(_Z95 * _LOADER_FIXED.log_sd):.0f}, plus reading the kernel "
+            f"({context.kernel_mb:.1f} MB, {context.kernel_mb_source})",
+        ),
+    )
+
+
+def _loader(measured: Estimate, given: float | None) -> Quantity:
+    if given is not None:
+        return Quantity(median=given, log_sd=_GIVEN_LOG_SD, source=f"{given:g} MB/s, as given")
+    spread = log(max(measured.high, measured.low) / max(measured.low, 1e-3)) / (2 * _Z95)
+    return Quantity(
+        median=measured.mean,
+        log_sd=hypot(_LOADER_LOG_SD, spread),
+        source=f"Linux reads {measured.mean:.0f} MB/s ({measured.source}); the loader's drivers "
+        f"may be {LOADER_FACTOR:.0f} times slower or faster",
+    )
+
+
+def _shadow(given_ms: float | None, context: BootContext) -> Shadow:
+    boots = observed_boots()
+    if given_ms is not None:
+        return Shadow(boots=boots, fixed_ms=given_ms, source=f"{given_ms:g} ms, as given")
+    if context.asynchronous is False:
+        source = "none, this kernel unpacks the initramfs before it does anything else"
+        return Shadow(boots=boots, fixed_ms=0.0, source=source)
+    source = f"unknown here, drawn from {len(boots)} boots of other machines"
+    return Shadow(boots=boots, source=source)
+
+
+def _as_estimate(quantity: Quantity) -> Estimate:
+    spread = exp(_Z95 * quantity.log_sd)
+    return Estimate(
+        mean=quantity.median * exp(quantity.log_sd**2 / 2),
+        low=quantity.median / spread,
+        high=quantity.median * spread,
+        source=quantity.source,
+    )

@@ -1,0 +1,220 @@
+"""The main job: from an image to a recommendation, with what it rests on."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from initadvisor.image.lint import lint
+from initadvisor.image.scan import scan
+from initadvisor.model.estimate import Evidence
+from initadvisor.model.recommendation import Recommendation, Storage
+from initadvisor.workflow.baseline import identified, todays_setting
+from initadvisor.workflow.bench import BenchObserver, decompression_ms
+from initadvisor.workflow.boot_context import boot_context
+from initadvisor.workflow.candidates import BuildObserver, build_candidates
+from initadvisor.workflow.configuration import load_config
+from initadvisor.workflow.contenders import contenders
+from initadvisor.workflow.disk import examine_disk
+from initadvisor.workflow.kernel_config import find_kernel_config, read_kernel_config
+from initadvisor.workflow.machine import know_machine
+from initadvisor.workflow.plan import plan_settings
+from initadvisor.workflow.source import open_source
+from initadvisor.workflow.target import find_target, sample_target
+from initadvisor.workflow.weigh import weigh
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from initadvisor.generators import Generator
+    from initadvisor.host import Host
+    from initadvisor.model.config import Config
+    from initadvisor.model.cost import Objective
+    from initadvisor.model.generator import ConfiguredSetting
+    from initadvisor.model.image import Lint
+    from initadvisor.model.kernel import KernelConfig
+    from initadvisor.model.setting import Setting
+    from initadvisor.workflow.baseline import Baseline
+    from initadvisor.workflow.bench import Stream
+    from initadvisor.workflow.candidates import BuildResult
+    from initadvisor.workflow.disk import Disk
+    from initadvisor.workflow.machine import Knowledge
+    from initadvisor.workflow.source import Source
+    from initadvisor.workflow.target import Target
+
+_SEED = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the user asks for; fields as the options of ``initadvisor recommend``."""
+
+    image: Path | None = None
+    sample: bool = False
+    kernel_config: Path | None = None
+    read_speed_mb_s: float | None = None
+    shadow_ms: float | None = None
+    objective: Objective | None = None
+    only: tuple[Setting, ...] = ()
+    everything: bool = False
+
+
+class Observer(BuildObserver, BenchObserver, Protocol):
+    """Told how the work goes."""
+
+
+def recommend(host: Host, request: Request, *, observer: Observer) -> Recommendation:
+    """Build, measure, weigh, and decide.
+
+    Raises ``InitadvisorError`` (with its exit code) where there is no image, it cannot be read or
+    is none, or nothing can be built.
+    """
+    config = _config(host, request)
+    target = sample_target(host) if request.sample else find_target(host, request.image)
+    with open_source(target.path, installed=target.installed) as source:
+        generator = target.made_by(source.contents)
+        baseline = todays_setting(source, _configured(host, generator, target))
+        built = _build(host, generator, source, baseline, config, request, observer)
+        baseline = identified(baseline, source, built.candidates)
+        field = contenders(host, generator, source, baseline, built.candidates)
+        streams = [contender.stream for contender in field]
+        times_ms = decompression_ms(host, streams, seed=_SEED, observer=observer)
+        kernel = _kernel_release(target, source)
+        kernel_config = _kernel_config(host, request, kernel)
+        verdicts = _verdicts(host, source, streams, kernel_config, kernel)
+        disk = examine_disk(host, source.path, sample=target.sample)
+        context = boot_context(host, kernel)
+        knowledge = know_machine(
+            read_mb_s=disk.read_mb_s,
+            given_read_mb_s=request.read_speed_mb_s,
+            given_shadow_ms=request.shadow_ms,
+            unpacked_bytes=source.contents.unpacked_bytes,
+            context=context,
+        )
+        decision, rows = weigh(
+            field,
+            times_ms=times_ms,
+            verdicts=verdicts,
+            disk=disk,
+            knowledge=knowledge,
+            config=config,
+            seed=_SEED,
+        )
+        return Recommendation(
+            image=source.path,
+            sample=target.sample,
+            generator=generator.NAME,
+            kernel_release=kernel,
+            baseline=baseline.setting,
+            baseline_source=baseline.source,
+            objective=config.objective,
+            certainty=config.certainty,
+            evidence=Evidence.BENCH,
+            decision=decision,
+            storage=_storage(disk, knowledge),
+            unpacked_bytes=source.contents.unpacked_bytes,
+            whole_boot_ms=context.whole_boot_ms,
+            rows=rows,
+            gaps=built.gaps,
+            assumptions=knowledge.assumptions,
+            warnings=(
+                *baseline.warnings,
+                *disk.warnings,
+                *_unknown_kernel(kernel, kernel_config),
+            ),
+            context=generator.context(host) if target.installed else (),
+        )
+
+
+def _config(host: Host, request: Request) -> Config:
+    config = load_config(host)
+    return replace(config, objective=request.objective) if request.objective else config
+
+
+def _configured(host: Host, generator: Generator, target: Target) -> ConfiguredSetting | None:
+    """Return what is configured, None for an image this machine's generator does not make."""
+    if target.installed is None:
+        return None
+    return generator.configured(host, target.installed.kernel_release)
+
+
+def _build(
+    host: Host,
+    generator: Generator,
+    source: Source,
+    baseline: Baseline,
+    config: Config,
+    request: Request,
+    observer: Observer,
+) -> BuildResult:
+    settings = plan_settings(
+        host,
+        generator,
+        config,
+        only=request.only,
+        also=(baseline.setting,) if baseline.certain else (),
+        everything=request.everything,
+    )
+    return build_candidates(
+        host,
+        generator,
+        source,
+        settings,
+        observer=observer,
+        jobs=config.jobs,
+        cache_limit_bytes=config.cache_limit_bytes,
+    )
+
+
+def _kernel_release(target: Target, source: Source) -> str | None:
+    if target.installed:
+        return target.installed.kernel_release
+    return source.contents.kernel_release
+
+
+def _kernel_config(host: Host, request: Request, kernel: str | None) -> KernelConfig | None:
+    if request.kernel_config:
+        return read_kernel_config(request.kernel_config)
+    return find_kernel_config(host, kernel) if kernel else None
+
+
+def _verdicts(
+    host: Host,
+    source: Source,
+    streams: Sequence[Stream],
+    config: KernelConfig | None,
+    kernel: str | None,
+) -> dict[str, Lint]:
+    """Lint every image, several at once, and return the verdicts by digest."""
+
+    def verdict(stream: Stream) -> Lint:
+        if stream.sha256 == source.initrd_sha256:
+            return lint(source.contents, config, kernel)
+        with stream.path.open("rb") as file:
+            return lint(scan(file), config, kernel)
+
+    with ThreadPoolExecutor(host.cores) as pool:
+        return dict(zip([s.sha256 for s in streams], pool.map(verdict, streams), strict=True))
+
+
+def _unknown_kernel(kernel: str | None, config: KernelConfig | None) -> tuple[str, ...]:
+    """Say once what keeps the verdicts of lint from being certain."""
+    if config is not None:
+        return ()
+    return (
+        f"the configuration of {f'Linux {kernel}' if kernel else 'the kernel'} is not known, so it "
+        "is not certain which codecs it unpacks: name it with --kernel-config FILE",
+    )
+
+
+def _storage(disk: Disk, knowledge: Knowledge) -> Storage:
+    return Storage(
+        device=disk.device,
+        kind=disk.kind,
+        read_mb_s=disk.read_mb_s,
+        loader_mb_s=knowledge.loader_mb_s,
+        free_bytes=disk.free_bytes,
+        room_on=disk.room_on,
+    )

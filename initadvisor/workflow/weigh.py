@@ -1,0 +1,121 @@
+"""From what was measured to a decision and the rows that show it."""
+
+from __future__ import annotations
+
+from math import hypot, log
+from statistics import median, stdev
+from typing import TYPE_CHECKING
+
+from initadvisor.model.codec import Codec
+from initadvisor.model.cost import CandidateFacts, Objective, Quantity
+from initadvisor.model.estimate import Evidence, SizeSource
+from initadvisor.model.image import Verdict
+from initadvisor.model.recommendation import Row
+from initadvisor.stats.costs import draw_costs, summary
+from initadvisor.stats.decision import Thresholds, decide, decide_by_size, savings
+from initadvisor.workflow.knowledge import calibration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from initadvisor.model.config import Config
+    from initadvisor.model.cost import Decision
+    from initadvisor.model.image import Lint
+    from initadvisor.stats.costs import Draws
+    from initadvisor.workflow.contenders import Contender
+    from initadvisor.workflow.disk import Disk
+    from initadvisor.workflow.machine import Knowledge
+
+_LEAST_LOG_SD = 0.03
+"""However alike the samples of one run are, another run differs by this much."""
+
+
+def weigh(
+    field: Sequence[Contender],
+    *,
+    times_ms: Mapping[str, Sequence[float]],
+    verdicts: Mapping[str, Lint],
+    disk: Disk,
+    knowledge: Knowledge,
+    config: Config,
+    seed: int,
+) -> tuple[Decision, tuple[Row, ...]]:
+    """Weigh the contenders, today's first, and return the decision and a row for each.
+
+    ``times_ms`` (user-space decompression) and ``verdicts`` go by the digest of the image.
+    """
+    facts = [
+        CandidateFacts(
+            setting=contender.setting,
+            size_mb=Quantity(median=contender.size_bytes / 1e6),
+            decompress_ms=decompress_ms(contender.stream.codec, times_ms[contender.stream.sha256]),
+            extra_ms=_build_ms(contender, config),
+            eligible=_fits(contender, disk)
+            and contender.unusable is None
+            and verdicts[contender.stream.sha256].verdict is not Verdict.REFUSED,
+        )
+        for contender in field
+    ]
+    thresholds = Thresholds(
+        tolerance_ms=config.tolerance_ms,
+        tolerance_fraction=config.tolerance_fraction,
+        certainty=config.certainty,
+    )
+    draws = draw_costs(knowledge.machine, facts, seed=seed)
+    choose = decide_by_size if config.objective is Objective.SIZE else decide
+    decision = choose(draws, facts, baseline=0, thresholds=thresholds, source=str(Evidence.BENCH))
+    rows = _rows(field, draws, verdicts, disk)
+    return decision, tuple(sorted(rows, key=lambda row: row.total_ms.mean))
+
+
+def decompress_ms(codec: Codec, samples_ms: Sequence[float]) -> Quantity:
+    """Return what a kernel is expected to take, from samples of user-space decompression."""
+    if codec is Codec.CAT:
+        return Quantity(median=0.0, source="not compressed")
+    ratio = calibration().codecs[codec].ratio
+    spread = stdev(log(sample) for sample in samples_ms) if len(samples_ms) > 1 else 0.0
+    return Quantity(
+        median=median(samples_ms) * ratio.median,
+        log_sd=hypot(max(spread, _LEAST_LOG_SD), ratio.log_sd),
+        source=ratio.source,
+    )
+
+
+def _build_ms(contender: Contender, config: Config) -> float:
+    """Return a build's share of one boot, if the objective counts it."""
+    if config.objective is not Objective.BALANCED or contender.candidate is None:
+        return 0.0
+    return contender.candidate.build_cpu_s * 1000 / config.boots_per_upgrade
+
+
+def _fits(contender: Contender, disk: Disk) -> bool:
+    """Tell whether the image has room beside today's, as replacing it safely needs."""
+    return contender.today or contender.size_bytes <= disk.free_bytes
+
+
+def _rows(
+    field: Sequence[Contender], draws: Draws, verdicts: Mapping[str, Lint], disk: Disk
+) -> list[Row]:
+    saving = savings(draws, 0)
+    rows = []
+    for column, contender in enumerate(field):
+        built = contender.candidate
+        notes = built.notes if built else ()
+        rows.append(
+            Row(
+                setting=contender.setting,
+                size_bytes=contender.size_bytes,
+                size_source=SizeSource.BUILT,
+                read_ms=summary(draws.read_ms[:, column], disk.read_mb_s.source),
+                unpack_ms=summary(draws.unpack_ms[:, column], str(Evidence.BENCH)),
+                total_ms=summary(draws.total_ms[:, column], str(Evidence.BENCH)),
+                saving_ms=summary(saving[:, column], str(Evidence.BENCH)),
+                build_s=built.build_s if built else None,
+                build_cpu_s=built.build_cpu_s if built else None,
+                build_peak_bytes=built.build_peak_bytes if built else None,
+                fits=_fits(contender, disk),
+                lint=verdicts[contender.stream.sha256],
+                notes=(*notes, contender.unusable) if contender.unusable else notes,
+            )
+        )
+    return rows

@@ -1,0 +1,182 @@
+"""``recommend`` from end to end: real compressors, a real disk, the command as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from initadvisor.image.cpio import CpioWriter
+from initadvisor.model.codec import Codec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+pytestmark = pytest.mark.tools
+
+CONTENT_BYTES = 6_000_000
+ESTIMATE = {"mean", "low", "high", "source"}
+CONFIG = "CONFIG_BLK_DEV_INITRD=y\nCONFIG_RD_GZIP=y\nCONFIG_RD_ZSTD=y\n# CONFIG_RD_LZ4 is not set\n"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory with an image of programs of this machine, and a cache beside it."""
+    directory = tmp_path_factory.mktemp("recommend")
+    payload = directory / "payload.cpio"
+    with payload.open("wb") as file, CpioWriter(file) as writer:
+        writer.directory("bin")
+        left = CONTENT_BYTES
+        for path in sorted(Path("/usr/bin").iterdir()):
+            size = path.stat().st_size if path.is_file() and not path.is_symlink() else 0
+            if 0 < size <= min(left, 1_000_000):
+                writer.file(f"bin/{path.name}", path.read_bytes(), mode=0o755)
+                left -= size
+    with payload.open("rb") as source, (directory / "image").open("wb") as target:
+        subprocess.run(["/usr/bin/zstd", "-q", "-3", "-c"], stdin=source, stdout=target, check=True)
+    (directory / "config").write_text(CONFIG)
+    return directory
+
+
+def initadvisor(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from initadvisor.cli import main; main()", *arguments],
+        env={**os.environ, "CACHE_DIRECTORY": str(place / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def answered(place: Path, *options: str) -> dict[str, Any]:
+    done = initadvisor(place, "recommend", "--json", "--image", str(place / "image"), *options)
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def settings(answer: dict[str, Any]) -> list[str]:
+    return [candidate["setting"] for candidate in answer["candidates"]]
+
+
+def only(*names: str) -> Sequence[str]:
+    return [word for name in names for word in ("--only", name)]
+
+
+def test_everything_that_is_promised_is_in_the_json(place: Path) -> None:
+    answer = answered(place, "--all")
+    assert answer["schema"] == 1
+    assert answer["sample"] is False
+    assert {candidate["codec"] for candidate in answer["candidates"]} == set(Codec)
+    assert answer["gaps"] == []
+    recommendation = answer["recommendation"]
+    assert recommendation["action"] in {"keep", "switch"}
+    assert recommendation["setting"] in settings(answer)
+    assert 0 <= recommendation["probability"] <= 1
+    assert recommendation["evidence"] == "bench"
+    assert set(recommendation["saving_ms"]) >= ESTIMATE
+    assert set(answer["storage"]["read_mb_s"]) >= ESTIMATE
+    for candidate in answer["candidates"]:
+        assert candidate["size_source"] == "built"
+        assert candidate["size_bytes"] > 1_000_000
+        assert candidate["fits"] is True
+        for name in ("read_ms", "unpack_ms", "total_ms"):
+            estimate = candidate[name]
+            assert set(estimate) >= ESTIMATE
+            assert 0 <= estimate["low"] <= estimate["mean"] <= estimate["high"]
+        assert candidate["unpack_ms"]["source"] == "bench"
+
+
+def test_the_image_s_own_setting_is_found_out_by_rebuilding_it(place: Path) -> None:
+    answer = answered(place, *only("zstd -1", "zstd", "gzip"))
+    assert answer["baseline"] == "zstd"
+    assert "same bytes" in answer["baseline_source"]
+    today = next(row for row in answer["candidates"] if row["setting"] == "zstd")
+    assert today["size_bytes"] == (place / "image").stat().st_size
+    assert today["saving_ms"]["mean"] == 0
+    assert today["build_s"] > 0
+
+
+def test_sizes_and_times_are_those_of_the_codecs(place: Path) -> None:
+    rows = {row["setting"]: row for row in answered(place, "--all")["candidates"]}
+    assert rows["xz"]["size_bytes"] < rows["zstd"]["size_bytes"] < rows["lz4"]["size_bytes"]
+    assert rows["cat"]["size_bytes"] > rows["lz4"]["size_bytes"]
+    unpack = {name: row["unpack_ms"]["mean"] for name, row in rows.items()}
+    assert unpack["cat"] < unpack["lz4"] < unpack["gzip"] < unpack["xz"] < unpack["bzip2"]
+
+
+def test_a_slow_loader_wants_a_small_image_and_a_fast_one_a_quick_one(place: Path) -> None:
+    choice = only("zstd", "cat", "xz")
+    slow = answered(place, "--read-speed", "0.5", "--shadow", "0", *choice)
+    assert (slow["recommendation"]["action"], slow["recommendation"]["setting"]) == ("switch", "xz")
+    assert slow["recommendation"]["saving_ms"]["low"] > 0
+    fast = answered(place, "--read-speed", "20000", "--shadow", "0", *choice)
+    assert fast["recommendation"]["leader"]["setting"] == "cat"
+    hidden = answered(place, "--read-speed", "20000", "--shadow", "5000", *choice)
+    assert hidden["recommendation"]["outcome"] == "keep"
+    assert hidden["recommendation"]["probability"] > 0.95
+
+
+def test_what_the_kernel_would_refuse_is_shown_and_never_recommended(place: Path) -> None:
+    answer = answered(
+        place,
+        *("--kernel-config", str(place / "config"), "--read-speed", "20000", "--shadow", "0"),
+        *only("zstd", "lz4"),
+    )
+    rows = {row["setting"]: row for row in answer["candidates"]}
+    assert "CONFIG_RD_LZ4" in rows["lz4"]["lint"]
+    assert rows["zstd"]["lint"] == "ok"
+    assert answer["recommendation"]["leader"]["setting"] == "zstd"
+
+
+def test_by_size_the_smallest_wins_and_its_price_is_named(place: Path) -> None:
+    done = initadvisor(
+        place,
+        *("recommend", "--image", str(place / "image"), "--objective", "size"),
+        *only("zstd", "xz"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Switch to xz: the image is" in " ".join(done.stdout.split())
+    assert "each boot costs" in " ".join(done.stdout.split())
+
+
+def test_the_table_fits_80_columns(place: Path) -> None:
+    done = initadvisor(place, "recommend", "--image", str(place / "image"), "--all")
+    assert max(len(line) for line in done.stdout.splitlines()) <= 80
+    assert "…" not in done.stdout
+
+
+def test_a_second_run_builds_nothing(place: Path) -> None:
+    answered(place, *only("zstd", "gzip"))
+    before = {path: path.stat().st_mtime_ns for path in (place / "cache").rglob("*.img")}
+    answered(place, *only("zstd", "gzip"))
+    assert {path: path.stat().st_mtime_ns for path in (place / "cache").rglob("*.img")} == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (("--image", "/nonexistent"), 1, "/nonexistent"),
+        (("--image", "/dev/zero"), 1, "/dev/zero"),
+        (("--image", "/etc/passwd"), 1, "/etc/passwd"),
+        (("--image", "x", "--sample"), 2, "exclude each other"),
+        (("--image", "x", "--only", "zip"), 2, "zip"),
+        (("--image", "x", "--only", "zstd -99"), 2, "no level 99"),
+        (("--read-speed", "-3"), 2, "-3"),
+        (("--objective", "speed"), 2, "speed"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(
+    place: Path, arguments: tuple[str, ...], status: int, said: str
+) -> None:
+    done = initadvisor(place, "recommend", *arguments)
+    assert done.returncode == status
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""

@@ -1,0 +1,97 @@
+"""The man pages say all that the commands can do, and nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+
+from initadvisor import __version__
+from initadvisor.cli import COMMANDS, root
+from initadvisor.model.config import _KEYS, Config
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAN = Path(__file__).parents[2] / "man"
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+def plain(page: str) -> str:
+    """Return a page's text without roff's escapes and font requests."""
+    text = (MAN / page).read_text(encoding="utf-8")
+    return re.sub(r"\\f.", "", text.replace(r"\-", "-").replace('"', ""))
+
+
+def loaded(command: str) -> click.Command:
+    """Return a command of the root group."""
+    found = root.get_command(click.Context(root), command)
+    assert found is not None
+    return found
+
+
+def options(command: click.Command) -> Iterator[str]:
+    """Yield every long option of a command and its subcommands."""
+    if isinstance(command, click.Group):
+        for sub in command.commands.values():
+            yield from options(sub)
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            yield from (name for name in parameter.opts if name.startswith("--"))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_in_the_command_s_page_and_no_other(command: str) -> None:
+    stated = set(OPTION.findall(plain(f"initadvisor-{command}.1")))
+    # Options of other programs that a page speaks of are not ours to have.
+    assert stated == set(options(loaded(command)))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_subcommand_is_in_the_page(command: str) -> None:
+    group = loaded(command)
+    for name in getattr(group, "commands", {}):
+        assert f"initadvisor {command} {name}" in plain(f"initadvisor-{command}.1")
+
+
+def test_the_main_page_names_every_command_and_global_option() -> None:
+    page = plain("initadvisor.1")
+    for command in COMMANDS:
+        assert f"initadvisor-{command} (1)" in page
+    for name in options(click.Command("root", params=root.params)):
+        assert name in page
+
+
+def test_the_configuration_page_names_every_key_and_default() -> None:
+    page = plain("initadvisor.toml.5")
+    defaults = Config()
+    for table, keys in _KEYS.items():
+        assert f"[{table}]" in page
+        for key in keys:
+            assert re.search(rf"^\.BI {key} ", page, re.MULTILINE), key
+    for field in dataclasses.fields(Config):
+        value = getattr(defaults, field.name)
+        if isinstance(value, float):
+            assert str(value) in page
+    assert str(defaults.cache_limit_bytes // 1_000_000) in page
+    assert str(defaults.boots_per_upgrade) in page
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in MAN.iterdir()))
+def test_a_page_is_dated_with_the_version_and_formats_without_complaint(page: str) -> None:
+    assert f"initadvisor {__version__}" in (MAN / page).read_text(encoding="utf-8")
+    groff = shutil.which("groff")
+    assert groff is not None, "groff is missing; tools/setup test installs it"
+    done = subprocess.run(
+        [groff, "-man", "-Tutf8", "-ww", "-z", str(MAN / page)],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stderr == ""

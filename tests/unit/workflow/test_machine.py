@@ -1,0 +1,90 @@
+"""What is assumed of a machine is what is said to be assumed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.model.codec import Codec
+from initadvisor.model.estimate import Estimate
+from initadvisor.workflow.boot_context import BootContext
+from initadvisor.workflow.knowledge import calibration, observed_boots
+from initadvisor.workflow.machine import LOADER_FACTOR, know_machine
+
+if TYPE_CHECKING:
+    from initadvisor.workflow.machine import Knowledge
+
+READ = Estimate(mean=500, low=480, high=520, source="a test")
+
+
+def known(
+    *,
+    read: Estimate = READ,
+    given_read: float | None = None,
+    given_shadow: float | None = None,
+    asynchronous: bool | None = True,
+) -> Knowledge:
+    return know_machine(
+        read_mb_s=read,
+        given_read_mb_s=given_read,
+        given_shadow_ms=given_shadow,
+        unpacked_bytes=100_000_000,
+        context=BootContext(
+            asynchronous=asynchronous, whole_boot_ms=None, kernel_mb=10, kernel_mb_source="a test"
+        ),
+    )
+
+
+def test_a_cold_read_bounds_the_loader_within_a_factor_of_ten() -> None:
+    loader = known().loader_mb_s
+    assert loader.low == pytest.approx(500 / LOADER_FACTOR, rel=0.02)
+    assert loader.high == pytest.approx(500 * LOADER_FACTOR, rel=0.02)
+
+
+def test_a_doubtful_read_leaves_the_loader_wider_open() -> None:
+    doubtful = known(read=Estimate(mean=300, low=60, high=1500, source="assumed"))
+    assert doubtful.loader_mb_s.high > known().loader_mb_s.high
+    assert doubtful.loader_mb_s.low < 300 / LOADER_FACTOR
+
+
+def test_a_speed_that_is_given_is_believed() -> None:
+    loader = known(given_read=120).loader_mb_s
+    assert 105 < loader.low < 120 < loader.high < 135
+
+
+@pytest.mark.parametrize("asynchronous", [True, None])
+def test_the_shadow_is_drawn_from_real_boots_where_it_may_exist(asynchronous: bool | None) -> None:
+    shadow = known(asynchronous=asynchronous).machine.shadow
+    assert shadow.fixed_ms is None
+    assert len(shadow.boots) == 30
+
+
+def test_a_synchronous_kernel_has_no_shadow_unless_one_is_given() -> None:
+    assert known(asynchronous=False).machine.shadow.fixed_ms == 0
+    assert known(given_shadow=800).machine.shadow.fixed_ms == 800
+
+
+def test_every_prior_is_stated() -> None:
+    said = "\n".join(known().assumptions)
+    for word in ("loader", "shadow", "decompression", "files", "kernel", calibration().source):
+        assert word in said
+
+
+def test_the_calibration_knows_every_codec_and_says_where_from() -> None:
+    table = calibration()
+    assert set(table.codecs) == set(Codec) - {Codec.CAT}
+    for row in table.codecs.values():
+        assert 0.2 < row.ratio.median < 10
+        assert 0.04 < row.ratio.log_sd < 1
+    assert "Linux" in table.source
+
+
+def test_the_observed_boots_are_consistent() -> None:
+    boots = observed_boots()
+    for boot in boots:
+        assert boot.unpack_ms > 0
+        assert boot.begin_to_init_ms is None or boot.begin_to_init_ms >= boot.unpack_ms
+        assert (boot.shadow_ms is not None) == boot.waited
+        assert boot.shadow_ms is None or boot.shadow_ms <= boot.unpack_ms
+    assert any(not boot.waited for boot in boots)
