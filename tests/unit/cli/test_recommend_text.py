@@ -1,0 +1,115 @@
+"""The answer in words says what was decided, how sure that is, and never more."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from initadvisor.cli.recommend_json import as_document
+from initadvisor.cli.recommend_text import advice, print_recommendation, verdict
+from initadvisor.model.cost import DecidingFact, Factor, Objective, Outcome, Stretch
+from initadvisor.model.image import Lint, Verdict
+from tests.unit.cli.answers import LOADER_DECIDES, ZSTD, answer, decision, figure
+
+if TYPE_CHECKING:
+    import pytest
+
+GAIN = figure(61.4, 20.2, 103.9)
+
+
+def test_a_switch_names_saving_interval_certainty_and_evidence() -> None:
+    said = verdict(answer(decision(Outcome.SWITCH, saving=GAIN)))
+    assert said == (
+        "Switch to lz4 -9: it saves 61 (20..104) ms per boot (97 % sure, evidence: bench)."
+    )
+
+
+def test_the_share_of_a_whole_boot_is_said_where_it_is_known() -> None:
+    said = verdict(answer(decision(Outcome.SWITCH, saving=GAIN), whole_boot_ms=15_200))
+    assert "0.4% of a whole boot of 15.2 s" in said
+
+
+def test_a_keep_says_that_nothing_matters_enough() -> None:
+    said = verdict(answer(decision(Outcome.KEEP, saving=figure(1, 0, 2))))
+    assert said.startswith("Keep zstd: no other setting saves enough to matter (97 % sure")
+
+
+def test_undecided_keeps_names_the_likeliest_gain_and_what_would_decide() -> None:
+    undecided = answer(
+        decision(Outcome.UNDECIDED, saving=figure(40, -30, 90), deciding=LOADER_DECIDES)
+    )
+    said = verdict(undecided)
+    assert said.startswith("Undecided, so keep zstd: the likeliest gain is lz4 -9, which saves 40 ")
+    assert "only 60 % sure and 95 % is needed" in said
+    [advised] = advice(undecided)
+    assert "how fast the boot loader reads" in advised
+    assert (
+        "below 150 MB/s zstd is best, from there to 1200 MB/s lz4 -9, above 1200 MB/s cat"
+        in advised
+    )
+    assert "--read-speed" in advised
+
+
+def test_where_no_single_fact_decides_that_is_said() -> None:
+    fact = DecidingFact(
+        factor=Factor.CPU, settled=0.0, stretches=(Stretch(low=0.5, high=2, setting=ZSTD),)
+    )
+    [said] = advice(answer(decision(Outcome.UNDECIDED, saving=GAIN, deciding=fact)))
+    assert said.startswith("No single fact would decide it")
+    assert "zstd is best throughout" in said
+
+
+def test_by_size_the_saved_room_and_the_price_are_said() -> None:
+    said = verdict(
+        answer(decision(Outcome.SWITCH, saving=figure(-50, -90, -10)), objective=Objective.SIZE)
+    )
+    assert "the image is 10.0 MB smaller" in said
+    assert "each boot costs 50 ms" in said
+
+
+def test_certainty_is_never_claimed(capsys: pytest.CaptureFixture[str]) -> None:
+    print_recommendation(answer(decision(Outcome.SWITCH, saving=GAIN)))
+    assert "100 %" not in capsys.readouterr().out
+
+
+def test_the_table_has_every_setting_and_fits_80_columns(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_recommendation(answer(decision(Outcome.SWITCH, saving=GAIN)))
+    out = capsys.readouterr().out
+    assert max(len(line) for line in out.splitlines()) <= 80
+    rows = [line.split() for line in out.splitlines() if line.startswith(("lz4 -9", "zstd "))]
+    assert rows == [
+        ["lz4", "-9", "30.0", "25", "100", "200", "900", "300..12k", "61", "20..104", "2", "60",
+         "yes"],
+        ["zstd", "40.0", "33", "100", "200", "900", "300..12k", "today", "2", "60", "yes"],
+    ]  # fmt: skip
+
+
+def test_a_sample_is_labelled_first(capsys: pytest.CaptureFixture[str]) -> None:
+    print_recommendation(answer(decision(Outcome.KEEP, saving=GAIN), sample=True))
+    assert capsys.readouterr().out.startswith("SAMPLE")
+
+
+def test_what_the_kernel_refuses_is_listed_with_the_reason(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    refused = Lint(verdict=Verdict.REFUSED, reasons=("CONFIG_RD_LZ4 is not set",))
+    print_recommendation(answer(decision(Outcome.KEEP, saving=GAIN), lint=refused))
+    out = capsys.readouterr().out
+    assert "The kernel would refuse" in out
+    assert "lz4 -9: CONFIG_RD_LZ4 is not set" in out
+
+
+def test_the_json_can_be_written_and_holds_every_row() -> None:
+    document = json.loads(
+        json.dumps(
+            as_document(answer(decision(Outcome.UNDECIDED, saving=GAIN, deciding=LOADER_DECIDES)))
+        )
+    )
+    assert [row["setting"] for row in document["candidates"]] == ["lz4 -9", "zstd"]
+    assert document["recommendation"]["action"] == "keep"
+    assert document["recommendation"]["outcome"] == "undecided"
+    deciding = document["recommendation"]["deciding"]
+    assert [stretch["setting"] for stretch in deciding["stretches"]] == ["zstd", "lz4 -9", "cat"]
+    assert document["candidates"][0]["lint"] == "ok"
