@@ -156,22 +156,19 @@ def _deciding_fact(
     for factor, values in draws.factors.items():
         if np.ptp(values) == 0:
             continue
-        edges = np.quantile(values, np.linspace(0, 1, _BINS + 1))
-        place = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, _BINS - 1)
         outcomes, stretches = [], []
-        for number in range(_BINS):
-            inside = place == number
-            if not inside.any():
-                continue
-            outcomes.append(_choose(gain[inside], saving[inside], thresholds)[1])
-            best = _best_within(gain[inside], saving[inside], baseline)
-            stretches.append((float(edges[number]), float(edges[number + 1]), best))
+        for inside in np.array_split(np.argsort(values), _BINS):
+            own_gain, own_saving = gain[inside], saving[inside]
+            outcomes.append(_choose(own_gain, own_saving, thresholds)[1])
+            best = _best_within(own_gain, own_saving, baseline)
+            stretches.append((float(values[inside[0]]), float(values[inside[-1]]), best))
         settled = sum(outcome is not Outcome.UNDECIDED for outcome in outcomes) / len(outcomes)
         facts.append(_fact(factor, settled, stretches, candidates))
     return max(facts, key=lambda fact: fact.settled, default=None)
 
 
 def _best_within(gain: Floats, saving: Floats, baseline: int) -> int:
+    """Return the candidate with the largest mean saving of those that gain on average."""
     helps = gain.mean(axis=0) > 0
     return int(np.where(helps, saving.mean(axis=0), -np.inf).argmax()) if helps.any() else baseline
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from initadvisor.image.lint import lint
-from initadvisor.image.scan import scan
 from initadvisor.model.estimate import Evidence
 from initadvisor.model.recommendation import Recommendation, Storage
 from initadvisor.workflow.baseline import identified, todays_setting
@@ -22,10 +19,10 @@ from initadvisor.workflow.machine import know_machine
 from initadvisor.workflow.plan import plan_settings
 from initadvisor.workflow.source import open_source
 from initadvisor.workflow.target import find_target, sample_target
+from initadvisor.workflow.verdicts import lint_all
 from initadvisor.workflow.weigh import weigh
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from initadvisor.generators import Generator
@@ -33,11 +30,9 @@ if TYPE_CHECKING:
     from initadvisor.model.config import Config
     from initadvisor.model.cost import Objective
     from initadvisor.model.generator import ConfiguredSetting
-    from initadvisor.model.image import Lint
     from initadvisor.model.kernel import KernelConfig
     from initadvisor.model.setting import Setting
     from initadvisor.workflow.baseline import Baseline
-    from initadvisor.workflow.bench import Stream
     from initadvisor.workflow.candidates import BuildResult
     from initadvisor.workflow.disk import Disk
     from initadvisor.workflow.machine import Knowledge
@@ -83,7 +78,7 @@ def recommend(host: Host, request: Request, *, observer: Observer) -> Recommenda
         times_ms = decompression_ms(host, streams, seed=_SEED, observer=observer)
         kernel = _kernel_release(target, source)
         kernel_config = _kernel_config(host, request, kernel)
-        verdicts = _verdicts(host, source, streams, kernel_config, kernel)
+        verdicts = lint_all(host, source, streams, config=kernel_config, release=kernel)
         disk = examine_disk(host, source.path, sample=target.sample)
         context = boot_context(host, kernel)
         knowledge = know_machine(
@@ -178,25 +173,6 @@ def _kernel_config(host: Host, request: Request, kernel: str | None) -> KernelCo
     if request.kernel_config:
         return read_kernel_config(request.kernel_config)
     return find_kernel_config(host, kernel) if kernel else None
-
-
-def _verdicts(
-    host: Host,
-    source: Source,
-    streams: Sequence[Stream],
-    config: KernelConfig | None,
-    kernel: str | None,
-) -> dict[str, Lint]:
-    """Lint every image, several at once, and return the verdicts by digest."""
-
-    def verdict(stream: Stream) -> Lint:
-        if stream.sha256 == source.initrd_sha256:
-            return lint(source.contents, config, kernel)
-        with stream.path.open("rb") as file:
-            return lint(scan(file), config, kernel)
-
-    with ThreadPoolExecutor(host.cores) as pool:
-        return dict(zip([s.sha256 for s in streams], pool.map(verdict, streams), strict=True))
 
 
 def _unknown_kernel(kernel: str | None, config: KernelConfig | None) -> tuple[str, ...]:

@@ -1,0 +1,85 @@
+"""Lint of many images, each judged once: a verdict depends on nothing but bytes and a kernel."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from initadvisor import __version__
+from initadvisor.host.files import make_directory, whole_file
+from initadvisor.image.lint import lint
+from initadvisor.image.scan import scan
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.image import Lint, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.model.kernel import KernelConfig
+    from initadvisor.workflow.bench import Stream
+    from initadvisor.workflow.source import Source
+
+log = logging.getLogger(__name__)
+
+
+def lint_all(
+    host: Host,
+    source: Source,
+    streams: Sequence[Stream],
+    *,
+    config: KernelConfig | None,
+    release: str | None,
+) -> dict[str, Lint]:
+    """Return the verdict on each stream's image by its digest.
+
+    Verdicts are kept on disk, so that an image is unpacked for this once per kernel.
+    """
+
+    def verdict(stream: Stream) -> Lint:
+        if stream.sha256 == source.initrd_sha256:
+            return lint(source.contents, config, release)
+        path = _file(host, stream, config, release)
+        if kept := _load(path):
+            return kept
+        with stream.path.open("rb") as file:
+            found = lint(scan(file), config, release)
+        _keep(path, found)
+        return found
+
+    with ThreadPoolExecutor(host.cores) as pool:
+        return dict(zip([s.sha256 for s in streams], pool.map(verdict, streams), strict=True))
+
+
+def _file(host: Host, stream: Stream, config: KernelConfig | None, release: str | None) -> Path:
+    options = sorted(config.options.items()) if config else None
+    source = config.source if config else None
+    key = json.dumps([__version__, stream.sha256, release, source, options])
+    return host.cache_dir() / "verdicts" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
+
+
+def _load(path: Path) -> Lint | None:
+    """Return a verdict of an earlier run; what cannot be read counts as none."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        kept = json.loads(path.read_bytes())
+        return Lint(
+            verdict=Verdict(kept["verdict"]),
+            reasons=tuple(kept["reasons"]),
+            notes=tuple(kept["notes"]),
+        )
+    return None
+
+
+def _keep(path: Path, found: Lint) -> None:
+    record = {"verdict": found.verdict, "reasons": found.reasons, "notes": found.notes}
+    try:
+        make_directory(path.parent)
+        with whole_file(path) as file:
+            file.write(json.dumps(record).encode())
+    except (OSError, InitadvisorError) as err:
+        log.warning("cannot keep a verdict in %s: %s", path, err)
