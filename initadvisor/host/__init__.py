@@ -6,9 +6,10 @@ import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from initadvisor.host.run import Runner, SystemRunner
+if TYPE_CHECKING:
+    from initadvisor.host.run import Runner
 
 
 class Clock(Protocol):
@@ -35,12 +36,18 @@ class SystemClock:
         return time.thread_time_ns()
 
 
+def _system_runner() -> Runner:
+    from initadvisor.host.run import SystemRunner  # takes long; reading a file needs none of it
+
+    return SystemRunner()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
     """Everything below ``root`` is the machine; tests give a directory of their own."""
 
     root: Path = Path("/")
-    runner: Runner = field(default_factory=SystemRunner)
+    runner: Runner = field(default_factory=_system_runner)
     clock: Clock = field(default_factory=SystemClock)
 
     def path(self, absolute: str | Path) -> Path:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import os
-import shutil
 import stat
 import sys
-import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -32,6 +29,8 @@ def whole_file(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
     torn file on vfat or ext4 at any crash point: write, fsync, rename, fsync of the same file
     again, fsync of the directory.
     """
+    import tempfile
+
     descriptor, name = tempfile.mkstemp(prefix=PARTIAL_PREFIX, dir=path.parent)
     try:
         with os.fdopen(descriptor, "w+b") as file:
@@ -72,6 +71,8 @@ def open_regular(path: Path) -> IO[bytes]:
 
 def sha256_of(file: IO[bytes], *, offset: int = 0, size_bytes: int | None = None) -> str:
     """Return the SHA-256 of a range of ``file``, up to its end unless a length is given."""
+    import hashlib
+
     digest = hashlib.sha256()
     left = sys.maxsize if size_bytes is None else size_bytes
     file.seek(offset)
@@ -114,6 +115,8 @@ def make_directory(path: Path, *, mode: int = 0o755) -> None:
 
 def remove_partial(directory: Path) -> None:
     """Remove what an interrupted run left; call it only with the directory's lock held."""
+    import shutil
+
     for path in directory.glob(f"{PARTIAL_PREFIX}*"):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

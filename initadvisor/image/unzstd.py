@@ -1,11 +1,12 @@
 """zstd frames (RFC 8878).
 
-Their headers and block headers are walked here: that is how the end of a frame in the middle of a
-file is known before anything is unpacked.
+Headers of frames and blocks are read here, too: that is how the end of a frame in the middle of a
+file is known.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import IO, TYPE_CHECKING, cast
 
 from initadvisor.image.reader import CHUNK_BYTES
@@ -21,7 +22,9 @@ MAGIC = b"\x28\xb5\x2f\xfd"
 
 _WINDOW_LIMIT_BYTES = 1 << 31  # what `zstd --long=31` asks for, the most libzstd takes
 _BLOCK_LIMIT = 1 << 20
+_PIECE_BYTES = 4 << 20  # fewer pieces, fewer times that two threads wait for each other
 _RLE, _RESERVED = 1, 3
+_BLOCK_HEADER_BYTES = 3
 _WINDOW_LOG_MIN = 10
 
 
@@ -31,33 +34,27 @@ def is_skippable(head: bytes) -> bool:
 
 
 def unzstd(reader: Reader) -> Generator[memoryview, None, ZstdFacts]:
-    """Unpack one frame; what is yielded is overwritten when the next piece is asked for."""
+    """Unpack one frame; each piece stays valid until the one after the next is asked for."""
     start = reader.position
     if is_skippable(reader.peek(4)):
         reader.position += 4
-        reader.exactly(
-            int.from_bytes(reader.exactly(4, "a skippable frame"), "little"), "a skippable frame"
-        )
+        size = int.from_bytes(reader.exactly(4, "a skippable frame"), "little")
+        reader.exactly(size, "a skippable frame")
         return ZstdFacts(window_bytes=0, checksum=False, dictionary_id=0, skippable=True)
-    facts = _walk(reader)
-    end, reader.position = reader.position, start
-    yield from _unpack(reader, end, facts)
-    reader.position = end
+    facts = _header(reader)
+    frame = _Frame(reader, start, facts)
+    yield from _unpack(frame, facts, start)
     return facts
 
 
-def _unpack(reader: Reader, end: int, facts: ZstdFacts) -> Generator[memoryview, None, None]:
+def _unpack(frame: _Frame, facts: ZstdFacts, start: int) -> Generator[memoryview, None, None]:
     from zstandard import ZstdDecompressor, ZstdError
 
-    start = reader.position
-    source = _Stretch(reader, end)
     decompressor = ZstdDecompressor(max_window_size=_WINDOW_LIMIT_BYTES)
     stream = decompressor.stream_reader(
-        cast("IO[bytes]", source), read_size=CHUNK_BYTES, read_across_frames=False, closefd=False
+        cast("IO[bytes]", frame), read_size=_PIECE_BYTES, read_across_frames=False, closefd=False
     )
-    buffer = bytearray(CHUNK_BYTES)
-    view = memoryview(buffer)
-    while True:
+    for buffer in itertools.cycle((bytearray(_PIECE_BYTES), bytearray(_PIECE_BYTES))):
         try:
             count = stream.readinto(buffer)
         except ZstdError as err:
@@ -65,42 +62,56 @@ def _unpack(reader: Reader, end: int, facts: ZstdFacts) -> Generator[memoryview,
             msg = f"zstd data is damaged ({needed}) in the frame that starts"
             raise BadImageError(msg, offset=start) from err
         if not count:
-            return
-        yield view[:count]
+            break
+        yield memoryview(buffer)[:count]
+    frame.finish()
 
 
-class _Stretch:
-    """A file that ends where one frame does."""
+class _Frame:
+    """A file that ends where the frame does: the block headers tell, which are followed here."""
 
-    def __init__(self, reader: Reader, end: int) -> None:
+    def __init__(self, reader: Reader, start: int, facts: ZstdFacts) -> None:
         self._reader = reader
-        self._end = end
+        self._start = start
+        self._checksum_bytes = 4 if facts.checksum else 0
+        self._next_header = reader.position
+        self._end: int | None = None
+        self._blocks = 0
+        reader.position = start
 
     def read(self, size: int) -> bytes:
-        """Return up to ``size`` bytes."""
-        return self._reader.read(min(size, self._end - self._reader.position))
+        """Return up to ``size`` bytes, empty at the end of the frame."""
+        start = self._reader.position
+        data = self._reader.read(size)
+        end = start + len(data)
+        while self._end is None and self._next_header + _BLOCK_HEADER_BYTES <= end:
+            self._follow(data, self._next_header - start)
+        # What was read too much is left to others: what comes after the frame, or half a header.
+        stop = min(end, self._next_header if self._end is None else self._end)
+        if stop == start != self._end:
+            self._reader.fail_truncated(f"the zstd frame that starts at {self._start}")
+        self._reader.position = stop
+        return data[: stop - start]
 
+    def finish(self) -> None:
+        """Move the reader to the end of the frame; what is left there is no data."""
+        while self.read(CHUNK_BYTES):
+            pass
 
-def _walk(reader: Reader) -> ZstdFacts:
-    """Move to the end of a frame and return what its header says."""
-    start = reader.position
-    facts = _header(reader)
-    for _ in range(_BLOCK_LIMIT):
-        block = int.from_bytes(reader.exactly(3, "a zstd frame"), "little")
-        kind, length = block >> 1 & 3, block >> 3
-        if kind == _RESERVED:
-            msg = "zstd block of a kind that does not exist"
-            raise BadImageError(msg, offset=reader.position - 3)
-        length = 1 if kind == _RLE else length
-        if length > reader.left:
-            reader.fail_truncated(f"the zstd frame that starts at {start}")
-        reader.position += length
-        if block & 1:
-            if facts.checksum:
-                reader.exactly(4, "the checksum of a zstd frame")
-            return facts
-    msg = f"zstd frame of more than {_BLOCK_LIMIT} blocks"
-    raise BadImageError(msg, offset=start)
+    def _follow(self, data: bytes, position: int) -> None:
+        """Take the block header at ``position`` and find the next one, or the end."""
+        header = int.from_bytes(data[position : position + _BLOCK_HEADER_BYTES], "little")
+        last, kind, length = header & 1, header >> 1 & 3, header >> 3
+        self._blocks += 1
+        if kind == _RESERVED or self._blocks > _BLOCK_LIMIT:
+            what = (
+                "block of a kind that does not exist" if kind == _RESERVED else "blocks: too many"
+            )
+            msg = f"zstd {what}"
+            raise BadImageError(msg, offset=self._next_header)
+        self._next_header += _BLOCK_HEADER_BYTES + (1 if kind == _RLE else length)
+        if last:
+            self._end = self._next_header + self._checksum_bytes
 
 
 def _header(reader: Reader) -> ZstdFacts:
