@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from initadvisor.model.errors import InitadvisorError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -48,7 +50,7 @@ def build(
     """Build what is not there yet, several at once, at idle priority.
 
     What cannot be built, because a compressor is not installed or does not do its work, is reported
-    and is no failure.
+    and is no failure, as long as anything can be built.
     """
     from initadvisor.cli.progress import Progress
     from initadvisor.host import Host
@@ -89,6 +91,9 @@ def build(
         )
     else:
         _print_result(target.path, result)
+    if not result.candidates:
+        msg = f"no candidate of {target.path} could be built"
+        raise InitadvisorError(msg, hint=result.gaps[0].reason if result.gaps else None)
 
 
 @candidates.command("list")

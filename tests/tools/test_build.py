@@ -1,0 +1,198 @@
+"""Builds with the real compressors, left alone and killed (about a minute in all)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from initadvisor.generators import unknown
+from initadvisor.host import Host
+from initadvisor.image.decompress import decompress
+from initadvisor.image.scan import scan
+from initadvisor.model.codec import Codec
+from initadvisor.model.config import Config
+from initadvisor.workflow.candidates import build_candidates, cached_candidates
+from initadvisor.workflow.plan import plan_settings
+from initadvisor.workflow.source import open_source
+from tests.fixtures.small_images import early_archive, program_archive, write_image
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from initadvisor.model.candidate import Candidate
+
+pytestmark = pytest.mark.tools
+
+SETTINGS = ["zstd", "gzip", "xz -9", "zstd -19", "lz4 -9"]
+DRIVER = """
+import sys
+from pathlib import Path
+from initadvisor import host as package
+machine = package.Host(root=Path(sys.argv[1]))
+package.Host = lambda: machine
+sys.argv = ["initadvisor", *sys.argv[2:]]
+from initadvisor.cli import main
+main()
+"""
+"""The command line on a machine of its own."""
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A machine of its own with this one's programs."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "var/cache"))
+    return Host(root=tmp_path)
+
+
+@pytest.fixture(scope="session")
+def payload() -> bytes:
+    """Programs of this machine, 4 MB."""
+    return program_archive(4_000_000)
+
+
+@pytest.fixture
+def image(tmp_path: Path, payload: bytes) -> Path:
+    """An image of them."""
+    return write_image(tmp_path / "image", payload, early=early_archive())
+
+
+def unpacked(candidate: Candidate) -> bytes:
+    with Path(candidate.path).open("rb") as file:
+        size_bytes = candidate.size_bytes - candidate.main_offset
+        pieces = decompress(candidate.setting.codec, file, candidate.main_offset, size_bytes)
+        return b"".join(bytes(piece) for piece in pieces)
+
+
+def wait_for(condition: Callable[[], bool], *, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def start(host: Host, image: Path) -> subprocess.Popen[bytes]:
+    """Start a build of several settings."""
+    only = [word for setting in SETTINGS for word in ("--only", setting)]
+    arguments = [str(host.root), "candidates", "build", "--image", str(image), "--json", *only]
+    return subprocess.Popen(
+        [sys.executable, "-c", DRIVER, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def in_the_middle(host: Host) -> bool:
+    """Tell whether at least one candidate is there and another is being written."""
+    directory = host.cache_dir() / "candidates"
+    writing = [p for p in directory.glob(".partial-*") if p.stat().st_size > 0]
+    return bool(writing) and bool(list(directory.glob("*.json")))
+
+
+def check_candidates(host: Host, payload: bytes) -> list[str]:
+    """Make sure that whatever counts as a candidate is one; return their settings."""
+    for cached in cached_candidates(host):
+        assert unpacked(cached.candidate) == payload
+    return sorted(str(cached.candidate.setting) for cached in cached_candidates(host))
+
+
+def test_every_setting_is_built_and_unpacks_to_the_same(
+    host: Host, image: Path, payload: bytes
+) -> None:
+    with open_source(image) as source:
+        settings = plan_settings(host, unknown, Config(), everything=True)
+        result = build_candidates(host, unknown, source, settings)
+    assert result.gaps == ()
+    assert {candidate.setting.codec for candidate in result.candidates} == set(Codec)
+    for candidate in result.candidates:
+        assert unpacked(candidate) == payload
+        assert candidate.build_s > 0
+        assert candidate.build_peak_bytes > 0
+        with Path(candidate.path).open("rb") as file:
+            assert scan(file).main.codec is candidate.setting.codec
+
+
+def test_candidates_are_what_a_generators_pipe_would_have_written(
+    host: Host, image: Path, payload: bytes, tmp_path: Path
+) -> None:
+    (tmp_path / "payload").write_bytes(payload)
+    with open_source(image) as source:
+        settings = plan_settings(host, unknown, Config())
+        candidates = build_candidates(host, unknown, source, settings).candidates
+    for candidate in candidates:
+        if candidate.setting.codec is Codec.LZOP:  # writes the time into its header
+            continue
+        with subprocess.Popen(["/bin/cat", tmp_path / "payload"], stdout=subprocess.PIPE) as pipe:
+            written = subprocess.run(
+                candidate.command, stdin=pipe.stdout, stdout=subprocess.PIPE, check=True
+            ).stdout
+        data = Path(candidate.path).read_bytes()
+        assert data[candidate.main_offset :] == written, candidate.setting
+
+
+def test_a_killed_build_leaves_whole_candidates_only_and_the_next_one_is_clean(
+    host: Host, image: Path, payload: bytes
+) -> None:
+    for number in range(3):
+        with start(host, image) as process:
+            wait_for(lambda: in_the_middle(host) or process.poll() is not None)
+            time.sleep(0.1 * number)
+            process.kill()
+        check_candidates(host, payload)
+    with start(host, image) as process:
+        output, errors = process.communicate(timeout=300)
+    assert (process.returncode, errors) == (0, b"")
+    assert json.loads(output)["gaps"] == []
+    assert check_candidates(host, payload) == sorted(SETTINGS)
+    names = {path.name for path in (host.cache_dir() / "candidates").iterdir()}
+    assert len(names) == 2 * len(SETTINGS) + 1
+    assert not any(name.startswith(".partial-") for name in names)
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 128 + signal.SIGTERM)]
+)
+def test_an_interrupted_build_ends_at_once_and_takes_its_compressors_along(
+    host: Host, image: Path, payload: bytes, number: signal.Signals, status: int
+) -> None:
+    with start(host, image) as process:
+        wait_for(lambda: in_the_middle(host) or process.poll() is not None)
+        compressors = psutil.Process(process.pid).children(recursive=True)
+        os.kill(process.pid, number)
+        sent = time.monotonic()
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert time.monotonic() - sent < 10
+    assert output == b""
+    assert b"Traceback" not in errors
+    assert psutil.wait_procs(compressors, timeout=10)[1] == []
+    assert not list((host.cache_dir() / "candidates").glob(".partial-*"))
+    check_candidates(host, payload)
+
+
+def test_a_compressor_that_runs_out_of_room_is_a_gap_and_leaves_nothing(
+    host: Host, image: Path, payload: bytes
+) -> None:
+    """A limit of the file size stands in for a full disk; the early archive has cat exceed it."""
+    limit = len(payload) + 1000
+    code = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit},) * 2){DRIVER}"
+    arguments = [str(host.root), "candidates", "build", "--image", str(image), "--json"]
+    completed = subprocess.run(
+        [sys.executable, "-c", code, *arguments, "--only", "cat", "--only", "zstd"],
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
+    (gap,) = json.loads(completed.stdout)["gaps"]
+    assert gap["setting"] == "cat"
+    assert f"killed by signal {signal.SIGXFSZ:d}" in gap["reason"]
+    assert check_candidates(host, payload) == ["zstd"]
+    assert len(list((host.cache_dir() / "candidates").glob("*.img"))) == 1

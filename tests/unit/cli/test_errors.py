@@ -1,0 +1,59 @@
+"""Errors become one line and the exit code that the manual promises."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+import pytest
+
+from initadvisor import cli
+from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError, UsageError
+
+
+def outcome(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[object, str]:
+    """Have the command line meet an error; return the exit code and what stderr has."""
+
+    def fail(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "root", fail)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["initadvisor", "candidates", "build", "--image", "/a b"])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    return caught.value.code, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(InitadvisorError, 1), (UsageError, 2), (UnsafeError, 3), (NeedsRootError, 4)],
+)
+def test_each_kind_of_error_has_its_exit_code(
+    error: type[InitadvisorError],
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = outcome(error("it failed", hint="do this"), monkeypatch, capsys)
+    assert told == (code, "initadvisor: it failed (do this)\n")
+
+
+def test_what_needs_root_names_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = NeedsRootError("cannot read /a b: only root may")
+    assert outcome(error, monkeypatch, capsys) == (
+        4,
+        "initadvisor: cannot read /a b: only root may"
+        " (run: sudo initadvisor candidates build --image '/a b')\n",
+    )
+
+
+def test_an_interruption_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = outcome(KeyboardInterrupt(), monkeypatch, capsys)
+    assert told == (130, "initadvisor: interrupted\n")
