@@ -49,7 +49,7 @@ main()
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     """A machine of its own with this one's programs."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "var/cache"))
+    monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "cache"))
     return Host(root=tmp_path)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An image on a machine of its own, which the command takes for the real one."""
     machine = Host(root=tmp_path, runner=fake_compressors())
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "var/cache"))
+    monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "cache"))
     monkeypatch.setattr(host_package, "Host", lambda: machine)
     return write_image(tmp_path / "image", archive())
 

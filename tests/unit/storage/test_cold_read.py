@@ -26,6 +26,10 @@ class SlowClock:
         self.now_ns += int(self.step_s * 1e9)
         return self.now_ns
 
+    def thread_cpu_ns(self) -> int:
+        """Return the same."""
+        return self.now_ns
+
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:

@@ -66,7 +66,7 @@ def runner() -> FakeRunner:
 @pytest.fixture
 def host(tmp_path: Path, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) -> Host:
     """A machine of its own, whoever runs the tests."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "var/cache"))
+    monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "cache"))
     return Host(root=tmp_path, runner=runner)
 
 

@@ -34,7 +34,7 @@ def candidate_of(host: Host, image: Path, codec: Codec) -> Candidate:
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     """A machine with working compressors."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "var/cache"))
+    monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "cache"))
     return Host(root=tmp_path, runner=fake_compressors())
 
 
