@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import functools
 import heapq
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from initadvisor.image.cpio import S_IFMT, S_IFREG
-from initadvisor.image.findings import printable
+from initadvisor.image.findings import Findings, printable
 from initadvisor.image.tree import Tree, normalised
 from initadvisor.model.codec import Codec
 from initadvisor.model.image import FileKind, FindingKind, KindUse, StoredFile
 
 if TYPE_CHECKING:
     from initadvisor.image.cpio_reader import Entry
-    from initadvisor.image.findings import Findings
 
 _LARGEST = 10
 _RELEASES_MAX = 64
@@ -43,35 +41,29 @@ class _Directory(NamedTuple):
     early: bool
 
 
-@dataclass(slots=True)
 class _Use:
     """Counters of one kind of file; see ``KindUse``."""
 
-    files: int = 0
-    size_bytes: int = 0
-    compressed_bytes: int = 0
-    early_compressed_bytes: int = 0
+    __slots__ = ("compressed_bytes", "early_compressed_bytes", "files", "size_bytes")
+
+    def __init__(self) -> None:
+        self.files = self.size_bytes = self.compressed_bytes = self.early_compressed_bytes = 0
 
 
-@dataclass(slots=True, kw_only=True)
 class Inventory:
     """Takes each entry of an image, segment by segment."""
 
-    names_bytes: int
-    generator: str | None = None
-    file_system: str | None = None
-    microcode: bool = False
-    releases: dict[str, int] = field(default_factory=dict)
-    _tree: Tree = field(init=False)
-    _uses: dict[FileKind, _Use] = field(init=False)
-    _largest: list[tuple[int, bytes]] = field(default_factory=list)
-    _findings: Findings | None = None
-    _plain: bool = True
-    _in_front: bool = True
-
-    def __post_init__(self) -> None:
-        self._tree = Tree(self.names_bytes)
+    def __init__(self, names_bytes: int) -> None:
+        """``names_bytes`` limits the memory for the names of directories and links."""
+        self.generator: str | None = None
+        self.file_system: str | None = None
+        self.microcode = False
+        self._releases: dict[str, int] = {}
+        self._tree = Tree(names_bytes)
         self._uses = {kind: _Use() for kind in FileKind}
+        self._largest: list[tuple[int, bytes]] = []
+        self._findings = Findings()
+        self._plain = self._in_front = True
 
     def begin_segment(self, codec: Codec, findings: Findings) -> None:
         """Say that the entries that follow come from a new segment."""
@@ -88,7 +80,7 @@ class Inventory:
         path = normalised(entry.name)
         directory, _, leaf = path.rpartition(b"/")
         place = _directory(directory)
-        self._check(entry, place)
+        self._check(entry, path, place)
         if entry.mode & S_IFMT == S_IFREG:
             self._count(entry, place, path, leaf)
         if mark := _MARKS.get(path) or place.generator:
@@ -118,23 +110,22 @@ class Inventory:
 
     def release(self) -> str | None:
         """Return the kernel release most files belong to."""
-        return max(self.releases, key=lambda release: self.releases[release], default=None)
+        return max(self._releases, key=lambda release: self._releases[release], default=None)
 
-    def _check(self, entry: Entry, place: _Directory) -> None:
-        dropped = self._tree.place(entry)
+    def _check(self, entry: Entry, path: bytes, place: _Directory) -> None:
+        dropped = self._tree.place(path, entry)
         name, findings = entry.name, self._findings
-        if findings is None:
-            raise ValueError(name)
         if place.early:
             if not self._in_front:
                 findings.add(FindingKind.LATE_MICROCODE, entry.offset, name)
         elif dropped:
             findings.add(dropped, entry.offset, name)
-        if name.startswith(b"/"):
-            findings.add(FindingKind.ABSOLUTE, entry.offset, name)
-        if b".." in name and b".." in name.split(b"/"):
-            findings.add(FindingKind.DOT_DOT, entry.offset, name)
-        if place.release and place.release not in self.releases and self.releases:
+        if path is not name:
+            if name.startswith(b"/"):
+                findings.add(FindingKind.ABSOLUTE, entry.offset, name)
+            if b".." in name.split(b"/"):
+                findings.add(FindingKind.DOT_DOT, entry.offset, name)
+        if place.release and place.release not in self._releases and self._releases:
             findings.add(FindingKind.SEVERAL_KERNELS, entry.offset, name)
 
     def _count(self, entry: Entry, place: _Directory, path: bytes, leaf: bytes) -> None:
@@ -150,8 +141,10 @@ class Inventory:
         if file_system or entry.head.startswith(_COMPRESSED):
             use.compressed_bytes += size
             use.early_compressed_bytes += size if self._plain else 0
-        if place.release and (place.release in self.releases or len(self.releases) < _RELEASES_MAX):
-            self.releases[place.release] = self.releases.get(place.release, 0) + 1
+        if place.release and (
+            place.release in self._releases or len(self._releases) < _RELEASES_MAX
+        ):
+            self._releases[place.release] = self._releases.get(place.release, 0) + 1
         if len(self._largest) < _LARGEST:
             heapq.heappush(self._largest, (size, path))
         elif size > self._largest[0][0]:

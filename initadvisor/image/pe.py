@@ -16,7 +16,7 @@ from initadvisor.model.image import Stretch
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_DOS_MAGIC, _PE_MAGIC = b"MZ", b"PE\0\0"
+_PE_MAGIC = b"PE\0\0"
 _PE_OFFSET_FIELD = 0x3C
 _COFF_HEADER = struct.Struct("<HHIIIHH")
 _SECTION_HEADER = struct.Struct("<8sIIII16x")
@@ -33,11 +33,6 @@ class Uki:
     initrd: Stretch
     ucode: Stretch | None
     uname: str | None
-
-
-def is_pe(head: bytes) -> bool:
-    """Tell whether a file may be a PE."""
-    return head.startswith(_DOS_MAGIC)
 
 
 def read_uki(file: IO[bytes], size_bytes: int) -> Uki:

@@ -10,7 +10,6 @@ from initadvisor.image.bootconfig import find_bootconfig
 from initadvisor.image.decompress import MAGIC_BYTES, codec_of
 from initadvisor.image.inventory import Inventory
 from initadvisor.image.limits import Budget, Limits
-from initadvisor.image.pe import is_pe, read_uki
 from initadvisor.image.reader import Reader
 from initadvisor.image.segment import SegmentReader
 from initadvisor.model.codec import Codec
@@ -30,7 +29,9 @@ def scan(file: IO[bytes], *, limits: Limits | None = None) -> ImageContents:
     """
     size_bytes = file.seek(0, io.SEEK_END)
     scanner = _Scanner(file, limits or Limits())
-    if is_pe(Reader(file, 0, size_bytes).peek(2)):
+    if Reader(file, 0, size_bytes).peek(2) == b"MZ":
+        from initadvisor.image.pe import read_uki
+
         uki = read_uki(file, size_bytes)
         for part in (uki.ucode, uki.initrd):
             if part:
@@ -48,7 +49,7 @@ class _Scanner:
     def __init__(self, file: IO[bytes], limits: Limits) -> None:
         self._file = file
         self._limits = limits
-        self._inventory = Inventory(names_bytes=limits.names_bytes)
+        self._inventory = Inventory(limits.names_bytes)
         self._reader = SegmentReader(inventory=self._inventory, budget=Budget(limits))
         self._segments: list[Segment] = []
         self._junk: Stretch | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from initadvisor.image.ahead import ahead
 from initadvisor.image.cpio_reader import CpioReader
 from initadvisor.image.decompress import MAGIC_BYTES, codec_of, open_stream
 from initadvisor.image.findings import Findings
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
     from initadvisor.image.limits import Budget
     from initadvisor.image.reader import Reader
     from initadvisor.model.stream import StreamFacts
-
-
-_WORTH_A_THREAD_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +83,6 @@ class SegmentReader:
         while going_on:
             self.budget.stream()
             stream = open_stream(codec, reader, verify=True)
-            if reader.left > _WORTH_A_THREAD_BYTES:
-                stream = ahead(stream)
             last = self._feed(stream, archive, findings, start=start, first=first)
             facts[last] = None
             skipped = isinstance(last, ZstdFacts) and last.skippable

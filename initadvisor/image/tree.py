@@ -33,12 +33,12 @@ class Tree:
         self._room = names_bytes
         self._steps = _STEPS_MAX
 
-    def place(self, entry: Entry) -> FindingKind | None:
-        """Add an entry; return why the kernel drops it, None if it does not.
+    def place(self, path: bytes, entry: Entry) -> FindingKind | None:
+        """Add an entry at its normalised path; return why the kernel drops it, None if it does not.
 
         Raises ``LimitReachedError`` when this takes too much memory or too long.
         """
-        parent, _, leaf = normalised(entry.name).rpartition(b"/")
+        parent, _, leaf = path.rpartition(b"/")
         kind = entry.mode & S_IFMT
         directory = parent if self._nodes.get(parent, b"") is None else self._resolve(parent)
         if entry.links > 1 and kind not in {S_IFDIR, S_IFLNK}:
@@ -107,7 +107,7 @@ _MISSING = FindingKind.MISSING_PARENT
 
 
 def normalised(name: bytes) -> bytes:
-    """Return a name without what means nothing: ``./``, double and outer slashes.
+    """Return a name without what means nothing: ``./``, double and outer slashes; mostly itself.
 
     A ``..`` takes away the component before it, at the root nothing.
     """

@@ -6,7 +6,6 @@ file is known.
 
 from __future__ import annotations
 
-import itertools
 from typing import IO, TYPE_CHECKING, cast
 
 from initadvisor.image.reader import CHUNK_BYTES
@@ -22,7 +21,6 @@ MAGIC = b"\x28\xb5\x2f\xfd"
 
 _WINDOW_LIMIT_BYTES = 1 << 31  # what `zstd --long=31` asks for, the most libzstd takes
 _BLOCK_LIMIT = 1 << 20
-_PIECE_BYTES = 4 << 20  # fewer pieces, fewer times that two threads wait for each other
 _RLE, _RESERVED = 1, 3
 _BLOCK_HEADER_BYTES = 3
 _WINDOW_LOG_MIN = 10
@@ -34,7 +32,7 @@ def is_skippable(head: bytes) -> bool:
 
 
 def unzstd(reader: Reader) -> Generator[memoryview, None, ZstdFacts]:
-    """Unpack one frame; each piece stays valid until the one after the next is asked for."""
+    """Unpack one frame; what is yielded is overwritten when the next piece is asked for."""
     start = reader.position
     if is_skippable(reader.peek(4)):
         reader.position += 4
@@ -52,9 +50,10 @@ def _unpack(frame: _Frame, facts: ZstdFacts, start: int) -> Generator[memoryview
 
     decompressor = ZstdDecompressor(max_window_size=_WINDOW_LIMIT_BYTES)
     stream = decompressor.stream_reader(
-        cast("IO[bytes]", frame), read_size=_PIECE_BYTES, read_across_frames=False, closefd=False
+        cast("IO[bytes]", frame), read_size=CHUNK_BYTES, read_across_frames=False, closefd=False
     )
-    for buffer in itertools.cycle((bytearray(_PIECE_BYTES), bytearray(_PIECE_BYTES))):
+    buffer = bytearray(CHUNK_BYTES)
+    while True:
         try:
             count = stream.readinto(buffer)
         except ZstdError as err:
