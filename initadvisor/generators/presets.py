@@ -7,6 +7,7 @@ words between spaces, a preset without kernel or image skipped.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -160,7 +161,7 @@ def _release_of(host: Host, kernel: str, package: str) -> str | None:
 def _option(options: tuple[str, ...], short: str, long: str) -> str | None:
     """Return the value of an option, given as the next word, joined or after ``=``; last wins."""
     found: str | None = None
-    for word, following in zip(options, (*options[1:], None), strict=True):
+    for word, following in zip_longest(options, options[1:]):
         if word in {short, long}:
             found = following
         elif word.startswith(f"{long}="):
