@@ -35,10 +35,11 @@ def inspect(*, image: Path, kernel_config: Path | None, as_json: bool) -> None:
         from initadvisor.image.lint import lint
         from initadvisor.workflow.kernel_config import find_kernel_config, read_kernel_config
 
+        host = Host()
         config = read_kernel_config(kernel_config) if kernel_config else None
         contents = reading.contents()
         release = contents.kernel_release
         if config is None and release:
-            config = find_kernel_config(Host(), release)
+            config = find_kernel_config(host, release)
         verdict = lint(contents, config, release)
     print_result(str(image), contents, verdict, config)
