@@ -57,6 +57,7 @@ def build(
     from initadvisor.model.setting import Setting
     from initadvisor.workflow.candidates import build_candidates
     from initadvisor.workflow.configuration import load_config
+    from initadvisor.workflow.context import what_matters_more
     from initadvisor.workflow.plan import plan_settings
     from initadvisor.workflow.source import open_source
     from initadvisor.workflow.target import find_target
@@ -79,6 +80,7 @@ def build(
             jobs=jobs or config.jobs,
             cache_limit_bytes=config.cache_limit_bytes,
         )
+        context = what_matters_more(host, generator, source)
     if as_json:
         _print_json(
             {
@@ -87,10 +89,11 @@ def build(
                 "built": result.built,
                 "candidates": [_as_json(candidate) for candidate in result.candidates],
                 "gaps": [{"setting": str(g.setting), "reason": g.reason} for g in result.gaps],
+                "context": list(context),
             }
         )
     else:
-        _print_result(target.path, result)
+        _print_result(target.path, result, context)
     if not result.candidates:
         msg = f"no candidate of {target.path} could be built"
         raise InitadvisorError(msg, hint=result.gaps[0].reason if result.gaps else None)
@@ -163,7 +166,7 @@ def _cached_as_json(cached: CachedCandidate) -> dict[str, Any]:
     }
 
 
-def _print_result(image: Path, result: BuildResult) -> None:
+def _print_result(image: Path, result: BuildResult, context: Sequence[str]) -> None:
     click.echo(f"Candidates of {image}, {result.built} of them new:")
     _print_table(result.candidates)
     for candidate in result.candidates:
@@ -171,6 +174,10 @@ def _print_result(image: Path, result: BuildResult) -> None:
             click.echo(f"{candidate.setting}: {note}")
     for gap in result.gaps:
         click.echo(f"{gap.setting}: not built: {gap.reason}")
+    if context:
+        click.echo("What matters more than the codec:")
+    for sentence in context:
+        click.echo(click.wrap_text(sentence, initial_indent="- ", subsequent_indent="  "))
 
 
 def _print_table(rows: Sequence[Candidate]) -> None:

@@ -88,6 +88,7 @@ class Workshop:
                     priority=Priority.IDLE,
                 )
             self._verify(file, main_offset, recipe, payload)
+            self.source.check_unchanged()
             size_bytes, digest = _size_and_digest(file)
         candidate = Candidate(
             setting=recipe.setting,

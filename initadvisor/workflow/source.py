@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
@@ -24,8 +25,9 @@ class Source:
     """An image, open for reading, and what is in it.
 
     ``sha256`` is that of the whole file, ``initrd_sha256`` that of the initramfs in it, which
-    starts at ``start``: the same unless the file is a unified kernel image. ``installed`` tells
-    that this machine's generator made it, and for which kernel.
+    starts at ``start``: the same unless the file is a unified kernel image. ``mtime_ns`` is the
+    file's time stamp from before it was read. ``installed`` tells that this machine's generator
+    made it, and for which kernel.
     """
 
     path: Path
@@ -34,6 +36,7 @@ class Source:
     sha256: str
     initrd_sha256: str
     start: int
+    mtime_ns: int
     installed: InstalledImage | None = None
 
     @property
@@ -50,6 +53,12 @@ class Source:
         main = self.contents.main
         return main.size_bytes + (main.padding_bytes if main.codec is Codec.CAT else 0)
 
+    def check_unchanged(self) -> None:
+        """Raise ``InitadvisorError`` if the file was written to since; some generators do that."""
+        if os.fstat(self.file.fileno()).st_mtime_ns != self.mtime_ns:
+            msg = f"{self.path} was changed while it was read"
+            raise InitadvisorError(msg, hint="try again")
+
 
 @contextlib.contextmanager
 def open_source(path: Path, *, installed: InstalledImage | None = None) -> Iterator[Source]:
@@ -59,6 +68,7 @@ def open_source(path: Path, *, installed: InstalledImage | None = None) -> Itera
     ordinary file or no initramfs.
     """
     with open_regular(path) as file:
+        mtime_ns = os.fstat(file.fileno()).st_mtime_ns
         try:
             contents = scan(file)
         except BadImageError as err:
@@ -75,6 +85,7 @@ def open_source(path: Path, *, installed: InstalledImage | None = None) -> Itera
             sha256=sha256_of(file),
             initrd_sha256=sha256_of(file, offset=initrd.offset, size_bytes=initrd.size_bytes),
             start=initrd.offset,
+            mtime_ns=mtime_ns,
             installed=installed,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -112,6 +113,21 @@ def test_a_unified_image_whose_initramfs_is_zeros_is_refused(tmp_path: Path) -> 
     path.write_bytes(uki(bytes(2048), ucode=early_archive()))
     with pytest.raises(InitadvisorError, match="section is empty"), open_source(path):
         pass
+
+
+def test_an_image_that_is_rewritten_meanwhile_gives_no_candidate(
+    host: Host, tmp_path: Path
+) -> None:
+    """Some generators truncate the image and write it in place."""
+    path = write_image(tmp_path / "image", archive(), early=early_archive())
+    with open_source(path) as source:
+        data = bytearray(path.read_bytes())
+        data[200] ^= 1
+        path.write_bytes(data)
+        os.utime(path, ns=(source.mtime_ns + 1, source.mtime_ns + 1))
+        result = build_candidates(host, unknown, source, [Setting(Codec.GZIP)])
+    assert result.candidates == ()
+    assert "was changed while it was read" in result.gaps[0].reason
 
 
 def test_an_image_is_current_until_it_changes(tmp_path: Path) -> None:

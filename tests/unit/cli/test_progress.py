@@ -1,0 +1,67 @@
+"""The line that tells what is going on is for terminals only."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from initadvisor.cli.progress import Progress
+from initadvisor.model.candidate import Candidate, Gap
+from initadvisor.model.codec import Codec
+from initadvisor.model.setting import Setting
+from initadvisor.workflow.bench import Stream
+
+if TYPE_CHECKING:
+    import pytest
+
+ZSTD, XZ = Setting(Codec.ZSTD, ("-19",)), Setting(Codec.XZ)
+CANDIDATE = Candidate(
+    setting=ZSTD,
+    path="/x",
+    size_bytes=1,
+    sha256="0",
+    main_offset=0,
+    build_s=0.0,
+    build_cpu_s=0.0,
+    build_peak_bytes=0,
+    command=("zstd",),
+)
+
+
+class Terminal(io.StringIO):
+    """Text that calls itself a terminal."""
+
+    @override
+    def isatty(self) -> bool:
+        """Tell that it is one."""
+        return True
+
+
+def work(progress: Progress) -> None:
+    """Go through what a command does."""
+    with progress:
+        progress.started(ZSTD)
+        progress.started(XZ)
+        progress.finished(CANDIDATE, cached=False)
+        progress.gap(Gap(setting=XZ, reason="xz is not installed"))
+        stream = Stream(path=Path("/x"), offset=0, size_bytes=1, codec=Codec.ZSTD, sha256="0")
+        progress.timed(stream, 12.3)
+
+
+def test_elsewhere_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    work(Progress())
+    assert capsys.readouterr() == ("", "")
+
+
+def test_on_a_terminal_one_line_is_shown_and_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    work(Progress())
+    shown = terminal.getvalue()
+    assert "timing decompression: zstd took 12 ms" in shown
+    assert shown.endswith("\x1b[2K")  # the line is erased
