@@ -115,7 +115,7 @@ def test_every_setting_is_built_and_unpacks_to_the_same(
     for candidate in result.candidates:
         assert unpacked(candidate) == payload
         assert candidate.build_s > 0
-        assert candidate.build_peak_bytes > 0
+        assert candidate.build_peak_bytes > 0 or candidate.setting.codec is Codec.CAT
         with Path(candidate.path).open("rb") as file:
             assert scan(file).main.codec is candidate.setting.codec
 

@@ -122,8 +122,7 @@ def test_the_callers_own_memory_does_not_count(tmp_path: Path) -> None:
 
 
 def test_the_memory_of_a_short_program_is_seen() -> None:
-    peaks = [SystemRunner().run(["true"], timeout_s=10).peak_bytes for _ in range(5)]
-    assert max(peaks) > 0
+    assert SystemRunner().run(["sleep", "0.02"], timeout_s=10).peak_bytes > 0
 
 
 def test_idle_programs_yield_and_are_the_first_to_go_when_memory_runs_out() -> None:
