@@ -79,6 +79,8 @@ class BootRole(StrEnum):
     """A file system of its own, of no type that firmware or the boot loader specification knows."""
     ROOT = "root"
     """A directory of the root file system."""
+    ELSEWHERE = "elsewhere"
+    """Another file system, which no image of this machine is booted from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

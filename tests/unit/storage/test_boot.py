@@ -108,6 +108,14 @@ def test_bootctl_is_only_a_hint(tmp_path: Path) -> None:
     assert boot_partition(host, image, lookup=plain).role is BootRole.ESP
 
 
+def test_an_image_elsewhere_is_on_no_boot_partition(tmp_path: Path) -> None:
+    host = host_with(tmp_path, ROOT, "2 1 8:1 / /home rw - ext4 /dev/sda1 rw")
+    image = tmp_path / "home/me/image"
+    image.parent.mkdir(parents=True)
+    image.write_bytes(b"x")
+    assert boot_partition(host, image, lookup=plain).role is BootRole.ELSEWHERE
+
+
 def test_the_images_own_directory_counts(tmp_path: Path) -> None:
     host = host_with(tmp_path, ROOT, "2 1 8:1 / /efi rw - vfat /dev/sda1 rw")
     image = tmp_path / "efi/token/6.1/initrd"
