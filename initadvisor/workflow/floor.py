@@ -98,7 +98,7 @@ class Floor:
 
     def _room_left(self) -> int:
         """Return what would be free if one more started and all that run became the longest."""
-        free = free_bytes(self._workshop.cache.directory)
+        free = free_bytes(self._workshop.cache.directory) - self._workshop.payload.missing_bytes
         return free - _HEADROOM_BYTES - self._worst_bytes() * (len(self._running) + 1)
 
     def _check_room(self) -> None:

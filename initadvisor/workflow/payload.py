@@ -44,6 +44,11 @@ class LazyPayload:
         if self._payload:
             self._payload.file.close()
 
+    @property
+    def missing_bytes(self) -> int:
+        """How much room unpacking may still take."""
+        return 0 if self._payload else self._source.contents.main.unpacked_bytes
+
     def get(self) -> Payload:
         """Return the payload.
 
