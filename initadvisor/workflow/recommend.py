@@ -13,6 +13,7 @@ from initadvisor.workflow.boot_context import boot_context
 from initadvisor.workflow.candidates import BuildObserver, build_candidates
 from initadvisor.workflow.configuration import load_config
 from initadvisor.workflow.contenders import contenders
+from initadvisor.workflow.context import what_matters_more
 from initadvisor.workflow.disk import examine_disk
 from initadvisor.workflow.kernel_config import find_kernel_config, read_kernel_config
 from initadvisor.workflow.machine import know_machine
@@ -119,7 +120,7 @@ def recommend(host: Host, request: Request, *, observer: Observer) -> Recommenda
                 *disk.warnings,
                 *_unknown_kernel(kernel, kernel_config),
             ),
-            context=generator.context(host) if target.installed else (),
+            context=what_matters_more(host, generator, source),
         )
 
 
