@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from initadvisor.generators.dracut_commands import command_line
 from initadvisor.generators.files import has_program, listing
 from initadvisor.generators.levels import level_of
 from initadvisor.generators.shell import Evaluation, Shell, evaluate, version_sorted
@@ -126,7 +127,7 @@ def effective_setting(
     command = _usable_command(facts, written, kernel_release, warnings)
     if written and command != written:
         source = f"fallback of dracut {version}"
-    if " " not in command or through_3cpio:
+    if command in _PROGRAMS or through_3cpio:
         setting = _named(command, config, major, through_3cpio=through_3cpio, warnings=warnings)
     else:
         setting = _verbatim(command, source, warnings)
@@ -216,9 +217,11 @@ def _verbatim(command: str, source: str, warnings: list[str]) -> Setting:
     options = tuple(_CHAIN.sub(r"-\1", word) for word in words if word not in _CARRIED_BY_LINE)
     if codec is Codec.CAT:
         return Setting(codec)
-    if level_of(Setting(codec, options), -1) == -1 and codec.spec.level is not None:
-        # Without a name to complete, the program's own default applies, not dracut's.
-        options = (f"-{codec.spec.level}", *options)
+    own = codec.spec.level
+    completed_to = command_line(codec, pigz=False, lbzip2=False, through_3cpio=False).level
+    if completed_to not in {None, own} and level_of(Setting(codec, options), -1) == -1:
+        # Where there is no name to complete, the program's own default applies, not dracut's.
+        options = (f"-{own}", *options)
     return Setting(codec, options)
 
 

@@ -58,6 +58,9 @@ __report() {
 }
 for ((__count = 0; __count <= ${#__files[@]}; ++__count)); do
     (
+        # Without a trap, bash -c replaces the subshell by the last program a sourced file runs
+        # (observed with bash 5.2).
+        trap : EXIT
         __status=0
         if ((__merged && __count)); then
             . <(cat -- "${__files[@]:0:__count}") 3>&- || __status=$?
@@ -192,7 +195,7 @@ def evaluate(
         msg = f"cannot evaluate {_listed(files)}: {shell} did not end within {_TIMEOUT_S:g} s"
         raise InitadvisorError(msg, hint="does the configuration wait or loop?") from err
     steps, status = _parse(done.stdout)
-    if len(steps) != len(files) + 1:
+    if done.returncode != 0 or len(steps) != len(files) + 1:
         said = done.stderr.decode(errors="replace").strip().splitlines()
         msg = f"cannot evaluate {_listed(files)}: it ends the shell that reads it"
         raise InitadvisorError(msg, hint=_printable(said[-1]) if said else None)

@@ -1,0 +1,56 @@
+"""Machines made of a few files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typing_extensions import override
+
+from initadvisor.host import Host
+from initadvisor.host.run import SystemRunner
+
+RELEASE = "6.1.0-50-amd64"
+
+
+class Machine(Host):
+    """A host whose running kernel is ``RELEASE``."""
+
+    @override
+    def kernel_release(self) -> str:
+        return RELEASE
+
+
+Write = Callable[[str, str], Path]
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    """Return a machine below ``tmp_path`` that has real shells and no files."""
+    return Machine(root=tmp_path, runner=SystemRunner())
+
+
+@pytest.fixture
+def write(host: Host) -> Write:
+    """Return a function that writes a file of the machine, as it is (no newline added)."""
+
+    def write_file(path: str, text: str) -> Path:
+        file = host.path(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode())
+        return file
+
+    return write_file
+
+
+@pytest.fixture
+def install(write: Write) -> Install:
+    """Return a function that puts programs into the machine's ``/usr/bin``."""
+
+    def install_programs(*programs: str, directory: str = "/usr/bin") -> None:
+        for program in programs:
+            write(f"{directory}/{program}", "#!/bin/sh\n").chmod(0o755)
+
+    return install_programs

@@ -1,0 +1,189 @@
+"""initramfs-tools' setting is what would take effect, and its command lines are mkinitramfs'."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.generators import initramfs_tools
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import InitadvisorError, UnsafeError
+from initadvisor.model.generator import InstalledImage
+from initadvisor.model.setting import Setting
+from tests.unit.generators.conftest import RELEASE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from tests.unit.generators.conftest import Install, Write
+
+_CONF = "/etc/initramfs-tools/initramfs.conf"
+_LOCAL = "/etc/initramfs-tools/conf.d"
+_SHARED = "/usr/share/initramfs-tools/conf.d"
+
+
+@pytest.fixture(autouse=True)
+def _debian(write: Write, install: Install) -> None:
+    """Put initramfs-tools with the usual compressors on the machine."""
+    install("bzip2", "gzip", "lz4", "lzma", "lzop", "xz", "zstd", "cat")
+    install("update-initramfs", "mkinitramfs", directory="/usr/sbin")
+    write(_CONF, "MODULES=most\nCOMPRESS=zstd\n")
+
+
+def _configured(host: Host) -> tuple[str, str, tuple[str, ...]]:
+    found = initramfs_tools.configured(host, RELEASE)
+    return str(found.setting), found.source, found.warnings
+
+
+def test_it_is_detected_by_update_initramfs(host: Host) -> None:
+    assert initramfs_tools.detect(host)
+    host.path("/usr/sbin/update-initramfs").unlink()
+    assert not initramfs_tools.detect(host)
+
+
+def test_the_version_is_the_installed_packages(host: Host, write: Write) -> None:
+    write(
+        "/var/lib/dpkg/status",
+        "Package: initramfs-tools-core\nStatus: install ok installed\nVersion: 0.142+deb12u3\n\n"
+        "Package: dracut\nStatus: deinstall ok config-files\nVersion: 1\n",
+    )
+    assert initramfs_tools.version(host) == "0.142+deb12u3"
+
+
+def test_the_configuration_names_codec_and_level(host: Host, write: Write) -> None:
+    assert _configured(host) == ("zstd", str(host.path(_CONF)), ())
+    write(_CONF, "COMPRESS=xz\nCOMPRESSLEVEL=9\n")
+    assert _configured(host)[0] == "xz -9"
+
+
+def test_drop_ins_follow_and_etc_masks_others_of_the_same_name(host: Host, write: Write) -> None:
+    write(f"{_SHARED}/50-a", "COMPRESS=lzop\n")
+    write(f"{_LOCAL}/50-a", ":\n")
+    write(f"{_SHARED}/90-b", "COMPRESS=xz\n")
+    last = write(f"{_LOCAL}/10-c", "COMPRESS=lz4\n")
+    write(f"{_LOCAL}/99-d.dpkg-old", "COMPRESS=gzip\n")
+    write(f"{_LOCAL}/.hidden", "COMPRESS=gzip\n")
+    assert _configured(host) == ("lz4", str(last), ())
+
+
+def test_package_hooks_have_the_last_word(host: Host, write: Write) -> None:
+    hook = write("/usr/share/initramfs-tools/conf-hooks.d/x", "COMPRESS=gzip\n")
+    assert _configured(host)[:2] == ("gzip", str(hook))
+
+
+@pytest.mark.parametrize("value", ["zstd -19", "lz5", "lz4\r"])
+def test_what_is_no_program_means_gzip(host: Host, write: Write, value: str) -> None:
+    write(_CONF, f"COMPRESS='{value}'\n")
+    setting, _, warnings = _configured(host)
+    assert setting == "gzip"
+    assert "mkinitramfs uses gzip" in warnings[0]
+    assert "\r" not in warnings[0]
+
+
+def test_cat_means_gzip(host: Host, write: Write) -> None:
+    write(_CONF, "COMPRESS=cat\n")
+    setting, _, warnings = _configured(host)
+    assert setting == "gzip"
+    assert "'cat' is unknown to mkinitramfs" in warnings[0]
+    assert "COMPRESS=cat" in (initramfs_tools.unusable(host, Setting(Codec.CAT)) or "")
+
+
+def test_a_level_survives_the_fall_back(host: Host, write: Write) -> None:
+    write(_CONF, "COMPRESS=lz5\nCOMPRESSLEVEL=19\n")
+    setting, _, warnings = _configured(host)
+    assert setting == "gzip -19"
+    assert "no level of gzip" in warnings[1]
+
+
+@pytest.mark.parametrize(
+    "path", [f"/boot/config-{RELEASE}", f"/lib/modules/{RELEASE}/config-{RELEASE}"]
+)
+def test_a_kernel_without_the_format_gets_gzip(host: Host, write: Write, path: str) -> None:
+    write(path, "# CONFIG_RD_ZSTD is not set\nCONFIG_RD_GZIP=y\n")
+    setting, _, warnings = _configured(host)
+    assert setting == "gzip"
+    assert "does not unpack zstd" in warnings[0]
+
+
+def test_a_kernel_without_gzip_either_stops_mkinitramfs(host: Host, write: Write) -> None:
+    write(f"/boot/config-{RELEASE}", "# CONFIG_RD_ZSTD is not set\n")
+    with pytest.raises(InitadvisorError, match="does not unpack gzip"):
+        initramfs_tools.configured(host, RELEASE)
+
+
+def test_no_compress_at_all_stops_mkinitramfs(host: Host, write: Write) -> None:
+    write(_CONF, "MODULES=most\n")
+    with pytest.raises(InitadvisorError, match="sets COMPRESS"):
+        initramfs_tools.configured(host, RELEASE)
+
+
+def test_a_syntax_error_ends_the_shell_like_it_ends_mkinitramfs(host: Host, write: Write) -> None:
+    write(f"{_LOCAL}/a", "if then\n")
+    with pytest.raises(InitadvisorError, match="ends the shell") as raised:
+        initramfs_tools.configured(host, RELEASE)
+    assert "yntax error" in (raised.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "argv"),
+    [
+        ("cat", "cat"),
+        ("gzip", "gzip -c"),
+        ("gzip -9", "gzip -9 -c"),
+        ("bzip2", "bzip2 -c"),
+        ("lzma -9", "lzma -9 -c"),
+        ("lzop", "lzop -c"),
+        ("lz4", "lz4 -9 -l -c"),
+        ("lz4 -1", "lz4 -1 -l -c"),
+        ("xz", "xz --check=crc32 --threads=0 -c"),
+        ("xz -0", "xz -0 --check=crc32 --threads=0 -c"),
+        ("zstd", "zstd -q -9 -T0 -c"),
+        ("zstd -19", "zstd -q -19 -T0 -c"),
+    ],
+)
+def test_the_command_line_is_mkinitramfs(host: Host, text: str, argv: str) -> None:
+    assert " ".join(initramfs_tools.compressor(host, Setting.parse(text))) == argv
+
+
+def test_pigz_takes_the_place_of_gzip(host: Host, install: Install) -> None:
+    install("pigz")
+    assert initramfs_tools.compressor(host, Setting(Codec.GZIP)) == ("pigz", "-c")
+
+
+def test_a_distributions_own_default_level_is_read_from_the_script(
+    host: Host, write: Write
+) -> None:
+    assert initramfs_tools.default_level(host, Setting(Codec.ZSTD)) == 9
+    write("/usr/sbin/mkinitramfs", 'zstd)\tcompresslevel="-${compresslevel:-1}" ;;\n')
+    assert initramfs_tools.default_level(host, Setting(Codec.ZSTD)) == 1
+    assert initramfs_tools.compressor(host, Setting(Codec.ZSTD))[2] == "-1"
+
+
+def test_nothing_but_a_level_can_be_configured(host: Host) -> None:
+    assert initramfs_tools.unusable(host, Setting.parse("zstd -19")) is None
+    assert initramfs_tools.unusable(host, Setting.parse("zstd --long=27"))
+    assert initramfs_tools.unusable(host, Setting.parse("zstd --ultra -22"))
+
+
+def test_images_are_those_of_boot_without_backups(host: Host, write: Write) -> None:
+    for name in (f"initrd.img-{RELEASE}", "initrd.img-6.12.1", "initrd.img-6.2.0", "initrd.img"):
+        write(f"/boot/{name}", "x")
+    write(f"/boot/initrd.img-{RELEASE}.bak", "x")
+    write("/boot/initrd.img-6.2.0.dpkg-bak", "x")
+    assert [i.kernel_release for i in initramfs_tools.images(host)] == [RELEASE, "6.12.1", "6.2.0"]
+
+
+def test_it_builds_nothing_uncompressed(host: Host, tmp_path: Path) -> None:
+    image = InstalledImage(path=tmp_path / "i", kernel_release=RELEASE)
+    with pytest.raises(UnsafeError):
+        initramfs_tools.build_uncompressed(host, image, tmp_path / "t")
+
+
+@pytest.mark.parametrize(
+    ("modules", "words"), [("dep", "small image"), ("list", "listed"), ("most", "many machines")]
+)
+def test_the_context_tells_of_modules(host: Host, write: Write, modules: str, words: str) -> None:
+    write(_CONF, f"MODULES={modules}\nCOMPRESS=zstd\n")
+    assert words in initramfs_tools.context(host)[0]

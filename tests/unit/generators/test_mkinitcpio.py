@@ -1,0 +1,315 @@
+"""mkinitcpio's setting is what would take effect, not what is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.generators import mkinitcpio
+from initadvisor.generators.presets import kernel_image_release
+from initadvisor.host import Host
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.model.generator import InstalledImage
+from initadvisor.model.setting import Setting
+from tests.fakes.runner import FakeRunner
+from tests.unit.generators.conftest import RELEASE
+
+if TYPE_CHECKING:
+    from tests.unit.generators.conftest import Install, Write
+
+_CONF = "/etc/mkinitcpio.conf"
+_PRESET = "/etc/mkinitcpio.d/linux.preset"
+
+
+@pytest.fixture(autouse=True)
+def _arch(write: Write, install: Install) -> None:
+    """Put mkinitcpio 41 with the usual compressors on the machine."""
+    install("bzip2", "cat", "gzip", "lz4", "lzma", "lzop", "xz", "zstd")
+    write("/usr/bin/mkinitcpio", "#!/bin/bash\ndeclare -r version='41'\n").chmod(0o755)
+    write(_CONF, "HOOKS=(base autodetect)\n")
+
+
+def _configured(host: Host) -> tuple[str, str, tuple[str, ...]]:
+    found = mkinitcpio.configured(host, RELEASE)
+    return str(found.setting), found.source, found.warnings
+
+
+def test_it_is_detected_and_tells_its_version(host: Host) -> None:
+    assert mkinitcpio.detect(host)
+    assert mkinitcpio.version(host) == "41"
+
+
+def test_without_a_setting_it_is_zstd(host: Host) -> None:
+    assert _configured(host) == ("zstd", "default of mkinitcpio 41", ())
+
+
+def test_a_kernel_before_zstd_gets_gzip(host: Host, write: Write) -> None:
+    assert mkinitcpio.configured(host, "5.4.1-lts").setting == Setting(Codec.GZIP)
+    write(_CONF, 'COMPRESSION="zstd"\nCOMPRESSION_OPTIONS=(-19)\n')
+    found = mkinitcpio.configured(host, "5.4.1-lts")
+    assert found.setting == Setting(Codec.GZIP)
+    assert "does not unpack zstd" in found.warnings[0]
+
+
+def test_the_configuration_names_codec_and_options(host: Host, write: Write) -> None:
+    file = write(_CONF, 'COMPRESSION="xz"\nCOMPRESSION_OPTIONS=(-9 -e)\n')
+    assert _configured(host) == ("xz -9 -e", str(file), ())
+
+
+def test_options_may_be_words_in_a_string(host: Host, write: Write) -> None:
+    write(_CONF, 'COMPRESSION="zstd"\nCOMPRESSION_OPTIONS="-19 --long=27"\n')
+    assert _configured(host)[0] == "zstd -19 --long=27"
+
+
+def test_drop_ins_follow_in_version_order_and_the_last_wins(host: Host, write: Write) -> None:
+    write(_CONF, "COMPRESSION=xz\n")
+    last = write(f"{_CONF}.d/10-last.conf", "COMPRESSION=lz4\nCOMPRESSION_OPTIONS+=(-9)\n")
+    write(f"{_CONF}.d/9-first.conf", "COMPRESSION=gzip\nCOMPRESSION_OPTIONS=(-v)\n")
+    write(f"{_CONF}.d/zz-not-read", "COMPRESSION=lzop\n")
+    assert _configured(host) == ("lz4 -v -9", str(last), ())
+
+
+def test_versions_before_37_know_no_drop_ins(host: Host, write: Write) -> None:
+    write("/usr/bin/mkinitcpio", "declare -r version=36\n").chmod(0o755)
+    write(f"{_CONF}.d/a.conf", "COMPRESSION=lz4\n")
+    assert _configured(host)[0] == "zstd"
+
+
+def test_a_file_without_a_last_newline_runs_into_the_next(host: Host, write: Write) -> None:
+    write(_CONF, "COMPRESSION=lz4")
+    write(f"{_CONF}.d/a.conf", "COMPRESSION_OPTIONS=(-9)\n")
+    with pytest.raises(InitadvisorError, match="would refuse its configuration") as raised:
+        mkinitcpio.configured(host, RELEASE)
+    assert "newline" in (raised.value.hint or "")
+
+
+def test_a_missing_last_newline_can_silently_change_the_value(host: Host, write: Write) -> None:
+    write(_CONF, "COMPRESSION=lz4")
+    write(f"{_CONF}.d/a.conf", "MODULES=\n")
+    setting, _, warnings = _configured(host)
+    assert setting == "cat"
+    assert "'lz4MODULES='" in warnings[0]
+
+
+@pytest.mark.parametrize("value", ["zstd -19", "lz5", "lz4\r"])
+def test_what_is_no_program_means_an_uncompressed_image(
+    host: Host, write: Write, value: str
+) -> None:
+    write(_CONF, f"COMPRESSION='{value}'\n")
+    setting, _, warnings = _configured(host)
+    assert setting == "cat"
+    assert "silently builds uncompressed images" in warnings[0]
+    assert "\r" not in warnings[0]
+
+
+def test_a_program_that_is_not_installed_means_an_uncompressed_image(
+    host: Host, write: Write
+) -> None:
+    host.path("/usr/bin/lzop").unlink()
+    write(_CONF, "COMPRESSION=lzop\n")
+    assert _configured(host)[0] == "cat"
+
+
+def test_a_path_loses_the_flags_that_the_kernel_needs(host: Host, write: Write) -> None:
+    write(_CONF, "COMPRESSION=/usr/bin/lz4\n")
+    setting, _, warnings = _configured(host)
+    assert setting == "lz4"
+    assert "leaves out -l" in warnings[0]
+
+
+def test_a_program_of_another_format_is_an_error(
+    host: Host, write: Write, install: Install
+) -> None:
+    install("lzip")
+    write(_CONF, "COMPRESSION=lzip\n")
+    with pytest.raises(InitadvisorError, match="no format that a kernel unpacks"):
+        mkinitcpio.configured(host, RELEASE)
+
+
+def test_options_without_a_codec_are_pointed_out(host: Host, write: Write) -> None:
+    write(_CONF, "COMPRESSION_OPTIONS=(-19)\n")
+    assert _configured(host)[0] == "zstd -19"
+    assert "without COMPRESSION" in _configured(host)[2][0]
+
+
+def test_an_uncompressed_image_has_no_options(host: Host, write: Write) -> None:
+    write(_CONF, "COMPRESSION=cat\nCOMPRESSION_OPTIONS=(-19)\n")
+    assert _configured(host)[0] == "cat"
+
+
+def test_a_presets_config_switches_the_drop_ins_off(host: Host, write: Write) -> None:
+    write(f"{_CONF}.d/a.conf", "COMPRESSION=xz\n")
+    write("/etc/other.conf", "COMPRESSION=gzip\n")
+    write(
+        _PRESET,
+        f"PRESETS=(default)\nALL_kver={RELEASE}\nALL_config=/etc/other.conf\ndefault_image=/boot/i\n",
+    )
+    assert _configured(host)[0] == "gzip"
+
+
+def test_a_presets_compress_option_wins_but_keeps_the_options(host: Host, write: Write) -> None:
+    write(_CONF, "COMPRESSION=zstd\nCOMPRESSION_OPTIONS=(-9)\n")
+    preset = write(
+        _PRESET,
+        f"PRESETS=(default)\nALL_kver={RELEASE}\ndefault_image=/boot/i\n"
+        "default_options='-S autodetect --compress=gzip -z lz4'\n",
+    )
+    assert _configured(host) == ("lz4 -9", f"option -z in {preset}", ())
+
+
+def test_no_configuration_is_an_error_that_names_the_file(host: Host) -> None:
+    host.path(_CONF).unlink()
+    with pytest.raises(InitadvisorError, match=r"there is no .*/etc/mkinitcpio\.conf"):
+        mkinitcpio.configured(host, RELEASE)
+
+
+@pytest.mark.parametrize(
+    ("text", "argv"),
+    [
+        ("cat", "cat"),
+        ("gzip -9", "gzip -9"),
+        ("bzip2", "bzip2"),
+        ("lzma", "lzma"),
+        ("lzop -9", "lzop -9"),
+        ("xz -9", "xz --check=crc32 -9"),
+        ("lz4 -9", "lz4 -l -9"),
+        ("zstd -19", "zstd -T0 -19"),
+    ],
+)
+def test_the_command_line_is_the_one_of_build_image(host: Host, text: str, argv: str) -> None:
+    assert " ".join(mkinitcpio.compressor(host, Setting.parse(text))) == argv
+
+
+@pytest.mark.parametrize(
+    ("version", "threads"), [("34", False), ("35", True), ("39.2", True), ("40", False)]
+)
+def test_versions_35_to_39_ran_xz_with_threads(
+    host: Host, write: Write, version: str, threads: bool
+) -> None:
+    write("/usr/bin/mkinitcpio", f"declare -r version={version}\n")
+    assert ("-T0" in mkinitcpio.compressor(host, Setting(Codec.XZ))) is threads
+    assert mkinitcpio.needs_own_uncompressed(host) is (float(version) >= 39)
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_the_default_level_is_the_compressors_own(host: Host, codec: Codec) -> None:
+    assert mkinitcpio.default_level(host, Setting(codec)) == codec.spec.level
+    if codec is not Codec.CAT:
+        assert mkinitcpio.default_level(host, Setting(codec, ("-2",))) == 2
+        assert mkinitcpio.default_level(host, Setting(codec, ("--fast",))) is None
+
+
+def _kernel(release: str) -> str:
+    head = bytearray(0x400)
+    head[0x202:0x206] = b"HdrS"
+    head[0x20E:0x210] = (0x100).to_bytes(2, "little")
+    text = f"{release} (builder) #1 SMP\0".encode()
+    head[0x300 : 0x300 + len(text)] = text
+    return head.decode()
+
+
+def test_a_kernel_tells_its_release() -> None:
+    assert kernel_image_release(_kernel("6.9.1-arch1-1").encode()) == "6.9.1-arch1-1"
+    assert kernel_image_release(b"\0" * 0x400) is None
+    assert kernel_image_release(b"") is None
+    assert kernel_image_release(_kernel("6.9.1")[:0x210].encode()) is None
+
+
+def test_the_running_kernels_default_image_comes_first(host: Host, write: Write) -> None:
+    write("/boot/vmlinuz-linux", _kernel(RELEASE))
+    write("/boot/vmlinuz-linux-zen", _kernel("6.99.0-zen"))
+    for name in ("linux", "linux-zen"):
+        write(
+            f"/etc/mkinitcpio.d/{name}.preset",
+            f"PRESETS=('default' 'fallback')\nALL_kver='/boot/vmlinuz-{name}'\n"
+            f"default_image='/boot/initramfs-{name}.img'\ndefault_uki=/efi/EFI/Linux/{name}.efi\n"
+            f"fallback_image='/boot/initramfs-{name}-fallback.img'\n",
+        )
+        for suffix in ("", "-fallback"):
+            write(f"/boot/initramfs-{name}{suffix}.img", "x")
+    write("/efi/EFI/Linux/linux.efi", "x")
+    found = mkinitcpio.images(host)
+    assert [(i.path.name, i.kernel_release, i.uki, i.fallback) for i in found] == [
+        ("initramfs-linux.img", RELEASE, False, False),
+        ("linux.efi", RELEASE, True, False),
+        ("initramfs-linux-zen.img", "6.99.0-zen", False, False),
+        ("initramfs-linux-fallback.img", RELEASE, False, True),
+        ("initramfs-linux-zen-fallback.img", "6.99.0-zen", False, True),
+    ]
+
+
+def test_a_kernel_that_may_not_be_read_is_found_by_its_package(host: Host, write: Write) -> None:
+    write(_PRESET, "PRESETS=(default)\nALL_kver=/boot/vmlinuz-linux\ndefault_image=/boot/i\n")
+    write("/boot/i", "x")
+    write("/usr/lib/modules/6.7.8-arch1/pkgbase", "linux\n")
+    (found,) = mkinitcpio.images(host)
+    assert found.kernel_release == "6.7.8-arch1"
+
+
+def test_presets_without_image_or_kernel_are_skipped(host: Host, write: Write) -> None:
+    write(
+        _PRESET, f"PRESETS=(a b c)\na_image=/boot/a\nb_kver={RELEASE}\nc_kver=6\nc_image=/boot/c\n"
+    )
+    write("/boot/a", "x")
+    assert mkinitcpio.images(host) == ()
+
+
+def test_a_boot_directory_for_root_only_needs_root(
+    host: Host, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(_PRESET, f"PRESETS=(default)\nALL_kver={RELEASE}\ndefault_image=/boot/i\n")
+    real = Path.stat
+
+    def stat(self: Path, **kwargs: bool) -> object:
+        if "/boot" in str(self):
+            raise PermissionError(13, "Permission denied")
+        return real(self, **kwargs)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    with pytest.raises(NeedsRootError, match="/boot/i: only root may"):
+        mkinitcpio.images(host)
+
+
+def test_an_uncompressed_build_follows_the_preset(host: Host, write: Write, tmp_path: Path) -> None:
+    image = InstalledImage(path=write("/boot/f.img", "x"), kernel_release=RELEASE, fallback=True)
+    write(
+        _PRESET,
+        f"PRESETS=(default fallback)\nALL_kver={RELEASE}\ndefault_image=/boot/d.img\n"
+        "fallback_image=/boot/f.img\nfallback_config=/etc/f.conf\n"
+        "fallback_options='-S autodetect'\n",
+    )
+    assert mkinitcpio.uncompressed_command(host, image, tmp_path / "t") == (
+        *("mkinitcpio", "-k", RELEASE, "-c", "/etc/f.conf", "-S", "autodetect"),
+        *("-z", "cat", "-g", str(tmp_path / "t"), "--nopost"),
+    )
+
+
+def test_nothing_is_built_in_a_container(
+    host: Host, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Host, "is_root", True)
+    write("/run/.containerenv", "")
+    runner = FakeRunner()
+    contained = Host(root=host.root, runner=runner)
+    image = InstalledImage(path=tmp_path / "i", kernel_release=RELEASE)
+    with pytest.raises(UnsafeError, match="a container"):
+        mkinitcpio.build_uncompressed(contained, image, tmp_path / "t")
+    assert runner.calls == []
+
+
+def test_nothing_is_built_without_root(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Host, "is_root", False)
+    image = InstalledImage(path=tmp_path / "i", kernel_release=RELEASE)
+    with pytest.raises(NeedsRootError):
+        mkinitcpio.build_uncompressed(host, image, tmp_path / "t")
+
+
+def test_the_context_tells_where_compressed_modules_go(host: Host, write: Write) -> None:
+    assert "uncompressed part in front" in mkinitcpio.context(host)[0]
+    write(_CONF, "MODULES_DECOMPRESS=yes\nHOOKS=(base)\n")
+    assert "stored decompressed" in mkinitcpio.context(host)[0]
