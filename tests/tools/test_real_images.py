@@ -1,0 +1,72 @@
+"""Images that real generators made are read for what they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.generators.detect import generator_of_image
+from initadvisor.image.scan import scan
+from initadvisor.model.codec import Codec
+from initadvisor.model.setting import Setting
+from tests.fixtures.arch import arch_image
+from tests.fixtures.debian import Suite, debian
+from tests.fixtures.generated import dracut_image, initramfs_tools_image, large_image
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.model.image import ImageContents
+
+pytestmark = pytest.mark.tools
+
+
+def _contents(image: Path) -> ImageContents:
+    with image.open("rb") as file:
+        return scan(file)
+
+
+def _modules(contents: ImageContents) -> int:
+    return next(kind.files for kind in contents.kinds if kind.kind.value == "kernel modules")
+
+
+@pytest.mark.parametrize("suite", Suite)
+def test_an_image_of_dracut_for_every_machine(suite: Suite) -> None:
+    tree = debian(suite)
+    contents = _contents(dracut_image(tree, "zstd", small=False))
+    assert generator_of_image(contents.generator).NAME == "dracut"
+    assert contents.main.codec is Codec.ZSTD
+    assert contents.kernel_release == tree.release
+    assert _modules(contents) > 100
+
+
+@pytest.mark.parametrize(("suite", "segments"), [(Suite.BOOKWORM, 1), (Suite.TRIXIE, 2)])
+def test_an_image_of_initramfs_tools_with_most_modules(suite: Suite, segments: int) -> None:
+    tree = debian(suite)
+    contents = _contents(initramfs_tools_image(tree, Codec.ZSTD, small=False))
+    assert generator_of_image(contents.generator).NAME == "initramfs-tools"
+    assert contents.main.codec is Codec.ZSTD
+    assert len(contents.segments) == segments
+    assert contents.kernel_release == tree.release
+    assert _modules(contents) > 100
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_an_image_in_archs_layout(codec: Codec) -> None:
+    contents = _contents(arch_image(Setting(codec)))
+    early, main = contents.segments
+    assert generator_of_image(contents.generator).NAME == "mkinitcpio"
+    assert (early.codec, main.codec) == (Codec.CAT, codec)
+    assert contents.microcode
+    modules = contents.kinds[0]
+    assert modules.compressed_bytes == modules.early_compressed_bytes > 1_000_000
+    if codec is not Codec.CAT:
+        assert main.offset % 10240 == 0
+        assert main.unpacked_bytes % 10240 == 0
+
+
+def test_the_large_image_is_large_enough_for_benchmarks() -> None:
+    contents = _contents(large_image())
+    assert 100e6 < contents.unpacked_bytes < 150e6
+    assert _modules(contents) > 500
