@@ -1,10 +1,14 @@
-"""bzip2 streams."""
+"""bzip2 streams.
+
+The format has no written specification; its reference is the source of bzip2 (decompress.c).
+"""
 
 from __future__ import annotations
 
 import bz2
 from typing import TYPE_CHECKING
 
+from initadvisor.image.bzip2_blocks import FullBlocks
 from initadvisor.image.drain import drain
 from initadvisor.model.stream import Bzip2Facts
 
@@ -13,14 +17,23 @@ if TYPE_CHECKING:
 
     from initadvisor.image.reader import Reader
 
-_RANDOMISED_OFFSET = 4 + 6 + 4  # stream header, block magic, block CRC; then the bit
-_RANDOMISED_BIT = 0x80
+_HEADER_BYTES = 4
+_BLOCK_MAGIC = b"\x31\x41\x59\x26\x53\x59"
+_RANDOMISED_OFFSET = _HEADER_BYTES + len(_BLOCK_MAGIC) + 4  # behind the block's CRC; the first bit
+_RANDOMISED_BIT = b"\x80"
 
 
-def bunzip2(reader: Reader) -> Generator[bytes, None, Bzip2Facts]:
-    """Unpack one stream."""
+def bunzip2(reader: Reader, *, verify: bool) -> Generator[bytes, None, Bzip2Facts]:
+    """Unpack one stream; with ``verify`` look for what ``Bzip2Facts`` tells of blocks."""
     head = reader.peek(_RANDOMISED_OFFSET + 1)
-    block = head[4:10] == b"\x31\x41\x59\x26\x53\x59"
-    randomised = block and bool(head[_RANDOMISED_OFFSET:] >= bytes([_RANDOMISED_BIT]))
-    yield from drain(bz2.BZ2Decompressor(), reader, name="bzip2", error=OSError)
-    return Bzip2Facts(randomised=randomised)
+    has_block = head[_HEADER_BYTES:].startswith(_BLOCK_MAGIC)
+    blocks = FullBlocks(head[3:4])
+    cut = blocks.cut if verify else len
+    for piece in drain(bz2.BZ2Decompressor(), reader, name="bzip2", error=OSError, cut=cut):
+        if verify:
+            blocks.add(piece)
+        yield piece
+    return Bzip2Facts(
+        randomised=has_block and head[_RANDOMISED_OFFSET:] >= _RANDOMISED_BIT,
+        full_blocks=verify and blocks.any(),
+    )

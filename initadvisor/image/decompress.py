@@ -54,11 +54,11 @@ def open_stream(
         case Codec.BZIP2:
             from initadvisor.image.bunzip2 import bunzip2
 
-            stream = bunzip2(reader)
+            stream = bunzip2(reader, verify=verify)
         case Codec.LZMA:
             from initadvisor.image.unlzma import unlzma
 
-            stream = unlzma(reader)
+            stream = unlzma(reader, verify=verify)
         case Codec.XZ:
             from initadvisor.image.unxz import unxz
 

@@ -8,7 +8,7 @@ from initadvisor.image.reader import CHUNK_BYTES
 from initadvisor.model.errors import BadImageError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
 
     from initadvisor.image.reader import Reader
 
@@ -24,11 +24,6 @@ class Decompressor(Protocol):
         ...
 
     @property
-    def needs_input(self) -> bool:
-        """Nothing more comes without more input."""
-        ...
-
-    @property
     def unused_data(self) -> bytes:
         """The input beyond the stream's end."""
         ...
@@ -39,17 +34,23 @@ class Decompressor(Protocol):
 
 
 def drain(
-    decompressor: Decompressor, reader: Reader, *, name: str, error: type[Exception]
+    decompressor: Decompressor,
+    reader: Reader,
+    *,
+    name: str,
+    error: type[Exception],
+    cut: Callable[[bytes], int] = len,
 ) -> Generator[bytes, None, None]:
     """Unpack to the end of the stream and leave the reader just behind it.
 
-    ``error`` is what the library raises for damaged data.
+    ``error`` is what the library raises for damaged data. ``cut`` tells how much of the input that
+    was read is to be used before more is read; all output of that comes before the next call.
     """
     start = reader.position
+    unpacked = b""
     while not decompressor.eof:
-        data = reader.read(_INPUT_BYTES) if decompressor.needs_input else b""
-        if decompressor.needs_input and not data:
-            reader.fail_truncated(f"the {name} stream that starts at {start}")
+        # bz2 may have more output although it says that it needs input.
+        data = b"" if unpacked else _input(reader, cut, f"the {name} stream that starts at {start}")
         try:
             unpacked = decompressor.decompress(data, CHUNK_BYTES)
         except error as err:
@@ -61,3 +62,12 @@ def drain(
         if unpacked:
             yield unpacked
     reader.position -= len(decompressor.unused_data)
+
+
+def _input(reader: Reader, cut: Callable[[bytes], int], what: str) -> bytes:
+    data = reader.read(_INPUT_BYTES)
+    if not data:
+        reader.fail_truncated(what)
+    used = cut(data)
+    reader.position -= len(data) - used
+    return data[:used]

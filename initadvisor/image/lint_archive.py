@@ -70,9 +70,9 @@ def _judge_by_segment(finding: Finding, segment: Segment, judgement: Judgement) 
             text = "entries without a name, with a name or link target that is too long, or"
             text += f" with data where none belongs{_where(finding)}"
             if compressed:
-                # do_header leaves the next state to chance, where a buffer of the decompressor
-                # ends inside the header it goes back to it.
-                judgement.refuse(f"{text}; after such a header the kernel may lose its place")
+                # do_header keeps the state that came before: where a buffer of the decompressor
+                # ended inside the header, it goes back to the header.
+                judgement.doubt(f"{text}; after such a header the kernel may lose its place")
             else:
                 judgement.note(f"{text}; the kernel skips them")
         case _:

@@ -55,8 +55,7 @@ def judge_stream(facts: StreamFacts, judgement: Judgement) -> None:
         case GzipFacts():
             _gzip(facts, judgement)
         case Bzip2Facts():
-            if facts.randomised:
-                judgement.refuse("a randomised bzip2 block, which the kernel does not read")
+            _bzip2(facts, judgement)
         case LzmaFacts():
             _lzma(facts, judgement)
         case XzFacts():
@@ -82,6 +81,18 @@ def _gzip(facts: GzipFacts, judgement: Judgement) -> None:
         judgement.note("the checksum of the gzip data is wrong; the kernel does not look at it")
 
 
+def _bzip2(facts: Bzip2Facts, judgement: Judgement) -> None:
+    if facts.randomised:
+        judgement.refuse("a randomised bzip2 block, which the kernel does not read")
+    if facts.full_blocks:
+        # get_next_block takes a run that ends with the last byte of its buffer for an overflow.
+        # Which full blocks end so, only a decoder that stops between bzip2's steps can tell.
+        judgement.refuse(
+            "bzip2 blocks that are full to the last byte, as lbzip2 and 7-Zip write them;"
+            ' the kernel stops at most of them ("decompressor failed")'
+        )
+
+
 def _lzma(facts: LzmaFacts, judgement: Judgement) -> None:
     if facts.properties != USUAL_PROPERTIES or facts.dictionary_bytes & 0xFF:
         judgement.refuse(
@@ -90,6 +101,11 @@ def _lzma(facts: LzmaFacts, judgement: Judgement) -> None:
         )
     if facts.dictionary_bytes < _LZMA_DICTIONARY_MIN_BYTES:
         judgement.refuse(f"LZMA with a dictionary of {facts.dictionary_bytes} bytes")
+    if facts.end_marker:
+        judgement.refuse(
+            "LZMA that declares its length and has an end marker as well, which the kernel takes"
+            ' for something new ("invalid magic at start of compressed archive")'
+        )
     # The buffer's size is the smaller of the two, kept in an int.
     buffer_bytes = facts.dictionary_bytes
     if facts.declared_bytes is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initadvisor.image.reader import CHUNK_BYTES
+from initadvisor.model.codec import codec_of_magic
 from initadvisor.model.errors import BadImageError
 from initadvisor.model.stream import Lz4Facts
 
@@ -55,11 +56,17 @@ def _legacy(reader: Reader) -> Generator[bytes, None, Lz4Facts]:
         if length > _LENGTH_LIMIT:
             return Lz4Facts(legacy=True, runs_on=True)
         start = reader.position
-        reader.position += _FIELD_BYTES
-        block = reader.exactly(length, f"the lz4 block that starts at {start}")
         try:
+            reader.position += _FIELD_BYTES
+            block = reader.exactly(length, f"the lz4 block that starts at {start}")
             unpacked: bytes = unpack(block, uncompressed_size=BLOCK_BYTES)
-        except LZ4BlockError as err:
+        except (BadImageError, LZ4BlockError) as err:
+            if codec_of_magic(field):
+                # No block, but a following segment whose magic is a possible length (gzip's is).
+                reader.position = start
+                return Lz4Facts(legacy=True, runs_on=True)
+            if isinstance(err, BadImageError):
+                raise
             msg = "damaged lz4 block"
             raise BadImageError(msg, offset=start) from err
         if unpacked:

@@ -21,9 +21,6 @@ F_EXTRA_FIELD = 0x0040
 F_CRC32_D, F_CRC32_C = 0x0100, 0x0200
 F_FILTER = 0x0800
 
-LZO_METHODS = (1, 2, 3)
-"""LZO1X-1, LZO1X-1(15), LZO1X-999: three compressors of one format."""
-
 _BLOCK_LIMIT_BYTES = 64 << 20
 _WITH_LEVEL = 0x0940
 """The version of the format that added the level and the upper half of the time."""
@@ -38,13 +35,16 @@ class _Header:
 
 
 def unlzop(reader: Reader, *, verify: bool) -> Generator[bytes, None, LzopFacts]:
-    """Unpack one file; with ``verify`` its checksums are computed, which the kernel never does."""
+    """Unpack one file; with ``verify`` its checksums are computed, which the kernel never does.
+
+    Like the kernel this takes every method for LZO1X, which is what those that lzop offers write.
+    """
     import lzo
 
     start = reader.position
     header = _header(reader)
-    if header.method not in LZO_METHODS or header.filtered:
-        msg = f"lzop method {header.method} with flags {header.flags:#x} cannot be unpacked"
+    if header.filtered:
+        msg = "lzop data that went through a filter, in the file that starts"
         raise BadImageError(msg, offset=start)
     largest, compressed, checksum_ok = 0, False, True
     while length := _number(reader, 4):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import lzma
 from typing import TYPE_CHECKING
 
 from initadvisor.image.drain import drain
+from initadvisor.model.errors import BadImageError
 from initadvisor.model.stream import LzmaFacts
 
 if TYPE_CHECKING:
@@ -39,14 +41,36 @@ def looks_like_lzma(head: bytes) -> bool:
     return usual and (known is None or known < _PLAUSIBLE_BYTES)
 
 
-def unlzma(reader: Reader) -> Generator[bytes, None, LzmaFacts]:
-    """Unpack one stream."""
+def unlzma(reader: Reader, *, verify: bool) -> Generator[bytes, None, LzmaFacts]:
+    """Unpack one stream; with ``verify`` twice if need be, to tell if it has an end marker."""
     start = reader.position
-    facts = _facts(reader.exactly(_HEADER_BYTES, "an lzma header"))
+    head = reader.exactly(_HEADER_BYTES, "an lzma header")
+    facts = _facts(head)
+    if verify and facts.declared_bytes is not None:
+        end_marker = _has_end_marker(reader, head, facts.declared_bytes)
+        facts = dataclasses.replace(facts, end_marker=end_marker)
     reader.position = start
     decompressor = lzma.LZMADecompressor(format=lzma.FORMAT_ALONE)
     yield from drain(decompressor, reader, name="lzma", error=lzma.LZMAError)
     return facts
+
+
+def _has_end_marker(reader: Reader, head: bytes, declared_bytes: int) -> bool:
+    """Tell whether a stream of a known length ends with a marker, as those of unknown length do.
+
+    It is unpacked as if its length were not known.
+    """
+    decompressor = lzma.LZMADecompressor(format=lzma.FORMAT_ALONE)
+    decompressor.decompress(head[:5] + _UNKNOWN.to_bytes(8, "little"))
+    unpacked = 0
+    try:
+        for piece in drain(decompressor, reader, name="lzma", error=lzma.LZMAError):
+            unpacked += len(piece)
+            if unpacked > declared_bytes:
+                return False
+    except BadImageError:
+        return False
+    return unpacked == declared_bytes
 
 
 def _facts(head: bytes) -> LzmaFacts:

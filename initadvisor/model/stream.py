@@ -20,18 +20,29 @@ class GzipFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bzip2Facts:
-    """A bzip2 stream; ``randomised``: its first block uses what bzip2 dropped in version 0.9.5."""
+    """A bzip2 stream.
+
+    ``randomised``: the first block uses what bzip2 dropped in version 0.9.5. ``full_blocks``: a
+    block is as long as the format allows, to the byte; bzip2 leaves the last 19 bytes free, lbzip2
+    does not.
+    """
 
     randomised: bool
+    full_blocks: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LzmaFacts:
-    """The 13-byte header of an LZMA_Alone file; ``declared_bytes`` is None for an end marker."""
+    """The 13-byte header of an LZMA_Alone file.
+
+    ``declared_bytes`` is None where only an end marker tells the length; ``end_marker`` tells that
+    there is one although the length is declared.
+    """
 
     properties: int
     dictionary_bytes: int
     declared_bytes: int | None
+    end_marker: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
