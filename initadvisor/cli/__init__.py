@@ -84,6 +84,10 @@ def main() -> NoReturn:
         hint = err.hint or (_as_root() if isinstance(err, NeedsRootError) else None)
         click.echo(f"initadvisor: {err.message}" + (f" ({hint})" if hint else ""), err=True)
         sys.exit(err.exit_code)
+    except OSError as err:  # whatever no layer below had a better word for
+        where = f" {err.filename}" if err.filename else ""
+        click.echo(f"initadvisor: cannot use{where}: {err.strerror or err}", err=True)
+        sys.exit(InitadvisorError.exit_code)
     except (KeyboardInterrupt, click.Abort):
         click.echo("initadvisor: interrupted", err=True)
         sys.exit(130)
