@@ -20,10 +20,10 @@ class Limits:
     """
 
     unpacked_bytes: int = 2 << 30
-    headers: int = 1_000_000
+    headers: int = 500_000
     segments: int = 4096
     streams: int = 1 << 16
-    padding_bytes: int = 256 << 20
+    padding_bytes: int = 64 << 20
     names_bytes: int = 64 << 20
 
 

@@ -68,10 +68,9 @@ class Tree:
     def _resolve(self, path: bytes) -> bytes | None:
         """Return the directory that ``path`` leads to through symbolic links, None for none."""
         here: list[bytes] = []
-        left = path.split(b"/")[::-1]
+        left = self._parts(path)
         followed = 0
         while left:
-            self._steps -= 1
             part = left.pop()
             if part in {b"", b"."}:
                 continue
@@ -83,18 +82,21 @@ class Tree:
                 here.append(part)
                 continue
             followed += 1
-            if not target or followed > _LINKS_FOLLOWED_MAX or self._steps < 0:
-                self._check_steps()
+            if not target or followed > _LINKS_FOLLOWED_MAX:
                 return None
             if target.startswith(b"/"):
                 here.clear()
-            left += target.split(b"/")[::-1]
+            left += self._parts(target)
         return b"/".join(here)
 
-    def _check_steps(self) -> None:
+    def _parts(self, path: bytes) -> list[bytes]:
+        """Return the components of a path, the last one first."""
+        parts = path.split(b"/")[::-1]
+        self._steps -= len(parts)
         if self._steps < 0:
             msg = "symbolic links in symbolic links without end"
             raise LimitReachedError(msg)
+        return parts
 
     def _take(self, size: int) -> None:
         self._room -= size

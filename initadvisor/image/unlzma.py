@@ -28,10 +28,11 @@ _SMALLEST_DICTIONARY = 1 << 12
 def looks_like_lzma(head: bytes) -> bool:
     """Tell whether data is LZMA_Alone, which has no magic.
 
-    Like liblzma's own detection (alone_decoder.c, ``picky``): a valid first byte, a dictionary of
-    2^n or 2^n + 2^(n-1) bytes, a length that is unknown or below 256 GiB.
+    Like liblzma's own detection (alone_decoder.c, ``picky``): a valid first byte with lc and lp of
+    4 together at most, a dictionary of 2^n or 2^n + 2^(n-1) bytes, a length that is unknown or
+    below 256 GiB.
     """
-    if len(head) < _HEADER_BYTES or head[0] >= _PROPERTIES:
+    if len(head) < _HEADER_BYTES or head[0] >= _PROPERTIES or head[0] % 9 + head[0] // 9 % 5 > 4:
         return False
     facts = _facts(head)
     dictionary = facts.dictionary_bytes
@@ -61,14 +62,14 @@ def _has_end_marker(reader: Reader, head: bytes, declared_bytes: int) -> bool:
     It is unpacked as if its length were not known.
     """
     decompressor = lzma.LZMADecompressor(format=lzma.FORMAT_ALONE)
-    decompressor.decompress(head[:5] + _UNKNOWN.to_bytes(8, "little"))
     unpacked = 0
     try:
+        decompressor.decompress(head[:5] + _UNKNOWN.to_bytes(8, "little"))
         for piece in drain(decompressor, reader, name="lzma", error=lzma.LZMAError):
             unpacked += len(piece)
             if unpacked > declared_bytes:
                 return False
-    except BadImageError:
+    except (BadImageError, lzma.LZMAError):
         return False
     return unpacked == declared_bytes
 

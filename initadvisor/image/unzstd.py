@@ -57,7 +57,7 @@ def _unpack(frame: _Frame, facts: ZstdFacts, start: int) -> Generator[memoryview
         try:
             count = stream.readinto(buffer)
         except ZstdError as err:
-            needed = f"dictionary {facts.dictionary_id} needed" if facts.dictionary_id else err
+            needed = f"dictionary {facts.dictionary_id} needed" if facts.dictionary_id else str(err)
             msg = f"zstd data is damaged ({needed}) in the frame that starts"
             raise BadImageError(msg, offset=start) from err
         if not count:
