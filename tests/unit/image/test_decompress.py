@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 PIECE_BYTES = 8 << 20
-RANDOM = random.Random(0)
 CONTENT = (
-    b"".join(b"%d\n" % number for number in range(300_000)) + RANDOM.randbytes(100_000) + bytes(9)
+    b"".join(b"%d\n" % number for number in range(300_000))
+    + random.Random(0).randbytes(100_000)
+    + bytes(9)
 )
 COMPRESSED = [codec for codec in Codec if codec is not Codec.CAT]
 
@@ -94,8 +95,9 @@ def test_a_segment_that_ends_inside_a_stream_is_an_error(codec: Codec) -> None:
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.BZIP2, Codec.LZMA, Codec.XZ, Codec.ZSTD])
 def test_damage_is_an_error_that_says_where(codec: Codec) -> None:
     data = bytearray(b"12345" + compress(codec, CONTENT))
-    start = len(data) // 4
-    data[start : start + 64] = RANDOM.randbytes(64)
+    # Any bits inside deflate's blocks mean something; at their beginning three ones do not.
+    start = 15 if codec is Codec.GZIP else len(data) // 4
+    data[start : start + 64] = b"\xff" * 64
     with pytest.raises(BadImageError, match=r"damaged.*offset 5"):
         unpacked(codec, bytes(data), offset=5)
 
