@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.host.files import open_regular
 from initadvisor.image.scan import scan
+from initadvisor.model.errors import BadImageError, InitadvisorError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,16 +26,20 @@ are several times what one piece of an image takes."""
 class Reading:
     """A scan in a thread of its own."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], name: str) -> None:
         self._file = file
+        self._name = name
         self._contents: ImageContents | None = None
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._scan, daemon=True)
         self._thread.start()
 
     def contents(self) -> ImageContents:
-        """Wait for the end of the scan; raises what ``scan`` raised."""
+        """Wait for the end of the scan; raises ``InitadvisorError`` for what is no initramfs."""
         self._thread.join()
+        if isinstance(self._error, BadImageError):
+            msg = f"cannot read {self._name} as an initramfs: {self._error.message}"
+            raise InitadvisorError(msg) from self._error
         if self._contents is None:
             raise self._error or RuntimeError
         return self._contents
@@ -51,4 +56,4 @@ def read_image(path: Path) -> Iterator[Reading]:
     """Open an image and start reading it; raises as ``open_regular`` does."""
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     with open_regular(path) as file:
-        yield Reading(file)
+        yield Reading(file, str(path))
