@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import sys
 import threading
 from typing import TYPE_CHECKING
@@ -55,5 +56,6 @@ class Reading:
 def read_image(path: Path) -> Iterator[Reading]:
     """Open an image and start reading it; raises as ``open_regular`` does."""
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    gc.disable()  # for a scan, which makes no garbage, and imports; it saves about 10 ms
     with open_regular(path) as file:
         yield Reading(file, str(path))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import stat
 import sys
@@ -130,6 +129,8 @@ def locked(path: Path, *, what: str) -> Iterator[None]:
 
     The lock goes with the process (flock(2)), however it ends.
     """
+    import fcntl
+
     make_directory(path.parent)
     with path.open("w") as file:
         try:

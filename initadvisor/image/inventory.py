@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import heapq
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from initadvisor.image.cpio import S_IFMT, S_IFREG
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _LARGEST = 10
 _RELEASES_MAX = 64
+_ELF = b"\x7fELF"
+_LIBRARY = re.compile(rb"\.so(\.|$)")
 
 _EARLY = (b"kernel/x86/microcode", b"kernel/firmware/acpi")
 """Directories the kernel searches in the image itself, before anything is unpacked: entries need no
@@ -131,7 +134,7 @@ class Inventory:
     def _count(self, entry: Entry, place: _Directory, path: bytes, leaf: bytes) -> None:
         size = entry.size_bytes
         kind = place.kind
-        if kind is FileKind.OTHER and (entry.head.startswith(b"\x7fELF") or b".so" in leaf):
+        if kind is FileKind.OTHER and (entry.head.startswith(_ELF) or _LIBRARY.search(leaf)):
             kind = FileKind.PROGRAMS
         file_system = _file_system(entry.head, leaf)
         self.file_system = self.file_system or file_system

@@ -22,7 +22,7 @@ class Limits:
     unpacked_bytes: int = 2 << 30
     headers: int = 500_000
     segments: int = 4096
-    streams: int = 1 << 16
+    streams: int = 1 << 14
     padding_bytes: int = 64 << 20
     names_bytes: int = 64 << 20
 

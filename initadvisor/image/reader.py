@@ -9,7 +9,7 @@ from initadvisor.model.errors import BadImageError
 if TYPE_CHECKING:
     from typing import IO
 
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 4 << 20
 """How much is read or unpacked at a time."""
 
 _ZEROS = bytes(1 << 16)
