@@ -8,7 +8,7 @@ from __future__ import annotations
 import bz2
 from typing import TYPE_CHECKING
 
-from initadvisor.image.bzip2_blocks import FullBlocks
+from initadvisor.image.bzip2_blocks import BlockWatch
 from initadvisor.image.drain import drain
 from initadvisor.model.stream import Bzip2Facts
 
@@ -27,7 +27,7 @@ def bunzip2(reader: Reader, *, verify: bool) -> Generator[bytes, None, Bzip2Fact
     """Unpack one stream; with ``verify`` look for what ``Bzip2Facts`` tells of blocks."""
     head = reader.peek(_RANDOMISED_OFFSET + 1)
     has_block = head[_HEADER_BYTES:].startswith(_BLOCK_MAGIC)
-    blocks = FullBlocks(head[3:4])
+    blocks = BlockWatch(head[3:4])
     cut = blocks.cut if verify else len
     for piece in drain(bz2.BZ2Decompressor(), reader, name="bzip2", error=OSError, cut=cut):
         if verify:
@@ -35,5 +35,5 @@ def bunzip2(reader: Reader, *, verify: bool) -> Generator[bytes, None, Bzip2Fact
         yield piece
     return Bzip2Facts(
         randomised=has_block and head[_RANDOMISED_OFFSET:] >= _RANDOMISED_BIT,
-        full_blocks=verify and blocks.any(),
+        overflows=verify and blocks.found(),
     )

@@ -1,27 +1,26 @@
-"""Looking for bzip2 blocks that are full to the last byte."""
+"""Looking for the bzip2 blocks that the kernel does not unpack.
+
+Its bunzip2 takes a run of equal bytes that ends with the last byte of its buffer for an overflow
+(get_next_block, lib/decompress_bunzip2.c: ``dbufCount+t >= dbufSize``). That takes a block which is
+full to the last byte: bzip2 leaves 19 bytes free, lbzip2 and 7-Zip do not.
+"""
 
 from __future__ import annotations
 
-import re
+from initadvisor.image.bzip2_transform import RunLengths, ends_with_run
 
 _MAGIC = 0x314159265359
 _MAGIC_BYTES = 7  # it starts at any bit
 _BLOCK_UNIT_BYTES = 100_000
-_KEPT_BLOCKS = 8
-"""How many times its size a block may be when unpacked to be looked at; runs shrink before they
-count, so a block may have 50 times its size."""
-
-_EQUAL_TO_PREVIOUS = re.compile(rb"\0{3,}")
-_RUN_MAX = 255
 
 
-class FullBlocks:
-    """Watches a stream while it is unpacked, and tells which blocks could hold no more."""
+class BlockWatch:
+    """Watches a stream while it is unpacked."""
 
     def __init__(self, level: bytes) -> None:
         """``level``: the digit in the stream's header that gives the size of blocks."""
         self._size = _BLOCK_UNIT_BYTES * int(level) if level.isdigit() else 0
-        self._plain = bytearray()
+        self._block = RunLengths()
         self._at_start = False
         self._found = False
 
@@ -37,18 +36,18 @@ class FullBlocks:
 
     def add(self, piece: bytes) -> None:
         """Take output of the block that the last input was of."""
-        if len(self._plain) <= _KEPT_BLOCKS * self._size:
-            self._plain += piece
+        if not self._found:
+            self._block.add(piece)
 
-    def any(self) -> bool:
-        """Tell whether a block was full; call it when the stream has ended."""
+    def found(self) -> bool:
+        """Tell whether there was such a block; call it when the stream has ended."""
         self._close()
         return self._found
 
     def _close(self) -> None:
-        if self._size <= len(self._plain) * 5 / 4 and len(self._plain) <= _KEPT_BLOCKS * self._size:
-            self._found |= _encoded_bytes(self._plain) == self._size
-        self._plain.clear()
+        block = self._block.finish()
+        if len(block) == self._size and block:
+            self._found |= ends_with_run(block)
 
 
 def _block_start(data: bytes) -> int | None:
@@ -65,19 +64,3 @@ def _block_start(data: bytes) -> int | None:
                 break
             position = data.find(pattern[1:6], position + 1)
     return min(starts, default=None)
-
-
-def _encoded_bytes(plain: bytes | bytearray) -> int:
-    """Return the length of a block after bzip2's first step, which is what its size limits.
-
-    Runs of 4 to 255 equal bytes become four of them and a count.
-    """
-    number = int.from_bytes(plain)
-    # Zero where a byte equals the one before it: regular expressions find those faster than runs.
-    steps = (number ^ (number >> 8)).to_bytes(len(plain))
-    length = len(plain)
-    for match in _EQUAL_TO_PREVIOUS.finditer(steps, 1):
-        run = match.end() - match.start() + 1
-        whole, rest = divmod(run, _RUN_MAX)
-        length += 5 * whole + (5 if rest > 3 else rest) - run
-    return length

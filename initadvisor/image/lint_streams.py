@@ -84,12 +84,10 @@ def _gzip(facts: GzipFacts, judgement: Judgement) -> None:
 def _bzip2(facts: Bzip2Facts, judgement: Judgement) -> None:
     if facts.randomised:
         judgement.refuse("a randomised bzip2 block, which the kernel does not read")
-    if facts.full_blocks:
-        # get_next_block takes a run that ends with the last byte of its buffer for an overflow.
-        # Which full blocks end so, only a decoder that stops between bzip2's steps can tell.
+    if facts.overflows:
         judgement.refuse(
-            "bzip2 blocks that are full to the last byte, as lbzip2 and 7-Zip write them;"
-            ' the kernel stops at most of them ("decompressor failed")'
+            "a bzip2 block that is full to the last byte and ends with a run, as lbzip2 and 7-Zip"
+            ' write them; the kernel takes that for an overflow ("decompressor failed")'
         )
 
 

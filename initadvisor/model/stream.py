@@ -22,13 +22,12 @@ class GzipFacts:
 class Bzip2Facts:
     """A bzip2 stream.
 
-    ``randomised``: the first block uses what bzip2 dropped in version 0.9.5. ``full_blocks``: a
-    block is as long as the format allows, to the byte; bzip2 leaves the last 19 bytes free, lbzip2
-    does not.
+    ``randomised``: the first block uses what bzip2 dropped in version 0.9.5. ``overflows``: a block
+    is full and ends in a way that the kernel takes for more than full.
     """
 
     randomised: bool
-    full_blocks: bool
+    overflows: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -141,7 +141,7 @@ def test_no_library_of_another_codec_is_loaded(codec: Codec) -> None:
 def test_blocks_that_are_full_to_the_byte_are_found() -> None:
     data = images.FULL_BZIP2_BLOCKS
     facts = facts_of(open_stream(Codec.BZIP2, Reader(io.BytesIO(data), 0, len(data)), verify=True))
-    assert facts == Bzip2Facts(randomised=False, full_blocks=True)
+    assert facts == Bzip2Facts(randomised=False, overflows=True)
 
 
 @pytest.mark.parametrize("level", [1, 9])
@@ -151,7 +151,7 @@ def test_bzip2_leaves_room_in_its_blocks(level: int, seed: bytes) -> None:
 
     data = bz2.compress(seed + CONTENT, level)
     facts = facts_of(open_stream(Codec.BZIP2, Reader(io.BytesIO(data), 0, len(data)), verify=True))
-    assert facts == Bzip2Facts(randomised=False, full_blocks=False)
+    assert facts == Bzip2Facts(randomised=False, overflows=False)
 
 
 def test_every_block_of_an_xz_stream_is_described() -> None:
