@@ -68,13 +68,14 @@ def ends_with_run(block: bytes) -> bool:
         least = max(block.replace(bytes([greatest]), b""), default=greatest)
     contenders = [start for start, byte in enumerate(block) if byte >= least]
     length = 1
-    while length < _PREFIX_MAX:
+    while True:
         before = {block[start - 1] for start in contenders}
         if len(contenders) <= 2 or len(before) == 1:
             return len(before) == 1
+        if length == _PREFIX_MAX:
+            return True
         length *= 2
         prefixes = [twice[start : start + length] for start in contenders]
         second = sorted(prefixes)[-2]
         pairs = zip(contenders, prefixes, strict=True)
         contenders = [start for start, prefix in pairs if prefix >= second]
-    return True
