@@ -83,5 +83,5 @@ def _where(finding: Finding) -> str:
     """Return how often something was found and the first example, in parentheses."""
     parts = [f"{finding.count} times"] if finding.count > 1 else []
     if finding.example:
-        parts.append(f"first {finding.example!r}" if finding.count > 1 else f"{finding.example!r}")
+        parts.append(("first " if finding.count > 1 else "") + f"'{finding.example}'")
     return f" ({', '.join(parts)})" if parts else ""
