@@ -63,11 +63,18 @@ def build_candidates(
     candidates of other images go, if all together exceed ``cache_limit_bytes``.
 
     Raises ``InitadvisorError`` when another build is running or there is no room for any candidate,
-    ``UnsafeError`` for an image whose boot configuration the candidates would lose.
+    ``UnsafeError`` for an image whose boot configuration the candidates would lose, or with
+    something behind its last segment: what is taken for the main one may not be it.
     """
     if source.contents.bootconfig:
         msg = f"cannot derive candidates of {source.path}: a boot configuration is appended to it"
         raise UnsafeError(msg, hint="remove it with bootconfig -d")
+    if junk := source.contents.junk:
+        msg = (
+            f"cannot derive candidates of {source.path}: {junk.size_bytes} bytes at offset "
+            f"{junk.offset} are no segment, the image is damaged"
+        )
+        raise UnsafeError(msg, hint="rebuild it; initadvisor inspect shows what can be read")
     cache = Cache(host)
     ledger = Ledger(observer or Silent())
     found, gaps = recipes(host, generator, settings, image_sha256=source.sha256)

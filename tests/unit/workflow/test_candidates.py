@@ -384,6 +384,19 @@ def test_an_image_with_a_boot_configuration_is_refused(host: Host, image: Path) 
             build_candidates(host, unknown, changed, [ZSTD])
 
 
+def test_an_image_with_something_behind_its_last_segment_is_refused(
+    host: Host, image: Path
+) -> None:
+    """With a destroyed main segment, the microcode in front would be taken for it."""
+    with image.open("ab") as file:
+        file.write(b"JUNKjunk")
+    with (
+        open_source(image) as source,
+        pytest.raises(UnsafeError, match="8 bytes at offset .* are no segment"),
+    ):
+        build_candidates(host, unknown, source, [ZSTD])
+
+
 def test_when_the_limit_is_exceeded_other_images_candidates_go_first(
     host: Host, image: Path, tmp_path: Path
 ) -> None:
