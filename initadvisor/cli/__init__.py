@@ -72,13 +72,16 @@ def main() -> NoReturn:
     # Without garbage left to look for, the interpreter is gone 15 ms earlier.
     atexit.register(gc.freeze)
     signal.signal(signal.SIGTERM, _terminate)
+    signal.signal(signal.SIGHUP, _terminate)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         sys.exit(root(standalone_mode=False))
     except click.exceptions.Exit as err:
         sys.exit(err.exit_code)
     except click.ClickException as err:
-        err.show()
+        command = err.ctx.command_path if isinstance(err, click.UsageError) and err.ctx else None
+        advice = f" (see {command} --help)" if command else ""
+        click.echo(f"initadvisor: {err.format_message()}{advice}", err=True)
         sys.exit(err.exit_code)
     except InitadvisorError as err:
         hint = err.hint or (_as_root() if isinstance(err, NeedsRootError) else None)
@@ -98,5 +101,5 @@ def _as_root() -> str:
 
 
 def _terminate(signum: int, _frame: object) -> NoReturn:
-    """Unwind like an error does, so that SIGTERM leaves nothing half-written."""
+    """Unwind like an error does, so that SIGTERM or a hangup leaves nothing half-written."""
     raise SystemExit(128 + signum)

@@ -32,7 +32,7 @@ def candidates() -> None:
 @candidates.command()
 @click.option(
     "--image",
-    type=click.Path(path_type=Path),
+    type=click.Path(readable=False, path_type=Path),
     help="Derive them from this image instead of the one this machine boots.",
 )
 @click.option("--all", "everything", is_flag=True, help="Build the hopeless settings, too.")

@@ -8,10 +8,10 @@ import click
 
 
 @click.command()
-@click.argument("image", type=click.Path(path_type=Path))
+@click.argument("image", type=click.Path(readable=False, path_type=Path))
 @click.option(
     "--kernel-config",
-    type=click.Path(path_type=Path),
+    type=click.Path(readable=False, path_type=Path),
     metavar="FILE",
     help="The configuration of the kernel that is to unpack the image (plain or .gz).",
 )

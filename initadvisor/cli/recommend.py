@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import click
+from typing_extensions import override
 
 from initadvisor.model.cost import Objective
+
+
+class FiniteRange(click.FloatRange):
+    """A range that "nan", which compares with nothing, does not slip through."""
+
+    @override
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number; fails as click's own types do."""
+        number = float(super().convert(float(value), param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
 
 
 @click.command()
 @click.option(
     "--image",
-    type=click.Path(path_type=Path),
+    type=click.Path(readable=False, path_type=Path),
     help="Weigh this image, of any machine, instead of this machine's own.",
 )
 @click.option(
@@ -22,18 +38,18 @@ from initadvisor.model.cost import Objective
 )
 @click.option(
     "--kernel-config",
-    type=click.Path(path_type=Path),
+    type=click.Path(readable=False, path_type=Path),
     help="The configuration of the kernel that is to unpack the image (plain or .gz).",
 )
 @click.option(
     "--read-speed",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteRange(min=0.01, max=1e6),
     metavar="MB/S",
     help="How fast the boot loader reads, if you know it.",
 )
 @click.option(
     "--shadow",
-    type=click.FloatRange(min=0),
+    type=FiniteRange(min=0, max=1e6),
     metavar="MS",
     help="For how long the kernel does not wait for the initramfs, if you know it.",
 )
@@ -89,6 +105,6 @@ def recommend(
     if as_json:
         import json
 
-        click.echo(json.dumps(as_document(answer), indent=2))
+        click.echo(json.dumps(as_document(answer), indent=2, allow_nan=False))
     else:
         print_recommendation(answer)

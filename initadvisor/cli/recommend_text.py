@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initadvisor.model.cost import Factor, Outcome
+from initadvisor.model.cost import Factor, Objective, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,7 +49,7 @@ def verdict(answer: Recommendation) -> str:
     decision = answer.decision
     sure = f"{_percent(decision.probability)} sure, evidence: {answer.evidence}"
     match decision.outcome:
-        case Outcome.SWITCH if answer.objective == "size":
+        case Outcome.SWITCH if answer.objective is Objective.SIZE:
             before, after = (_row_of(answer, s) for s in (answer.baseline, decision.setting))
             saved = (before.size_bytes - after.size_bytes) / 1e6
             cost = -decision.saving_ms.mean
@@ -60,17 +60,23 @@ def verdict(answer: Recommendation) -> str:
             )
         case Outcome.SWITCH:
             return (
-                f"Switch to {decision.setting}: it saves {_figure(decision.saving_ms)} ms per boot"
-                f"{_share(answer, decision.saving_ms)} ({sure})."
+                f"Switch to {decision.setting}: it saves {_figure(decision.saving_ms)} ms "
+                f"{_per_boot(answer)}{_share(answer, decision.saving_ms)} ({sure})."
             )
         case Outcome.KEEP:
             return f"Keep {decision.setting}: no other setting saves enough to matter ({sure})."
+        case Outcome.UNDECIDED if decision.leader_saving_ms.mean <= 0:
+            return (
+                f"Undecided, so keep {decision.setting}: no other setting is expected to save "
+                f"anything, but that none does is only {_percent(decision.probability)} sure and "
+                f"{_percent(answer.certainty)} is needed (evidence: {answer.evidence})."
+            )
         case Outcome.UNDECIDED:
             return (
-                f"Undecided, so keep {decision.setting}: the likeliest gain is {decision.leader}, "
-                f"which saves {_figure(decision.leader_saving_ms)} ms per boot"
-                f"{_share(answer, decision.leader_saving_ms)}, but that this matters is only "
-                f"{_percent(decision.leader_probability)} sure and "
+                f"Undecided, so keep {decision.setting}: the largest expected gain is that of "
+                f"{decision.leader}, which saves {_figure(decision.leader_saving_ms)} ms "
+                f"{_per_boot(answer)}{_share(answer, decision.leader_saving_ms)}, but that this "
+                f"matters is only {_percent(decision.leader_probability)} sure and "
                 f"{_percent(answer.certainty)} is needed (evidence: {answer.evidence})."
             )
 
@@ -82,7 +88,12 @@ def advice(answer: Recommendation) -> Iterator[str]:
         return
     what, unit, option = _FACTORS[fact.factor]
     known = f" If you know it, say so with {option}." if option else ""
-    if fact.settled == 0:
+    if len(fact.stretches) == 1:
+        yield (
+            f"The fact that matters most is {what}, but {fact.stretches[0].setting} is the best "
+            f"choice throughout its range: knowing it would only make that surer.{known}"
+        )
+    elif fact.settled == 0:
         yield (
             f"No single fact would decide it; the one that matters most is {what}: "
             f"{_stretches(fact, unit)}.{known}"
@@ -97,9 +108,7 @@ def advice(answer: Recommendation) -> Iterator[str]:
 def _stretches(fact: DecidingFact, unit: str) -> str:
     parts = []
     for number, stretch in enumerate(fact.stretches):
-        if len(fact.stretches) == 1:
-            parts.append(f"{stretch.setting} is best throughout")
-        elif number == 0:
+        if number == 0:
             parts.append(f"below {_rounded(stretch.high)} {unit} {stretch.setting} is best")
         elif number == len(fact.stretches) - 1:
             parts.append(f"above {_rounded(stretch.low)} {unit} {stretch.setting}")
@@ -132,7 +141,7 @@ def _table(answer: Recommendation) -> object:
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="underline")
-    table.add_column("setting", no_wrap=True)
+    table.add_column("setting", overflow="fold")
     for title in ("MB", "%", "read\nms", "unpack\nms", "total\nms"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("\n95 %", no_wrap=True)
@@ -187,6 +196,11 @@ def _percent(probability: float) -> str:
     if probability > 0.99:
         return "over 99 %"
     return "under 1 %" if probability < 0.01 else f"{probability * 100:.0f} %"
+
+
+def _per_boot(answer: Recommendation) -> str:
+    balanced = answer.objective is Objective.BALANCED
+    return "per boot, its share of the build included" if balanced else "per boot"
 
 
 def _share(answer: Recommendation, saving: Estimate) -> str:

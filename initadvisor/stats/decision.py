@@ -156,21 +156,33 @@ def _deciding_fact(
     for factor, values in draws.factors.items():
         if np.ptp(values) == 0:
             continue
-        outcomes, stretches = [], []
+        outcomes: list[Outcome] = []
+        stretches: list[tuple[float, float, int]] = []
         for inside in np.array_split(np.argsort(values), _BINS):
             own_gain, own_saving = gain[inside], saving[inside]
             outcomes.append(_choose(own_gain, own_saving, thresholds)[1])
-            best = _best_within(own_gain, own_saving, baseline)
+            previous = stretches[-1][2] if stretches else baseline
+            best = _best_within(own_gain, baseline, previous)
             stretches.append((float(values[inside[0]]), float(values[inside[-1]]), best))
         settled = sum(outcome is not Outcome.UNDECIDED for outcome in outcomes) / len(outcomes)
         facts.append(_fact(factor, settled, stretches, candidates))
     return max(facts, key=lambda fact: fact.settled, default=None)
 
 
-def _best_within(gain: Floats, saving: Floats, baseline: int) -> int:
-    """Return the candidate with the largest mean saving of those that gain on average."""
-    helps = gain.mean(axis=0) > 0
-    return int(np.where(helps, saving.mean(axis=0), -np.inf).argmax()) if helps.any() else baseline
+def _best_within(gain: Floats, baseline: int, previous: int) -> int:
+    """Return the candidate that gains most on average, today's where none does.
+
+    ``previous``, the best of the neighbouring range, stays so unless the difference is larger than
+    two standard errors: what comes of few draws is not to look like a fact.
+    """
+    value = gain.copy()
+    value[:, baseline] = 0.0
+    best = int(value.mean(axis=0).argmax())
+    if best == previous or np.isneginf(value[0, previous]):
+        return best
+    difference = value[:, best] - value[:, previous]
+    error = difference.std() / np.sqrt(len(difference))
+    return best if difference.mean() > 2 * error else previous
 
 
 def _fact(

@@ -17,7 +17,9 @@ def resident_fraction(file: IO[bytes]) -> float:
     otherwise (mm/mincore.c, ``can_do_mincore``); then, and where mincore fails, the answer is 0.
     """
     status = os.fstat(file.fileno())
-    may_know = os.geteuid() in (0, status.st_uid) or os.access(file.name, os.W_OK)
+    may_know = os.geteuid() in (0, status.st_uid) or os.access(
+        f"/proc/self/fd/{file.fileno()}", os.W_OK
+    )
     if not may_know or status.st_size == 0:
         return 0.0
     libc = ctypes.CDLL(None)

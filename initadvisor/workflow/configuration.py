@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import TYPE_CHECKING
 
+from initadvisor.host.files import open_regular
 from initadvisor.model.config import Config
 from initadvisor.model.errors import InitadvisorError, UsageError
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
 
 CONFIG_PATH = "/etc/initadvisor.toml"
+_LIMIT_BYTES = 1 << 20
 
 
 def load_config(host: Host) -> Config:
@@ -21,9 +23,10 @@ def load_config(host: Host) -> Config:
     """
     path = host.path(CONFIG_PATH)
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return Config()
+        if not path.exists():
+            return Config()
+        with open_regular(path) as file:
+            text = file.read(_LIMIT_BYTES).decode()
     except UnicodeDecodeError as err:
         msg = f"{path}: not UTF-8 at byte {err.start}"
         raise UsageError(msg) from err

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 _ASSUMED_MB_S = 300.0
 _ASSUMED_FACTOR = 5.0
-_NOT_COLD = {ReadWarning.CACHED, ReadWarning.IMPLAUSIBLE}
+_NO_SPEED = {ReadWarning.CACHED, ReadWarning.IMPLAUSIBLE, ReadWarning.SHORT}
+"""With these, what was measured is not how fast the device reads."""
+
 _DISKLESS_MB_S = 3000.0
 """A file system without a disk that is read faster than this is in memory."""
 
@@ -59,7 +61,7 @@ def examine_disk(host: Host, image: Path, *, sample: bool) -> Disk:
 def _speed(read: ColdRead) -> tuple[Estimate, tuple[str, ...]]:
     diskless = ReadWarning.NO_DEVICE in read.warnings
     in_memory = diskless and read.speed_mb_s.mean > _DISKLESS_MB_S
-    if not in_memory and _NOT_COLD.isdisjoint(read.warnings):
+    if not in_memory and _NO_SPEED.isdisjoint(read.warnings):
         doubts = tuple(f"the read speed: {warning}" for warning in read.warnings)
         return read.speed_mb_s, doubts
     why = "; ".join(read.warnings)

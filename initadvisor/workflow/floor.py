@@ -112,4 +112,7 @@ class Floor:
                 f"cannot build candidates in {directory}: {needed / 1e6:.0f} MB may be needed,"
                 f" {free / 1e6:.0f} MB are free"
             )
-            raise InitadvisorError(msg, hint="initadvisor candidates prune makes room")
+            raise InitadvisorError(
+                msg,
+                hint="initadvisor candidates prune may help, or set CACHE_DIRECTORY elsewhere",
+            )

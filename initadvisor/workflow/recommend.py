@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.estimate import Evidence
+from initadvisor.model.image import Verdict
 from initadvisor.model.recommendation import Recommendation, Storage
 from initadvisor.workflow.baseline import identified, todays_setting
 from initadvisor.workflow.bench import BenchObserver, decompression_ms
@@ -24,6 +26,7 @@ from initadvisor.workflow.verdicts import lint_all
 from initadvisor.workflow.weigh import weigh
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from initadvisor.generators import Generator
@@ -31,11 +34,13 @@ if TYPE_CHECKING:
     from initadvisor.model.config import Config
     from initadvisor.model.cost import Objective
     from initadvisor.model.generator import ConfiguredSetting
+    from initadvisor.model.image import Lint
     from initadvisor.model.kernel import KernelConfig
     from initadvisor.model.setting import Setting
     from initadvisor.workflow.baseline import Baseline
-    from initadvisor.workflow.candidates import BuildResult
+    from initadvisor.workflow.contenders import Contender
     from initadvisor.workflow.disk import Disk
+    from initadvisor.workflow.ledger import BuildResult
     from initadvisor.workflow.machine import Knowledge
     from initadvisor.workflow.source import Source
     from initadvisor.workflow.target import Target
@@ -80,6 +85,7 @@ def recommend(host: Host, request: Request, *, observer: Observer) -> Recommenda
         kernel = _kernel_release(target, source)
         kernel_config = _kernel_config(host, request, kernel)
         verdicts = lint_all(host, source, streams, config=kernel_config, release=kernel)
+        _require_comparison(source, verdicts[source.initrd_sha256], field, built)
         disk = examine_disk(host, source.path, sample=target.sample)
         context = boot_context(host, kernel)
         knowledge = know_machine(
@@ -174,6 +180,22 @@ def _kernel_config(host: Host, request: Request, kernel: str | None) -> KernelCo
     if request.kernel_config:
         return read_kernel_config(request.kernel_config)
     return find_kernel_config(host, kernel) if kernel else None
+
+
+def _require_comparison(
+    source: Source, today: Lint, field: Sequence[Contender], built: BuildResult
+) -> None:
+    """Raise where no advice can be given: today's image is refused, or nothing is beside it."""
+    if today.verdict is Verdict.REFUSED:
+        msg = (
+            f"cannot weigh {source.path}: its kernel would refuse it as it is "
+            f"({'; '.join(today.reasons)})"
+        )
+        raise UnsafeError(msg, hint="is it the image, and --kernel-config the kernel, that boots?")
+    if len(field) == 1:
+        gaps = "; ".join(f"{gap.setting}: {gap.reason}" for gap in built.gaps)
+        msg = f"nothing to compare {source.path} with" + (f": {gaps}" if gaps else "")
+        raise InitadvisorError(msg, hint="install compressors, or name other settings with --only")
 
 
 def _unknown_kernel(kernel: str | None, config: KernelConfig | None) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ def make_sample(host: Host, compressor: Sequence[str]) -> Path:
         msg = f"cannot make a sample in {directory}: it needs {3 * total / 1e6:.0f} MB"
         raise InitadvisorError(
             msg,
-            hint="set XDG_CACHE_HOME to a place with more room",
+            hint="make room, or set CACHE_DIRECTORY to a place that has it",
         )
     with locked(directory / "lock", what="making a sample"):
         remove_partial(directory)

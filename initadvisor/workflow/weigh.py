@@ -49,7 +49,7 @@ def weigh(
             setting=contender.setting,
             size_mb=Quantity(median=contender.size_bytes / 1e6),
             decompress_ms=decompress_ms(contender.stream.codec, times_ms[contender.stream.sha256]),
-            extra_ms=_build_ms(contender, config),
+            extra_ms=_build_ms(contender, field, config),
             eligible=_fits(contender, disk)
             and contender.unusable is None
             and verdicts[contender.stream.sha256].verdict is not Verdict.REFUSED,
@@ -64,7 +64,7 @@ def weigh(
     draws = draw_costs(knowledge.machine, facts, seed=seed)
     choose = decide_by_size if config.objective is Objective.SIZE else decide
     decision = choose(draws, facts, baseline=0, thresholds=thresholds, source=str(Evidence.BENCH))
-    rows = _rows(field, draws, verdicts, disk)
+    rows = _rows(field, draws, verdicts, disk, loader=knowledge.loader_mb_s.source)
     return decision, tuple(sorted(rows, key=lambda row: row.total_ms.mean))
 
 
@@ -81,11 +81,21 @@ def decompress_ms(codec: Codec, samples_ms: Sequence[float]) -> Quantity:
     )
 
 
-def _build_ms(contender: Contender, config: Config) -> float:
-    """Return a build's share of one boot, if the objective counts it."""
-    if config.objective is not Objective.BALANCED or contender.candidate is None:
+def _build_ms(contender: Contender, field: Sequence[Contender], config: Config) -> float:
+    """Return a build's share of one boot, if the objective counts it.
+
+    An image that was found, not built, is taken to cost what its likeliest setting does: of the
+    candidates with its codec, the one nearest to it in size.
+    """
+    if config.objective is not Objective.BALANCED:
         return 0.0
-    return contender.candidate.build_cpu_s * 1000 / config.boots_per_upgrade
+    alike = [c for c in field if c.candidate and c.stream.codec is contender.stream.codec]
+    built = contender.candidate or min(
+        (c.candidate for c in alike if c.candidate),
+        key=lambda candidate: abs(candidate.size_bytes - contender.size_bytes),
+        default=None,
+    )
+    return built.build_cpu_s * 1000 / config.boots_per_upgrade if built else 0.0
 
 
 def _fits(contender: Contender, disk: Disk) -> bool:
@@ -94,7 +104,12 @@ def _fits(contender: Contender, disk: Disk) -> bool:
 
 
 def _rows(
-    field: Sequence[Contender], draws: Draws, verdicts: Mapping[str, Lint], disk: Disk
+    field: Sequence[Contender],
+    draws: Draws,
+    verdicts: Mapping[str, Lint],
+    disk: Disk,
+    *,
+    loader: str,
 ) -> list[Row]:
     saving = savings(draws, 0)
     rows = []
@@ -106,7 +121,7 @@ def _rows(
                 setting=contender.setting,
                 size_bytes=contender.size_bytes,
                 size_source=SizeSource.BUILT,
-                read_ms=summary(draws.read_ms[:, column], disk.read_mb_s.source),
+                read_ms=summary(draws.read_ms[:, column], loader),
                 unpack_ms=summary(draws.unpack_ms[:, column], str(Evidence.BENCH)),
                 total_ms=summary(draws.total_ms[:, column], str(Evidence.BENCH)),
                 saving_ms=summary(saving[:, column], str(Evidence.BENCH)),

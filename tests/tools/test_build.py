@@ -158,7 +158,12 @@ def test_a_killed_build_leaves_whole_candidates_only_and_the_next_one_is_clean(
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 128 + signal.SIGTERM)]
+    ("number", "status"),
+    [
+        (signal.SIGINT, 130),
+        (signal.SIGTERM, 128 + signal.SIGTERM),
+        (signal.SIGHUP, 128 + signal.SIGHUP),
+    ],
 )
 def test_an_interrupted_build_ends_at_once_and_takes_its_compressors_along(
     host: Host, image: Path, payload: bytes, number: signal.Signals, status: int

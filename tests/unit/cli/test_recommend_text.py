@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor.cli.recommend_json import as_document
@@ -39,7 +40,7 @@ def test_undecided_keeps_names_the_likeliest_gain_and_what_would_decide() -> Non
         decision(Outcome.UNDECIDED, saving=figure(40, -30, 90), deciding=LOADER_DECIDES)
     )
     said = verdict(undecided)
-    assert said.startswith("Undecided, so keep zstd: the likeliest gain is lz4 -9, which saves 40 ")
+    assert said.startswith("Undecided, so keep zstd: the largest expected gain is that of lz4 -9,")
     assert "only 60 % sure and 95 % is needed" in said
     [advised] = advice(undecided)
     assert "how fast the boot loader reads" in advised
@@ -50,13 +51,28 @@ def test_undecided_keeps_names_the_likeliest_gain_and_what_would_decide() -> Non
     assert "--read-speed" in advised
 
 
-def test_where_no_single_fact_decides_that_is_said() -> None:
+def test_a_fact_that_changes_nothing_is_not_said_to_decide() -> None:
     fact = DecidingFact(
         factor=Factor.CPU, settled=0.0, stretches=(Stretch(low=0.5, high=2, setting=ZSTD),)
     )
     [said] = advice(answer(decision(Outcome.UNDECIDED, saving=GAIN, deciding=fact)))
+    assert "zstd is the best choice throughout its range" in said
+
+
+def test_where_no_single_fact_decides_that_is_said() -> None:
+    fact = replace(LOADER_DECIDES, settled=0.0)
+    [said] = advice(answer(decision(Outcome.UNDECIDED, saving=GAIN, deciding=fact)))
     assert said.startswith("No single fact would decide it")
-    assert "zstd is best throughout" in said
+
+
+def test_a_gain_is_not_named_where_none_is_expected() -> None:
+    said = verdict(answer(decision(Outcome.UNDECIDED, saving=figure(-5, -31, 9))))
+    assert "no other setting is expected to save anything" in said
+
+
+def test_the_share_of_a_build_is_named_where_it_counts() -> None:
+    said = verdict(answer(decision(Outcome.SWITCH, saving=GAIN), objective=Objective.BALANCED))
+    assert "per boot, its share of the build included" in said
 
 
 def test_by_size_the_saved_room_and_the_price_are_said() -> None:

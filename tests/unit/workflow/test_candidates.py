@@ -392,7 +392,7 @@ def test_an_image_with_something_behind_its_last_segment_is_refused(
         file.write(b"JUNKjunk")
     with (
         open_source(image) as source,
-        pytest.raises(UnsafeError, match="8 bytes at offset .* are no segment"),
+        pytest.raises(UnsafeError, match=r"8 bytes at offset .* are no segment"),
     ):
         build_candidates(host, unknown, source, [ZSTD])
 
