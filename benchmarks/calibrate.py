@@ -2,7 +2,8 @@
 
     python -m benchmarks.calibrate PAYLOAD.cpio... [--rounds 5] [--keep DIR] [--output FILE]
 
-Each uncompressed cpio is compressed with every setting below, then in rounds of random order
+The machine must be quiet: a kernel's time is wall time. Each uncompressed cpio is compressed with
+every setting below, then in rounds of random order
 
 * user-mode Linux (`linux.uml`, a kernel that runs as a process) unpacks the image synchronously and
   its own initcall accounting tells how long populate_rootfs took, and
@@ -91,11 +92,7 @@ def user_ms(codec: Codec, image: Path) -> float:
 
 
 def measure(payload: Path, directory: Path, rounds: int) -> dict[str, dict[str, float]]:
-    """Return the least kernel and user times of every setting for one content.
-
-    Both are work of one processor that other programs can only lengthen, so the shortest of several
-    rounds is nearest to what the work itself takes.
-    """
+    """Return the median kernel and user times of every setting for one content."""
     images = {}
     for setting, command in COMMANDS.items():
         images[setting] = directory / f"{payload.stem}-{setting.replace(' ', '')}"
@@ -124,8 +121,8 @@ def measure(payload: Path, directory: Path, rounds: int) -> dict[str, dict[str, 
         )
     return {
         setting: {
-            "kernel_ms": round(min(kernel[setting]), 1),
-            "user_ms": round(min(user[setting]), 1),
+            "kernel_ms": round(statistics.median(kernel[setting]), 1),
+            "user_ms": round(statistics.median(user[setting]), 1),
         }
         for setting in images
     }
@@ -166,6 +163,8 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="keep the images in this directory for reuse")
     parser.add_argument("--output", type=Path, default=Path("/dev/stdout"))
     arguments = parser.parse_args()
+    if len(arguments.payloads) < 2:
+        parser.error("two payloads at least: how they differ becomes the interval")
     with tempfile.TemporaryDirectory() as directory:
         measured = {
             payload.name: measure(payload, arguments.keep or Path(directory), arguments.rounds)
@@ -183,7 +182,7 @@ def main() -> None:
     result = {
         "schema": 1,
         "source": f"user-mode Linux {release.stdout.strip()} against the decoders of Python's "
-        f"libraries (Python {platform.python_version()}), least of {arguments.rounds} "
+        f"libraries (Python {platform.python_version()}), medians of {arguments.rounds} "
         f"interleaved rounds, "
         f"{time.strftime('%Y-%m')}, {cpu}",
         "machine_log_sd": {
