@@ -33,7 +33,8 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 	tools/setup build
 	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/pip install --quiet --require-hashes -r requirements.lock
-	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation \
+		--config-settings editable_mode=compat -e .
 	touch $@
 
 lock:
