@@ -1,0 +1,1 @@
+"""What is remembered between runs: an SQLite data base with numbered migrations."""
