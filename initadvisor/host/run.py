@@ -6,13 +6,11 @@ Every command line is logged. The resources a program used come from the kernel'
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import select
 import shlex
 import shutil
-import signal
 import subprocess
 import tempfile
 import threading
@@ -22,17 +20,25 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
+from initadvisor.host.process import (
+    environment,
+    kill_session,
+    make_idle,
+    peak_bytes,
+    search_path,
+)
 from initadvisor.model.errors import ProgramError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 log = logging.getLogger(__name__)
 
 _FIRST_POLL_S = 0.001
 _POLL_S = 0.05
 _CAPTURE_LIMIT_BYTES = 16 << 20
-_OOM_FIRST = "1000"
+_LINE_LIMIT_BYTES = 4096
+_READ_BYTES = 1 << 16
 
 
 class Priority(Enum):
@@ -59,6 +65,15 @@ class Completed:
     wall_s: float = 0.0
     cpu_s: float = 0.0
     peak_bytes: int = 0
+
+
+class Ending(Enum):
+    """How a program ended that was listened to."""
+
+    EXITED = auto()
+    STOPPED = auto()
+    TIME_OUT = auto()
+    FLOOD = auto()
 
 
 class Runner(Protocol):
@@ -92,6 +107,26 @@ class Runner(Protocol):
         """
         ...
 
+    def watch(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        timeout_s: float,
+        on_line: Callable[[bytes], bool],
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> Ending:
+        """Run a program and listen to it until it has said what is waited for.
+
+        ``on_line`` gets each line of stdout and stderr as it comes, without its end and cut after
+        4096 bytes, and returns whether it was the last of interest. Then, and whenever the run ends
+        otherwise (also by an exception), the program is killed with all that it has started. One
+        that says more than 16 MiB is stopped (``FLOOD``).
+
+        Raises ``ProgramError`` when the program cannot be started or ``stop_all`` was called.
+        """
+        ...
+
     def stop_all(self) -> None:
         """Kill every program that is running, from any thread, and let none start after it."""
         ...
@@ -107,7 +142,7 @@ class SystemRunner:
 
     def which(self, program: str) -> Path | None:
         """Return where ``program`` is found in a PATH that always has the sbin directories."""
-        found = shutil.which(program, path=_search_path())
+        found = shutil.which(program, path=search_path())
         return Path(found) if found else None
 
     def run(
@@ -147,12 +182,36 @@ class SystemRunner:
             raise _failure(completed)
         return completed
 
+    def watch(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        timeout_s: float,
+        on_line: Callable[[bytes], bool],
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> Ending:
+        """See ``Runner.watch``."""
+        words = tuple(str(word) for word in argv)
+        log.debug("watch: %s", shlex.join(words))
+        ours, theirs = os.pipe()
+        with open(ours, "rb", buffering=0) as said:  # noqa: PTH123 - it is a descriptor
+            with open(theirs, "wb") as out:  # noqa: PTH123
+                process = self._start(words, None, out, out, env, cwd, Priority.NORMAL)
+            try:
+                return _listen(said, time.monotonic() + timeout_s, on_line)
+            finally:
+                with self._lock:
+                    kill_session(process.pid)  # also what it has left behind, before it is reaped
+                    process.wait()
+                    self._running.discard(process.pid)
+
     def stop_all(self) -> None:
         """See ``Runner.stop_all``."""
         with self._lock:
             self._stopped = True
             for pid in self._running:
-                _kill_group(pid)
+                kill_session(pid)
 
     def _start(
         self,
@@ -178,7 +237,7 @@ class SystemRunner:
                     stdin=stdin or subprocess.DEVNULL,
                     stdout=stdout,
                     stderr=stderr,
-                    env=_environment(env),
+                    env=environment(env),
                     cwd=cwd,
                     start_new_session=True,
                 )
@@ -187,7 +246,7 @@ class SystemRunner:
                 raise ProgramError(msg) from err
             self._running.add(process.pid)
         if priority is Priority.IDLE:
-            _make_idle(process.pid)
+            make_idle(process.pid)
         return process
 
     def _finish(
@@ -199,15 +258,15 @@ class SystemRunner:
         captured: tuple[IO[bytes], ...],
     ) -> Completed:
         """Wait for the process with its memory watched; kill its session when that is cut short."""
-        own_peak = _peak_bytes("self")
-        watched_peak = _peak_bytes(process.pid)
+        own_peak = peak_bytes("self")
+        watched_peak = peak_bytes(process.pid)
         poll_s = _FIRST_POLL_S
         pidfd = os.pidfd_open(process.pid)
         try:
             poller = select.poll()
             poller.register(pidfd, select.POLLIN)
             while not poller.poll(poll_s * 1000):
-                watched_peak = max(watched_peak, _peak_bytes(process.pid))
+                watched_peak = max(watched_peak, peak_bytes(process.pid))
                 poll_s = min(2 * poll_s, _POLL_S)
                 if time.monotonic() - started > timeout_s:
                     msg = f"{shlex.join(words)} did not end within {timeout_s:g} s and was killed"
@@ -216,7 +275,7 @@ class SystemRunner:
                     msg = f"{shlex.join(words)} would not stop talking and was killed"
                     raise ProgramError(msg)
         except BaseException:
-            _kill_group(process.pid)
+            kill_session(process.pid)
             process.wait()
             raise
         finally:
@@ -237,40 +296,28 @@ class SystemRunner:
         )
 
 
-def _search_path() -> str:
-    path = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    path += [d for d in ("/usr/local/sbin", "/usr/sbin", "/sbin") if d not in path]
-    return os.pathsep.join(path)
-
-
-def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("HOME", "TMPDIR") if name in os.environ}
-    return {**kept, "PATH": _search_path(), "LC_ALL": "C.UTF-8", **(extra or {})}
-
-
-def _make_idle(pid: int) -> None:
-    import psutil
-
-    with contextlib.suppress(OSError):
-        os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
-    with contextlib.suppress(psutil.Error, OSError):
-        psutil.Process(pid).ionice(psutil.IOPRIO_CLASS_IDLE)
-    with contextlib.suppress(OSError):
-        Path(f"/proc/{pid}/oom_score_adj").write_text(_OOM_FIRST, encoding="ascii")
-
-
-def _peak_bytes(pid: int | str) -> int:
-    """Return the peak resident memory of a live process so far, 0 once it is gone (proc(5))."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    return 0
-
-
-def _kill_group(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)
+def _listen(said: IO[bytes], deadline: float, on_line: Callable[[bytes], bool]) -> Ending:
+    """Hand the lines on until the last of interest, the end of the pipe, or the deadline."""
+    poller = select.poll()
+    poller.register(said, select.POLLIN)
+    rest = b""
+    left = _CAPTURE_LIMIT_BYTES
+    while (wait_s := deadline - time.monotonic()) > 0:
+        if not poller.poll(wait_s * 1000):
+            continue
+        chunk = said.read(_READ_BYTES)
+        left -= len(chunk)
+        *lines, rest = (rest + chunk).split(b"\n")
+        if not chunk and rest:
+            lines = [rest]
+        if any(on_line(line[:_LINE_LIMIT_BYTES].rstrip(b"\r")) for line in lines):
+            return Ending.STOPPED
+        if not chunk:
+            return Ending.EXITED
+        if left < 0:
+            return Ending.FLOOD
+        rest = rest[:_LINE_LIMIT_BYTES]
+    return Ending.TIME_OUT
 
 
 def _size_bytes(file: IO[bytes]) -> int:

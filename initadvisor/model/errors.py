@@ -53,3 +53,7 @@ class BadImageError(InitadvisorError):
 
 class ProgramError(InitadvisorError):
     """A program that was run failed, was not found, or took longer than it may."""
+
+
+class LostVMError(InitadvisorError):
+    """A virtual machine hung, was killed or did not say what happened: not a sample, no verdict."""

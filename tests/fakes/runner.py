@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from initadvisor.host.run import Completed, Priority
+from initadvisor.host.run import Completed, Ending, Priority
 from initadvisor.model.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -133,6 +133,32 @@ class FakeRunner:
             cpu_s=answer.cpu_s,
             peak_bytes=answer.peak_bytes,
         )
+
+    def watch(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        timeout_s: float,
+        on_line: Callable[[bytes], bool],
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> Ending:
+        """Record the command line and say, line by line, what was prepared for it.
+
+        An answer with an exit status other than 0 is one of a program that never ends.
+        """
+        words = tuple(str(word) for word in argv)
+        self.calls.append(
+            Call(
+                argv=words, timeout_s=timeout_s, env=env or {}, cwd=cwd, priority=Priority.NORMAL
+            )
+        )
+        answer = self._answer_to(words)
+        if answer.error:
+            raise answer.error
+        if any(on_line(line) for line in answer.stdout.splitlines()):
+            return Ending.STOPPED
+        return Ending.TIME_OUT if answer.returncode else Ending.EXITED
 
     def stop_all(self) -> None:
         """Let no program start any more."""
