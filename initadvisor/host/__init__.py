@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from initadvisor.host.run import Runner
 
 
+_MACHINE_STATE = "/var/lib/initadvisor"
+
+
 class Clock(Protocol):
     """Where time comes from, so that tests can hold it."""
 
@@ -94,3 +97,25 @@ class Host:
             return self.path("/var/cache/initadvisor")
         base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
         return Path(base) / "initadvisor"
+
+    def state_dir(self) -> Path:
+        """Return where measurements are kept: ``/var/lib`` for root, else the user's state.
+
+        ``STATE_DIRECTORY``, which systemd sets for a unit (systemd.exec(5)), comes before both.
+        """
+        if directory := os.environ.get("STATE_DIRECTORY"):
+            return Path(directory)
+        if self.is_root:
+            return self.path(_MACHINE_STATE)
+        base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local/state")
+        return Path(base) / "initadvisor"
+
+    def state_file(self, name: str) -> Path | None:
+        """Return where ``name`` is to be read: the own one, or the machine's; None without both.
+
+        So that a user who measured nothing sees what root measured.
+        """
+        for directory in (self.state_dir(), self.path(_MACHINE_STATE)):
+            if os.path.lexists(path := directory / name):
+                return path
+        return None

@@ -1,0 +1,129 @@
+"""Connections to the data base: how they are opened, and what goes wrong in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import stat
+from typing import TYPE_CHECKING
+
+from initadvisor.model.errors import InitadvisorError, NeedsRootError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_WAIT_S = 5.0
+"""How long to wait for another process; what is written at once takes milliseconds."""
+
+_MEMORY = ":memory:"
+
+_MOVE_AWAY = "move it away; the next lab run makes a new one"
+_BUSY = (f"another process has held it for {_WAIT_S:.0f} s", "try again when it has ended")
+_REASONS: dict[int, tuple[str, str | None]] = {
+    sqlite3.SQLITE_BUSY: _BUSY,
+    sqlite3.SQLITE_LOCKED: _BUSY,
+    sqlite3.SQLITE_FULL: ("its file system is full; nothing was changed", "make room, try again"),
+    sqlite3.SQLITE_READONLY: ("it or its directory may not be written", "run it as its owner"),
+    sqlite3.SQLITE_PERM: ("it or its directory may not be written", "run it as its owner"),
+    sqlite3.SQLITE_CANTOPEN: ("it or its journal cannot be opened", "look at the rights of both"),
+    sqlite3.SQLITE_NOTADB: ("it is no data base, or a damaged one", _MOVE_AWAY),
+    sqlite3.SQLITE_IOERR: ("its file system reports an error", "look into the kernel's log"),
+}
+"""Why a statement failed, by SQLite's primary result code, and what to do about it."""
+
+
+def connect(path: Path, *, create: bool = False) -> sqlite3.Connection:
+    """Open the data base at ``path``, for reading only where it may not be written.
+
+    Never creates it unless told to. Raises ``InitadvisorError`` or ``NeedsRootError`` for what can
+    be told without reading it; the rest comes from the first statement.
+    """
+    is_there(path)
+    # "rw" falls back to reading where the file or its file system is read-only, and unlike "ro" it
+    # may finish what a killed writer began (sqlite.org/c3ref/open.html, sqlite.org/lockingv3.html).
+    uri = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
+    return _prepared(sqlite3.connect(uri, uri=True, timeout=_WAIT_S, isolation_level=None))
+
+
+def connect_memory() -> sqlite3.Connection:
+    """Open an empty data base that is gone when it is closed."""
+    return _prepared(sqlite3.connect(_MEMORY, isolation_level=None))
+
+
+def make_durable(connection: sqlite3.Connection) -> None:
+    """Let what is committed survive a power cut, and be readable by users who may not write.
+
+    A write-ahead log would need a file that even readers have to write (sqlite.org/wal.html).
+    ``EXTRA`` syncs the directory, too, without which a committed journal may come back
+    (sqlite.org/pragma.html#pragma_synchronous).
+    """
+    connection.execute("PRAGMA journal_mode = DELETE")
+    connection.execute("PRAGMA synchronous = EXTRA")
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection, *, write: bool = True) -> Iterator[None]:
+    """Do everything in the block or nothing, seeing one state of the data base throughout."""
+    connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # A full disk makes SQLite roll back by itself.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextlib.contextmanager
+def explained(action: str, path: Path) -> Iterator[None]:
+    """Raise SQLite's errors as ``InitadvisorError``; ``action``: "read" or "write"."""
+    try:
+        yield
+    except sqlite3.Error as err:
+        code = getattr(err, "sqlite_errorcode", 0) & 0xFF  # the rest extends the primary code
+        why, hint = _REASONS.get(code, (f"it is damaged ({err})", _MOVE_AWAY))
+        msg = f"cannot {action} {path}: {why}"
+        raise InitadvisorError(msg, hint=hint) from err
+
+
+def damaged(path: Path, why: object) -> InitadvisorError:
+    """Return the error for a data base that holds what the program never wrote."""
+    msg = f"cannot read {path}: it is damaged ({why})"
+    return InitadvisorError(msg, hint=_MOVE_AWAY)
+
+
+def is_there(path: Path) -> bool:
+    """Tell whether there is a data base; raises for what SQLite has no good words for.
+
+    ``NeedsRootError`` where it is kept from this user, ``InitadvisorError`` for what is no file.
+    """
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return False
+    except PermissionError as err:
+        msg = f"cannot read {path}: only its owner may"
+        raise NeedsRootError(msg) from err
+    except OSError as err:
+        msg = f"cannot read {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+    if not stat.S_ISREG(status.st_mode):
+        msg = f"cannot read {path}: not an ordinary file"
+        raise InitadvisorError(msg, hint=_MOVE_AWAY)
+    # Opening the file to see, and closing it, would drop this process's locks on it (fcntl(2)).
+    if not os.access(path, os.R_OK):
+        msg = f"cannot read {path}: only its owner may"
+        raise NeedsRootError(msg)
+    return True
+
+
+def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
+    connection.row_factory = sqlite3.Row
+    # Paths are bytes that are mostly, but not always, UTF-8.
+    connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    return connection

@@ -1,0 +1,76 @@
+"""Rows: how values go in and come out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from initadvisor.model.lab import LabKernel
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Mapping
+
+    Value = str | int | None
+
+
+def insert(
+    connection: sqlite3.Connection,
+    table: str,
+    values: Mapping[str, Value],
+    *,
+    replace: bool = False,
+) -> int:
+    """Insert one row and return its number; ``table`` and the names of columns are the program's.
+
+    Text goes in as bytes, because paths may hold what is no UTF-8.
+    """
+    holders = ("CAST(? AS TEXT)" if isinstance(value, str) else "?" for value in values.values())
+    cursor = connection.execute(
+        f"INSERT {'OR REPLACE ' if replace else ''}INTO {table} ({', '.join(values)}) "  # noqa: S608
+        f"VALUES ({', '.join(holders)})",
+        [_bound(value) for value in values.values()],
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def as_bytes(text: str) -> bytes:
+    """Return the bytes that ``text`` is kept as."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def utc_text(at: datetime) -> str:
+    """Return a moment as text that sorts by time; raises ``ValueError`` if it has no time zone."""
+    if at.tzinfo is None:
+        msg = f"{at} has no time zone"
+        raise ValueError(msg)
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def utc_time(text: str) -> datetime:
+    """Return what ``utc_text`` made text of; raises ``ValueError`` for anything else."""
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None:
+        msg = f"{text} has no time zone"
+        raise ValueError(msg)
+    return at
+
+
+def kernel_columns(kernel: LabKernel) -> dict[str, Value]:
+    """Return a kernel as the columns that every table with one has."""
+    return {
+        "kernel_path": kernel.path,
+        "kernel_sha256": kernel.sha256,
+        "kernel_release": kernel.release,
+    }
+
+
+def kernel_of(row: sqlite3.Row) -> LabKernel:
+    """Return the kernel of a row."""
+    return LabKernel(
+        path=row["kernel_path"], sha256=row["kernel_sha256"], release=row["kernel_release"]
+    )
+
+
+def _bound(value: Value) -> bytes | int | None:
+    return as_bytes(value) if isinstance(value, str) else value

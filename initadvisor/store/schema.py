@@ -1,0 +1,140 @@
+"""The tables, as numbered migrations: the data base's ``user_version`` says how many it has had."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.store.connection import transaction
+
+if TYPE_CHECKING:
+    import sqlite3
+
+APPLICATION_ID = 0x494E4144
+"""What marks a data base as ours (PRAGMA application_id): "INAD"."""
+
+_LAB = (
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    """
+    CREATE TABLE lab_run (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        started_at TEXT NOT NULL,
+        engine TEXT NOT NULL,
+        engine_version TEXT NOT NULL,
+        kernel_path TEXT NOT NULL,
+        kernel_sha256 TEXT NOT NULL,
+        kernel_release TEXT NOT NULL,
+        cpu_model TEXT NOT NULL,
+        ended TEXT
+    ) STRICT
+    """,
+    """
+    CREATE TABLE lab_subject (
+        run INTEGER NOT NULL REFERENCES lab_run (number) ON DELETE CASCADE,
+        position INTEGER NOT NULL,
+        setting TEXT NOT NULL,
+        path TEXT NOT NULL,
+        sha256 TEXT NOT NULL,
+        size_bytes INTEGER NOT NULL,
+        today INTEGER NOT NULL,
+        PRIMARY KEY (run, position)
+    ) STRICT, WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE lab_sample (
+        number INTEGER PRIMARY KEY,
+        run INTEGER NOT NULL REFERENCES lab_run (number) ON DELETE CASCADE,
+        image_sha256 TEXT NOT NULL,
+        round INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        unpack_us INTEGER NOT NULL,
+        init_us INTEGER,
+        waiter TEXT
+    ) STRICT
+    """,
+    "CREATE INDEX lab_sample_of_run ON lab_sample (run)",
+    "CREATE INDEX lab_sample_of_image ON lab_sample (image_sha256)",
+    """
+    CREATE TABLE lab_lost (
+        number INTEGER PRIMARY KEY,
+        run INTEGER NOT NULL REFERENCES lab_run (number) ON DELETE CASCADE,
+        image_sha256 TEXT NOT NULL,
+        round INTEGER NOT NULL,
+        reason TEXT NOT NULL
+    ) STRICT
+    """,
+    "CREATE INDEX lab_lost_of_run ON lab_lost (run)",
+    """
+    CREATE TABLE lab_warning (
+        run INTEGER NOT NULL REFERENCES lab_run (number) ON DELETE CASCADE,
+        position INTEGER NOT NULL,
+        warning TEXT NOT NULL,
+        PRIMARY KEY (run, position)
+    ) STRICT, WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE verification (
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        at TEXT NOT NULL,
+        engine TEXT NOT NULL,
+        kernel_path TEXT NOT NULL,
+        kernel_sha256 TEXT NOT NULL,
+        kernel_release TEXT NOT NULL,
+        image_sha256 TEXT NOT NULL,
+        content_sha256 TEXT NOT NULL,
+        unpacked TEXT NOT NULL,
+        words TEXT NOT NULL
+    ) STRICT
+    """,
+    "CREATE INDEX verification_of_image ON verification (image_sha256)",
+    """
+    CREATE TABLE engine_trial (
+        engine TEXT NOT NULL,
+        circumstances TEXT NOT NULL,
+        works INTEGER NOT NULL,
+        reason TEXT NOT NULL,
+        at TEXT NOT NULL,
+        PRIMARY KEY (engine, circumstances)
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_LAB,)
+"""What each version adds to the one before. One that was released is never changed."""
+
+
+class NotOursError(InitadvisorError):
+    """A data base of something else, or of a newer initadvisor: it is left as it is."""
+
+
+def version_of(connection: sqlite3.Connection, name: str) -> int:
+    """Return how many migrations a data base has had; 0 for a new one.
+
+    Raises ``NotOursError`` for one that this program must not touch; ``name`` says which.
+    """
+    [version] = connection.execute("PRAGMA user_version").fetchone()
+    [application] = connection.execute("PRAGMA application_id").fetchone()
+    [tables] = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if version < 0 or (application != APPLICATION_ID and (application or version or tables)):
+        msg = f"cannot use {name}: it is a data base of another program"
+        raise NotOursError(msg, hint="move it away, or set another STATE_DIRECTORY")
+    if version > len(MIGRATIONS):
+        msg = (
+            f"cannot use {name}: a newer initadvisor wrote it "
+            f"(version {version}, this one knows {len(MIGRATIONS)})"
+        )
+        raise NotOursError(msg, hint="update initadvisor")
+    return int(version)
+
+
+def migrate(connection: sqlite3.Connection, name: str) -> None:
+    """Bring a data base to the newest version, each step and its record in one transaction."""
+    while version_of(connection, name) < len(MIGRATIONS):
+        with transaction(connection):
+            # Another process may have been here while this one waited for the lock.
+            version = version_of(connection, name)
+            if version == len(MIGRATIONS):
+                break
+            for statement in MIGRATIONS[version]:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {version + 1}")

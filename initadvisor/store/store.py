@@ -1,0 +1,185 @@
+"""What was measured, kept: opened for one command, every addition on the disk when it returns."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from initadvisor.host.files import make_directory
+from initadvisor.model.errors import UsageError
+from initadvisor.store import lab_runs, verdicts
+from initadvisor.store.connection import (
+    connect,
+    connect_memory,
+    damaged,
+    explained,
+    is_there,
+    make_durable,
+    transaction,
+)
+from initadvisor.store.schema import MIGRATIONS, migrate, version_of
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.model.lab import (
+        Engine,
+        EngineTrial,
+        LabRun,
+        LabSample,
+        LostBoot,
+        RecordedRun,
+        RunEnd,
+        Verification,
+    )
+
+FILE_NAME = "initadvisor.sqlite"
+
+
+@contextlib.contextmanager
+def open_store(host: Host, *, readonly: bool = False) -> Iterator[Store]:
+    """Open what was measured, until the block ends.
+
+    For writing it is made where it is not there yet. ``readonly`` reads the own one or, without
+    that, the machine's (see ``Host.state_file``), needs no right to write anywhere and creates
+    nothing; where nothing was measured it is empty.
+
+    Raises ``InitadvisorError`` where that cannot be, in particular for a data base that a newer
+    program wrote, which is left as it is.
+    """
+    path = host.state_dir() / FILE_NAME
+    if readonly:
+        path = host.state_file(FILE_NAME) or path
+    with contextlib.closing(_reading(path) if readonly else _writing(path)) as connection:
+        yield Store(connection, path)
+
+
+class Store:
+    """The measurements of one machine.
+
+    Every method raises ``InitadvisorError`` where the data base cannot be read or written; what was
+    there before is then still there.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self.path = path
+
+    def begin_lab_run(self, run: LabRun) -> int:
+        """Record that a run begins; return the number that its samples are added to."""
+        with self._writing():
+            return lab_runs.begin(self._connection, run)
+
+    def add_sample(self, number: int, sample: LabSample) -> None:
+        """Record one boot of a run."""
+        with self._writing():
+            lab_runs.add_sample(self._connection, number, sample)
+
+    def add_lost(self, number: int, lost: LostBoot) -> None:
+        """Record a boot of a run that gave no sample."""
+        with self._writing():
+            lab_runs.add_lost(self._connection, number, lost)
+
+    def end_lab_run(self, number: int, end: RunEnd, warnings: tuple[str, ...]) -> None:
+        """Record why a run ended, and what may have disturbed it."""
+        with self._writing():
+            lab_runs.finish(self._connection, number, end, warnings)
+
+    def lab_runs(
+        self, *, limit: int | None = None, since: datetime | None = None
+    ) -> tuple[RecordedRun, ...]:
+        """Return the runs, the newest first: at most ``limit``, begun at ``since`` or later."""
+        with self._reading():
+            return lab_runs.recorded(self._connection, limit=limit, since=since)
+
+    def unpack_samples(
+        self, images: Iterable[str], *, engine: Engine, kernel_sha256: str, cpu_model: str
+    ) -> Mapping[str, tuple[tuple[int, ...], ...]]:
+        """Return the times to unpack (us) of images, by their SHA-256, run by run, oldest first.
+
+        Only those of this engine, kernel and processor, with nothing beside the unpacking
+        (``BootKind.UNPACK``). Images without any are left out.
+        """
+        with self._reading():
+            return lab_runs.unpack_us(
+                self._connection,
+                images,
+                engine=engine,
+                kernel_sha256=kernel_sha256,
+                cpu_model=cpu_model,
+            )
+
+    def add_verification(self, verification: Verification) -> None:
+        """Record what a kernel made of an image."""
+        with self._writing():
+            verdicts.add(self._connection, verification)
+
+    def verifications(
+        self, image_sha256: str | None = None, *, limit: int | None = None
+    ) -> tuple[Verification, ...]:
+        """Return the verifications of an image, or of all, the newest first."""
+        with self._reading():
+            return verdicts.recorded(self._connection, image_sha256, limit=limit)
+
+    def remember_engine(self, trial: EngineTrial) -> None:
+        """Record what came of trying an engine."""
+        with self._writing():
+            verdicts.remember(self._connection, trial)
+
+    def engine_trial(self, engine: Engine, circumstances: str) -> EngineTrial | None:
+        """Return the trial of an engine in these very circumstances, None if there was none."""
+        with self._reading():
+            return verdicts.trial_of(self._connection, engine, circumstances)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        with explained("write", self.path), transaction(self._connection):
+            yield
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            with explained("read", self.path), transaction(self._connection, write=False):
+                yield
+        except (ValueError, TypeError, UsageError) as err:
+            raise damaged(self.path, err) from err
+
+
+def _writing(path: Path) -> sqlite3.Connection:
+    make_directory(path.parent)
+    with explained("write", path), _closed_on_error(connect(path, create=True)) as connection:
+        # Looked at first, so that one that is not ours is not touched.
+        version_of(connection, str(path))
+        make_durable(connection)
+        migrate(connection, str(path))
+        return connection
+
+
+def _reading(path: Path) -> sqlite3.Connection:
+    """Open for reading; what is older or not there at all is read from an upgraded copy."""
+    with explained("read", path):
+        if not is_there(path):
+            with _closed_on_error(connect_memory()) as empty:
+                migrate(empty, str(path))
+                return empty
+        with _closed_on_error(connect(path)) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            if version_of(connection, str(path)) == len(MIGRATIONS):
+                return connection
+            with contextlib.closing(connection), _closed_on_error(connect_memory()) as copy:
+                connection.backup(copy)
+                migrate(copy, str(path))
+                return copy
+
+
+@contextlib.contextmanager
+def _closed_on_error(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    try:
+        yield connection
+    except BaseException:
+        connection.close()
+        raise

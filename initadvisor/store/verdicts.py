@@ -1,0 +1,86 @@
+"""Verifications and trials of engines in the data base."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initadvisor.model.lab import Engine, EngineTrial, Unpacked, Verification
+from initadvisor.store.rows import as_bytes, insert, kernel_columns, kernel_of, utc_text, utc_time
+
+if TYPE_CHECKING:
+    import sqlite3
+
+
+def add(connection: sqlite3.Connection, verification: Verification) -> None:
+    """Record a verification."""
+    insert(
+        connection,
+        "verification",
+        {
+            "at": utc_text(verification.at),
+            "engine": verification.engine,
+            **kernel_columns(verification.kernel),
+            "image_sha256": verification.image_sha256,
+            "content_sha256": verification.content_sha256,
+            "unpacked": verification.unpacked,
+            "words": verification.words,
+        },
+    )
+
+
+def recorded(
+    connection: sqlite3.Connection, image_sha256: str | None, *, limit: int | None
+) -> tuple[Verification, ...]:
+    """Return the verifications, of one image or of all, the newest first, at most ``limit``."""
+    rows = connection.execute(
+        "SELECT * FROM verification WHERE ?1 IS NULL OR image_sha256 = ?1 "
+        "ORDER BY number DESC LIMIT ?2",
+        (image_sha256, -1 if limit is None else limit),
+    )
+    return tuple(
+        Verification(
+            at=utc_time(row["at"]),
+            engine=Engine(row["engine"]),
+            kernel=kernel_of(row),
+            image_sha256=row["image_sha256"],
+            content_sha256=row["content_sha256"],
+            unpacked=Unpacked(row["unpacked"]),
+            words=row["words"],
+        )
+        for row in rows
+    )
+
+
+def remember(connection: sqlite3.Connection, trial: EngineTrial) -> None:
+    """Record what came of trying an engine, in place of an earlier trial in the circumstances."""
+    insert(
+        connection,
+        "engine_trial",
+        {
+            "engine": trial.engine,
+            "circumstances": trial.circumstances,
+            "works": int(trial.works),
+            "reason": trial.reason,
+            "at": utc_text(trial.at),
+        },
+        replace=True,
+    )
+
+
+def trial_of(
+    connection: sqlite3.Connection, engine: Engine, circumstances: str
+) -> EngineTrial | None:
+    """Return what came of trying the engine in these very circumstances, None if never tried."""
+    row = connection.execute(
+        "SELECT * FROM engine_trial WHERE engine = ? AND circumstances = CAST(? AS TEXT)",
+        (engine, as_bytes(circumstances)),
+    ).fetchone()
+    if row is None:
+        return None
+    return EngineTrial(
+        engine=Engine(row["engine"]),
+        circumstances=row["circumstances"],
+        works=bool(row["works"]),
+        reason=row["reason"],
+        at=utc_time(row["at"]),
+    )
