@@ -27,10 +27,12 @@ _PROFILE = ".profile"
 class Uki:
     """The parts of a unified kernel image that matter here; ``ucode`` is loaded before ``initrd``.
 
-    ``uname``: the kernel's release, where the image says it.
+    ``kernel``: its ``.linux`` section, None in an addon. ``uname``: the kernel's release, where the
+    image says it.
     """
 
     initrd: Stretch
+    kernel: Stretch | None
     ucode: Stretch | None
     uname: str | None
 
@@ -50,7 +52,12 @@ def read_uki(file: IO[bytes], size_bytes: int) -> Uki:
         raw = Reader(file, section.offset, section.offset + min(section.size_bytes, 256)).read()
         text = raw.rstrip(b"\0\n").decode(errors="replace")
         uname = text if text.isprintable() else None
-    return Uki(initrd=sections[".initrd"], ucode=sections.get(".ucode"), uname=uname)
+    return Uki(
+        initrd=sections[".initrd"],
+        kernel=sections.get(".linux"),
+        ucode=sections.get(".ucode"),
+        uname=uname,
+    )
 
 
 def _sections(reader: Reader) -> Iterator[tuple[str, Stretch]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.host.files import make_directory, whole_file
+from initadvisor.host.hardware import cpu_model
 from initadvisor.image.decompress import decompress
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError
@@ -112,12 +113,3 @@ def _store(host: Host, stream: Stream, samples: Sequence[float]) -> None:
             file.write(json.dumps(record).encode())
     except (OSError, InitadvisorError) as err:
         log.warning("cannot keep the samples of %s in %s: %s", stream.path, path, err)
-
-
-def cpu_model(host: Host) -> str:
-    """Return the name of the processor as the kernel gives it, or its architecture."""
-    for line in (host.read_text("/proc/cpuinfo") or "").splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == "model name":
-            return value.strip()
-    return host.machine()

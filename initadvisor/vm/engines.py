@@ -1,0 +1,140 @@
+"""Which engines work here: found out by trying them, a hang being remembered."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from initadvisor.host.files import open_regular, sha256_of
+from initadvisor.host.hardware import cpu_model
+from initadvisor.host.run import Ending
+from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
+from initadvisor.model.kernel_log import Event, read_line
+from initadvisor.model.lab import BootKind, Engine, EngineTrial, LabKernel
+from initadvisor.vm.kernel import scratch_directory
+from initadvisor.vm.machine import DIES_WITH_US, QEMU, UML, VirtualMachine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.store.store import Store
+    from initadvisor.vm.kernel import BootableKernel
+
+KVM_TRIAL_S = 8.0
+"""A kernel under KVM says its first word within a second; one that does not by then hangs."""
+
+_VERSION_S = 10.0
+_TRIAL_MB = 256
+_DEVICE = "/dev/kvm"
+
+
+class NoEngineError(InitadvisorError):
+    """No engine can do what is asked; that nothing could be verified is a refusal."""
+
+    exit_code = UnsafeError.exit_code
+
+
+def uml_machine(host: Host, program: Path | None = None) -> VirtualMachine:
+    """Return user-mode Linux, ``linux.uml`` or the given file.
+
+    Raises ``NoEngineError`` where it is not installed or does not tell its release.
+    """
+    found = host.runner.which(str(program or UML))
+    if found is None:
+        msg = f"cannot use user-mode Linux: {program or UML} is not installed"
+        raise NoEngineError(msg, hint="install user-mode-linux, or name one with --uml FILE")
+    release = _first_line(host, [str(found), "--version"])
+    with open_regular(found) as file:
+        kernel = LabKernel(path=str(found), sha256=sha256_of(file), release=release)
+    return VirtualMachine(
+        engine=Engine.UML,
+        program=str(found),
+        version=f"user-mode Linux {release}",
+        kernel=kernel,
+        kernel_file=found,
+    )
+
+
+def qemu_machine(host: Host, engine: Engine, kernel: BootableKernel) -> VirtualMachine:
+    """Return QEMU with this machine's kernel, on the real processor or on an emulated one.
+
+    Raises ``NoEngineError`` where QEMU is not installed or this is no x86-64 machine.
+    """
+    found = host.runner.which(QEMU)
+    if found is None:
+        msg = f"cannot use {engine}: {QEMU} is not installed"
+        raise NoEngineError(msg, hint="install qemu-system-x86 (Arch: qemu-base)")
+    if host.machine() != "x86_64":
+        msg = f"cannot use {engine} on {host.machine()}: only x86-64 is supported"
+        raise NoEngineError(msg)
+    return VirtualMachine(
+        engine=engine,
+        program=str(found),
+        version=_first_line(host, [str(found), "--version"]),
+        kernel=kernel.kernel,
+        kernel_file=kernel.file,
+        cores=min(2, host.cores) if engine is Engine.KVM else 1,
+    )
+
+
+def why_not_kvm(host: Host, machine: VirtualMachine, store: Store, *, anew: bool) -> str | None:
+    """Try KVM and return why it cannot be used, None where it works.
+
+    A ``/dev/kvm`` that opens but hangs costs one trial; it is tried again only when the kernel, the
+    processor or QEMU is another, or ``anew`` asks for it.
+    """
+    device = host.path(_DEVICE)
+    if not device.exists():
+        return f"there is no {_DEVICE}"
+    if not os.access(device, os.R_OK | os.W_OK):
+        return f"{_DEVICE} may not be used by this user"
+    circumstances = f"{machine.version}; Linux {host.kernel_release()}; {cpu_model(host)}"
+    known = store.engine_trial(Engine.KVM, circumstances)
+    if known and not known.works and not anew:
+        return f"{known.reason} ({known.at:%Y-%m-%d}; try again with lab --engines)"
+    reason, hung = _try(host, machine)
+    if hung or known:
+        store.remember_engine(
+            EngineTrial(
+                engine=Engine.KVM,
+                circumstances=circumstances,
+                works=reason is None,
+                reason=reason or "",
+                at=datetime.now(UTC),
+            )
+        )
+    return reason
+
+
+def _try(host: Host, machine: VirtualMachine) -> tuple[str | None, bool]:
+    """Boot the kernel up to its first word; return why it came to none, and whether it hung."""
+    tail = ""
+    spoke = False
+
+    def on_line(raw: bytes) -> bool:
+        nonlocal tail, spoke
+        tail = raw.decode(errors="replace").strip() or tail
+        line = read_line(tail)
+        spoke = line is not None and line.event is Event.VERSION
+        return spoke
+
+    with scratch_directory(0) as scratch:
+        command = machine.command(None, BootKind.UNPACK, memory_mb=_TRIAL_MB, scratch=scratch)
+        ending = host.runner.watch(
+            [*DIES_WITH_US, *command], timeout_s=KVM_TRIAL_S, on_line=on_line
+        )
+    if spoke:
+        return None, False
+    if ending is Ending.TIME_OUT:
+        return f"it hangs: no word from a kernel within {KVM_TRIAL_S:g} s", True
+    return f"it does not work: {tail[:200] or 'QEMU ended without a word'}", False
+
+
+def _first_line(host: Host, command: list[str]) -> str:
+    try:
+        said = host.runner.run(command, timeout_s=_VERSION_S).stdout.decode(errors="replace")
+    except ProgramError as err:
+        raise NoEngineError(err.message) from err
+    return next((line.strip()[:200] for line in said.splitlines() if line.strip()), "unknown")
