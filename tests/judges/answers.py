@@ -1,0 +1,92 @@
+"""What kernels said of images, and the files it is kept in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from initadvisor.model.kernel import KernelConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.judges.judge import Judge
+
+_DIRECTORY = Path(__file__).parent.parent / "fixtures" / "kernel_verdicts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came of booting with one image.
+
+    ``sha256``: of the bytes that the kernel was handed. ``words``: its own, for why it gave up,
+    empty where it did not complain. ``last``: the last file of the archive was there. Both tell
+    nothing about the content of files: no kernel knows what was meant to be in them.
+    """
+
+    sha256: str
+    words: str
+    last: bool
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the kernel got to the end of the image without a complaint."""
+        return self.last and not self.words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """All answers of one kernel by the image's name; ``options`` is what lint asks of its
+    configuration.
+    """
+
+    release: str
+    options: Mapping[str, str]
+    answers: Mapping[str, Answer]
+
+    @property
+    def config(self) -> KernelConfig:
+        """The configuration as lint takes it."""
+        return KernelConfig(source="the judge's configuration", options=self.options)
+
+
+def digest(data: bytes) -> str:
+    """Return what tells one image from another."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def path_of(judge: Judge) -> Path:
+    """Return where a judge's answers are kept."""
+    return _DIRECTORY / f"{judge}.json"
+
+
+def read(judge: Judge) -> Recording:
+    """Return what was recorded, nothing of a judge that was never asked."""
+    path = path_of(judge)
+    kept = json.loads(path.read_text()) if path.exists() else {}
+    return Recording(
+        release=kept.get("release", ""),
+        options=kept.get("options", {}),
+        answers={name: Answer(**answer) for name, answer in kept.get("answers", {}).items()},
+    )
+
+
+def write(judge: Judge, recording: Recording) -> None:
+    """Keep a recording, one line for each answer; half a file is never seen."""
+    lines = ",\n".join(
+        f"  {json.dumps(name)}: "
+        + json.dumps({"sha256": answer.sha256, "words": answer.words, "last": answer.last})
+        for name, answer in sorted(recording.answers.items())
+    )
+    options = json.dumps(dict(sorted(recording.options.items())), indent=2)
+    text = (
+        f'{{"release": "{recording.release}",\n"options": {options},\n"answers": {{\n{lines}\n}}}}'
+    )
+    path = path_of(judge)
+    path.parent.mkdir(exist_ok=True)
+    new = path.with_suffix(".new")
+    new.write_text(text + "\n")
+    new.rename(path)

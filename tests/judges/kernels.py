@@ -1,0 +1,97 @@
+"""Where the judges' kernels come from, and how they are started."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from initadvisor.model.kernel import KernelConfig
+from tests.fixtures.cache import made_once
+from tests.fixtures.debian import Kernel, Suite, debian
+from tests.judges.judge import Judge
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_UML = "/usr/bin/linux.uml"
+_UML_CONFIG = Path("/usr/share/doc/user-mode-linux/config.gz")
+_QEMU = "qemu-system-x86_64"
+_MEMORY = "1G"
+"""More than the largest window a kernel accepts takes, and the unpacked files."""
+
+_TREES = {
+    Judge.TCG: (Suite.BOOKWORM, Kernel.FULL),
+    Judge.TCG_LATER: (Suite.TRIXIE, Kernel.CLOUD),
+}
+
+_ASKED = re.compile(r"CONFIG_(RD_|XZ_DEC_|DECOMPRESS_|BLK_DEV_INITRD$|INITRAMFS_FORCE$)")
+"""The options that lint may ask for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartedKernel:
+    """A kernel that can be started; ``file`` is what QEMU or the shell gets."""
+
+    judge: Judge
+    file: Path
+    config: KernelConfig
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """What lint may ask of the configuration, as far as it is set."""
+        return {
+            name: value
+            for name, value in self.config.options.items()
+            if value is not None and _ASKED.match(name)
+        }
+
+    def command(self, image: Path, append: str, scratch: Path) -> list[str | Path]:
+        """Return what boots the kernel with an image; it talks on its standard output."""
+        parameters = f"panic=-1 loglevel=8 initramfs_async=0 {append}"
+        if self.judge is Judge.UML:
+            console = ("con=null", "con0=null,fd:1", f"uml_dir={scratch}")
+            return [self.file, f"mem={_MEMORY}", f"initrd={image}", *console, *parameters.split()]
+        return [
+            *(_QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
+            # Without cmpxchg16b: QEMU 7.2's emulation of it crashes Linux 6.12.
+            *("-machine", "q35,accel=tcg", "-cpu", "max,-cx16", "-smp", "1", "-m", _MEMORY),
+            *("-serial", "stdio", "-kernel", self.file, "-initrd", image),
+            *("-append", f"console=ttyS0 {parameters}"),
+        ]
+
+
+@cache
+def kernel_of(judge: Judge) -> StartedKernel:
+    """Return a judge's kernel, downloaded and unpacked where that was not done before."""
+    if judge is Judge.UML:
+        text = gzip.decompress(_UML_CONFIG.read_bytes()).decode()
+        return _started(judge, Path(_UML), text)
+    tree = debian(*_TREES[judge])
+    file = tree.root / f"boot/vmlinuz-{tree.release}"
+    config = (tree.root / f"boot/config-{tree.release}").read_text()
+    return _started(judge, _unpacked(file) if judge is Judge.TCG else file, config)
+
+
+def _started(judge: Judge, file: Path, config: str) -> StartedKernel:
+    return StartedKernel(
+        judge=judge, file=file, config=KernelConfig.parse(config, source=str(judge))
+    )
+
+
+def _unpacked(vmlinuz: Path) -> Path:
+    """Return the ELF file inside an xz-compressed kernel, which QEMU starts as well (PVH).
+
+    The kernel would take three seconds of every boot to unpack itself on an emulated processor.
+    """
+    compressed = vmlinuz.read_bytes()
+    start = compressed.index(b"\xfd7zXZ\0")
+
+    def make(target: Path) -> None:
+        target.write_bytes(lzma.LZMADecompressor().decompress(compressed[start:]))
+
+    return made_once("vmlinux", (vmlinuz.name, str(vmlinuz.parent)), make)
