@@ -20,6 +20,8 @@ from initadvisor.model.errors import InitadvisorError, NeedsRootError
 COMMANDS: dict[str, tuple[str, str]] = {
     "recommend": ("initadvisor.cli.recommend:recommend", "Which compression suits this machine."),
     "inspect": ("initadvisor.cli.inspect:inspect", "What is in an initramfs, and would it unpack."),
+    "history": ("initadvisor.cli.history:history", "What was measured so far."),
+    "lab": ("initadvisor.cli.lab:lab", "Time and verify candidates in a virtual machine."),
     "candidates": ("initadvisor.cli.candidates:candidates", "Build, list and prune candidates."),
 }
 """Each command: where it is defined, and the line ``--help`` shows without importing it."""

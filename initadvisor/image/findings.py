@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from initadvisor.model.image import Finding, FindingKind
+from initadvisor.model.text import shown
 
 
 class Findings:
@@ -27,12 +28,5 @@ class Findings:
 
 
 def printable(name: bytes) -> str:
-    """Return a stored name in a form that cannot fool or command a terminal.
-
-    What is not printable (control characters, escape sequences, marks that turn the direction of
-    writing) or not UTF-8 is written as an escape.
-    """
-    text = name.decode(errors="backslashreplace")
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    """Return a stored name as ``shown`` shows it; what is not UTF-8 is written as an escape."""
+    return shown(name.decode(errors="backslashreplace"))

@@ -16,7 +16,16 @@ from initadvisor.model.lab import (
     RunEnd,
 )
 from initadvisor.model.setting import Setting
-from initadvisor.store.rows import as_bytes, insert, kernel_columns, kernel_of, utc_text, utc_time
+from initadvisor.store.rows import (
+    as_bytes,
+    insert,
+    kernel_columns,
+    kernel_of,
+    number,
+    text,
+    utc_text,
+    utc_time,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -26,7 +35,7 @@ if TYPE_CHECKING:
 
 def begin(connection: sqlite3.Connection, run: LabRun) -> int:
     """Record that a run begins; return its number."""
-    number = insert(
+    own = insert(
         connection,
         "lab_run",
         {
@@ -42,7 +51,7 @@ def begin(connection: sqlite3.Connection, run: LabRun) -> int:
             connection,
             "lab_subject",
             {
-                "run": number,
+                "run": own,
                 "position": position,
                 "setting": str(subject.setting),
                 "path": subject.path,
@@ -51,16 +60,16 @@ def begin(connection: sqlite3.Connection, run: LabRun) -> int:
                 "today": int(subject.today),
             },
         )
-    return number
+    return own
 
 
-def add_sample(connection: sqlite3.Connection, number: int, sample: LabSample) -> None:
-    """Record a sample of run ``number``."""
+def add_sample(connection: sqlite3.Connection, run: int, sample: LabSample) -> None:
+    """Record a sample of ``run``."""
     insert(
         connection,
         "lab_sample",
         {
-            "run": number,
+            "run": run,
             "image_sha256": sample.image_sha256,
             "round": sample.round,
             "kind": sample.kind,
@@ -71,13 +80,13 @@ def add_sample(connection: sqlite3.Connection, number: int, sample: LabSample) -
     )
 
 
-def add_lost(connection: sqlite3.Connection, number: int, lost: LostBoot) -> None:
-    """Record a boot of run ``number`` that gave no sample."""
+def add_lost(connection: sqlite3.Connection, run: int, lost: LostBoot) -> None:
+    """Record a boot of ``run`` that gave no sample."""
     insert(
         connection,
         "lab_lost",
         {
-            "run": number,
+            "run": run,
             "image_sha256": lost.image_sha256,
             "round": lost.round,
             "reason": lost.reason,
@@ -85,23 +94,26 @@ def add_lost(connection: sqlite3.Connection, number: int, lost: LostBoot) -> Non
     )
 
 
-def finish(
-    connection: sqlite3.Connection, number: int, end: RunEnd, warnings: Iterable[str]
-) -> None:
-    """Record how run ``number`` ended, in place of what was recorded of its end before."""
-    connection.execute("UPDATE lab_run SET ended = ? WHERE number = ?", (end, number))
-    connection.execute("DELETE FROM lab_warning WHERE run = ?", (number,))
+def finish(connection: sqlite3.Connection, run: int, end: RunEnd, warnings: Iterable[str]) -> None:
+    """Record how ``run`` ended, in place of what was recorded of its end before."""
+    connection.execute("UPDATE lab_run SET ended = ? WHERE number = ?", (end, run))
+    connection.execute("DELETE FROM lab_warning WHERE run = ?", (run,))
     for position, warning in enumerate(warnings):
-        insert(connection, "lab_warning", {"run": number, "position": position, "warning": warning})
+        insert(connection, "lab_warning", {"run": run, "position": position, "warning": warning})
 
 
 def recorded(
-    connection: sqlite3.Connection, *, limit: int | None, since: datetime | None
+    connection: sqlite3.Connection,
+    *,
+    engine: Engine | None,
+    limit: int | None,
+    since: datetime | None,
 ) -> tuple[RecordedRun, ...]:
     """Return the runs that began at ``since`` or later, the newest first, at most ``limit``."""
     rows = connection.execute(
-        "SELECT * FROM lab_run WHERE started_at >= ? ORDER BY number DESC LIMIT ?",
-        (utc_text(since) if since else "", -1 if limit is None else limit),
+        "SELECT * FROM lab_run WHERE (?1 IS NULL OR engine = ?1) AND started_at >= ?2 "
+        "ORDER BY number DESC LIMIT ?3",
+        (engine, utc_text(since) if since else "", -1 if limit is None else limit),
     )
     return tuple(_recorded_run(connection, row) for row in rows.fetchall())
 
@@ -135,68 +147,70 @@ def _unpack_us_of(
         (image, BootKind.UNPACK, engine, kernel_sha256, as_bytes(cpu_model)),
     )
     runs: defaultdict[int, list[int]] = defaultdict(list)
-    for run, time_us in rows:
-        runs[run].append(time_us)
+    for row in rows:
+        runs[number(row, "run")].append(number(row, "unpack_us"))
     return tuple(tuple(times) for times in runs.values())
 
 
 def _recorded_run(connection: sqlite3.Connection, row: sqlite3.Row) -> RecordedRun:
-    number = row["number"]
+    own = number(row, "number")
     run = LabRun(
-        started_at=utc_time(row["started_at"]),
-        engine=Engine(row["engine"]),
-        engine_version=row["engine_version"],
+        started_at=utc_time(text(row, "started_at")),
+        engine=Engine(text(row, "engine")),
+        engine_version=text(row, "engine_version"),
         kernel=kernel_of(row),
-        cpu_model=row["cpu_model"],
-        subjects=_subjects(connection, number),
+        cpu_model=text(row, "cpu_model"),
+        subjects=_subjects(connection, own),
     )
     warnings = connection.execute(
-        "SELECT warning FROM lab_warning WHERE run = ? ORDER BY position", (number,)
+        "SELECT * FROM lab_warning WHERE run = ? ORDER BY position", (own,)
     )
     return RecordedRun(
-        number=number,
+        number=own,
         run=run,
-        samples=_samples(connection, number),
-        lost=_lost(connection, number),
-        end=None if row["ended"] is None else RunEnd(row["ended"]),
-        warnings=tuple(warning for [warning] in warnings),
+        samples=_samples(connection, own),
+        lost=_lost(connection, own),
+        end=None if row["ended"] is None else RunEnd(text(row, "ended")),
+        warnings=tuple(text(warning, "warning") for warning in warnings),
     )
 
 
-def _subjects(connection: sqlite3.Connection, number: int) -> tuple[LabSubject, ...]:
-    rows = connection.execute(
-        "SELECT * FROM lab_subject WHERE run = ? ORDER BY position", (number,)
-    )
+def _subjects(connection: sqlite3.Connection, run: int) -> tuple[LabSubject, ...]:
+    rows = connection.execute("SELECT * FROM lab_subject WHERE run = ? ORDER BY position", (run,))
     return tuple(
         LabSubject(
-            setting=Setting.parse(row["setting"]),
-            path=row["path"],
-            sha256=row["sha256"],
-            size_bytes=row["size_bytes"],
-            today=bool(row["today"]),
+            setting=Setting.parse(text(row, "setting")),
+            path=text(row, "path"),
+            sha256=text(row, "sha256"),
+            size_bytes=number(row, "size_bytes"),
+            today=bool(number(row, "today")),
         )
         for row in rows
     )
 
 
-def _samples(connection: sqlite3.Connection, number: int) -> tuple[LabSample, ...]:
-    rows = connection.execute("SELECT * FROM lab_sample WHERE run = ? ORDER BY number", (number,))
+def _samples(connection: sqlite3.Connection, run: int) -> tuple[LabSample, ...]:
+    rows = connection.execute("SELECT * FROM lab_sample WHERE run = ? ORDER BY number", (run,))
     return tuple(
         LabSample(
-            image_sha256=row["image_sha256"],
-            round=row["round"],
-            kind=BootKind(row["kind"]),
-            unpack_us=row["unpack_us"],
-            init_us=row["init_us"],
-            waiter=row["waiter"],
+            image_sha256=text(row, "image_sha256"),
+            round=number(row, "round"),
+            kind=BootKind(text(row, "kind")),
+            unpack_us=number(row, "unpack_us"),
+            init_us=None if row["init_us"] is None else number(row, "init_us"),
+            waiter=None if row["waiter"] is None else text(row, "waiter"),
         )
         for row in rows
     )
 
 
-def _lost(connection: sqlite3.Connection, number: int) -> tuple[LostBoot, ...]:
-    rows = connection.execute("SELECT * FROM lab_lost WHERE run = ? ORDER BY number", (number,))
+def _lost(connection: sqlite3.Connection, run: int) -> tuple[LostBoot, ...]:
+    rows = connection.execute("SELECT * FROM lab_lost WHERE run = ? ORDER BY number", (run,))
     return tuple(
-        LostBoot(image_sha256=row["image_sha256"], round=row["round"], reason=row["reason"])
+        LostBoot(
+            image_sha256=text(row, "image_sha256"),
+            round=number(row, "round"),
+            reason=text(row, "reason"),
+        )
         for row in rows
     )

@@ -56,6 +56,25 @@ def utc_time(text: str) -> datetime:
     return at
 
 
+def text(row: sqlite3.Row, column: str) -> str:
+    """Return a text of a row; raises ``TypeError`` for anything else, which only damage puts there.
+
+    The columns' types are enforced when they are written, not when they are read.
+    """
+    value = row[column]
+    if not isinstance(value, str):
+        raise TypeError(column)
+    return value
+
+
+def number(row: sqlite3.Row, column: str) -> int:
+    """Return a number of a row; raises ``TypeError`` for anything else."""
+    value = row[column]
+    if not isinstance(value, int):
+        raise TypeError(column)
+    return value
+
+
 def kernel_columns(kernel: LabKernel) -> dict[str, Value]:
     """Return a kernel as the columns that every table with one has."""
     return {
@@ -68,7 +87,9 @@ def kernel_columns(kernel: LabKernel) -> dict[str, Value]:
 def kernel_of(row: sqlite3.Row) -> LabKernel:
     """Return the kernel of a row."""
     return LabKernel(
-        path=row["kernel_path"], sha256=row["kernel_sha256"], release=row["kernel_release"]
+        path=text(row, "kernel_path"),
+        sha256=text(row, "kernel_sha256"),
+        release=text(row, "kernel_release"),
     )
 
 

@@ -90,11 +90,18 @@ class Store:
             lab_runs.finish(self._connection, number, end, warnings)
 
     def lab_runs(
-        self, *, limit: int | None = None, since: datetime | None = None
+        self,
+        *,
+        engine: Engine | None = None,
+        limit: int | None = None,
+        since: datetime | None = None,
     ) -> tuple[RecordedRun, ...]:
-        """Return the runs, the newest first: at most ``limit``, begun at ``since`` or later."""
+        """Return the runs, the newest first: at most ``limit``, begun at ``since`` or later.
+
+        ``engine``: only those of this one.
+        """
         with self._reading():
-            return lab_runs.recorded(self._connection, limit=limit, since=since)
+            return lab_runs.recorded(self._connection, engine=engine, limit=limit, since=since)
 
     def unpack_samples(
         self, images: Iterable[str], *, engine: Engine, kernel_sha256: str, cpu_model: str
@@ -145,7 +152,7 @@ class Store:
         try:
             with explained("read", self.path), transaction(self._connection, write=False):
                 yield
-        except (ValueError, TypeError, UsageError) as err:
+        except (ValueError, TypeError, IndexError, UsageError) as err:
             raise damaged(self.path, err) from err
 
 

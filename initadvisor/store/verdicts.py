@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initadvisor.model.lab import Engine, EngineTrial, Unpacked, Verification
-from initadvisor.store.rows import as_bytes, insert, kernel_columns, kernel_of, utc_text, utc_time
+from initadvisor.store.rows import (
+    as_bytes,
+    insert,
+    kernel_columns,
+    kernel_of,
+    number,
+    text,
+    utc_text,
+    utc_time,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -39,13 +48,13 @@ def recorded(
     )
     return tuple(
         Verification(
-            at=utc_time(row["at"]),
-            engine=Engine(row["engine"]),
+            at=utc_time(text(row, "at")),
+            engine=Engine(text(row, "engine")),
             kernel=kernel_of(row),
-            image_sha256=row["image_sha256"],
-            content_sha256=row["content_sha256"],
-            unpacked=Unpacked(row["unpacked"]),
-            words=row["words"],
+            image_sha256=text(row, "image_sha256"),
+            content_sha256=text(row, "content_sha256"),
+            unpacked=Unpacked(text(row, "unpacked")),
+            words=text(row, "words"),
         )
         for row in rows
     )
@@ -78,9 +87,9 @@ def trial_of(
     if row is None:
         return None
     return EngineTrial(
-        engine=Engine(row["engine"]),
-        circumstances=row["circumstances"],
-        works=bool(row["works"]),
-        reason=row["reason"],
-        at=utc_time(row["at"]),
+        engine=Engine(text(row, "engine")),
+        circumstances=text(row, "circumstances"),
+        works=bool(number(row, "works")),
+        reason=text(row, "reason"),
+        at=utc_time(text(row, "at")),
     )

@@ -1,0 +1,133 @@
+"""What was measured, for a person, in 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import click
+
+from initadvisor.cli.tables import Table, print_table
+from initadvisor.model.lab import RunEnd, Unpacked
+from initadvisor.model.text import shown
+from initadvisor.workflow.history import results
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from initadvisor.model.lab import RecordedRun, Verification
+    from initadvisor.stats.repeats import Middle
+    from initadvisor.workflow.history import SubjectResult
+
+_WIDTH = 80
+_ENDS = {
+    RunEnd.SETTLED: "the ranking was settled",
+    RunEnd.ROUNDS: "all rounds were done",
+    RunEnd.INTERRUPTED: "it was interrupted",
+    RunEnd.FAILED: "it failed",
+    None: "its end was not recorded",
+}
+
+
+def print_history(
+    path: Path, runs: Sequence[RecordedRun], verifications: Sequence[Verification]
+) -> None:
+    """Print everything to stdout, the latest first."""
+    if not runs and not verifications:
+        click.echo("Nothing was measured yet.")
+        return
+    for recorded in runs:
+        print_run(recorded)
+    if verifications:
+        click.echo("What kernels made of images:")
+        for verification in verifications:
+            _print_item(_verified(verification))
+        click.echo()
+    click.echo(f"Kept in {shown(str(path))}")
+
+
+def print_run(recorded: RecordedRun) -> None:
+    """Print one lab run to stdout."""
+    run = recorded.run
+    _print_paragraph(
+        f"Lab run {recorded.number}, {_moment(run.started_at)}: "
+        f"{shown(f'Linux {run.kernel.release}, {run.engine} ({run.engine_version})')}, "
+        f"{shown(run.cpu_model)}; {_ENDS[recorded.end]}"
+    )
+    if not run.engine.keeps_time:
+        _print_item("its processor was emulated: the times say nothing of a real one")
+    found = results(recorded)
+    click.echo()
+    print_table(_table(found))
+    for line in (*_lost(found), *recorded.warnings):
+        _print_item(line)
+    if recorded.warnings or recorded.lost:
+        click.echo()
+
+
+def _table(found: Sequence[SubjectResult]) -> Table:
+    return Table(
+        titles=("setting", "MB", "unpack ms", "95 %", "to init ms", "boots", "lost"),
+        rows=tuple(
+            (
+                f"{shown(str(result.subject.setting))}{' (today)' if result.subject.today else ''}",
+                f"{result.subject.size_bytes / 1e6:.1f}",
+                f"{result.unpack_ms.median:.1f}" if result.unpack_ms else "",
+                _interval(result.unpack_ms),
+                f"{result.init_ms:.1f}" if result.init_ms else "",
+                str(result.unpack_ms.count if result.unpack_ms else 0),
+                str(len(result.lost) or ""),
+            )
+            for result in found
+        ),
+        text=0,
+    )
+
+
+def _interval(middle: Middle | None) -> str:
+    return f"{middle.low:.1f}..{middle.high:.1f}" if middle else ""
+
+
+def _lost(found: Iterable[SubjectResult]) -> Iterator[str]:
+    """Yield why boots were lost, each reason once for each setting."""
+    for result in found:
+        for reason, count in Counter(boot.reason for boot in result.lost).items():
+            boots = "1 boot" if count == 1 else f"{count} boots"
+            yield f"{result.subject.setting}: {boots} lost: {reason}"
+
+
+def _verified(verification: Verification) -> str:
+    kernel = f"Linux {verification.kernel.release}, {verification.engine}"
+    verdict = (
+        "unpacked"
+        if verification.unpacked is Unpacked.YES
+        else f"refused: {verification.words or 'without a word'}"
+    )
+    return (
+        f"{_moment(verification.at)}: image {verification.image_sha256[:12]}: {verdict} ({kernel})"
+    )
+
+
+def _moment(at: datetime) -> str:
+    return at.astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _print_paragraph(text: str, *, first: str = "", others: str = "") -> None:
+    click.echo(
+        textwrap.fill(
+            text,
+            width=_WIDTH,
+            initial_indent=first,
+            subsequent_indent=others,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )
+
+
+def _print_item(text: str) -> None:
+    """Print one line of a list; whatever it holds, it cannot command the terminal."""
+    _print_paragraph(shown(text), first="  - ", others="    ")
