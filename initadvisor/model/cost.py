@@ -75,7 +75,8 @@ class Machine:
     ``read_s_per_mb``: the loader's time per 10^6 bytes (r). ``fixed_ms`` and ``kernel_mb``: L is
     the former plus reading the kernel, which is as long as the latter. ``populate_ms``: P.
     ``cpu``: a factor on every D, for what differs between this machine's kernel and the kernel
-    that was calibrated with.
+    that was calibrated with. ``lab``: a factor on every U that was measured in a virtual machine,
+    for what differs from the bare one.
     """
 
     read_s_per_mb: Quantity
@@ -83,6 +84,7 @@ class Machine:
     kernel_mb: float
     populate_ms: Quantity
     cpu: Quantity
+    lab: Quantity
     shadow: Shadow
 
 
@@ -90,13 +92,16 @@ class Machine:
 class CandidateFacts:
     """What is known of one candidate: its size and D, the time to decompress it in the kernel.
 
-    ``extra_ms`` is what the objective adds to each boot (the build, divided by the boots between
-    two upgrades). ``eligible``: it fits, and the kernel would unpack it.
+    ``unpack_ms``: U, all of it, as a virtual machine with this machine's kernel took it; where it
+    is known, D is not needed. ``extra_ms`` is what the objective adds to each boot (the build,
+    divided by the boots between two upgrades). ``eligible``: it fits, and the kernel would unpack
+    it.
     """
 
     setting: Setting
     size_mb: Quantity
     decompress_ms: Quantity
+    unpack_ms: Quantity | None = None
     extra_ms: float = 0.0
     eligible: bool = True
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Evidence(StrEnum):
@@ -12,6 +16,11 @@ class Evidence(StrEnum):
     BENCH = "bench"
     LAB = "lab"
     BOOTS = "boots"
+
+    @classmethod
+    def weakest(cls, evidence: Iterable[Evidence]) -> Evidence:
+        """Return what a figure rests on that rests on all of these."""
+        return min(evidence, key=list(cls).index)
 
 
 class SizeSource(StrEnum):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from initadvisor.model.codec import Codec
 from initadvisor.model.cost import Factor
 from initadvisor.model.estimate import Estimate
 
@@ -53,21 +54,19 @@ def draw_costs(
 ) -> Draws:
     """Draw ``count`` machines from what is known and price every candidate on each of them.
 
-    What candidates share (loader, shadow, populate, CPU) is drawn once per machine, so differences
-    between candidates are known far better than their totals.
+    What candidates share (loader, shadow, populate, CPU, what the lab differs by) is drawn once per
+    machine, so differences between candidates are known far better than their totals.
     """
     rng = np.random.default_rng(seed)
     read_s_per_mb = _lognormal(rng, machine.read_s_per_mb, count)
     cpu = _lognormal(rng, machine.cpu, count)
-    populate = _lognormal(rng, machine.populate_ms, count)
     shadow, rest = _draw_shadow(rng, machine.shadow, count)
     loader_ms = _lognormal(rng, machine.fixed_ms, count)
     loader_ms += read_s_per_mb * 1000 * machine.kernel_mb
 
     size = np.column_stack([_lognormal(rng, c.size_mb, count) for c in candidates])
-    decompress = np.column_stack([_lognormal(rng, c.decompress_ms, count) for c in candidates])
     read_ms = size * (read_s_per_mb * 1000)[:, None]
-    unpack_ms = populate[:, None] + decompress * cpu[:, None]
+    unpack_ms = _draw_unpack(rng, machine, candidates, cpu)
     waited = np.maximum(shadow[:, None], unpack_ms)
     return Draws(
         size_mb=size,
@@ -80,6 +79,30 @@ def draw_costs(
             Factor.SHADOW: shadow,
             Factor.CPU: cpu,
         },
+    )
+
+
+def _draw_unpack(
+    rng: np.random.Generator, machine: Machine, candidates: Sequence[CandidateFacts], cpu: Floats
+) -> Floats:
+    """Draw U of every candidate: as the lab measured it, else P + D.
+
+    The lab's time for an uncompressed candidate is P, which the others have the same of.
+    """
+    count = len(cpu)
+    lab = _lognormal(rng, machine.lab, count)
+    populate = _lognormal(rng, machine.populate_ms, count)
+    decompress = [_lognormal(rng, c.decompress_ms, count) * cpu for c in candidates]
+    measured = {
+        column: _lognormal(rng, candidate.unpack_ms, count) * lab
+        for column, candidate in enumerate(candidates)
+        if candidate.unpack_ms is not None
+    }
+    for column, unpack in measured.items():
+        if candidates[column].setting.codec is Codec.CAT:
+            populate = unpack
+    return np.column_stack(
+        [measured.get(column, populate + own) for column, own in enumerate(decompress)]
     )
 
 

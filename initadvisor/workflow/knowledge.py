@@ -1,15 +1,31 @@
-"""What the package itself knows: data files, each with where its figures come from."""
+"""What is known beforehand: data files, each with where its figures come from."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from initadvisor.host.files import open_regular
 from initadvisor.model.codec import Codec
 from initadvisor.model.cost import Calibration, ObservedBoot, Quantity
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.text import shown
+
+if TYPE_CHECKING:
+    from initadvisor.host import Host
+
+CALIBRATION = "calibration.json"
+"""The calibration table's name, in the package and, where it was made anew, in the state."""
+
+_SCHEMA = 1
+_TEXT_LIMIT_BYTES = 1 << 20
+_PLAUSIBLE = 1e4
+"""No ratio and no time per MB is further from 1 than this factor."""
+
+_PLAUSIBLE_LOG_SD = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,32 +34,76 @@ class CalibrationTable:
 
     ``populate_ms_per_mb``: the kernel's time to create the files, per 10^6 unpacked bytes.
     ``machine_log_sd``: how far a machine's kernel may be from the calibrated one, on every codec
-    alike. ``source`` says what was measured, with what.
+    alike. ``source`` says what was measured, with what; ``warnings`` why it is not another table.
     """
 
     source: str
     populate_ms_per_mb: Quantity
     machine_log_sd: float
     codecs: dict[Codec, Calibration]
+    warnings: tuple[str, ...] = ()
 
 
 @cache
-def calibration() -> CalibrationTable:
+def shipped_calibration() -> CalibrationTable:
     """Return the calibration table shipped with the package."""
-    table = _load("calibration.json")
+    return _parse(shipped_document())
+
+
+def shipped_document() -> dict[str, Any]:
+    """Return the document of the shipped table, all that its figures were made of included."""
+    return _load(CALIBRATION)
+
+
+def calibration(host: Host) -> CalibrationTable:
+    """Return the calibration table made on this machine, or the shipped one.
+
+    Codecs that the own table lacks are as in the shipped one. One that is no such table is a
+    warning.
+    """
+    shipped = shipped_calibration()
+    path = host.state_file(CALIBRATION)
+    if path is None:
+        return shipped
+    try:
+        with open_regular(path) as file:
+            own = _parse(json.loads(file.read(_TEXT_LIMIT_BYTES)))
+    except InitadvisorError as err:
+        why = err.message
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
+        why = shown(f"{path} is no calibration table ({type(err).__name__}: {err})")
+    else:
+        return replace(own, codecs={**shipped.codecs, **own.codecs})
+    return replace(shipped, warnings=(f"the shipped calibration is used, because {why}",))
+
+
+def _parse(table: dict[str, Any]) -> CalibrationTable:
+    """Read a table; raises ``ValueError``, ``KeyError`` or ``TypeError`` for what is none."""
+    if table["schema"] != _SCHEMA:
+        msg = f"its schema is not {_SCHEMA}"
+        raise ValueError(msg)
+    if not isinstance(table["source"], str):
+        raise TypeError(table["source"])
+    source = shown(table["source"])
     populate = table["populate_ms_per_mb"]
     return CalibrationTable(
-        source=table["source"],
-        populate_ms_per_mb=Quantity(median=populate["median"], log_sd=populate["log_sd"]),
-        machine_log_sd=table["machine_log_sd"]["value"],
+        source=source,
+        populate_ms_per_mb=_quantity(populate["median"], populate["log_sd"], source),
+        machine_log_sd=_quantity(1.0, table["machine_log_sd"]["value"], source).log_sd,
         codecs={
             Codec(name): Calibration(
-                codec=Codec(name),
-                ratio=Quantity(median=row["ratio"], log_sd=row["log_sd"], source=table["source"]),
+                codec=Codec(name), ratio=_quantity(row["ratio"], row["log_sd"], source)
             )
             for name, row in table["decompress"].items()
         },
     )
+
+
+def _quantity(median: float, log_sd: float, source: str) -> Quantity:
+    if not (1 / _PLAUSIBLE < median < _PLAUSIBLE and 0 <= log_sd <= _PLAUSIBLE_LOG_SD):
+        msg = f"{median} within exp({log_sd}) is not plausible"
+        raise ValueError(msg)
+    return Quantity(median=float(median), log_sd=float(log_sd), source=source)
 
 
 @cache

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.model.estimate import Evidence
 from initadvisor.model.image import Verdict
 from initadvisor.model.recommendation import Recommendation, Storage
 from initadvisor.workflow.baseline import identified, todays_setting
@@ -17,13 +16,15 @@ from initadvisor.workflow.configuration import load_config
 from initadvisor.workflow.contenders import contenders
 from initadvisor.workflow.context import what_matters_more
 from initadvisor.workflow.disk import examine_disk
+from initadvisor.workflow.evidence import lab_evidence
 from initadvisor.workflow.kernel_config import find_kernel_config, read_kernel_config
-from initadvisor.workflow.machine import know_machine
+from initadvisor.workflow.knowledge import calibration
+from initadvisor.workflow.machine import know_machine, unpacking_assumptions
 from initadvisor.workflow.plan import plan_settings
 from initadvisor.workflow.source import open_source
 from initadvisor.workflow.target import find_target, sample_target
 from initadvisor.workflow.verdicts import lint_all
-from initadvisor.workflow.weigh import weigh
+from initadvisor.workflow.weigh import Unpacking, weigh
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,16 +89,19 @@ def recommend(host: Host, request: Request, *, observer: Observer) -> Recommenda
         _require_comparison(source, verdicts[source.initrd_sha256], field, built)
         disk = examine_disk(host, source.path, sample=target.sample)
         context = boot_context(host, kernel)
+        table = calibration(host)
         knowledge = know_machine(
             read_mb_s=disk.read_mb_s,
             given_read_mb_s=request.read_speed_mb_s,
             given_shadow_ms=request.shadow_ms,
             unpacked_bytes=source.contents.unpacked_bytes,
             context=context,
+            table=table,
         )
-        decision, rows = weigh(
+        lab = lab_evidence(host, field, kernel)
+        weighed = weigh(
             field,
-            times_ms=times_ms,
+            unpacking=Unpacking(bench_ms=times_ms, table=table, lab=lab),
             verdicts=verdicts,
             disk=disk,
             knowledge=knowledge,
@@ -113,17 +117,22 @@ def recommend(host: Host, request: Request, *, observer: Observer) -> Recommenda
             baseline_source=baseline.source,
             objective=config.objective,
             certainty=config.certainty,
-            evidence=Evidence.BENCH,
-            decision=decision,
+            evidence=weighed.evidence,
+            decision=weighed.decision,
             storage=_storage(disk, knowledge),
             unpacked_bytes=source.contents.unpacked_bytes,
             whole_boot_ms=context.whole_boot_ms,
-            rows=rows,
+            rows=weighed.rows,
             gaps=built.gaps,
-            assumptions=knowledge.assumptions,
+            assumptions=(
+                *knowledge.assumptions,
+                *unpacking_assumptions(field, knowledge.machine, lab),
+            ),
             warnings=(
                 *baseline.warnings,
                 *disk.warnings,
+                *table.warnings,
+                *lab.warnings,
                 *_unknown_kernel(kernel, kernel_config),
             ),
             context=what_matters_more(host, generator, source),

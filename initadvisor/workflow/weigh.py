@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from math import hypot, log
 from statistics import median, stdev
 from typing import TYPE_CHECKING
 
 from initadvisor.model.codec import Codec
-from initadvisor.model.cost import CandidateFacts, Objective, Quantity
+from initadvisor.model.cost import CandidateFacts, Objective, Outcome, Quantity
 from initadvisor.model.estimate import Evidence, SizeSource
 from initadvisor.model.image import Verdict
 from initadvisor.model.recommendation import Row
 from initadvisor.stats.costs import draw_costs, summary
 from initadvisor.stats.decision import Thresholds, decide, decide_by_size, savings
-from initadvisor.workflow.knowledge import calibration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,31 +24,61 @@ if TYPE_CHECKING:
     from initadvisor.stats.costs import Draws
     from initadvisor.workflow.contenders import Contender
     from initadvisor.workflow.disk import Disk
+    from initadvisor.workflow.evidence import LabEvidence
+    from initadvisor.workflow.knowledge import CalibrationTable
     from initadvisor.workflow.machine import Knowledge
 
 _LEAST_LOG_SD = 0.03
 """However alike the samples of one run are, another run differs by this much."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpacking:
+    """What is known of the time to unpack, by the digest of the image.
+
+    ``bench_ms``: samples of user-space decompression; ``table``: how a kernel's compares with that;
+    ``lab``: what kernels in virtual machines took, which counts for more.
+    """
+
+    bench_ms: Mapping[str, Sequence[float]]
+    table: CalibrationTable
+    lab: LabEvidence
+
+    def decompress_ms(self, contender: Contender) -> Quantity:
+        """Return D: another kernel's, where it unpacked the image, else scaled user-space time."""
+        digest = contender.stream.sha256
+        if measured := self.lab.decompress_ms.get(digest):
+            return measured
+        return decompress_ms(contender.stream.codec, self.bench_ms[digest], self.table)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """The decision, the weakest evidence it rests on, and a row for each contender."""
+
+    decision: Decision
+    evidence: Evidence
+    rows: tuple[Row, ...]
+
+
 def weigh(
     field: Sequence[Contender],
     *,
-    times_ms: Mapping[str, Sequence[float]],
+    unpacking: Unpacking,
     verdicts: Mapping[str, Lint],
     disk: Disk,
     knowledge: Knowledge,
     config: Config,
     seed: int,
-) -> tuple[Decision, tuple[Row, ...]]:
-    """Weigh the contenders, today's first, and return the decision and a row for each.
-
-    ``times_ms`` (user-space decompression) and ``verdicts`` go by the digest of the image.
-    """
+) -> Weighed:
+    """Weigh the contenders, today's first; ``verdicts`` go by the digest of the image."""
+    lab = unpacking.lab
     facts = [
         CandidateFacts(
             setting=contender.setting,
             size_mb=Quantity(median=contender.size_bytes / 1e6),
-            decompress_ms=decompress_ms(contender.stream.codec, times_ms[contender.stream.sha256]),
+            decompress_ms=unpacking.decompress_ms(contender),
+            unpack_ms=lab.unpack_ms.get(contender.stream.sha256),
             extra_ms=_build_ms(contender, field, config),
             eligible=_fits(contender, disk)
             and contender.unusable is None
@@ -63,16 +93,29 @@ def weigh(
     )
     draws = draw_costs(knowledge.machine, facts, seed=seed)
     choose = decide_by_size if config.objective is Objective.SIZE else decide
-    decision = choose(draws, facts, baseline=0, thresholds=thresholds, source=str(Evidence.BENCH))
-    rows = _rows(field, draws, verdicts, disk, loader=knowledge.loader_mb_s.source)
-    return decision, tuple(sorted(rows, key=lambda row: row.total_ms.mean))
+    evidence = [lab.evidence(contender.stream.sha256) for contender in field]
+    of_setting = dict(zip([fact.setting for fact in facts], evidence, strict=True))
+    weakest = Evidence.weakest(
+        of for fact, of in zip(facts, evidence, strict=True) if fact.eligible or fact is facts[0]
+    )
+    decision = choose(draws, facts, baseline=0, thresholds=thresholds, source=str(weakest))
+    if decision.outcome is Outcome.SWITCH:
+        # That no other candidate is better still is nothing the gain rests on.
+        weakest = Evidence.weakest((evidence[0], of_setting[decision.setting]))
+        decision = replace(decision, saving_ms=replace(decision.saving_ms, source=str(weakest)))
+    rows = _rows(field, draws, verdicts, disk, lab, loader=knowledge.loader_mb_s.source)
+    return Weighed(
+        decision=decision,
+        evidence=weakest,
+        rows=tuple(sorted(rows, key=lambda row: row.total_ms.mean)),
+    )
 
 
-def decompress_ms(codec: Codec, samples_ms: Sequence[float]) -> Quantity:
+def decompress_ms(codec: Codec, samples_ms: Sequence[float], table: CalibrationTable) -> Quantity:
     """Return what a kernel is expected to take, from samples of user-space decompression."""
     if codec is Codec.CAT:
         return Quantity(median=0.0, source="not compressed")
-    ratio = calibration().codecs[codec].ratio
+    ratio = table.codecs[codec].ratio
     spread = stdev(log(sample) for sample in samples_ms) if len(samples_ms) > 1 else 0.0
     return Quantity(
         median=median(samples_ms) * ratio.median,
@@ -108,12 +151,16 @@ def _rows(
     draws: Draws,
     verdicts: Mapping[str, Lint],
     disk: Disk,
+    lab: LabEvidence,
     *,
     loader: str,
 ) -> list[Row]:
     saving = savings(draws, 0)
+    today = lab.evidence(field[0].stream.sha256)
     rows = []
     for column, contender in enumerate(field):
+        evidence = lab.evidence(contender.stream.sha256)
+        against_today = Evidence.weakest((today, evidence))
         built = contender.candidate
         notes = built.notes if built else ()
         rows.append(
@@ -122,9 +169,9 @@ def _rows(
                 size_bytes=contender.size_bytes,
                 size_source=SizeSource.BUILT,
                 read_ms=summary(draws.read_ms[:, column], loader),
-                unpack_ms=summary(draws.unpack_ms[:, column], str(Evidence.BENCH)),
-                total_ms=summary(draws.total_ms[:, column], str(Evidence.BENCH)),
-                saving_ms=summary(saving[:, column], str(Evidence.BENCH)),
+                unpack_ms=summary(draws.unpack_ms[:, column], lab.source(contender.stream.sha256)),
+                total_ms=summary(draws.total_ms[:, column], str(evidence)),
+                saving_ms=summary(saving[:, column], str(against_today)),
                 build_s=built.build_s if built else None,
                 build_cpu_s=built.build_cpu_s if built else None,
                 build_peak_bytes=built.build_peak_bytes if built else None,

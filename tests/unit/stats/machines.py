@@ -18,7 +18,12 @@ def known(median: float, log_sd: float = 0.0) -> Quantity:
 
 
 def machine(
-    *, mb_s: float = 100.0, shadow_ms: float | None = 0.0, read_log_sd: float = 0.0
+    *,
+    mb_s: float = 100.0,
+    shadow_ms: float | None = 0.0,
+    read_log_sd: float = 0.0,
+    cpu_log_sd: float = 0.0,
+    lab_log_sd: float = 0.0,
 ) -> Machine:
     """Return a machine with a loader of ``mb_s`` and a known shadow (None: drawn from boots)."""
     return Machine(
@@ -26,7 +31,8 @@ def machine(
         fixed_ms=known(100),
         kernel_mb=10,
         populate_ms=known(80),
-        cpu=known(1),
+        cpu=known(1, cpu_log_sd),
+        lab=known(1, lab_log_sd),
         shadow=Shadow(boots=BOOTS, fixed_ms=shadow_ms, source="a test"),
     )
 
@@ -38,11 +44,16 @@ def candidate(
     *,
     log_sd: float = 0.0,
     eligible: bool = True,
+    unpack_ms: float | None = None,
 ) -> CandidateFacts:
-    """Return a candidate whose figures are certain unless ``log_sd`` is given."""
+    """Return a candidate whose figures are certain unless ``log_sd`` is given.
+
+    ``unpack_ms``: what a lab measured, as uncertain as D.
+    """
     return CandidateFacts(
         setting=Setting.parse(setting),
         size_mb=known(size_mb),
         decompress_ms=known(decompress_ms, log_sd),
+        unpack_ms=None if unpack_ms is None else known(unpack_ms, log_sd),
         eligible=eligible,
     )

@@ -1,0 +1,56 @@
+"""Samples of several runs, pooled into figures with the spread that yet another run would show."""
+
+from __future__ import annotations
+
+from math import exp, hypot, log, pi, sqrt
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+from initadvisor.model.cost import Quantity
+from initadvisor.stats.repeats import BETWEEN_RUNS_LOG_SD, log_spread
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Runs = Sequence[Sequence[float]]
+
+_MEDIAN_ERROR = sqrt(pi / 2)
+"""The standard error of a median against that of a mean, for normal errors."""
+
+_UNKNOWN_LOG_SD = 0.1
+"""How far samples are taken to scatter where there is only one of each."""
+
+
+def pooled(subjects: Mapping[str, Runs], *, source: str) -> dict[str, Quantity]:
+    """Return the median of each subject, and how far another run's median may be from it.
+
+    ``subjects`` has for each subject the positive samples of its runs; no run is empty. How much
+    samples scatter, within a run and from run to run, is taken from all subjects together, because
+    one alone has too few of either. Runs are compared by their medians, so that one disturbed boot
+    does not decide.
+    """
+    known = {name: runs for name, runs in subjects.items() if runs}
+    within = log_spread(
+        {f"{name} {number}": run for name, runs in known.items() for number, run in enumerate(runs)}
+    )
+    medians = {name: [log(median(run)) for run in runs] for name, runs in known.items()}
+    between = max(BETWEEN_RUNS_LOG_SD, _between(list(medians.values())))
+    figures = {}
+    for name, values in medians.items():
+        counts = [len(run) for run in known[name]]
+        error = _MEDIAN_ERROR * (within or _UNKNOWN_LOG_SD) / sqrt(sum(counts))
+        figures[name] = Quantity(
+            median=exp(fmean(values, weights=counts)),
+            log_sd=hypot(error, between),
+            source=source,
+        )
+    return figures
+
+
+def _between(medians: Sequence[Sequence[float]]) -> float:
+    """Return the standard deviation of runs around their subject's mean, 0 where none has two."""
+    freedom = sum(len(values) - 1 for values in medians)
+    if not freedom:
+        return 0.0
+    squares = sum((value - fmean(values)) ** 2 for values in medians for value in values)
+    return sqrt(squares / freedom)
