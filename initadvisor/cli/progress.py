@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from rich.status import Status
 
     from initadvisor.model.candidate import Candidate, Gap
+    from initadvisor.model.lab import LabSample, LabSubject, LostBoot
     from initadvisor.model.setting import Setting
     from initadvisor.workflow.bench import Stream
 
@@ -51,6 +52,15 @@ class Progress:
     def timed(self, stream: Stream, elapsed_ms: float) -> None:
         """Show what was timed last."""
         self._show(f"timing decompression: {stream.codec} took {elapsed_ms:.0f} ms")
+
+    def booted(self, subject: LabSubject, sample: LabSample) -> None:
+        """Show what was booted last."""
+        took = f"{sample.unpack_us / 1000:.0f} ms"
+        self._show(f"round {sample.round}: {subject.setting} was unpacked in {took}")
+
+    def lost(self, subject: LabSubject, lost: LostBoot) -> None:
+        """Show what was lost last; the reason is part of the result."""
+        self._show(f"round {lost.round}: {subject.setting} gave no sample")
 
     def _ended(self, setting: Setting) -> None:
         self._built += 1

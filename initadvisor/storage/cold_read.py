@@ -72,7 +72,7 @@ def _samples(
     with _direct(path) as direct:
         descriptor = file.fileno() if direct is None else direct
         for _ in range(repeats):
-            _drop(file.fileno())
+            drop_from_memory(file.fileno())
             resident = max(resident, resident_fraction(file))
             samples.append(_read_once(host, descriptor))
             if (host.clock.monotonic_ns() - started) / 1e9 > _MOST_S:
@@ -100,7 +100,7 @@ def _direct(path: Path) -> Iterator[int | None]:
         os.close(descriptor)
 
 
-def _drop(descriptor: int) -> None:
+def drop_from_memory(descriptor: int) -> None:
     """Drop the file's pages from memory; those not yet written have to be written first."""
     with contextlib.suppress(OSError):
         os.fdatasync(descriptor)

@@ -66,13 +66,13 @@ def decompression_ms(
                 number >= _SLOW_ROUNDS and min(samples, default=0.0) > _SLOW_MS
             ):
                 continue
-            samples.append(_time_once(host, stream))
+            samples.append(time_once(host, stream))
             _store(host, stream, samples)
             observer.timed(stream, samples[-1])
     return {digest: tuple(samples) for digest, samples in known.items()}
 
 
-def _time_once(host: Host, stream: Stream) -> float:
+def time_once(host: Host, stream: Stream) -> float:
     """Return the processor time of one decompression, in ms.
 
     A kernel that boots has a processor to itself for this; the time others take here is not its.

@@ -1,0 +1,211 @@
+"""``initadvisor lab``: let a kernel in a virtual machine unpack the images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from initadvisor.model.lab import Engine
+
+if TYPE_CHECKING:
+    from initadvisor.host import Host
+    from initadvisor.workflow.verify import Verified
+
+_FILE = click.Path(readable=False, path_type=Path)
+
+
+@click.command()
+@click.option("--image", type=_FILE, help="Time this image's candidates, not this machine's.")
+@click.option("--only", multiple=True, metavar="SETTING", help="Time only this; may be repeated.")
+@click.option("--all", "everything", is_flag=True, help="Time the hopeless settings, too.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 1000),
+    help="Boot each image so often, whether the order is settled or not.",
+)
+@click.option("--verify", type=_FILE, metavar="IMAGE", help="Does this machine's kernel unpack it?")
+@click.option(
+    "--calibrate",
+    type=_FILE,
+    multiple=True,
+    metavar="IMAGE",
+    help="Make the calibration table anew with the content of this image; may be repeated.",
+)
+@click.option("--engines", is_flag=True, help="Try every engine and say which work here.")
+@click.option(
+    "--engine",
+    type=click.Choice([str(engine) for engine in Engine]),
+    help="Use this engine, not the best that works.",
+)
+@click.option("--kernel", type=_FILE, help="The kernel's file (a bzImage or a UKI).")
+@click.option("--uml", type=_FILE, help="The user-mode Linux to use instead of linux.uml.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def lab(
+    *,
+    image: Path | None,
+    only: tuple[str, ...],
+    everything: bool,
+    rounds: int | None,
+    verify: Path | None,
+    calibrate: tuple[Path, ...],
+    engines: bool,
+    engine: str | None,
+    kernel: Path | None,
+    uml: Path | None,
+    as_json: bool,
+) -> None:
+    """Time how long a kernel takes to unpack each candidate, in a virtual machine.
+
+    No reboot is needed and nothing of this machine is changed. With KVM it is this machine's own
+    kernel on its own processor; user-mode Linux is another kernel, and says what decompression
+    costs, not what this machine's boots do. Without KVM, QEMU proves that an image unpacks.
+    """
+    from initadvisor.host import Host
+
+    host = Host()
+    chosen = Engine(engine) if engine else None
+    asked = [bool(verify), bool(calibrate), engines, bool(image or only or everything)]
+    if sum(asked) > 1:
+        msg = "--verify, --calibrate, --engines and the images to time exclude each other"
+        raise click.UsageError(msg)
+    if verify:
+        _verify(host, verify, kernel, chosen, as_json=as_json)
+    elif engines:
+        _engines(host, kernel, uml, as_json=as_json)
+    elif calibrate:
+        _calibrate(host, calibrate, uml, rounds, as_json=as_json)
+    else:
+        _time(
+            host, image, only, chosen, kernel, uml, rounds, everything=everything, as_json=as_json
+        )
+
+
+def _time(
+    host: Host,
+    image: Path | None,
+    only: tuple[str, ...],
+    engine: Engine | None,
+    kernel: Path | None,
+    uml: Path | None,
+    rounds: int | None,
+    *,
+    everything: bool,
+    as_json: bool,
+) -> None:
+    from initadvisor.cli.history_json import run_document
+    from initadvisor.cli.history_text import print_run
+    from initadvisor.cli.progress import Progress
+    from initadvisor.model.setting import Setting
+    from initadvisor.workflow.lab import LabRequest, run_lab
+
+    request = LabRequest(
+        image=image,
+        only=tuple(Setting.parse(text) for text in only),
+        everything=everything,
+        engine=engine,
+        kernel=kernel,
+        uml=uml,
+        rounds=rounds,
+    )
+    try:
+        with Progress() as progress:
+            result = run_lab(host, request, observer=progress)
+    except KeyboardInterrupt:
+        click.echo("initadvisor: what was measured so far is in initadvisor history", err=True)
+        raise
+    if as_json:
+        gaps = [{"setting": str(gap.setting), "reason": gap.reason} for gap in result.gaps]
+        _print_json({**run_document(result.recorded), "gaps": gaps})
+        return
+    print_run(result.recorded)
+    for gap in result.gaps:
+        click.echo(f"{gap.setting}: not built: {gap.reason}")
+
+
+def _verify(
+    host: Host, image: Path, kernel: Path | None, engine: Engine | None, *, as_json: bool
+) -> None:
+    from initadvisor.cli.history_json import verification_document
+    from initadvisor.cli.progress import Progress
+    from initadvisor.model.errors import UnsafeError
+    from initadvisor.workflow.verify import verify
+
+    with Progress():
+        verified = verify(host, image, kernel=kernel, engine=engine)
+    if as_json:
+        _print_json(
+            {
+                "image": str(image),
+                "verified": not verified.problems,
+                "problems": list(verified.problems),
+                "boot_s": round(verified.boot_s, 2),
+                **verification_document(verified.verification),
+            }
+        )
+    elif not verified.problems:
+        _print_verified(verified)
+    if verified.problems:
+        msg = f"{image} must not be booted: {'; '.join(verified.problems)}"
+        raise UnsafeError(msg)
+
+
+def _print_verified(verified: Verified) -> None:
+    found = verified.verification
+    click.echo(
+        f"{verified.path}: Linux {found.kernel.release} ({found.kernel.path}) unpacks it "
+        f"({found.engine}, {verified.boot_s:.1f} s)"
+    )
+    click.echo(f"sha256 of the initramfs on the disk: {found.image_sha256}")
+    click.echo(f"sha256 of its unpacked content:      {found.content_sha256}")
+
+
+def _engines(host: Host, kernel: Path | None, uml: Path | None, *, as_json: bool) -> None:
+    from initadvisor.store.store import open_store
+    from initadvisor.vm.choose import Wanted, engine_states
+
+    wanted = Wanted(release=host.kernel_release(), kernel=kernel, uml=uml, anew=True)
+    with open_store(host) as store:
+        states = engine_states(host, store, wanted)
+    if as_json:
+        rows = [
+            {
+                "engine": state.engine,
+                "works": state.problem is None,
+                "version": state.version,
+                "problem": state.problem,
+            }
+            for state in states
+        ]
+        _print_json({"engines": rows})
+        return
+    for state in states:
+        click.echo(f"{state.engine}: {state.engine.description}")
+        click.echo(
+            f"     {state.version}" if state.problem is None else f"     no: {state.problem}"
+        )
+
+
+def _calibrate(
+    host: Host, images: tuple[Path, ...], uml: Path | None, rounds: int | None, *, as_json: bool
+) -> None:
+    from initadvisor.cli.progress import Progress
+    from initadvisor.workflow.calibrate import calibrate
+    from initadvisor.workflow.knowledge import calibration
+
+    with Progress() as progress:
+        path = calibrate(host, images, uml=uml, rounds=rounds, observer=progress)
+    table = calibration(host)
+    if as_json:
+        _print_json({"table": str(path), "source": table.source})
+        return
+    click.echo(f"{path}: {table.source}")
+    for codec, row in table.codecs.items():
+        click.echo(f"{codec:6} kernel/user {row.ratio.median:.2f}")
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    import json
+
+    click.echo(json.dumps({"schema": 1, **document}, indent=2, allow_nan=False))

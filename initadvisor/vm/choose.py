@@ -1,0 +1,103 @@
+"""The engine for a purpose: the best that works here, or why none does."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.lab import Engine
+from initadvisor.vm.engines import NoEngineError, qemu_machine, uml_machine, why_not_kvm
+from initadvisor.vm.kernel import bootable, find_kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.store.store import Store
+    from initadvisor.vm.machine import VirtualMachine
+
+FOR_TIMING = (Engine.KVM, Engine.UML)
+FOR_VERIFYING = (Engine.KVM, Engine.TCG)
+_INSTALL = "install qemu-system-x86 (Arch: qemu-base) or user-mode-linux"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the user asks for; None leaves it to what is found here.
+
+    ``release`` is that of the kernel the image is for, ``kernel`` its file, ``uml`` the program.
+    ``anew``: try also what is remembered to hang.
+    """
+
+    release: str | None = None
+    kernel: Path | None = None
+    engine: Engine | None = None
+    uml: Path | None = None
+    anew: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineState:
+    """An engine, and why it cannot be used here, None where it works."""
+
+    engine: Engine
+    version: str | None
+    problem: str | None
+
+
+@contextlib.contextmanager
+def machine_for(
+    host: Host, store: Store, purpose: Sequence[Engine], wanted: Wanted
+) -> Iterator[VirtualMachine]:
+    """Give the first machine that works of those that serve the purpose.
+
+    Raises ``NoEngineError`` where none does, with the reason for each.
+    """
+    engines = [wanted.engine] if wanted.engine else purpose
+    problems = []
+    hints = []
+    with contextlib.ExitStack() as stack:
+        for engine in engines:
+            try:
+                machine = _machine(host, store, engine, wanted, stack)
+            except InitadvisorError as err:
+                problems.append(f"{engine}: {err.message}")
+                hints.append(err.hint)
+                continue
+            yield machine
+            return
+    hint = hints[0] if len(engines) == 1 else _INSTALL
+    msg = f"no virtual machine can be used: {'; '.join(problems)}"
+    raise NoEngineError(msg, hint=hint)
+
+
+def engine_states(host: Host, store: Store, wanted: Wanted) -> tuple[EngineState, ...]:
+    """Try every engine and return what came of it."""
+    states = []
+    for engine in Engine:
+        with contextlib.ExitStack() as stack:
+            try:
+                machine = _machine(host, store, engine, wanted, stack)
+            except InitadvisorError as err:
+                states.append(EngineState(engine=engine, version=None, problem=err.message))
+            else:
+                states.append(EngineState(engine=engine, version=machine.version, problem=None))
+    return tuple(states)
+
+
+def _machine(
+    host: Host, store: Store, engine: Engine, wanted: Wanted, stack: contextlib.ExitStack
+) -> VirtualMachine:
+    if engine is Engine.UML:
+        return uml_machine(host, wanted.uml)
+    if wanted.kernel is None and wanted.release is None:
+        msg = "the image does not tell which kernel it is for"
+        raise InitadvisorError(msg, hint="name its file with --kernel FILE")
+    path = wanted.kernel or find_kernel(host, wanted.release or "")
+    machine = qemu_machine(host, engine, stack.enter_context(bootable(path)))
+    if engine is Engine.KVM and (problem := why_not_kvm(host, machine, store, anew=wanted.anew)):
+        raise NoEngineError(problem)
+    return machine

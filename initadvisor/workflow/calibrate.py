@@ -1,0 +1,233 @@
+"""Make the calibration table anew: kernel code against user space, on this machine.
+
+A kernel's time for a codec less its time for the uncompressed image of the same content is its
+decompress part; the ratio of that to the time the same bytes take in this process is what the table
+holds, and the time for the uncompressed image, per megabyte, is what creating the files takes.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections import defaultdict
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import log
+from pathlib import Path
+from statistics import median, stdev
+from typing import TYPE_CHECKING, Any
+
+from initadvisor.generators import unknown
+from initadvisor.host.files import make_directory, whole_file
+from initadvisor.host.hardware import cpu_model
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.lab import Engine, LabSubject
+from initadvisor.model.setting import Setting
+from initadvisor.store.store import open_store
+from initadvisor.vm.choose import Wanted, machine_for
+from initadvisor.workflow.bench import Stream, time_once
+from initadvisor.workflow.candidates import build_candidates
+from initadvisor.workflow.knowledge import CALIBRATION, shipped_document
+from initadvisor.workflow.source import open_source
+from initadvisor.workflow.timing import LabImage, Rounds, time_images, unpack_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from initadvisor.host import Host
+    from initadvisor.model.candidate import Candidate
+    from initadvisor.model.lab import LabSample, LostBoot
+    from initadvisor.workflow.lab import Observer
+
+SETTINGS = tuple(
+    Setting.parse(text)
+    for text in (
+        "cat",
+        "gzip -6",
+        "gzip -9",
+        "bzip2",
+        "lzma",
+        "xz",
+        "xz -0",
+        "lzop",
+        "lzop -9",
+        "lz4 -1",
+        "lz4 -9",
+        "zstd -3",
+        "zstd -19",
+    )
+)
+ROUNDS = 5
+_LEAST_LOG_SD = 0.05
+_ONE_CONTENT_LOG_SD = 0.15
+"""What is said of other contents where only one was measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The times of one content, by setting: (kernel ms, user-space ms), medians."""
+
+    name: str
+    unpacked_bytes: int
+    kernel: str
+    times_ms: Mapping[Setting, tuple[float, float]]
+
+
+class _Interleaved:
+    """Decompresses in this process what a kernel has just unpacked."""
+
+    def __init__(self, host: Host, streams: Mapping[str, Stream], observer: Observer) -> None:
+        self._host = host
+        self._streams = streams
+        self._observer = observer
+        self.user_ms: dict[str, list[float]] = defaultdict(list)
+
+    def booted(self, subject: LabSubject, sample: LabSample) -> None:
+        """Time the same bytes here, and tell."""
+        self._observer.booted(subject, sample)
+        stream = self._streams[subject.sha256]
+        self.user_ms[subject.sha256].append(time_once(self._host, stream))
+
+    def lost(self, subject: LabSubject, lost: LostBoot) -> None:
+        """Tell."""
+        self._observer.lost(subject, lost)
+
+
+def calibrate(
+    host: Host,
+    images: Sequence[Path],
+    *,
+    uml: Path | None,
+    rounds: int | None,
+    observer: Observer,
+) -> Path:
+    """Measure the table on the content of ``images`` and keep it in the state directory.
+
+    The kernel is user-mode Linux. Return where the table is. Raises ``InitadvisorError`` where an
+    image cannot be read or a codec has no compressor here, ``NoEngineError`` without user-mode
+    Linux.
+    """
+    rounds = rounds or ROUNDS
+    measured = [_measure(host, image, uml, rounds, observer) for image in images]
+    document = table(measured, source=_provenance(host, measured, rounds))
+    path = host.state_dir() / CALIBRATION
+    make_directory(path.parent)
+    with whole_file(path) as file:
+        file.write(json.dumps(document, indent=2).encode() + b"\n")
+    return path
+
+
+def table(measured: Sequence[Measured], *, source: str) -> dict[str, Any]:
+    """Return the document of the table: ratios per codec over all contents, and their spread."""
+    ratios: dict[Codec, list[float]] = defaultdict(list)
+    for content in measured:
+        populate_ms, _ = content.times_ms[Setting(Codec.CAT)]
+        for setting, (kernel_ms, user_ms) in content.times_ms.items():
+            if setting.codec is not Codec.CAT:
+                ratios[setting.codec].append((kernel_ms - populate_ms) / user_ms)
+    populate = [
+        content.times_ms[Setting(Codec.CAT)][0] / (content.unpacked_bytes / 1e6)
+        for content in measured
+    ]
+    shipped = shipped_document()
+    return {
+        "schema": shipped["schema"],
+        "source": source,
+        "machine_log_sd": shipped["machine_log_sd"],
+        "decompress": {
+            codec: {
+                "ratio": round(median(values), 3),
+                "log_sd": round(_log_sd(values, contents=len(measured)), 3),
+            }
+            for codec, values in ratios.items()
+        },
+        "populate_ms_per_mb": {
+            **shipped["populate_ms_per_mb"],
+            "median": round(median(populate), 3),
+        },
+        "measured": {
+            content.name: {
+                str(setting): {"kernel_ms": round(kernel_ms, 1), "user_ms": round(user_ms, 1)}
+                for setting, (kernel_ms, user_ms) in content.times_ms.items()
+            }
+            for content in measured
+        },
+        "payload_bytes": {content.name: content.unpacked_bytes for content in measured},
+    }
+
+
+def _measure(host: Host, path: Path, uml: Path | None, rounds: int, observer: Observer) -> Measured:
+    with ExitStack() as stack:
+        source = stack.enter_context(open_source(path))
+        built = build_candidates(host, unknown, source, SETTINGS, observer=observer)
+        if built.gaps:
+            gaps = "; ".join(f"{gap.setting}: {gap.reason}" for gap in built.gaps)
+            msg = f"cannot calibrate with {path}: {gaps}"
+            raise InitadvisorError(msg, hint="install the compressors that are missing")
+        store = stack.enter_context(open_store(host))
+        wanted = Wanted(engine=Engine.UML, uml=uml)
+        machine = stack.enter_context(machine_for(host, store, (Engine.UML,), wanted))
+        interleaved = _Interleaved(host, {c.sha256: _stream(c) for c in built.candidates}, observer)
+        recorded = time_images(
+            host,
+            machine,
+            [_lab_image(candidate) for candidate in built.candidates],
+            unpacked_bytes=source.contents.unpacked_bytes,
+            rounds=Rounds(most=rounds, until_settled=False),
+            store=store,
+            observer=interleaved,
+            seed=rounds,
+        )
+        kernel_ms = unpack_ms(recorded.samples)
+        lacking = [c for c in built.candidates if len(kernel_ms.get(c.sha256, ())) < rounds]
+        if lacking:
+            msg = f"cannot calibrate with {path}: boots were lost ({lacking[0].setting})"
+            raise InitadvisorError(msg, hint="see initadvisor history")
+        return Measured(
+            name=path.name,
+            unpacked_bytes=source.contents.unpacked_bytes,
+            kernel=machine.version,
+            times_ms={
+                c.setting: (median(kernel_ms[c.sha256]), median(interleaved.user_ms[c.sha256]))
+                for c in built.candidates
+            },
+        )
+
+
+def _provenance(host: Host, measured: Sequence[Measured], rounds: int) -> str:
+    contents = ", ".join(content.name for content in measured)
+    return (
+        f"{measured[0].kernel} against the decoders of Python's libraries (Python "
+        f"{platform.python_version()}), medians of {rounds} interleaved rounds on {contents}, "
+        f"{datetime.now(UTC):%Y-%m}, {cpu_model(host)}"
+    )
+
+
+def _log_sd(ratios: Sequence[float], *, contents: int) -> float:
+    if contents < 2 or len(ratios) < 2:
+        return _ONE_CONTENT_LOG_SD
+    return max(_LEAST_LOG_SD, stdev(log(ratio) for ratio in ratios))
+
+
+def _stream(candidate: Candidate) -> Stream:
+    return Stream(
+        path=Path(candidate.path),
+        offset=candidate.main_offset,
+        size_bytes=candidate.size_bytes - candidate.main_offset,
+        codec=candidate.setting.codec,
+        sha256=candidate.sha256,
+    )
+
+
+def _lab_image(candidate: Candidate) -> LabImage:
+    return LabImage(
+        subject=LabSubject(
+            setting=candidate.setting,
+            path=candidate.path,
+            sha256=candidate.sha256,
+            size_bytes=candidate.size_bytes,
+        ),
+        file=Path(candidate.path),
+    )

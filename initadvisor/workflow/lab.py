@@ -1,0 +1,136 @@
+"""The lab: how long a kernel takes to unpack each candidate, without a reboot."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from time import time_ns
+from typing import TYPE_CHECKING, Protocol
+
+from initadvisor.store.store import open_store
+from initadvisor.vm.choose import FOR_TIMING, Wanted, machine_for
+from initadvisor.workflow.baseline import identified, todays_setting
+from initadvisor.workflow.candidates import build_candidates
+from initadvisor.workflow.configuration import load_config
+from initadvisor.workflow.contenders import contenders
+from initadvisor.workflow.ledger import BuildObserver
+from initadvisor.workflow.plan import plan_settings
+from initadvisor.workflow.source import open_source
+from initadvisor.workflow.target import find_target
+from initadvisor.workflow.timing import (
+    MOST_ROUNDS,
+    LabObserver,
+    Rounds,
+    lab_images,
+    time_images,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.model.candidate import Gap
+    from initadvisor.model.lab import Engine, RecordedRun
+    from initadvisor.model.setting import Setting
+    from initadvisor.workflow.contenders import Contender
+    from initadvisor.workflow.source import Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabRequest:
+    """What the user asks for; fields as the options of ``initadvisor lab``."""
+
+    image: Path | None = None
+    only: tuple[Setting, ...] = ()
+    everything: bool = False
+    engine: Engine | None = None
+    kernel: Path | None = None
+    uml: Path | None = None
+    rounds: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabResult:
+    """What was recorded, and the settings that could not be built."""
+
+    recorded: RecordedRun
+    gaps: tuple[Gap, ...]
+
+
+class Observer(BuildObserver, LabObserver, Protocol):
+    """Told how the work goes."""
+
+
+def run_lab(host: Host, request: LabRequest, *, observer: Observer) -> LabResult:
+    """Build the candidates of an image and time them in a virtual machine.
+
+    Raises ``InitadvisorError`` where there is no image or nothing can be built, ``NoEngineError``
+    where no virtual machine works, ``LostVMError`` where none of them gave a sample.
+    """
+    config = load_config(host)
+    target = find_target(host, request.image)
+    with open_source(target.path, installed=target.installed) as source:
+        generator = target.made_by(source.contents)
+        release = (
+            target.installed.kernel_release if target.installed else source.contents.kernel_release
+        )
+        wanted = Wanted(
+            release=release, kernel=request.kernel, engine=request.engine, uml=request.uml
+        )
+        configured = generator.configured(host, release) if target.installed and release else None
+        baseline = todays_setting(source, configured)
+        settings = plan_settings(
+            host,
+            generator,
+            config,
+            only=request.only,
+            also=(baseline.setting,) if baseline.certain else (),
+            everything=request.everything,
+        )
+        built = build_candidates(
+            host,
+            generator,
+            source,
+            settings,
+            observer=observer,
+            jobs=config.jobs,
+            cache_limit_bytes=config.cache_limit_bytes,
+        )
+        baseline = identified(baseline, source, built.candidates)
+        field = contenders(host, generator, source, baseline, built.candidates)
+        rounds = Rounds(
+            most=request.rounds or MOST_ROUNDS,
+            until_settled=request.rounds is None,
+            tolerance_ms=config.tolerance_ms,
+            tolerance_fraction=config.tolerance_fraction,
+        )
+        recorded = run_lab_for(host, source, field, wanted, rounds=rounds, observer=observer)
+    return LabResult(recorded=recorded, gaps=built.gaps)
+
+
+def run_lab_for(
+    host: Host,
+    source: Source,
+    field: Sequence[Contender],
+    wanted: Wanted,
+    *,
+    rounds: Rounds,
+    observer: LabObserver,
+) -> RecordedRun:
+    """Time the contenders in the best virtual machine that works; see ``run_lab``."""
+    with (
+        ExitStack() as stack,
+        open_store(host) as store,
+        machine_for(host, store, FOR_TIMING, wanted) as machine,
+    ):
+        return time_images(
+            host,
+            machine,
+            lab_images(source, field, stack),
+            unpacked_bytes=source.contents.unpacked_bytes,
+            rounds=rounds,
+            store=store,
+            observer=observer,
+            seed=time_ns(),
+        )

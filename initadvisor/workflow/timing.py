@@ -1,0 +1,294 @@
+"""A run of the lab: the same images again and again, in turns, each sample kept as it comes."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Protocol
+
+from initadvisor.host.files import append_range, open_regular, sha256_of
+from initadvisor.host.hardware import cpu_model
+from initadvisor.model.errors import InitadvisorError, LostVMError, UnsafeError
+from initadvisor.model.lab import (
+    BootKind,
+    LabRun,
+    LabSample,
+    LabSubject,
+    LostBoot,
+    RecordedRun,
+    RunEnd,
+)
+from initadvisor.stats.repeats import is_settled, log_spread, middles
+from initadvisor.vm.boot import Boot, boot
+from initadvisor.vm.kernel import scratch_directory
+from initadvisor.workflow.noise import disturbances
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from contextlib import ExitStack
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.store.store import Store
+    from initadvisor.vm.machine import VirtualMachine
+    from initadvisor.workflow.contenders import Contender
+    from initadvisor.workflow.source import Source
+
+LEAST_ROUNDS = 3
+MOST_ROUNDS = 10
+_MOST_LOST = 2
+_US_PER_MS = 1000
+_NOISY_LOG_SD = 0.05
+
+
+class LabObserver(Protocol):
+    """Told of each boot as it ends."""
+
+    def booted(self, subject: LabSubject, sample: LabSample) -> None:
+        """Take note of a sample."""
+        ...
+
+    def lost(self, subject: LabSubject, lost: LostBoot) -> None:
+        """Take note of a boot that gave none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabImage:
+    """An image to time and the file to boot, which is another one where the image is in a UKI."""
+
+    subject: LabSubject
+    file: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """How often each image is booted: until the order is settled, or exactly ``most`` times.
+
+    ``tolerance_ms`` and ``tolerance_fraction``: a difference below the larger need not be settled.
+    """
+
+    most: int = MOST_ROUNDS
+    until_settled: bool = True
+    tolerance_ms: float = 5.0
+    tolerance_fraction: float = 0.02
+
+
+def lab_images(source: Source, field: Sequence[Contender], stack: ExitStack) -> list[LabImage]:
+    """Return the contenders as files that a virtual machine can load; ``stack`` removes copies.
+
+    Of several with the same bytes (a level, and the default that means it) there is one.
+    """
+    different = {contender.stream.sha256: contender for contender in reversed(field)}
+    return [
+        LabImage(
+            subject=LabSubject(
+                setting=contender.setting,
+                path=str(contender.stream.path),
+                sha256=contender.stream.sha256,
+                size_bytes=contender.size_bytes,
+                today=contender.today,
+            ),
+            file=_plain(source, stack) if contender.today else contender.stream.path,
+        )
+        for contender in reversed(different.values())
+    ]
+
+
+def time_images(
+    host: Host,
+    machine: VirtualMachine,
+    images: Sequence[LabImage],
+    *,
+    unpacked_bytes: int,
+    rounds: Rounds,
+    store: Store,
+    observer: LabObserver,
+    seed: int,
+) -> RecordedRun:
+    """Boot every image once per round, in random order, and return what was recorded.
+
+    What was measured is kept whatever ends the run. Raises ``UnsafeError`` where a file is not what
+    it was when it was built, ``LostVMError`` where no boot gave a sample.
+    """
+    for image in images:
+        _check(image)  # reads it, too: the first boot finds it in memory like the others
+    noise = disturbances(host)
+    run = LabRun(
+        started_at=datetime.now(UTC),
+        engine=machine.engine,
+        engine_version=machine.version,
+        kernel=machine.kernel,
+        cpu_model=cpu_model(host),
+        subjects=tuple(image.subject for image in images),
+    )
+    bench = _Bench(host, machine, unpacked_bytes, store, observer, store.begin_lab_run(run))
+    end = RunEnd.FAILED
+    try:
+        end = bench.work_through(images, rounds, random.Random(seed))  # noqa: S311 - no secret
+    except KeyboardInterrupt:
+        end = RunEnd.INTERRUPTED
+        raise
+    finally:
+        warnings = (*noise, *_doubts(run, bench.samples, end))
+        store.end_lab_run(bench.number, end, warnings)
+    if not bench.samples:
+        first = bench.lost[0].reason if bench.lost else "nothing was booted"
+        msg = f"the lab measured nothing: {first}"
+        raise LostVMError(msg)
+    return RecordedRun(
+        number=bench.number,
+        run=run,
+        samples=tuple(bench.samples),
+        lost=tuple(bench.lost),
+        end=end,
+        warnings=warnings,
+    )
+
+
+class _Bench:
+    """Where boots are made and written down."""
+
+    def __init__(
+        self,
+        host: Host,
+        machine: VirtualMachine,
+        unpacked_bytes: int,
+        store: Store,
+        observer: LabObserver,
+        number: int,
+    ) -> None:
+        self._host = host
+        self._machine = machine
+        self._unpacked_bytes = unpacked_bytes
+        self._store = store
+        self._observer = observer
+        self.number = number
+        self.samples: list[LabSample] = []
+        self.lost: list[LostBoot] = []
+        self._given_up: set[str] = set()
+
+    def work_through(
+        self, images: Sequence[LabImage], rounds: Rounds, chance: random.Random
+    ) -> RunEnd:
+        """Boot in rounds until the order is settled or there have been enough of them."""
+        self._warm_up(images[0])
+        end = RunEnd.ROUNDS
+        for number in range(1, rounds.most + 1):
+            order = list(images)
+            chance.shuffle(order)
+            for image in order:
+                if image.subject.sha256 not in self._given_up:
+                    self._once(image, number, BootKind.UNPACK)
+            if rounds.until_settled and number >= LEAST_ROUNDS and self._is_settled(rounds):
+                end = RunEnd.SETTLED
+                break
+        for image in images:
+            if image.subject.today and image.subject.sha256 not in self._given_up:
+                self._once(image, 0, BootKind.INIT)
+        return end
+
+    def _warm_up(self, image: LabImage) -> None:
+        """Boot once for nothing: the engine's own files are in memory from now on."""
+        try:
+            self._boot(image, BootKind.UNPACK)
+        except LostVMError:
+            return  # the first round will tell
+
+    def _once(self, image: LabImage, number: int, kind: BootKind) -> None:
+        digest = image.subject.sha256
+        try:
+            result = self._boot(image, kind)
+        except LostVMError as err:
+            self._note_lost(image, number, err.message)
+            if sum(lost.image_sha256 == digest for lost in self.lost) >= _MOST_LOST:
+                self._given_up.add(digest)
+            return
+        if result.refusal is not None:
+            self._note_lost(image, number, f"the kernel refused it: {result.refusal}")
+            self._given_up.add(digest)
+            return
+        sample = LabSample(
+            image_sha256=digest,
+            round=number,
+            kind=kind,
+            unpack_us=result.unpack_us,
+            init_us=result.init_us,
+            waiter=result.waiter,
+        )
+        self._store.add_sample(self.number, sample)
+        self.samples.append(sample)
+        self._observer.booted(image.subject, sample)
+
+    def _boot(self, image: LabImage, kind: BootKind) -> Boot:
+        return boot(
+            self._host,
+            self._machine,
+            image.file,
+            unpacked_bytes=self._unpacked_bytes,
+            kind=kind,
+        )
+
+    def _note_lost(self, image: LabImage, number: int, reason: str) -> None:
+        lost = LostBoot(image_sha256=image.subject.sha256, round=number, reason=reason)
+        self._store.add_lost(self.number, lost)
+        self.lost.append(lost)
+        self._observer.lost(image.subject, lost)
+
+    def _is_settled(self, rounds: Rounds) -> bool:
+        return is_settled(
+            unpack_ms(self.samples),
+            tolerance=rounds.tolerance_ms,
+            tolerance_fraction=rounds.tolerance_fraction,
+        )
+
+
+def unpack_ms(samples: Sequence[LabSample]) -> dict[str, list[float]]:
+    """Return the times of the boots that only unpacked, in ms, by the digest of the image."""
+    times: dict[str, list[float]] = {}
+    for sample in samples:
+        if sample.kind is BootKind.UNPACK and sample.unpack_us > 0:
+            times.setdefault(sample.image_sha256, []).append(sample.unpack_us / _US_PER_MS)
+    return times
+
+
+def _doubts(run: LabRun, samples: Sequence[LabSample], end: RunEnd) -> Iterator[str]:
+    """Yield what the samples themselves say against the run."""
+    times = unpack_ms(samples)
+    if not times:
+        return
+    spread = log_spread(times)
+    if spread > _NOISY_LOG_SD:
+        yield f"samples of the same image differ by {spread:.0%}: the machine was not quiet"
+    settings = {subject.sha256: subject.setting for subject in run.subjects}
+    for digest, middle in middles(times).items():
+        if middle.outliers:
+            far = ", ".join(f"{value:.0f}" for value in middle.outliers)
+            yield f"{settings[digest]}: {far} ms is far from the median of {middle.median:.0f} ms"
+    if end is RunEnd.ROUNDS and not is_settled(times, tolerance=0.0, tolerance_fraction=0.02):
+        yield "not all differences are certain: the order of close neighbours is open"
+
+
+def _check(image: LabImage) -> None:
+    with open_regular(image.file) as file:
+        found = sha256_of(file)
+    if found != image.subject.sha256:
+        msg = f"cannot time {image.file}: it was changed since it was read or built"
+        raise UnsafeError(msg, hint="initadvisor candidates prune, then try again")
+
+
+def _plain(source: Source, stack: ExitStack) -> Path:
+    """Return a file that holds the initramfs alone."""
+    if not source.contents.uki:
+        return source.path
+    initrd = source.contents.initrd
+    directory = stack.enter_context(scratch_directory(initrd.size_bytes))
+    path = directory / "initrd"
+    try:
+        with path.open("wb") as target:
+            append_range(target, source.file, offset=initrd.offset, size_bytes=initrd.size_bytes)
+    except OSError as err:
+        msg = f"cannot take the initramfs out of {source.path} into {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+    return path

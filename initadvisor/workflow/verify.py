@@ -1,0 +1,201 @@
+"""Does this machine's own kernel unpack an image: asked before anything boots it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from initadvisor.host.files import append_range, open_regular, sha256_of
+from initadvisor.image.decompress import decompress
+from initadvisor.image.lint import lint
+from initadvisor.image.scan import scan
+from initadvisor.model.errors import BadImageError, InitadvisorError
+from initadvisor.model.image import Verdict
+from initadvisor.model.lab import Unpacked, Verification
+from initadvisor.model.text import shown
+from initadvisor.storage.cold_read import drop_from_memory
+from initadvisor.store.store import open_store
+from initadvisor.vm.boot import boot
+from initadvisor.vm.choose import FOR_VERIFYING, Wanted, machine_for
+from initadvisor.vm.kernel import scratch_directory
+from initadvisor.workflow.cache import Cache
+from initadvisor.workflow.kernel_config import find_kernel_config
+
+if TYPE_CHECKING:
+    from typing import IO
+
+    from initadvisor.host import Host
+    from initadvisor.model.image import ImageContents
+    from initadvisor.model.lab import Engine
+
+_UNREADABLE_EXPANSION = 10
+_UNREADABLE_BYTES = (64 << 20, 2 << 30)
+"""How much memory an image gets whose content cannot be read here: by its size, within bounds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """The outcome. ``problems`` are why the image must not be booted, empty where it may.
+
+    ``boot_s`` is what the virtual machine took, in seconds.
+    """
+
+    path: Path
+    verification: Verification
+    problems: tuple[str, ...]
+    boot_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """What reading the image gave; ``contents`` is None where it cannot be read."""
+
+    contents: ImageContents | None
+    image_sha256: str
+    content_sha256: str
+    problem: str | None
+
+
+def verify(
+    host: Host, path: Path, *, kernel: Path | None = None, engine: Engine | None = None
+) -> Verified:
+    """Have this machine's own kernel unpack the image, and record what came of it.
+
+    A kernel unpacks some damaged images without a word. Therefore the bytes are read from the disk,
+    not from memory; everything in them is decompressed and checked here, too; and a candidate must
+    still be what was built. Without ``kernel`` it is the kernel whose modules are in the image.
+
+    Raises ``NoEngineError`` where no virtual machine can do it, ``LostVMError`` where it was lost,
+    and ``InitadvisorError`` where the image is no ordinary file or changes meanwhile.
+    """
+    with ExitStack() as stack:
+        file = stack.enter_context(open_regular(path))
+        before = os.fstat(file.fileno())
+        drop_from_memory(file.fileno())
+        read = _read(file)
+        store = stack.enter_context(open_store(host))
+        wanted = Wanted(
+            release=read.contents.kernel_release if read.contents else None,
+            kernel=kernel or (path if read.contents and read.contents.uki else None),
+            engine=engine,
+        )
+        machine = stack.enter_context(machine_for(host, store, FOR_VERIFYING, wanted))
+        plain = _plain(path, file, read.contents, stack)
+        started_ns = host.clock.monotonic_ns()
+        result = boot(host, machine, plain, unpacked_bytes=_room(read, before.st_size))
+        boot_s = (host.clock.monotonic_ns() - started_ns) / 1e9
+        _check_unchanged(path, file, before)
+        verification = Verification(
+            at=datetime.now(UTC),
+            engine=machine.engine,
+            kernel=machine.kernel,
+            image_sha256=read.image_sha256,
+            content_sha256=read.content_sha256,
+            unpacked=Unpacked.YES if result.refusal is None else Unpacked.REFUSED,
+            words=shown(result.refusal or ""),
+        )
+        store.add_verification(verification)
+        return Verified(
+            path=path,
+            verification=verification,
+            problems=tuple(_problems(host, path, read, verification)),
+            boot_s=boot_s,
+        )
+
+
+def content_sha256(file: IO[bytes], contents: ImageContents) -> str:
+    """Return the SHA-256 of what comes out of an image: its segments, decompressed, in a row.
+
+    Raises ``BadImageError`` where a decoder finds damage.
+    """
+    digest = hashlib.sha256()
+    for segment in contents.segments:
+        for chunk in decompress(segment.codec, file, segment.offset, segment.size_bytes):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _read(file: IO[bytes]) -> _Read:
+    try:
+        contents = scan(file)
+        initrd = contents.initrd
+        return _Read(
+            contents=contents,
+            image_sha256=sha256_of(file, offset=initrd.offset, size_bytes=initrd.size_bytes),
+            content_sha256=content_sha256(file, contents),
+            problem=None,
+        )
+    except BadImageError as err:
+        return _Read(
+            contents=None,
+            image_sha256=sha256_of(file),
+            content_sha256="",
+            problem=f"it cannot be read as an initramfs: {err.message}",
+        )
+
+
+def _plain(path: Path, file: IO[bytes], contents: ImageContents | None, stack: ExitStack) -> Path:
+    """Return a file that holds the initramfs alone."""
+    if contents is None or not contents.uki:
+        return path
+    initrd = contents.initrd
+    taken_out = stack.enter_context(scratch_directory(initrd.size_bytes)) / "initrd"
+    with taken_out.open("wb") as target:
+        append_range(target, file, offset=initrd.offset, size_bytes=initrd.size_bytes)
+    return taken_out
+
+
+def _room(read: _Read, size_bytes: int) -> int:
+    if read.contents:
+        return read.contents.unpacked_bytes
+    least, most = _UNREADABLE_BYTES
+    return max(least, min(most, size_bytes * _UNREADABLE_EXPANSION))
+
+
+def _check_unchanged(path: Path, file: IO[bytes], before: os.stat_result) -> None:
+    """Raise where the kernel may have seen other bytes than those that were read."""
+    after = os.fstat(file.fileno())
+    named = path.stat()
+    if any(
+        (found.st_ino, found.st_size, found.st_mtime_ns)
+        != (before.st_ino, before.st_size, before.st_mtime_ns)
+        for found in (after, named)
+    ):
+        msg = f"{path} was changed while it was verified"
+        raise InitadvisorError(msg, hint="try again")
+
+
+def _problems(host: Host, path: Path, read: _Read, verification: Verification) -> list[str]:
+    found = []
+    if verification.unpacked is Unpacked.REFUSED:
+        release = verification.kernel.release
+        found.append(f"Linux {release} does not unpack it: {verification.words}")
+    if read.problem:
+        found.append(read.problem)
+    if doubt := _not_as_built(host, path, read.image_sha256):
+        found.append(doubt)
+    if read.contents:
+        release = verification.kernel.release
+        judged = lint(read.contents, find_kernel_config(host, release), release)
+        if judged.verdict is Verdict.REFUSED:
+            found.extend(f"lint refuses it: {reason}" for reason in judged.reasons)
+    return found
+
+
+def _not_as_built(host: Host, path: Path, sha256: str) -> str | None:
+    """Say what is wrong with a candidate of ours; None also for an image that is none."""
+    cache = Cache(host)
+    real = Path(os.path.realpath(path))
+    if real.parent != Path(os.path.realpath(cache.directory)):
+        return None
+    built = cache.find(real.stem)
+    if built is None:
+        return "it was changed since it was built"
+    if built.candidate.sha256 != sha256:
+        return f"its bytes are not those that were built as {built.candidate.setting}"
+    return None
