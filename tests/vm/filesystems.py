@@ -1,0 +1,201 @@
+"""Files inside vfat and ext4 file systems in an image, without mounting them.
+
+What is written is read back and compared: debugfs(8) tells nobody when it fails.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Protocol
+
+from tests.vm import tools
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_SUPERBLOCK = 1024
+_INCOMPATIBLE_FEATURES = _SUPERBLOCK + 0x60
+_NEEDS_RECOVERY = 0x4
+_REPAIRED = (0, 1, 2)
+"""e2fsck(8): nothing to do; errors corrected; corrected, and the system should be rebooted."""
+
+
+class WriteFailedError(Exception):
+    """What was written into a file system is not what is in it."""
+
+
+class Files(Protocol):
+    """A file system in an image; paths are absolute, as in the guest from its mount point."""
+
+    def put(self, files: Mapping[str, Path]) -> None:
+        """Copy files of this machine in; the directories above them are made.
+
+        Raises ``WriteFailedError``.
+        """
+        ...
+
+    def fetch(self, path: str, target: Path) -> None:
+        """Copy a file, or a directory with all below it, to ``target``, which does not exist.
+
+        Raises ``FileNotFoundError``.
+        """
+        ...
+
+    def names(self, directory: str) -> list[str]:
+        """Return what is in a directory, nothing where there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vfat:
+    """A FAT file system, read and written by mtools(1)."""
+
+    image: Path
+    offset_bytes: int = 0
+
+    def put(self, files: Mapping[str, Path]) -> None:
+        """See ``Files.put``."""
+        for directory in _directories(files):
+            if not self._exists(directory):
+                self._run("mmd", f"::{directory}")
+        for path, source in files.items():
+            self._run("mcopy", "-o", "-m", source, f"::{path}")
+        _verify(self, files)
+
+    def fetch(self, path: str, target: Path) -> None:
+        """See ``Files.fetch``."""
+        try:
+            self._run("mcopy", "-n", "-s", "-m", f"::{path}", target)
+        except tools.ToolError as err:
+            raise FileNotFoundError(path) from err
+
+    def names(self, directory: str) -> list[str]:
+        """See ``Files.names``."""
+        try:
+            listing = self._run("mdir", "-b", "-a", f"::{directory}").decode()
+        except tools.ToolError:
+            return []
+        return sorted(PurePosixPath(line).name for line in listing.splitlines())
+
+    def remove(self, path: str) -> None:
+        """Delete a file. Raises ``ToolError`` where there is none."""
+        self._run("mdel", f"::{path}")
+
+    def _exists(self, directory: str) -> bool:
+        try:
+            self._run("mdir", "-b", f"::{directory}")
+        except tools.ToolError:
+            return False
+        return True
+
+    def _run(self, program: str, *arguments: str | Path) -> bytes:
+        return tools.run(program, "-i", f"{self.image}@@{self.offset_bytes}", *arguments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ext4:
+    """An ext4 file system, read and written by debugfs(8); its journal is replayed before that."""
+
+    image: Path
+    offset_bytes: int = 0
+
+    def put(self, files: Mapping[str, Path]) -> None:
+        """See ``Files.put``; modes are those of the sources, everything belongs to root."""
+        self.recover()
+        lines = [f"mkdir {directory}" for directory in _directories(files)]
+        for path, source in files.items():
+            lines += [f"rm {path}", f"write {source} {path}"]
+        script = "".join(f"{line}\n" for line in lines).encode()
+        tools.run("debugfs", "-w", "-f", "-", self._device, stdin=script)
+        _verify(self, files)
+
+    def fetch(self, path: str, target: Path) -> None:
+        """See ``Files.fetch``."""
+        self.recover()
+        with tempfile.TemporaryDirectory(dir=target.parent) as directory:
+            request = f"rdump {path} {directory}"
+            tools.run("debugfs", "-f", "-", self._device, stdin=f"{request}\n".encode())
+            made = Path(directory) / PurePosixPath(path).name
+            if not made.exists():
+                raise FileNotFoundError(path)
+            made.rename(target)
+
+    def names(self, directory: str) -> list[str]:
+        """See ``Files.names``."""
+        self.recover()
+        request = f"ls -p {directory}\n".encode()
+        listing = tools.run("debugfs", "-f", "-", self._device, stdin=request).decode()
+        fields = [line.split("/") for line in listing.splitlines() if line.startswith("/")]
+        return sorted(field[5] for field in fields if field[5] not in {"", ".", ".."})
+
+    def recover(self) -> None:
+        """Replay the journal and repair what needs no questions, after an unclean stop.
+
+        Raises ``ToolError`` when e2fsck leaves errors.
+        """
+        with self.image.open("rb") as file:
+            file.seek(self.offset_bytes + _INCOMPATIBLE_FEATURES)
+            features = int.from_bytes(file.read(4), "little")
+        if features & _NEEDS_RECOVERY:
+            self.check()
+
+    def check(self) -> None:
+        """Run ``e2fsck -fp``. Raises ``ToolError`` when errors are left."""
+        tools.run("e2fsck", "-fp", self._device, good=_REPAIRED)
+
+    @property
+    def _device(self) -> str:
+        return f"{self.image}?offset={self.offset_bytes}"
+
+
+def write(files: Files, path: str, content: str | bytes, *, mode: int = 0o644) -> None:
+    """Write one file of this content. Raises ``WriteFailedError``."""
+    with tempfile.TemporaryDirectory() as directory:
+        source = Path(directory) / "content"
+        source.write_bytes(content.encode() if isinstance(content, str) else content)
+        source.chmod(mode)
+        files.put({path: source})
+
+
+def read(files: Files, path: str) -> bytes:
+    """Return what is in a file. Raises ``FileNotFoundError``."""
+    with tempfile.TemporaryDirectory() as directory:
+        target = Path(directory) / "content"
+        files.fetch(path, target)
+        return target.read_bytes()
+
+
+def put_tree(files: Files, source: Path, target: str) -> None:
+    """Copy a directory of this machine with all below it, less Python's caches."""
+    files.put(
+        {
+            f"{target}/{path.relative_to(source)}": path
+            for path in source.rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        }
+    )
+
+
+def _directories(files: Mapping[str, Path]) -> Iterator[str]:
+    """Name every directory above the files, each after the one it is in."""
+    known = {PurePosixPath("/")}
+    for path in files:
+        for parent in reversed(PurePosixPath(path).parents):
+            if parent not in known:
+                known.add(parent)
+                yield str(parent)
+
+
+def _verify(files: Files, written: Mapping[str, Path]) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        for number, (path, source) in enumerate(written.items()):
+            copy = Path(directory) / str(number)
+            try:
+                files.fetch(path, copy)
+            except FileNotFoundError:
+                copy.touch()
+            if copy.read_bytes() != source.read_bytes():
+                msg = f"{path} is not what was written into {files}"
+                raise WriteFailedError(msg)

@@ -1,0 +1,156 @@
+"""The virtual machine: what QEMU is told to be."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.vm import tools
+from tests.vm.guest import Loader
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.vm.guest import Guest
+    from tests.vm.recording import Recording
+
+_DETERMINISTIC = ("-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off", "-smp", "1")
+_SERIAL = ("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drive:
+    """A disk beside the guest's own; in the guest it is ``/dev/disk/by-id/virtio-SERIAL``."""
+
+    path: Path
+    serial: str
+    recording: Recording | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """How the machine differs from the ordinary one.
+
+    ``deterministic`` counts instructions instead of time and unpacks before anything else, so that
+    the kernel's times repeat whatever the host does (one processor, two to three times slower).
+    ``bare_metal`` hides the hypervisor from the loader, which then says when it read what.
+    ``read_bytes_per_s`` is how fast the guest's disk is, for firmware and kernel alike, None for as
+    fast as it goes. ``extra_command_line`` is added to the kernel's by the loader, the image on the
+    disk stays as it is; GRUB and systemd before 254 cannot do that.
+    """
+
+    memory_mib: int = 1024
+    processors: int = 2
+    deterministic: bool = False
+    bare_metal: bool = False
+    read_bytes_per_s: int | None = None
+    extra_command_line: str = ""
+    recording: Recording | None = None
+    drives: tuple[Drive, ...] = ()
+
+    @property
+    def whole_extra_command_line(self) -> str:
+        """What is added to the kernel's command line for all that is asked for."""
+        words = (self.extra_command_line, "initramfs_async=0" if self.deterministic else "")
+        return " ".join(word for word in words if word)
+
+
+def qemu(
+    guest: Guest, machine: Machine, credentials: dict[str, str], *, direct: bool, scratch: Path
+) -> tuple[str, ...]:
+    """Return QEMU's command line.
+
+    ``credentials`` reach the guest's /run/credentials/@system (systemd.exec(5)). With ``direct``
+    QEMU starts the kernel, without firmware and loader. ``scratch`` is a directory for files that
+    it reads while it starts.
+    """
+    share = tools.tree() / "usr/share"
+    return (
+        *tools.command("qemu-system-x86_64"),
+        *("-L", str(share / "seabios"), "-L", str(share / "qemu")),
+        *("-nodefaults", "-no-user-config", "-display", "none", "-nic", "none", "-no-reboot"),
+        *("-machine", "q35", "-m", str(machine.memory_mib)),
+        *("-cpu", "max,-hypervisor" if machine.bare_metal else "max"),
+        *(_DETERMINISTIC if machine.deterministic else _with(machine.processors)),
+        *_SERIAL,
+        *_drives(guest, machine),
+        *_smbios(machine, credentials, scratch, direct=direct),
+        *(_direct(guest, machine) if direct else _firmware(guest, machine)),
+    )
+
+
+def _with(processors: int) -> tuple[str, ...]:
+    return ("-accel", "tcg,thread=multi", "-smp", str(processors))
+
+
+def _drives(guest: Guest, machine: Machine) -> list[str]:
+    own = Drive(path=guest.disk.path, serial="guest", recording=machine.recording)
+    arguments: list[str] = []
+    for number, drive in enumerate((own, *machine.drives)):
+        if drive.recording:
+            # Flushes must get as far as the log, so nothing may leave them out.
+            how = (
+                "driver=blklogwrites,log-sector-size=512,cache=writeback,file.driver=file,"
+                f"file.filename={drive.path},log.driver=file,log.filename={drive.recording.log}"
+            )
+        else:
+            how = f"format=raw,cache=unsafe,discard=unmap,file={drive.path}"
+        if drive is own and machine.read_bytes_per_s:
+            how += f",throttling.bps-read={machine.read_bytes_per_s}"
+        device = f"virtio-blk-pci,drive=d{number},serial={drive.serial},bootindex={number}"
+        arguments += ["-drive", f"if=none,id=d{number},{how}", "-device", device]
+    return arguments
+
+
+def _smbios(
+    machine: Machine, credentials: dict[str, str], scratch: Path, *, direct: bool
+) -> list[str]:
+    strings = [
+        f"io.systemd.credential.binary:{name}={base64.b64encode(value.encode()).decode()}"
+        for name, value in credentials.items()
+    ]
+    if not direct and machine.whole_extra_command_line:
+        extra = machine.whole_extra_command_line
+        strings.append(f"io.systemd.boot.kernel-cmdline-extra={extra}")
+    arguments: list[str] = []
+    for number, string in enumerate(strings):
+        path = scratch / f"smbios-{number}"
+        path.write_text(string)
+        arguments += ["-smbios", f"type=11,path={path}"]
+    if machine.bare_metal:
+        path = scratch / "smbios-bios"
+        path.write_bytes(_bios_information())
+        arguments += ["-smbios", f"file={path}"]
+    return arguments
+
+
+def _bios_information() -> bytes:
+    """Return an SMBIOS table of type 0 that does not say "this is a virtual machine".
+
+    systemd-boot looks at bit 4 of the second extension byte (src/boot/vmm.c). Here that byte says
+    UEFI and targeted content distribution; 0x08 is "characteristics not supported".
+    """
+    length, handle, vendor, version, segment, date, rom_size = 24, 0, 1, 2, 0xE800, 3, 0
+    table = struct.pack(
+        *("<BBHBBHBBQBBBBBB", 0, length, handle, vendor, version, segment, date, rom_size),
+        *(0x08, 0x00, 0x0C, 1, 0, 0xFF, 0xFF),
+    )
+    return table + b"Bare metal\x001.0\x0001/01/2025\x00\x00"
+
+
+def _direct(guest: Guest, machine: Machine) -> tuple[str, ...]:
+    line = f"{guest.recipe.command_line} {machine.whole_extra_command_line}".strip()
+    return ("-kernel", str(guest.kernel), "-initrd", str(guest.initrd), "-append", line)
+
+
+def _firmware(guest: Guest, machine: Machine) -> tuple[str, ...]:
+    if machine.whole_extra_command_line and guest.recipe.loader is Loader.GRUB:
+        msg = "GRUB takes no extra command line: boot directly, or change its configuration"
+        raise ValueError(msg)
+    code = tools.tree() / "usr/share/OVMF/OVMF_CODE_4M.fd"
+    return (
+        *("-drive", f"if=pflash,unit=0,format=raw,readonly=on,file={code}"),
+        *("-drive", f"if=pflash,unit=1,format=raw,file={guest.variables}"),
+    )

@@ -1,0 +1,75 @@
+"""A record of what a machine wrote to a disk: QEMU's blklogwrites, dm-log-writes' format
+(Documentation/admin-guide/device-mapper/log-writes.rst).
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.vm.disk import sparse_copy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_MAGIC = 0x6A736677736872
+_SECTOR_BYTES = 512
+_SUPERBLOCK = struct.Struct("<QQQI")
+_ENTRY = struct.Struct("<QQQQ")
+_FLUSH, _DISCARD = 1, 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """One entry of the log.
+
+    ``data_at`` is where in the log the data is, None for a discard, after which zeros are read.
+    With ``is_flush`` everything recorded before has reached the medium; it writes nothing itself.
+    """
+
+    offset_bytes: int
+    size_bytes: int
+    data_at: int | None
+    is_flush: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """``base`` is the disk as it was before, ``log`` what was written to it since."""
+
+    base: Path
+    log: Path
+
+    def writes(self) -> Iterator[Write]:
+        """Read the entries so far, in the order in which the disk was given them."""
+        if not self.log.stat().st_size:
+            return
+        with self.log.open("rb") as file:
+            magic, _, _, sector_bytes = _SUPERBLOCK.unpack(file.read(_SUPERBLOCK.size))
+            assert (magic, sector_bytes) == (_MAGIC, _SECTOR_BYTES), self.log
+            position = _SECTOR_BYTES
+            end = self.log.stat().st_size
+            while position + _SECTOR_BYTES <= end:
+                file.seek(position)
+                sector, sectors, flags, _ = _ENTRY.unpack(file.read(_ENTRY.size))
+                position += _SECTOR_BYTES
+                yield Write(
+                    offset_bytes=sector * _SECTOR_BYTES,
+                    size_bytes=sectors * _SECTOR_BYTES,
+                    data_at=None if flags & _DISCARD else position,
+                    is_flush=bool(flags & _FLUSH),
+                )
+                position += 0 if flags & _DISCARD else sectors * _SECTOR_BYTES
+
+    def moment(self) -> int:
+        """Return how many entries there are: a moment that demands can refer to."""
+        return sum(1 for _ in self.writes())
+
+
+def record(disk: Path, directory: Path) -> Recording:
+    """Prepare to record what the next machine writes to a disk."""
+    log = directory / f"{disk.name}.log"
+    log.touch()
+    return Recording(base=sparse_copy(disk, directory / f"{disk.name}.base"), log=log)
