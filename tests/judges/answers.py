@@ -23,7 +23,7 @@ class Answer:
     """What came of booting with one image.
 
     ``sha256``: of the bytes that the kernel was handed. ``words``: its own, for why it gave up,
-    empty where it did not complain. ``last``: the last file of the archive was there. Both tell
+    empty where it did not complain. ``last``: the last file of the archive was there. They tell
     nothing about the content of files: no kernel knows what was meant to be in them.
     """
 

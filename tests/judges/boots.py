@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import re
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.host.run import Ending, SystemRunner
+from initadvisor.host.run import SystemRunner
 from initadvisor.model.kernel_log import Event, read_line
-from tests.judges.answers import Answer, digest
+from tests.judges.kernels import qemu
+from tests.judges.unified import firmware_options
 
 if TYPE_CHECKING:
     from tests.judges.kernels import StartedKernel
 
 _TIMEOUT_S = 90
 _LAST = "/last"
+PARAMETERS = f"panic=-1 loglevel=8 initramfs_async=0 rdinit={_LAST}"
+"""For a kernel that is to tell what it makes of its initramfs, and then to stop."""
+
 _NOT_THERE = "VFS: Unable to mount root fs"
 """What a kernel panics with that goes on without the first process it was told to run."""
 _SAID_AT_MOST = 20
@@ -23,8 +28,19 @@ _LEVEL = re.compile(r"^<\d>")
 """What a crashing UML puts before its lines."""
 
 
-def ask(kernel: StartedKernel, handed: bytes) -> tuple[Answer, str]:
-    """Boot with an image; return the answer and the kernel's release.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What a kernel said: its release, why it gave up (empty where it did not complain), and
+    whether it found the file that was to be the first process.
+    """
+
+    release: str
+    words: str
+    last: bool
+
+
+def ask(kernel: StartedKernel, handed: bytes) -> Heard:
+    """Boot a kernel with an image.
 
     The program to be the first process is the last file of the archive, so that the kernel itself
     tells whether it is there. It is stopped as soon as it does.
@@ -32,18 +48,25 @@ def ask(kernel: StartedKernel, handed: bytes) -> tuple[Answer, str]:
     with tempfile.TemporaryDirectory(prefix="judge-") as directory:
         image = Path(directory, "image")
         image.write_bytes(handed)
-        command = kernel.command(image, f"rdinit={_LAST}", Path(directory))
-        listener = _Listener()
-        ending = SystemRunner().watch(
-            command,
-            timeout_s=_TIMEOUT_S,
-            on_line=listener,
-            env={"TMPDIR": directory},
-        )
-    assert listener.last is not None, f"{ending}: {' | '.join(listener.tail)}"
-    assert ending is Ending.STOPPED
+        return _hear(kernel.command(image, PARAMETERS, Path(directory)), Path(directory))
+
+
+def ask_unified(image: bytes) -> Heard:
+    """Boot a unified kernel image; ``PARAMETERS`` must be in it."""
+    with tempfile.TemporaryDirectory(prefix="judge-") as directory:
+        path = Path(directory, "image")
+        path.write_bytes(image)
+        return _hear(qemu(*firmware_options(path, Path(directory))), Path(directory))
+
+
+def _hear(command: list[str | Path], scratch: Path) -> Heard:
+    listener = _Listener()
+    ending = SystemRunner().watch(
+        command, timeout_s=_TIMEOUT_S, on_line=listener, env={"TMPDIR": str(scratch)}
+    )
+    assert listener.last is not None, f"no answer, {ending}: {' | '.join(listener.tail)}"
     words = "; ".join(listener.words)
-    return Answer(sha256=digest(handed), words=words, last=listener.last), listener.release
+    return Heard(release=listener.release, words=words, last=listener.last)
 
 
 class _Listener:

@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from tests.fixtures.variants import exhibits
+
+if TYPE_CHECKING:
+    from tests.fixtures.variants import Exhibit
+
+_OF_DAMAGED = 3
 
 
 class Judge(StrEnum):
@@ -16,3 +24,13 @@ class Judge(StrEnum):
     UML = "uml"
     TCG = "tcg"
     TCG_LATER = "tcg-6.12"
+
+    @property
+    def shown(self) -> list[Exhibit]:
+        """What it judges: everything; on an emulated processor a third of what is damaged."""
+        everything = exhibits()
+        if self is Judge.UML:
+            return everything
+        whole = [exhibit for exhibit in everything if not exhibit.damaged]
+        damaged = [exhibit for exhibit in everything if exhibit.damaged]
+        return [*whole, *damaged[::_OF_DAMAGED]]

@@ -50,19 +50,23 @@ class StartedKernel:
             if value is not None and _ASKED.match(name)
         }
 
-    def command(self, image: Path, append: str, scratch: Path) -> list[str | Path]:
+    def command(self, image: Path, parameters: str, scratch: Path) -> list[str | Path]:
         """Return what boots the kernel with an image; it talks on its standard output."""
-        parameters = f"panic=-1 loglevel=8 initramfs_async=0 {append}"
         if self.judge is Judge.UML:
             console = ("con=null", "con0=null,fd:1", f"uml_dir={scratch}")
             return [self.file, f"mem={_MEMORY}", f"initrd={image}", *console, *parameters.split()]
-        return [
-            *(_QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
-            # Without cmpxchg16b: QEMU 7.2's emulation of it crashes Linux 6.12.
-            *("-machine", "q35,accel=tcg", "-cpu", "max,-cx16", "-smp", "1", "-m", _MEMORY),
-            *("-serial", "stdio", "-kernel", self.file, "-initrd", image),
-            *("-append", f"console=ttyS0 {parameters}"),
-        ]
+        options = ("-kernel", self.file, "-initrd", image)
+        return qemu(*options, "-append", f"console=ttyS0 {parameters}")
+
+
+def qemu(*options: str | Path) -> list[str | Path]:
+    """Return what starts a virtual machine that talks on its standard output."""
+    return [
+        *(_QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
+        # Without cmpxchg16b: QEMU 7.2's emulation of it crashes Linux 6.12.
+        *("-machine", "q35,accel=tcg", "-cpu", "max,-cx16", "-smp", "1", "-m", _MEMORY),
+        *("-serial", "stdio", *options),
+    ]
 
 
 @cache

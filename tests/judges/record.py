@@ -7,7 +7,6 @@ import fnmatch
 import sys
 from typing import TYPE_CHECKING
 
-from tests.fixtures.variants import exhibits
 from tests.judges import answers
 from tests.judges.boots import ask
 from tests.judges.kernels import kernel_of
@@ -22,8 +21,8 @@ def record(judge: Judge, *, only: str = "*", again: bool = False) -> None:
     Answers to what is no longer shown are dropped, and all of them when the kernel is another one.
     """
     kernel = kernel_of(judge)
-    shown = {exhibit.name: exhibit.handed for exhibit in exhibits()}
-    _, release = ask(kernel, shown["cat"])
+    shown = {exhibit.name: exhibit.handed for exhibit in judge.shown}
+    release = ask(kernel, shown["cat"]).release
     kept = answers.read(judge)
     recorded = {
         name: answer
@@ -41,7 +40,8 @@ def record(judge: Judge, *, only: str = "*", again: bool = False) -> None:
     for number, name in enumerate(missing, 1):
         sha256 = answers.digest(shown[name])
         if sha256 not in known:
-            known[sha256], _ = ask(kernel, shown[name])
+            heard = ask(kernel, shown[name])
+            known[sha256] = answers.Answer(sha256=sha256, words=heard.words, last=heard.last)
         recorded[name] = known[sha256]
         answers.write(judge, dataclasses.replace(recording, answers=recorded))
         said = known[sha256].words or ("accepted" if known[sha256].last else "silently cut short")
