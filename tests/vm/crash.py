@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 class Kind(StrEnum):
     """How a state came about."""
 
-    PREFIX = "prefix"
-    REORDERING = "reordering"
+    PREFIX = "prefixes"
+    REORDERING = "reorderings"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +52,14 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Torn:
-    """A demand that a state does not meet; ``moment`` counts the recording's entries."""
+    """A demand that a state does not meet.
+
+    ``moment`` is the last, counted in entries of the recording, at which a power cut can leave
+    this state; ``state`` tells states of one kind and moment apart.
+    """
 
     kind: Kind
+    state: int
     moment: int
     path: str
     found: str
@@ -68,12 +73,14 @@ class Outcome:
     torn: tuple[Torn, ...]
 
     def torn_states(self, kind: Kind) -> int:
-        """Return how many different moments and samples of this kind were torn."""
-        return sum(torn.kind is kind for torn in self.torn)
+        """Return how many states of this kind do not meet some demand."""
+        return len({torn.state for torn in self.torn if torn.kind is kind})
 
     @override
     def __str__(self) -> str:
-        parts = (f"{self.torn_states(kind)} of {self.states[kind]} {kind}s torn" for kind in Kind)
+        parts = (
+            f"{self.torn_states(kind)} of {self.states[kind]} {kind.value} torn" for kind in Kind
+        )
         return ", ".join(parts)
 
 
@@ -246,8 +253,15 @@ class _Judge:
             found = self._digests({demand.path for demand in demands}, Path(directory))
         for demand in demands:
             if found[demand.path] not in demand.sha256s:
-                torn = Torn(kind=kind, moment=moment, path=demand.path, found=found[demand.path])
-                self.torn.append(torn)
+                self.torn.append(
+                    Torn(
+                        kind=kind,
+                        state=self.states[kind],
+                        moment=moment,
+                        path=demand.path,
+                        found=found[demand.path],
+                    )
+                )
 
     def _digests(self, paths: set[str], directory: Path) -> dict[str, str]:
         try:

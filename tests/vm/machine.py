@@ -99,7 +99,7 @@ def _drives(guest: Guest, machine: Machine) -> list[str]:
             how = f"format=raw,cache=unsafe,discard=unmap,file={drive.path}"
         if drive is own and machine.read_bytes_per_s:
             how += f",throttling.bps-read={machine.read_bytes_per_s}"
-        device = f"virtio-blk-pci,drive=d{number},serial={drive.serial},bootindex={number}"
+        device = f"virtio-blk-pci,drive=d{number},serial={drive.serial},bootindex={number + 1}"
         arguments += ["-drive", f"if=none,id=d{number},{how}", "-device", device]
     return arguments
 
