@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
 from initadvisor.model.errors import BadImageError
-from initadvisor.model.image import Verdict
+from initadvisor.model.image import ImageContents, Verdict
+from tests.judges.answers import read
+from tests.judges.judge import Judge
 
 if TYPE_CHECKING:
     from tests.fixtures.variants import Exhibit
     from tests.judges.answers import Answer, Recording
-    from tests.judges.judge import Judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One image before one kernel; ``reason`` is lint's first, empty where it is content."""
+    """One image before one kernel; ``reason`` is lint's first, empty where it is content.
+
+    ``damaged``: see ``Exhibit``.
+    """
 
     name: str
     judge: Judge
     verdict: Verdict
     reason: str
     answer: Answer
+    damaged: bool = False
 
     @property
     def is_hole(self) -> bool:
@@ -38,13 +44,13 @@ class Case:
         return self.verdict is Verdict.REFUSED and self.answer.accepted
 
 
-def case(exhibit: Exhibit, judge: Judge, recording: Recording) -> Case:
+def compare(exhibit: Exhibit, judge: Judge, recording: Recording) -> Case:
     """Judge an image for the kernel that answered; what cannot be read is refused as well."""
-    try:
-        found = lint(scan(io.BytesIO(exhibit.image)), recording.config, recording.release)
-    except BadImageError as err:
-        verdict, reason = Verdict.REFUSED, str(err)
+    contents = _contents(exhibit.image)
+    if isinstance(contents, str):
+        verdict, reason = Verdict.REFUSED, contents
     else:
+        found = lint(contents, recording.config, recording.release)
         verdict, reason = found.verdict, next(iter(found.reasons), "")
     return Case(
         name=exhibit.name,
@@ -52,4 +58,32 @@ def case(exhibit: Exhibit, judge: Judge, recording: Recording) -> Case:
         verdict=verdict,
         reason=reason,
         answer=recording.answers[exhibit.name],
+        damaged=exhibit.damaged,
     )
+
+
+@cache
+def all_cases() -> tuple[Case, ...]:
+    """Return every image before every kernel that has judged it."""
+    return tuple(
+        compare(exhibit, judge, recording)
+        for judge in Judge
+        for recording in [recording_of(judge)]
+        for exhibit in judge.shown
+        if exhibit.name in recording.answers
+    )
+
+
+@cache
+def recording_of(judge: Judge) -> Recording:
+    """Return what a judge said."""
+    return read(judge)
+
+
+@cache
+def _contents(image: bytes) -> ImageContents | str:
+    """Return what is in an image, or why it cannot be read."""
+    try:
+        return scan(io.BytesIO(image))
+    except BadImageError as err:
+        return str(err)

@@ -26,6 +26,17 @@ class Judge(StrEnum):
     TCG_LATER = "tcg-6.12"
 
     @property
+    def description(self) -> str:
+        """What it is, for a table."""
+        match self:
+            case Judge.UML:
+                return "user-mode Linux, Debian 12"
+            case Judge.TCG:
+                return "QEMU's emulation, Debian 12's stock kernel"
+            case Judge.TCG_LATER:
+                return "QEMU's emulation, Debian 13's kernel for the cloud"
+
+    @property
     def shown(self) -> list[Exhibit]:
         """What it judges: everything; on an emulated processor a third of what is damaged."""
         everything = exhibits()

@@ -14,13 +14,13 @@ from initadvisor.model.kernel import KernelConfig
 from tests.fixtures.cache import made_once
 from tests.fixtures.debian import Kernel, Suite, debian
 from tests.judges.judge import Judge
+from tests.vm import tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _UML = "/usr/bin/linux.uml"
 _UML_CONFIG = Path("/usr/share/doc/user-mode-linux/config.gz")
-_QEMU = "qemu-system-x86_64"
 _MEMORY = "1G"
 """More than the largest window a kernel accepts takes, and the unpacked files."""
 
@@ -61,10 +61,12 @@ class StartedKernel:
 
 def qemu(*options: str | Path) -> list[str | Path]:
     """Return what starts a virtual machine that talks on its standard output."""
+    share = tools.tree() / "usr/share"
     return [
-        *(_QEMU, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
-        # Without cmpxchg16b: QEMU 7.2's emulation of it crashes Linux 6.12.
-        *("-machine", "q35,accel=tcg", "-cpu", "max,-cx16", "-smp", "1", "-m", _MEMORY),
+        *tools.command("qemu-system-x86_64"),
+        *("-L", share / "seabios", "-L", share / "qemu"),
+        *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
+        *("-machine", "q35,accel=tcg", "-cpu", "max", "-smp", "1", "-m", _MEMORY),
         *("-serial", "stdio", *options),
     ]
 

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.fixtures.debian import Suite, debian
+from tests.vm import tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _STUB = Path("/usr/lib/systemd/boot/efi/linuxx64.efi.stub")
-_FIRMWARE = Path("/usr/share/OVMF/OVMF_CODE_4M.fd")
-_VARIABLES = Path("/usr/share/OVMF/OVMF_VARS_4M.fd")
 _INITIALISED_READABLE = 0x40000040
 _SECTION = struct.Struct("<8sIIIIIIHHI")
 
@@ -68,9 +67,10 @@ def firmware_options(image: Path, scratch: Path) -> list[str | Path]:
     loaders = scratch / "disk/EFI/BOOT"
     loaders.mkdir(parents=True)
     image.rename(loaders / "BOOTX64.EFI")
-    variables = shutil.copy(_VARIABLES, scratch / "variables")
+    firmware = tools.tree() / "usr/share/OVMF"
+    variables = shutil.copy(firmware / "OVMF_VARS_4M.fd", scratch / "variables")
     return [
-        *("-drive", f"if=pflash,format=raw,readonly=on,file={_FIRMWARE}"),
+        *("-drive", f"if=pflash,format=raw,readonly=on,file={firmware}/OVMF_CODE_4M.fd"),
         *("-drive", f"if=pflash,format=raw,file={variables}"),
         *("-drive", f"if=virtio,format=raw,file=fat:rw:{scratch / 'disk'}"),
     ]
