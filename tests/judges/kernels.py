@@ -39,14 +39,17 @@ class StartedKernel:
 
     judge: Judge
     file: Path
-    config: KernelConfig
+    config_file: Path
 
     @property
     def options(self) -> Mapping[str, str]:
         """What lint may ask of the configuration, as far as it is set."""
+        content = self.config_file.read_bytes()
+        text = gzip.decompress(content) if self.config_file.suffix == ".gz" else content
+        config = KernelConfig.parse(text.decode(), source=str(self.config_file))
         return {
             name: value
-            for name, value in self.config.options.items()
+            for name, value in config.options.items()
             if value is not None and _ASKED.match(name)
         }
 
@@ -75,17 +78,13 @@ def qemu(*options: str | Path) -> list[str | Path]:
 def kernel_of(judge: Judge) -> StartedKernel:
     """Return a judge's kernel, downloaded and unpacked where that was not done before."""
     if judge is Judge.UML:
-        text = gzip.decompress(_UML_CONFIG.read_bytes()).decode()
-        return _started(judge, Path(_UML), text)
+        return StartedKernel(judge=judge, file=Path(_UML), config_file=_UML_CONFIG)
     tree = debian(*_TREES[judge])
     file = tree.root / f"boot/vmlinuz-{tree.release}"
-    config = (tree.root / f"boot/config-{tree.release}").read_text()
-    return _started(judge, _unpacked(file) if judge is Judge.TCG else file, config)
-
-
-def _started(judge: Judge, file: Path, config: str) -> StartedKernel:
     return StartedKernel(
-        judge=judge, file=file, config=KernelConfig.parse(config, source=str(judge))
+        judge=judge,
+        file=_unpacked(file) if judge is Judge.TCG else file,
+        config_file=tree.root / f"boot/config-{tree.release}",
     )
 
 

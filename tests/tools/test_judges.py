@@ -58,10 +58,9 @@ def test_a_kernel_says_what_was_recorded(judge: Judge, number: int) -> None:
 def test_a_large_image_made_now_is_unpacked_and_passes(command: str) -> None:
     content = program_archive(6 << 20) + archive({"last": b"x"})
     image = output_of(ToolRun(command=command, fed=Fed.PIPE), content)
-    kernel = kernel_of(Judge.UML)
-    heard = ask(kernel, image)
+    heard = ask(kernel_of(Judge.UML), image)
     assert (heard.words, heard.last) == ("", True)
-    found = lint(scan(io.BytesIO(image)), kernel.config, heard.release)
+    found = lint(scan(io.BytesIO(image)), answers.read(Judge.UML).config, heard.release)
     assert found.verdict is Verdict.OK, found
 
 
@@ -76,5 +75,5 @@ def test_a_unified_kernel_image_boots_where_it_passes(
     image = unified_kernel(initrd + behind, f"console=ttyS0 {PARAMETERS}")
     heard = ask_unified(image)
     assert (heard.last and not heard.words) == accepted, heard
-    found = lint(scan(io.BytesIO(image)), kernel_of(Judge.TCG).config, heard.release)
+    found = lint(scan(io.BytesIO(image)), answers.read(Judge.TCG).config, heard.release)
     assert found.verdict is verdict, found
