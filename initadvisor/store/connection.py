@@ -9,6 +9,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
+from initadvisor.model.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,6 +78,19 @@ def transaction(connection: sqlite3.Connection, *, write: bool = True) -> Iterat
         raise
 
 
+def check_length(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise ``InitadvisorError`` for a file that ends within a page.
+
+    SQLite itself finds missing pages, but takes what is missing of the last one for zeros.
+    """
+    with transaction(connection, write=False):  # nobody writes meanwhile
+        [page_bytes] = connection.execute("PRAGMA page_size").fetchone()
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        size_bytes = path.stat().st_size
+    if size_bytes % page_bytes:
+        raise damaged(path, f"its {size_bytes} bytes are no whole number of pages")
+
+
 @contextlib.contextmanager
 def explained(action: str, path: Path) -> Iterator[None]:
     """Raise SQLite's errors as ``InitadvisorError``; ``action``: "read" or "write"."""
@@ -84,14 +98,16 @@ def explained(action: str, path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as err:
         code = getattr(err, "sqlite_errorcode", 0) & 0xFF  # the rest extends the primary code
-        why, hint = _REASONS.get(code, (f"it is damaged ({err})", _MOVE_AWAY))
+        why, hint = _REASONS.get(code, (f"it is damaged ({shown(str(err))})", _MOVE_AWAY))
         msg = f"cannot {action} {path}: {why}"
         raise InitadvisorError(msg, hint=hint) from err
+    except UnicodeDecodeError as err:  # an error message that quotes what is no text
+        raise damaged(path, "no text where there should be some") from err
 
 
 def damaged(path: Path, why: object) -> InitadvisorError:
     """Return the error for a data base that holds what the program never wrote."""
-    msg = f"cannot read {path}: it is damaged ({why})"
+    msg = f"cannot read {path}: it is damaged ({shown(str(why))})"
     return InitadvisorError(msg, hint=_MOVE_AWAY)
 
 

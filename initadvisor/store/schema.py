@@ -127,9 +127,14 @@ def version_of(connection: sqlite3.Connection, name: str) -> int:
     return int(version)
 
 
+def is_current(connection: sqlite3.Connection, name: str) -> bool:
+    """Tell whether a data base has had every migration; raises as ``version_of`` does."""
+    return version_of(connection, name) == len(MIGRATIONS)
+
+
 def migrate(connection: sqlite3.Connection, name: str) -> None:
     """Bring a data base to the newest version, each step and its record in one transaction."""
-    while version_of(connection, name) < len(MIGRATIONS):
+    while not is_current(connection, name):
         with transaction(connection):
             # Another process may have been here while this one waited for the lock.
             version = version_of(connection, name)

@@ -9,6 +9,7 @@ from initadvisor.host.files import make_directory
 from initadvisor.model.errors import UsageError
 from initadvisor.store import lab_runs, verdicts
 from initadvisor.store.connection import (
+    check_length,
     connect,
     connect_memory,
     damaged,
@@ -17,7 +18,7 @@ from initadvisor.store.connection import (
     make_durable,
     transaction,
 )
-from initadvisor.store.schema import MIGRATIONS, migrate, version_of
+from initadvisor.store.schema import is_current, migrate, version_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -161,6 +162,7 @@ def _writing(path: Path) -> sqlite3.Connection:
     with explained("write", path), _closed_on_error(connect(path, create=True)) as connection:
         # Looked at first, so that one that is not ours is not touched.
         version_of(connection, str(path))
+        check_length(connection, path)
         make_durable(connection)
         migrate(connection, str(path))
         return connection
@@ -175,7 +177,8 @@ def _reading(path: Path) -> sqlite3.Connection:
                 return empty
         with _closed_on_error(connect(path)) as connection:
             connection.execute("PRAGMA query_only = ON")
-            if version_of(connection, str(path)) == len(MIGRATIONS):
+            check_length(connection, path)
+            if is_current(connection, str(path)):
                 return connection
             with contextlib.closing(connection), _closed_on_error(connect_memory()) as copy:
                 connection.backup(copy)

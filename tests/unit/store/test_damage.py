@@ -1,0 +1,188 @@
+"""Files that are no data base, damaged ones, and disks that take no more."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import resource
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.lab import Engine
+from initadvisor.store.store import open_store
+from tests.unit.store.values import CPU, KERNEL, ZSTD, fill, lost, run, sample, trial, verification
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.store.store import Store
+
+BOTH = pytest.mark.parametrize("readonly", [True, False])
+
+
+def read_all(host: Host, *, readonly: bool = True) -> int:
+    """Read everything; return how many runs there are."""
+    with open_store(host, readonly=readonly) as store:
+        store.verifications()
+        store.engine_trial(Engine.KVM, "kvm of 6.12")
+        store.unpack_samples([ZSTD], engine=Engine.KVM, kernel_sha256=KERNEL.sha256, cpu_model=CPU)
+        return len(store.lab_runs())
+
+
+def filled(host: Host, path: Path) -> bytes:
+    """Fill the data base with some of everything; return its bytes."""
+    with open_store(host) as store:
+        for _ in range(3):
+            number = fill(store, 1, 2, 3)
+            store.add_lost(number, lost("it hung"))
+        store.add_verification(verification(words="junk within compressed archive"))
+        store.remember_engine(trial(works=False))
+    return path.read_bytes()
+
+
+def complaint(host: Host, path: Path) -> str | None:
+    """Read everything; return what is said against it, None where nothing is."""
+    try:
+        read_all(host)
+    except InitadvisorError as err:
+        said = err.message
+    else:
+        return None
+    assert said.isprintable()
+    assert str(path) in said
+    return said
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "content", [b"garbage", b"x" * 5000, b"SQLite format 3\0" + bytes(5000)], ids=range(3)
+)
+def test_what_is_no_data_base_is_refused_and_kept(
+    host: Host, path: Path, content: bytes, readonly: bool
+) -> None:
+    path.parent.mkdir()
+    path.write_bytes(content)
+    with pytest.raises(InitadvisorError) as caught:
+        read_all(host, readonly=readonly)
+    assert str(path) in caught.value.message
+    assert caught.value.hint is not None
+    assert path.read_bytes() == content
+
+
+@BOTH
+@pytest.mark.parametrize("kind", ["directory", "fifo", "device"])
+def test_what_is_no_file_is_refused(host: Host, path: Path, kind: str, readonly: bool) -> None:
+    path.parent.mkdir()
+    match kind:
+        case "directory":
+            path.mkdir()
+        case "fifo":
+            os.mkfifo(path)
+        case _:
+            path.symlink_to("/dev/zero")
+    with pytest.raises(InitadvisorError, match="not an ordinary file"):
+        read_all(host, readonly=readonly)
+
+
+def test_a_truncated_file_is_an_error_in_one_line_or_reads_as_empty(host: Host, path: Path) -> None:
+    data = filled(host, path)
+    for length in [*range(0, len(data), 509), len(data) - 1]:
+        path.write_bytes(data[:length])
+        assert (complaint(host, path) is None) == (length == 0), length
+
+
+def test_flipped_bytes_never_end_in_anything_but_an_answer_or_one_line(
+    host: Host, path: Path
+) -> None:
+    data = filled(host, path)
+    dice = random.Random(1)
+    complaints = []
+    for _ in range(400):
+        damaged = bytearray(data)
+        start = dice.randrange(len(data))
+        for offset in range(start, min(len(data), start + dice.choice([1, 4, 200]))):
+            damaged[offset] = dice.randrange(256)
+        path.write_bytes(damaged)
+        complaints.append(complaint(host, path))
+    assert 20 < sum(said is not None for said in complaints) < len(complaints)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DROP TABLE lab_sample",
+        "UPDATE lab_run SET engine = 'abacus'",
+        "UPDATE lab_run SET started_at = 'yesterday'",
+        "UPDATE lab_run SET started_at = '2026-01-01T00:00:00'",
+        "UPDATE lab_subject SET setting = 'zip'",
+        "UPDATE lab_sample SET kind = ''",
+        "DROP TABLE lab_lost; CREATE TABLE lab_lost (run, number, image_sha256, round, reason);"
+        "INSERT INTO lab_lost VALUES (1, 1, 'a', 'first', 'b')",
+        "DROP TABLE lab_lost; CREATE TABLE lab_lost (run, number, image_sha256, round, reason);"
+        "INSERT INTO lab_lost VALUES (1, 1, x'00', 1, 'b')",
+        "ALTER TABLE lab_sample RENAME COLUMN unpack_us TO packed_us",
+    ],
+)
+def test_what_the_program_never_wrote_is_called_damage(host: Host, path: Path, change: str) -> None:
+    filled(host, path)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.executescript(change)
+    with pytest.raises(InitadvisorError, match="damaged") as caught:
+        read_all(host)
+    assert str(path) in caught.value.message
+
+
+def write_on(store: Store) -> None:
+    """Write more than there is room for."""
+    for _ in range(1000):
+        store.begin_lab_run(run())
+
+
+def test_a_full_disk_takes_nothing_in_part_and_loses_nothing(host: Host, path: Path) -> None:
+    with open_store(host) as store:
+        number = fill(store, 1, 2, 3)
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            [pages] = database.execute("PRAGMA page_count").fetchone()
+        store._connection.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(InitadvisorError, match="full; nothing was changed") as caught:
+            write_on(store)
+        assert caught.value.hint == "make room, try again"
+        before = store.lab_runs()
+        store._connection.execute("PRAGMA max_page_count = 100000")
+        store.add_sample(number, sample(4))
+    with open_store(host, readonly=True) as store:
+        after = store.lab_runs()
+    assert len(after) == len(before)
+    assert all(len(recorded.run.subjects) == 2 for recorded in after)
+    assert [s.unpack_us for s in after[-1].samples] == [1, 2, 3, 4]
+
+
+@contextlib.contextmanager
+def files_no_longer_than(size_bytes: int) -> Iterator[None]:
+    """Have the kernel refuse to make any file longer."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_write_the_system_refuses_is_said_and_loses_nothing(host: Host, path: Path) -> None:
+    with open_store(host) as store:
+        fill(store, 1, 2, 3)
+    with (
+        files_no_longer_than(path.stat().st_size),
+        open_store(host) as store,
+        pytest.raises(InitadvisorError, match="cannot write"),
+    ):
+        write_on(store)
+    with open_store(host) as store:
+        assert all(len(recorded.run.subjects) == 2 for recorded in store.lab_runs())
+        assert len(store.lab_runs()[-1].samples) == 3

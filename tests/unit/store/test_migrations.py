@@ -1,0 +1,159 @@
+"""A data base is brought up to date step by step, or left as it is."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.store import schema
+from initadvisor.store.schema import MIGRATIONS, NotOursError
+from initadvisor.store.store import open_store
+from tests.unit.store.values import fill, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.host import Host
+
+NEXT = (
+    "ALTER TABLE lab_run ADD COLUMN note TEXT NOT NULL DEFAULT ''",
+    "UPDATE lab_run SET note = 'from version 1'",
+)
+BROKEN = (
+    "ALTER TABLE lab_run ADD COLUMN other TEXT",
+    "UPDATE lab_run SET cpu_model = 'changed'",
+    "INSERT INTO no_such_table VALUES (1)",
+)
+
+
+def version(path: Path) -> int:
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        [found] = database.execute("PRAGMA user_version").fetchone()
+        return int(found)
+
+
+def column(path: Path, name: str) -> list[str]:
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        return [value for [value] in database.execute(f"SELECT {name} FROM lab_run")]  # noqa: S608
+
+
+def later(monkeypatch: pytest.MonkeyPatch, *steps: tuple[str, ...]) -> None:
+    """Be a later program, which knows more migrations."""
+    monkeypatch.setattr(schema, "MIGRATIONS", (*MIGRATIONS, *steps))
+
+
+def test_a_new_data_base_has_every_migration(host: Host, path: Path) -> None:
+    with open_store(host):
+        pass
+    assert version(path) == len(MIGRATIONS)
+
+
+@pytest.mark.parametrize("known", range(len(MIGRATIONS)))
+def test_from_every_version_the_newest_is_reached(
+    host: Host, path: Path, monkeypatch: pytest.MonkeyPatch, known: int
+) -> None:
+    def tables() -> list[tuple[str, str]]:
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            return database.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
+
+    with monkeypatch.context() as earlier:
+        earlier.setattr(schema, "MIGRATIONS", MIGRATIONS[:known])
+        with open_store(host):
+            pass
+    assert version(path) == known
+    with open_store(host) as store:
+        fill(store, 1)
+    upgraded = tables()
+    path.unlink()
+    with open_store(host):
+        pass
+    assert upgraded == tables()
+
+
+def test_what_an_earlier_program_measured_is_kept(
+    host: Host, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(host) as store:
+        fill(store, 1, 2)
+    later(monkeypatch, NEXT)
+    with open_store(host) as store:
+        [recorded] = store.lab_runs()
+    assert recorded.run == run()
+    assert len(recorded.samples) == 2
+    assert version(path) == len(MIGRATIONS) + 1
+    assert column(path, "note") == ["from version 1"]
+
+
+def test_a_reader_of_an_older_one_changes_nothing(
+    host: Host, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(host) as store:
+        fill(store, 1, 2)
+    before = path.read_bytes()
+    later(monkeypatch, NEXT)
+    with open_store(host, readonly=True) as store:
+        [recorded] = store.lab_runs()
+    assert len(recorded.samples) == 2
+    assert path.read_bytes() == before
+
+
+def test_a_step_that_fails_leaves_no_half_of_it(
+    host: Host, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_store(host) as store:
+        fill(store, 1)
+    later(monkeypatch, NEXT, BROKEN)
+    with pytest.raises(InitadvisorError, match="cannot write"), open_store(host):
+        pass
+    assert version(path) == len(MIGRATIONS) + 1
+    assert column(path, "note") == ["from version 1"]
+    assert column(path, "cpu_model") == [run().cpu_model]
+
+
+@pytest.mark.parametrize("readonly", [True, False])
+def test_a_newer_one_is_refused_and_never_touched(
+    host: Host, path: Path, monkeypatch: pytest.MonkeyPatch, readonly: bool
+) -> None:
+    with monkeypatch.context() as future:
+        later(future, NEXT)
+        with open_store(host) as store:
+            fill(store, 1)
+    before = (path.read_bytes(), path.stat().st_mtime_ns)
+    with (
+        pytest.raises(NotOursError, match="a newer initadvisor wrote it") as caught,
+        open_store(host, readonly=readonly),
+    ):
+        pass
+    assert str(path) in caught.value.message
+    assert caught.value.hint == "update initadvisor"
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("readonly", [True, False])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "CREATE TABLE address (name TEXT)",
+        "PRAGMA user_version = 1",
+        "PRAGMA application_id = 252006673",
+        f"PRAGMA application_id = {schema.APPLICATION_ID}; PRAGMA user_version = -1",
+    ],
+)
+def test_the_data_base_of_another_program_is_left_alone(
+    host: Host, path: Path, script: str, readonly: bool
+) -> None:
+    path.parent.mkdir()
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.executescript(script)
+    before = path.read_bytes()
+    with (
+        pytest.raises(NotOursError, match="another program"),
+        open_store(host, readonly=readonly),
+    ):
+        pass
+    assert path.read_bytes() == before
