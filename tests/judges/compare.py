@@ -15,23 +15,20 @@ from tests.judges.answers import read
 from tests.judges.judge import Judge
 
 if TYPE_CHECKING:
-    from tests.fixtures.variants import Exhibit
+    from tests.fixtures.variants import Exhibit, Origin
     from tests.judges.answers import Answer, Recording
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One image before one kernel; ``reason`` is lint's first, empty where it is content.
-
-    ``damaged``: see ``Exhibit``.
-    """
+    """One image before one kernel; ``reason`` is lint's first, empty where it is content."""
 
     name: str
     judge: Judge
     verdict: Verdict
     reason: str
     answer: Answer
-    damaged: bool = False
+    origin: Origin
 
     @property
     def is_hole(self) -> bool:
@@ -58,7 +55,7 @@ def compare(exhibit: Exhibit, judge: Judge, recording: Recording) -> Case:
         verdict=verdict,
         reason=reason,
         answer=recording.answers[exhibit.name],
-        damaged=exhibit.damaged,
+        origin=exhibit.origin,
     )
 
 

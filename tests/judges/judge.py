@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from tests.fixtures.variants import exhibits
+from tests.fixtures.variants import Origin, exhibits
 
 if TYPE_CHECKING:
     from tests.fixtures.variants import Exhibit
@@ -38,10 +38,18 @@ class Judge(StrEnum):
 
     @property
     def shown(self) -> list[Exhibit]:
-        """What it judges: everything; on an emulated processor a third of what is damaged."""
-        everything = exhibits()
+        """What it judges; on an emulated processor, that is only a third of what is damaged.
+
+        To the later one the images of the tools are not shown: they differ in levels, and lint
+        treats the two kernels alike there.
+        """
         if self is Judge.UML:
-            return everything
-        whole = [exhibit for exhibit in everything if not exhibit.damaged]
-        damaged = [exhibit for exhibit in everything if exhibit.damaged]
-        return [*whole, *damaged[::_OF_DAMAGED]]
+            return list(exhibits())
+        by_origin = {
+            origin: [exhibit for exhibit in exhibits() if exhibit.origin is origin]
+            for origin in Origin
+        }
+        by_origin[Origin.DAMAGE] = by_origin[Origin.DAMAGE][::_OF_DAMAGED]
+        if self is Judge.TCG_LATER:
+            del by_origin[Origin.TOOL]
+        return [exhibit for chosen in by_origin.values() for exhibit in chosen]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.model.codec import Codec
 from initadvisor.model.image import Verdict
+from tests.fixtures.variants import Origin
 from tests.judges.arguments import DOUBTED, STRICTER, Argument
 from tests.judges.compare import all_cases, recording_of
 from tests.judges.judge import Judge
@@ -113,7 +114,7 @@ def _said(answer: Answer) -> str:
 def _silent(cases: Sequence[Case]) -> str:
     rows = ["", "| codec | damaged images | accepted by the kernel | passed by lint |"]
     rows.append("|---|---:|---:|---:|")
-    damaged = [case for case in cases if case.damaged and case.judge is Judge.UML]
+    damaged = [case for case in cases if case.origin is Origin.DAMAGE and case.judge is Judge.UML]
     for codec in Codec:
         of_codec = [case for case in damaged if case.name.startswith(f"{codec} ")]
         accepted = sum(case.answer.accepted for case in of_codec)
