@@ -60,6 +60,9 @@ class FiniteRange(click.FloatRange):
 )
 @click.option("--only", multiple=True, metavar="SETTING", help="Weigh only this; may be repeated.")
 @click.option("--all", "everything", is_flag=True, help="Build the hopeless settings, too.")
+@click.option(
+    "--lab", is_flag=True, help="First let kernels unpack the candidates in virtual machines."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def recommend(
     *,
@@ -71,13 +74,14 @@ def recommend(
     objective: str | None,
     only: tuple[str, ...],
     everything: bool,
+    lab: bool,
     as_json: bool,
 ) -> None:
     """Say which initramfs compression suits this machine, and how sure that is.
 
     Candidates are built beside the image in use, at idle priority; nothing of the machine is
-    changed. Bench measurements alone leave open how fast the boot loader reads, so "keep what you
-    have" is a frequent answer.
+    changed. Without a reboot it stays open how fast the boot loader reads, so "keep what you have"
+    is a frequent answer.
     """
     from initadvisor.cli.progress import Progress
     from initadvisor.cli.recommend_json import as_document
@@ -99,6 +103,7 @@ def recommend(
         objective=Objective(objective) if objective else None,
         only=tuple(Setting.parse(text) for text in only),
         everything=everything,
+        lab=lab,
     )
     with Progress() as progress:
         answer = ask(Host(), request, observer=progress)

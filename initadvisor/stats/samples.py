@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _MEDIAN_ERROR = sqrt(pi / 2)
 """The standard error of a median against that of a mean, for normal errors."""
 
+_Z95 = 1.96
 _UNKNOWN_LOG_SD = 0.1
 """How far samples are taken to scatter where there is only one of each."""
 
@@ -34,23 +35,29 @@ def pooled(subjects: Mapping[str, Runs], *, source: str) -> dict[str, Quantity]:
         {f"{name} {number}": run for name, runs in known.items() for number, run in enumerate(runs)}
     )
     medians = {name: [log(median(run)) for run in runs] for name, runs in known.items()}
-    between = max(BETWEEN_RUNS_LOG_SD, _between(list(medians.values())))
+    between = _between(list(medians.values()))
     figures = {}
     for name, values in medians.items():
         counts = [len(run) for run in known[name]]
-        error = _MEDIAN_ERROR * (within or _UNKNOWN_LOG_SD) / sqrt(sum(counts))
+        error = _MEDIAN_ERROR * (within or _UNKNOWN_LOG_SD) / sqrt(fmean(counts))
+        run_sd = max(between, hypot(error, BETWEEN_RUNS_LOG_SD))
         figures[name] = Quantity(
             median=exp(fmean(values, weights=counts)),
-            log_sd=hypot(error, between),
+            # Another run differs from the true value as these do, whose mean differs, too.
+            log_sd=run_sd * sqrt(1 + 1 / len(values)),
             source=source,
         )
     return figures
 
 
 def _between(medians: Sequence[Sequence[float]]) -> float:
-    """Return the standard deviation of runs around their subject's mean, 0 where none has two."""
+    """Return the standard deviation of runs around their subject's mean, 0 where none has two.
+
+    Widened by how uncertain one is that few runs tell: the first term by which Student's t exceeds
+    the normal distribution at 95 %.
+    """
     freedom = sum(len(values) - 1 for values in medians)
     if not freedom:
         return 0.0
     squares = sum((value - fmean(values)) ** 2 for values in medians for value in values)
-    return sqrt(squares / freedom)
+    return sqrt(squares / freedom) * (1 + (_Z95**2 + 1) / (4 * freedom))

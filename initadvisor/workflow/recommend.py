@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.image import Verdict
 from initadvisor.model.recommendation import Recommendation, Storage
+from initadvisor.vm.choose import Wanted
 from initadvisor.workflow.baseline import identified, todays_setting
 from initadvisor.workflow.bench import BenchObserver, decompression_ms
 from initadvisor.workflow.boot_context import boot_context
@@ -19,15 +20,17 @@ from initadvisor.workflow.disk import examine_disk
 from initadvisor.workflow.evidence import lab_evidence
 from initadvisor.workflow.kernel_config import find_kernel_config, read_kernel_config
 from initadvisor.workflow.knowledge import calibration
+from initadvisor.workflow.lab import run_lab_for
 from initadvisor.workflow.machine import know_machine, unpacking_assumptions
 from initadvisor.workflow.plan import plan_settings
 from initadvisor.workflow.source import open_source
 from initadvisor.workflow.target import find_target, sample_target
+from initadvisor.workflow.timing import LabObserver, Rounds
 from initadvisor.workflow.verdicts import lint_all
 from initadvisor.workflow.weigh import Unpacking, weigh
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from initadvisor.generators import Generator
@@ -61,9 +64,10 @@ class Request:
     objective: Objective | None = None
     only: tuple[Setting, ...] = ()
     everything: bool = False
+    lab: bool = False
 
 
-class Observer(BuildObserver, BenchObserver, Protocol):
+class Observer(BuildObserver, BenchObserver, LabObserver, Protocol):
     """Told how the work goes."""
 
 
@@ -71,7 +75,7 @@ def recommend(host: Host, request: Request, *, observer: Observer) -> Recommenda
     """Build, measure, weigh, and decide.
 
     Raises ``InitadvisorError`` (with its exit code) where there is no image, it cannot be read or
-    is none, or nothing can be built.
+    is none, nothing can be built, or the lab is asked for and no virtual machine works.
     """
     config = _config(host, request)
     target = sample_target(host) if request.sample else find_target(host, request.image)
@@ -98,6 +102,8 @@ def recommend(host: Host, request: Request, *, observer: Observer) -> Recommenda
             context=context,
             table=table,
         )
+        if request.lab:
+            _run_lab(host, source, field, verdicts, kernel, config, observer)
         lab = lab_evidence(host, field, kernel)
         weighed = weigh(
             field,
@@ -205,6 +211,28 @@ def _require_comparison(
         gaps = "; ".join(f"{gap.setting}: {gap.reason}" for gap in built.gaps)
         msg = f"nothing to compare {source.path} with" + (f": {gaps}" if gaps else "")
         raise InitadvisorError(msg, hint="install compressors, or name other settings with --only")
+
+
+def _run_lab(
+    host: Host,
+    source: Source,
+    field: Sequence[Contender],
+    verdicts: Mapping[str, Lint],
+    kernel: str | None,
+    config: Config,
+    observer: Observer,
+) -> None:
+    """Have kernels unpack what they would not refuse; the store then has what they took."""
+    run_lab_for(
+        host,
+        source,
+        [c for c in field if verdicts[c.stream.sha256].verdict is not Verdict.REFUSED],
+        Wanted(release=kernel),
+        rounds=Rounds(
+            tolerance_ms=config.tolerance_ms, tolerance_fraction=config.tolerance_fraction
+        ),
+        observer=observer,
+    )
 
 
 def _unknown_kernel(kernel: str | None, config: KernelConfig | None) -> tuple[str, ...]:

@@ -61,3 +61,41 @@ def test_every_draw_is_finite_and_positive() -> None:
 def test_a_summary_holds_the_middle_95_percent() -> None:
     figure = summary(np.arange(1001.0), "a test")
     assert (figure.low, figure.mean, figure.high) == pytest.approx((25, 500, 975))
+
+
+def test_a_time_the_lab_measured_is_taken_as_a_whole() -> None:
+    field = [candidate("zstd", 40, 999, unpack_ms=150), candidate("lz4", 40, 60)]
+    draws = draw_costs(machine(cpu_log_sd=0.3), field, seed=1)
+    assert np.allclose(draws.unpack_ms[:, 0], 150)
+    assert draws.unpack_ms[:, 1].std() > 10
+
+
+def test_what_the_lab_differs_by_is_the_same_for_all_it_measured() -> None:
+    field = [candidate("zstd", 40, 0, unpack_ms=200), candidate("lz4", 40, 0, unpack_ms=100)]
+    unpack = draw_costs(machine(lab_log_sd=0.1), field, seed=1).unpack_ms
+    assert np.allclose(unpack[:, 0] / unpack[:, 1], 2)
+    assert np.log(unpack[:, 0]).std() == pytest.approx(0.1, rel=0.05)
+
+
+def test_without_the_lab_its_doubt_is_nobody_s() -> None:
+    field = [candidate("zstd", 40, 120), candidate("lz4", 40, 60)]
+    certain = draw_costs(machine(), field, seed=1)
+    doubted = draw_costs(machine(lab_log_sd=1.0), field, seed=1)
+    assert np.allclose(certain.unpack_ms, doubted.unpack_ms)
+
+
+def test_the_lab_s_time_for_no_compression_is_the_others_populate() -> None:
+    field = [
+        candidate("zstd", 40, 120),
+        candidate("cat", 100, 0, unpack_ms=50),
+        candidate("lz4", 40, 0, unpack_ms=75),
+    ]
+    unpack = draw_costs(machine(lab_log_sd=0.1), field, seed=1).unpack_ms
+    assert np.allclose(unpack[:, 0] - unpack[:, 1], 120)
+    assert np.allclose(unpack[:, 2] / unpack[:, 1], 1.5)
+
+
+def test_an_uncompressed_image_that_was_not_measured_says_nothing_of_populate() -> None:
+    field = [candidate("zstd", 40, 120), candidate("cat", 100, 0)]
+    unpack = draw_costs(machine(), field, seed=1).unpack_ms
+    assert np.allclose(unpack[:, 1], 80)

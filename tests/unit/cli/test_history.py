@@ -1,0 +1,178 @@
+"""The command ``history``: what it shows, in words and as JSON, of whatever was measured."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from initadvisor import host as host_package
+from initadvisor.cli.history import history
+from initadvisor.host import Host
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.lab import BootKind, Engine, LabKernel, RunEnd
+from initadvisor.model.setting import Setting
+from initadvisor.store.store import open_store
+from tests.fakes.runner import FakeRunner
+from tests.unit.store.values import CAT, KERNEL, fill, lost, run, sample, verification
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A machine which the command takes for the real one."""
+    machine = Host(root=tmp_path, runner=FakeRunner())
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    monkeypatch.setattr(host_package, "Host", lambda: machine)
+    return machine
+
+
+def call(*arguments: str) -> Result:
+    """Call the command; errors are raised."""
+    return CliRunner().invoke(history, arguments, catch_exceptions=False)
+
+
+def document(*arguments: str) -> dict[str, Any]:
+    """Call the command and read its JSON."""
+    loaded: dict[str, Any] = json.loads(call("--json", *arguments).stdout)
+    assert loaded["schema"] == 1
+    return loaded
+
+
+def measured(host: Host) -> None:
+    """Record a run with everything in it."""
+    with open_store(host) as store:
+        number = store.begin_lab_run(run())
+        for round_number, time_us in enumerate((216_000, 218_000, 240_000), 1):
+            store.add_sample(number, sample(time_us, number=round_number))
+        store.add_sample(number, sample(97_000, image=CAT))
+        store.add_sample(number, sample(250_000, kind=BootKind.INIT))
+        store.add_lost(number, lost("the VM said nothing for 60 s", image=CAT))
+        store.add_lost(number, lost("the VM said nothing for 60 s", image=CAT))
+        store.end_lab_run(number, RunEnd.SETTLED, ("the machine runs on battery",))
+        store.add_verification(verification())
+        store.add_verification(verification(image=CAT, words="junk within compressed archive"))
+
+
+def test_where_nothing_was_measured_that_is_said_and_nothing_is_made(host: Host) -> None:
+    assert call().stdout == "Nothing was measured yet.\n"
+    assert document() == {
+        "schema": 1,
+        "store": str(host.state_dir() / "initadvisor.sqlite"),
+        "lab_runs": [],
+        "verifications": [],
+    }
+    assert not host.state_dir().exists()
+
+
+def test_a_run_is_shown_with_median_interval_and_what_was_lost(host: Host) -> None:
+    measured(host)
+    said = call().stdout
+    words = " ".join(said.split())
+    assert "Linux 6.12.1-amd64, kvm (7.2), A Processor @ 2.10GHz; the ranking was settled" in words
+    [today] = [line.split() for line in said.splitlines() if line.startswith("zstd -19 (today)")]
+    assert today[3:5] == ["40.0", "218.0"]
+    low, high = map(float, today[5].split(".."))
+    assert low < 218 < high
+    assert today[6:] == ["251.0", "3"]
+    assert "cat: 2 boots lost: the VM said nothing for 60 s" in words
+    assert "the machine runs on battery" in words
+    assert "image aaaaaaaaaaaa: unpacked (Linux 6.12.1-amd64, tcg)" in words
+    assert "image bbbbbbbbbbbb: refused: junk within compressed archive" in words
+    assert words.endswith(f"Kept in {host.state_dir() / 'initadvisor.sqlite'}")
+
+
+def test_text_that_is_no_path_fits_80_columns(host: Host) -> None:
+    measured(host)
+    lines = call().stdout.splitlines()
+    assert max(len(line) for line in lines if not line.startswith("Kept in")) <= 80
+
+
+def test_the_json_has_every_sample(host: Host) -> None:
+    measured(host)
+    shown = document()
+    [recorded] = shown["lab_runs"]
+    assert recorded["started_at"] == "2026-03-01T12:00:00+00:00"
+    assert (recorded["end"], recorded["engine"]) == ("settled", "kvm")
+    assert recorded["kernel"] == {
+        "path": KERNEL.path,
+        "sha256": KERNEL.sha256,
+        "release": KERNEL.release,
+    }
+    zstd, cat = recorded["settings"]
+    assert (zstd["setting"], zstd["today"], cat["today"]) == ("zstd -19", True, False)
+    assert zstd["unpack_ms"]["median"] == 218
+    assert zstd["unpack_ms"]["low"] < 218 < zstd["unpack_ms"]["high"]
+    assert zstd["unpack_ms"]["count"] == 3
+    assert zstd["init_ms"] == 251
+    assert [s["unpack_us"] for s in zstd["samples"]] == [216_000, 218_000, 240_000, 250_000]
+    assert zstd["samples"][3]["waiter"] == "populate_rootfs"
+    assert cat["init_ms"] is None
+    assert [boot["reason"] for boot in cat["lost"]] == ["the VM said nothing for 60 s"] * 2
+    assert recorded["warnings"] == ["the machine runs on battery"]
+    refused, unpacked = shown["verifications"]
+    assert (refused["unpacked"], unpacked["unpacked"]) == ("refused", "yes")
+    assert refused["words"] == "junk within compressed archive"
+
+
+def test_only_the_latest_are_shown_where_that_is_asked(host: Host) -> None:
+    with open_store(host) as store:
+        for time_us in range(1000, 13_000, 1000):
+            fill(store, time_us)
+            store.add_verification(verification())
+    assert [r["number"] for r in document("--limit", "2")["lab_runs"]] == [12, 11]
+    assert len(document("--limit", "2")["verifications"]) == 2
+    assert len(document()["lab_runs"]) == 10
+    assert CliRunner().invoke(history, ["--limit", "0"]).exit_code == 2
+
+
+def test_a_run_that_was_killed_says_so(host: Host) -> None:
+    with open_store(host) as store:
+        fill(store)
+    assert "its end was not recorded" in call().stdout
+    [recorded] = document()["lab_runs"]
+    assert recorded["end"] is None
+    assert recorded["settings"][0]["unpack_ms"] is None
+
+
+def test_an_emulated_processor_s_times_are_called_that(host: Host) -> None:
+    with open_store(host) as store:
+        store.add_sample(store.begin_lab_run(run(engine=Engine.TCG)), sample(6_000_000))
+    assert "its processor was emulated" in " ".join(call().stdout.split())
+
+
+def test_what_the_data_says_cannot_command_the_terminal(host: Host) -> None:
+    evil = "\x1b]0;owned\x07\n\u202e" + os.fsdecode(b"\xff")
+    [first, _] = run().subjects
+    whole = replace(
+        run(cpu_model=evil, kernel=LabKernel(path=evil, sha256=evil, release=evil)),
+        engine_version=evil,
+        subjects=(replace(first, path=evil, setting=Setting(Codec.ZSTD, ("-\x1bc\u202e",))),),
+    )
+    with open_store(host) as store:
+        number = store.begin_lab_run(whole)
+        store.add_lost(number, lost(evil))
+        store.end_lab_run(number, RunEnd.FAILED, (evil,))
+        store.add_verification(replace(verification(words=evil), image_sha256=evil))
+    for output in (call().stdout, call("--json").stdout):
+        assert all(char.isprintable() for char in output.replace("\n", ""))
+    assert call().stdout.count("owned") >= 5
+    [recorded] = document()["lab_runs"]
+    assert recorded["settings"][0]["path"] == evil
+
+
+def test_a_damaged_data_base_is_one_line(host: Host) -> None:
+    host.state_dir().mkdir()
+    (host.state_dir() / "initadvisor.sqlite").write_bytes(b"garbage" * 100)
+    with pytest.raises(InitadvisorError, match="it is no data base") as caught:
+        call()
+    assert caught.value.hint

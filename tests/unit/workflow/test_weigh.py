@@ -1,0 +1,193 @@
+"""What the lab measured is weighed as measured, and every figure says what it rests on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.model.config import Config
+from initadvisor.model.cost import Outcome, Quantity
+from initadvisor.model.estimate import Estimate, Evidence
+from initadvisor.model.image import Lint, Verdict
+from initadvisor.workflow.boot_context import BootContext
+from initadvisor.workflow.disk import Disk
+from initadvisor.workflow.evidence import LabEvidence
+from initadvisor.workflow.knowledge import shipped_calibration
+from initadvisor.workflow.machine import know_machine, unpacking_assumptions
+from initadvisor.workflow.weigh import Unpacking, Weighed, weigh
+from tests.unit.workflow.test_evidence import contender
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initadvisor.model.recommendation import Row
+    from initadvisor.workflow.contenders import Contender
+
+BENCH_MS = {"zstd": (100.0, 101.0, 99.0), "lz4": (60.0, 61.0, 59.0), "cat": (0.0,) * 3}
+FIELD = [contender(setting) for setting in BENCH_MS]
+OK = Lint(verdict=Verdict.OK)
+REFUSED = Lint(verdict=Verdict.REFUSED, reasons=("CONFIG_RD_LZ4",))
+FAST = Estimate(mean=500, low=480, high=520, source="a test")
+KNOWLEDGE = know_machine(
+    read_mb_s=FAST,
+    given_read_mb_s=20_000,
+    given_shadow_ms=0,
+    unpacked_bytes=100_000_000,
+    context=BootContext(
+        asynchronous=False, whole_boot_ms=None, kernel_mb=10, kernel_mb_source="a test"
+    ),
+    table=shipped_calibration(),
+)
+DISK = Disk(device="sda", kind="sata", read_mb_s=FAST, free_bytes=10**9, room_on="/boot")
+UML = "user-mode Linux 6.1.176, another kernel"
+
+
+def lab(**times_ms: float) -> LabEvidence:
+    """Return what a lab of this machine's kernel measured."""
+    return LabEvidence(
+        unpack_ms={
+            name: Quantity(median=time_ms, log_sd=0.03, source="lab")
+            for name, time_ms in times_ms.items()
+        }
+    )
+
+
+def other_kernel(**times_ms: float) -> LabEvidence:
+    """Return what a lab of another kernel measured of decompression."""
+    return LabEvidence(
+        decompress_ms={
+            name: Quantity(median=time_ms, log_sd=0.03, source=UML)
+            for name, time_ms in times_ms.items()
+        }
+    )
+
+
+def weighed(
+    evidence: LabEvidence,
+    *,
+    field: Sequence[Contender] = FIELD,
+    refused: str | None = None,
+) -> Weighed:
+    return weigh(
+        field,
+        unpacking=Unpacking(bench_ms=BENCH_MS, table=shipped_calibration(), lab=evidence),
+        verdicts={c.stream.sha256: REFUSED if str(c.setting) == refused else OK for c in field},
+        disk=DISK,
+        knowledge=KNOWLEDGE,
+        config=Config(),
+        seed=1,
+    )
+
+
+def row(result: Weighed, setting: str) -> Row:
+    return next(row for row in result.rows if str(row.setting) == setting)
+
+
+def test_without_a_lab_everything_is_bench() -> None:
+    result = weighed(LabEvidence())
+    assert result.evidence is Evidence.BENCH
+    for found in result.rows:
+        assert {found.unpack_ms.source, found.total_ms.source, found.saving_ms.source} == {"bench"}
+
+
+def test_a_measured_time_is_shown_with_its_own_width() -> None:
+    unpack = row(weighed(lab(zstd=300.0)), "zstd").unpack_ms
+    assert unpack.source == "lab"
+    assert unpack.mean == pytest.approx(300, rel=0.02)
+    # The samples' 3 % and the 10 % by which a virtual machine may differ.
+    assert unpack.high / unpack.mean == pytest.approx(1.22, abs=0.04)
+
+
+def test_where_all_were_measured_the_advice_rests_on_the_lab() -> None:
+    result = weighed(lab(zstd=300.0, lz4=150.0, cat=100.0))
+    assert result.evidence is Evidence.LAB
+    assert result.decision.saving_ms.source == "lab"
+    assert {found.total_ms.source for found in result.rows} == {"lab"}
+    assert {found.saving_ms.source for found in result.rows} == {"lab"}
+
+
+def test_the_differences_of_measured_ones_are_surer_than_those_of_the_others() -> None:
+    def width(evidence: LabEvidence) -> float:
+        saving = row(weighed(evidence), "lz4").saving_ms
+        return saving.high - saving.low
+
+    bench = row(weighed(LabEvidence()), "lz4").unpack_ms.mean
+    today = row(weighed(LabEvidence()), "zstd").unpack_ms.mean
+    both = lab(zstd=today, lz4=bench)
+    assert width(both) < 0.6 * width(LabEvidence())
+    assert width(lab(zstd=today)) > width(both)
+
+
+def test_a_switch_rests_on_the_two_it_compares() -> None:
+    measured_two = weighed(lab(zstd=300.0, cat=100.0), refused="lz4")
+    assert measured_two.decision.outcome is Outcome.SWITCH
+    assert str(measured_two.decision.setting) == "cat"
+    assert measured_two.evidence is Evidence.LAB
+    assert weighed(lab(cat=1.0), refused="lz4").evidence is Evidence.BENCH
+
+
+def test_what_is_no_switch_rests_on_every_one_that_could_be_chosen() -> None:
+    kept = lab(zstd=10.0, lz4=30.0)
+    result = weighed(kept)
+    assert result.decision.outcome is not Outcome.SWITCH
+    assert result.evidence is Evidence.BENCH
+    assert weighed(kept, refused="cat").evidence is Evidence.LAB
+
+
+def test_a_saving_is_no_better_known_than_today_s_image() -> None:
+    result = weighed(lab(lz4=150.0))
+    assert row(result, "lz4").unpack_ms.source == "lab"
+    assert row(result, "lz4").saving_ms.source == "bench"
+
+
+def test_the_lab_s_uncompressed_time_replaces_the_assumed_one() -> None:
+    def populate(evidence: LabEvidence) -> float:
+        return row(weighed(evidence), "zstd").unpack_ms.mean
+
+    assert populate(lab(cat=500.0)) - populate(LabEvidence()) == pytest.approx(390, abs=30)
+
+
+def test_another_kernel_s_decompression_counts_but_is_bench_and_as_doubtful_as_kernels_are() -> (
+    None
+):
+    result = weighed(other_kernel(zstd=400.0))
+    unpack = row(result, "zstd").unpack_ms
+    assert unpack.source == f"bench: {UML}"
+    assert unpack.mean == pytest.approx(400 * 1.03 + 108, rel=0.05)
+    assert unpack.high - unpack.low > 400 * 0.25 * 2
+    assert row(result, "zstd").total_ms.source == "bench"
+    assert result.evidence is Evidence.BENCH
+
+
+def said(evidence: LabEvidence) -> list[str]:
+    return list(unpacking_assumptions(FIELD, KNOWLEDGE.machine, evidence))
+
+
+def test_without_a_lab_the_ratios_and_their_source_are_assumed() -> None:
+    decompression, populate = said(LabEvidence())
+    assert decompression.startswith("the kernel's decompression: user space times the ratios of")
+    assert shipped_calibration().source in decompression
+    assert populate.startswith("creating the files (P): 102 ms")
+
+
+def test_a_lab_of_everything_leaves_one_assumption() -> None:
+    [assumption] = said(lab(zstd=300.0, lz4=150.0, cat=100.0))
+    assert assumption.startswith("the time to unpack every image: the lab's")
+    assert "within a factor of 1.2" in assumption
+
+
+def test_a_lab_of_some_says_which() -> None:
+    measured, decompression, populate = said(lab(zstd=300.0, cat=97.0))
+    assert "the time to unpack zstd, cat: the lab's" in measured
+    assert decompression.startswith("the kernel's decompression of lz4: user space")
+    assert populate == ("creating the files (P): 97 ms, the lab's time for the uncompressed image")
+
+
+def test_another_kernel_is_named() -> None:
+    measured, scaled, populate = said(other_kernel(zstd=120.0))
+    assert "the kernel's decompression of zstd" in measured
+    assert UML in measured
+    assert "of lz4: user space times" in scaled
+    assert "other kernels and processors change" in measured
+    assert populate.startswith("creating the files (P): 102 ms")
