@@ -140,6 +140,7 @@ def _verify(
                 "image": str(image),
                 "verified": not verified.problems,
                 "problems": list(verified.problems),
+                "notes": list(verified.notes),
                 "boot_s": round(verified.boot_s, 2),
                 **verification_document(verified.verification),
             }
@@ -159,6 +160,8 @@ def _print_verified(verified: Verified) -> None:
     )
     click.echo(f"sha256 of the initramfs on the disk: {found.image_sha256}")
     click.echo(f"sha256 of its unpacked content:      {found.content_sha256}")
+    for note in verified.notes:
+        click.echo(f"Note: {note}.")
 
 
 def _engines(host: Host, kernel: Path | None, uml: Path | None, *, as_json: bool) -> None:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _Z95 = 1.96
+_Z_SETTLED = 2.6
+"""Whoever looks after every round and stops at what pleases needs more than 1.96 (95 % in all)."""
+
 _MEDIAN_SD = 1.2533
 """The standard deviation of a median against that of a mean, for a normal distribution."""
 
@@ -20,6 +23,9 @@ _CLIP_SDS = 3.0
 _OUTLIER_SDS = 5.0
 _OUTLIER_LEAST = 0.1
 _LEAST_LOG_SD = 0.002
+_UNKNOWN_LOG_SD = 0.1
+"""How far samples are taken to scatter where there is only one of each."""
+
 BETWEEN_RUNS_LOG_SD = 0.02
 """How far two runs of the same images are apart beyond what their samples show."""
 
@@ -49,7 +55,7 @@ def log_spread(samples: Mapping[str, Sequence[float]]) -> float:
     ]
     freedom = sum(len(values) - 1 for values in samples.values() if values)
     if freedom < 1:
-        return 0.0
+        return _UNKNOWN_LOG_SD
     shrink = sqrt(len(residuals) / freedom)
     usual = _MAD_TO_SD * median(abs(residual) for residual in residuals) * shrink
     bound = _CLIP_SDS * max(usual, _LEAST_LOG_SD)
@@ -88,7 +94,7 @@ def _pair_settled(
 ) -> bool:
     low, high = median(faster), median(slower)
     # Taken in turns, both had the same drift, so that only the samples' own spread is left.
-    error = _Z95 * _MEDIAN_SD * spread * sqrt(1 / len(faster) + 1 / len(slower))
+    error = _Z_SETTLED * _MEDIAN_SD * spread * sqrt(1 / len(faster) + 1 / len(slower))
     difference = log(high / low)
     matters = log(1 + max(tolerance / low, tolerance_fraction))
     return difference > error or difference + error < matters

@@ -10,6 +10,7 @@ from initadvisor.host.run import Ending
 from initadvisor.image.cpio import CpioWriter
 from initadvisor.model.errors import LostVMError
 from initadvisor.model.lab import BootKind
+from initadvisor.model.text import shown
 from initadvisor.vm.kernel import scratch_directory
 from initadvisor.vm.listener import Listener
 from initadvisor.vm.machine import DIES_WITH_US, END_PROGRAM, memory_mb, time_limit_s
@@ -69,7 +70,7 @@ def boot(
 
 def _result(listener: Listener, ending: Ending, machine: VirtualMachine, limit_s: float) -> Boot:
     if listener.failures:
-        reason = "; ".join(listener.failures)
+        reason = shown("; ".join(listener.failures))
         if _NO_MEMORY in reason:
             msg = f"the {machine.engine} machine had too little memory for the image"
             raise LostVMError(msg)
@@ -88,11 +89,11 @@ def _result(listener: Listener, ending: Ending, machine: VirtualMachine, limit_s
 def _why_lost(listener: Listener, ending: Ending, machine: VirtualMachine, limit_s: float) -> str:
     lost = f"lost a {machine.engine} machine with {machine.kernel.path}:"
     if listener.panic:
-        return f"{lost} the kernel panicked: {listener.panic}"
+        return f"{lost} the kernel panicked: {shown(listener.panic)}"
     said = next((line.strip() for line in reversed(listener.tail) if line.strip()), None)
     if said is None:
         return f"{lost} no word within {limit_s:.0f} s (has the kernel a serial console?)"
-    last = f"last words: {said[:200]}"
+    last = f"last words: {shown(said[:200])}"
     match ending:
         case Ending.TIME_OUT:
             return f"{lost} it did not unpack the image within {limit_s:.0f} s, {last}"

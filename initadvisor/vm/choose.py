@@ -12,7 +12,7 @@ from initadvisor.vm.engines import NoEngineError, qemu_machine, uml_machine, why
 from initadvisor.vm.kernel import bootable, find_kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from initadvisor.host import Host
@@ -56,22 +56,31 @@ def machine_for(
 
     Raises ``NoEngineError`` where none does, with the reason for each.
     """
-    engines = [wanted.engine] if wanted.engine else purpose
-    problems = []
-    hints = []
+    if wanted.engine and wanted.engine not in purpose:
+        msg = f"{wanted.engine} cannot do this: it runs {wanted.engine.description}"
+        raise NoEngineError(msg, hint=f"use {' or '.join(purpose)}")
+    failures: dict[Engine, InitadvisorError] = {}
     with contextlib.ExitStack() as stack:
-        for engine in engines:
+        for engine in [wanted.engine] if wanted.engine else purpose:
             try:
                 machine = _machine(host, store, engine, wanted, stack)
             except InitadvisorError as err:
-                problems.append(f"{engine}: {err.message}")
-                hints.append(err.hint)
+                failures[engine] = err
                 continue
             yield machine
             return
-    hint = hints[0] if len(engines) == 1 else _INSTALL
-    msg = f"no virtual machine can be used: {'; '.join(problems)}"
-    raise NoEngineError(msg, hint=hint)
+    raise _no_engine(failures)
+
+
+def _no_engine(failures: Mapping[Engine, InitadvisorError]) -> NoEngineError:
+    """Put the reasons into one line; one that all engines have in common stands there once."""
+    common = {(err.message, err.hint) for err in failures.values()}
+    if len(common) == 1:
+        reason, hint = common.pop()
+    else:
+        reason = "; ".join(f"{engine}: {err.message}" for engine, err in failures.items())
+        hint = _INSTALL
+    return NoEngineError(f"no virtual machine can be used: {reason}", hint=hint)
 
 
 def engine_states(host: Host, store: Store, wanted: Wanted) -> tuple[EngineState, ...]:

@@ -12,6 +12,7 @@ from initadvisor.host.run import Ending
 from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.model.kernel_log import Event, read_line
 from initadvisor.model.lab import BootKind, Engine, EngineTrial, LabKernel
+from initadvisor.model.text import shown
 from initadvisor.vm.kernel import scratch_directory
 from initadvisor.vm.machine import DIES_WITH_US, QEMU, UML, VirtualMachine
 
@@ -129,7 +130,7 @@ def _try(host: Host, machine: VirtualMachine) -> tuple[str | None, bool]:
         return None, False
     if ending is Ending.TIME_OUT:
         return f"it hangs: no word from a kernel within {KVM_TRIAL_S:g} s", True
-    return f"it does not work: {tail[:200] or 'QEMU ended without a word'}", False
+    return f"it does not work: {shown(tail[:200]) or 'QEMU ended without a word'}", False
 
 
 def _first_line(host: Host, command: list[str]) -> str:
@@ -137,4 +138,6 @@ def _first_line(host: Host, command: list[str]) -> str:
         said = host.runner.run(command, timeout_s=_VERSION_S).stdout.decode(errors="replace")
     except ProgramError as err:
         raise NoEngineError(err.message) from err
-    return next((line.strip()[:200] for line in said.splitlines() if line.strip()), "unknown")
+    return next(
+        (shown(line.strip()[:200]) for line in said.splitlines() if line.strip()), "unknown"
+    )

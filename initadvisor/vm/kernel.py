@@ -130,7 +130,7 @@ def _release(file: IO[bytes], path: Path) -> str | None:
         raise InitadvisorError(msg) from err
     words = version.split(b"\0")[0].split()
     release = words[0].decode(errors="replace") if words else ""
-    return release if release.isprintable() and release else None
+    return release if release[:1].isdigit() and release.isprintable() else None
 
 
 def _uki_kernel(file: IO[bytes]) -> Stretch | None:

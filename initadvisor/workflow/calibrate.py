@@ -185,7 +185,7 @@ def _measure(host: Host, path: Path, uml: Path | None, rounds: int, observer: Ob
         if lacking:
             msg = f"cannot calibrate with {path}: boots were lost ({lacking[0].setting})"
             raise InitadvisorError(msg, hint="see initadvisor history")
-        return Measured(
+        content = Measured(
             name=path.name,
             unpacked_bytes=source.contents.unpacked_bytes,
             kernel=machine.version,
@@ -194,6 +194,20 @@ def _measure(host: Host, path: Path, uml: Path | None, rounds: int, observer: Ob
                 for c in built.candidates
             },
         )
+        _require_difference(content)
+        return content
+
+
+def _require_difference(content: Measured) -> None:
+    """Raise where noise is larger than what is to be measured, as with a small image."""
+    populate_ms, _ = content.times_ms[Setting(Codec.CAT)]
+    for setting, (kernel_ms, user_ms) in content.times_ms.items():
+        if setting.codec is not Codec.CAT and (kernel_ms <= populate_ms or user_ms <= 0):
+            msg = (
+                f"cannot calibrate with {content.name}: the kernel took {kernel_ms:.1f} ms for "
+                f"{setting} and {populate_ms:.1f} ms without compression"
+            )
+            raise InitadvisorError(msg, hint="name larger images; the machine must be quiet")
 
 
 def _provenance(host: Host, measured: Sequence[Measured], rounds: int) -> str:

@@ -181,6 +181,8 @@ class _Bench:
             for image in order:
                 if image.subject.sha256 not in self._given_up:
                     self._once(image, number, BootKind.UNPACK)
+            if len(self._given_up) == len(images):
+                return RunEnd.FAILED
             if rounds.until_settled and number >= LEAST_ROUNDS and self._is_settled(rounds):
                 end = RunEnd.SETTLED
                 break

@@ -17,7 +17,6 @@ from initadvisor.image.scan import scan
 from initadvisor.model.errors import BadImageError, InitadvisorError
 from initadvisor.model.image import Verdict
 from initadvisor.model.lab import Unpacked, Verification
-from initadvisor.model.text import shown
 from initadvisor.storage.cold_read import drop_from_memory
 from initadvisor.store.store import open_store
 from initadvisor.vm.boot import boot
@@ -27,6 +26,7 @@ from initadvisor.workflow.cache import Cache
 from initadvisor.workflow.kernel_config import find_kernel_config
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import IO
 
     from initadvisor.host import Host
@@ -42,12 +42,14 @@ _UNREADABLE_BYTES = (64 << 20, 2 << 30)
 class Verified:
     """The outcome. ``problems`` are why the image must not be booted, empty where it may.
 
-    ``boot_s`` is what the virtual machine took, in seconds.
+    ``notes`` are worth knowing and no problem. ``boot_s`` is what the virtual machine took, in
+    seconds.
     """
 
     path: Path
     verification: Verification
     problems: tuple[str, ...]
+    notes: tuple[str, ...]
     boot_s: float
 
 
@@ -97,13 +99,14 @@ def verify(
             image_sha256=read.image_sha256,
             content_sha256=read.content_sha256,
             unpacked=Unpacked.YES if result.refusal is None else Unpacked.REFUSED,
-            words=shown(result.refusal or ""),
+            words=result.refusal or "",
         )
         store.add_verification(verification)
         return Verified(
             path=path,
             verification=verification,
             problems=tuple(_problems(host, path, read, verification)),
+            notes=tuple(_notes(read, verification)),
             boot_s=boot_s,
         )
 
@@ -185,6 +188,14 @@ def _problems(host: Host, path: Path, read: _Read, verification: Verification) -
         if judged.verdict is Verdict.REFUSED:
             found.extend(f"lint refuses it: {reason}" for reason in judged.reasons)
     return found
+
+
+def _notes(read: _Read, verification: Verification) -> Iterator[str]:
+    if read.contents is None:
+        return
+    meant, used = read.contents.kernel_release, verification.kernel.release
+    if meant and meant != used:
+        yield f"the modules in it are for Linux {meant}, not for {used}"
 
 
 def _not_as_built(host: Host, path: Path, sha256: str) -> str | None:

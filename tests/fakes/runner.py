@@ -149,9 +149,7 @@ class FakeRunner:
         """
         words = tuple(str(word) for word in argv)
         self.calls.append(
-            Call(
-                argv=words, timeout_s=timeout_s, env=env or {}, cwd=cwd, priority=Priority.NORMAL
-            )
+            Call(argv=words, timeout_s=timeout_s, env=env or {}, cwd=cwd, priority=Priority.NORMAL)
         )
         answer = self._answer_to(words)
         if answer.error:
