@@ -1,0 +1,131 @@
+"""A program is listened to until it has said what is waited for, and then ended with its kin."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.host.run import Ending, SystemRunner
+from initadvisor.model.errors import ProgramError
+from tests.unit.host.test_run import alive, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PYTHON = sys.executable
+NEVER_ENDS = "while True: time.sleep(60)"
+
+
+def watch(code: str, on_line: Callable[[bytes], bool], *, timeout_s: float = 20.0) -> Ending:
+    """Watch a program of Python."""
+    code = f"import os, sys, time\n{code}"
+    return SystemRunner().watch([PYTHON, "-u", "-c", code], timeout_s=timeout_s, on_line=on_line)
+
+
+def collect(lines: list[bytes]) -> Callable[[bytes], bool]:
+    """Return a listener that wants everything."""
+
+    def on_line(line: bytes) -> bool:
+        lines.append(line)
+        return False
+
+    return on_line
+
+
+def test_it_ends_with_the_word_that_is_waited_for() -> None:
+    heard: list[bytes] = []
+
+    def on_line(line: bytes) -> bool:
+        heard.append(line)
+        return line == b"done"
+
+    started = time.monotonic()
+    ending = watch(f"print('one'); print('done'); print('more')\n{NEVER_ENDS}", on_line)
+    assert ending is Ending.STOPPED
+    assert heard == [b"one", b"done"]
+    assert time.monotonic() - started < 15
+
+
+def test_both_outputs_are_heard_and_an_end_of_line_is_no_part_of_a_line() -> None:
+    lines: list[bytes] = []
+    code = "sys.stdout.write('a\\r\\n'); sys.stdout.flush(); sys.stderr.write('b\\nrest')"
+    assert watch(code, collect(lines)) is Ending.EXITED
+    assert lines == [b"a", b"b", b"rest"]
+
+
+def test_one_that_hangs_is_ended_in_time() -> None:
+    started = time.monotonic()
+    assert watch("time.sleep(60)", collect([]), timeout_s=0.5) is Ending.TIME_OUT
+    assert time.monotonic() - started < 10
+
+
+def test_one_that_dribbles_is_ended_in_time() -> None:
+    code = "while True: sys.stdout.write('x'); sys.stdout.flush(); time.sleep(0.01)"
+    assert watch(code, collect([]), timeout_s=1.0) is Ending.TIME_OUT
+
+
+def test_one_that_will_not_stop_talking_is_ended_and_takes_no_memory() -> None:
+    lines: list[bytes] = []
+    code = "while True: os.write(1, b'x' * 100000)"
+    assert watch(code, collect(lines)) is Ending.FLOOD
+    assert sum(map(len, lines)) <= 4096
+
+
+def test_a_long_line_is_cut() -> None:
+    lines: list[bytes] = []
+    watch("print('y' * 100000); print('next')", collect(lines))
+    assert lines == [b"y" * 4096, b"next"]
+
+
+def test_what_it_has_started_ends_with_it() -> None:
+    pids: list[int] = []
+
+    def on_line(line: bytes) -> bool:
+        pids.append(int(line))
+        return len(pids) == 2
+
+    code = f"if os.fork() == 0: pass\nprint(os.getpid())\n{NEVER_ENDS}"
+    assert watch(code, on_line) is Ending.STOPPED
+    assert wait_until(lambda: not any(alive(pid) for pid in pids))
+
+
+def test_what_it_leaves_behind_when_it_ends_is_ended() -> None:
+    lines: list[bytes] = []
+    code = (
+        f"pid = os.fork()\nif pid == 0:\n    os.close(1); os.close(2)\n    {NEVER_ENDS}\nprint(pid)"
+    )
+    assert watch(code, collect(lines)) is Ending.EXITED
+    assert wait_until(lambda: not alive(int(lines[0])))
+
+
+def test_an_exception_of_the_listener_ends_it() -> None:
+    pids: list[int] = []
+
+    def on_line(line: bytes) -> bool:
+        pids.append(int(line))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        watch(f"print(os.getpid())\n{NEVER_ENDS}", on_line)
+    assert wait_until(lambda: not alive(pids[0]))
+
+
+def test_stop_all_ends_it_from_another_thread() -> None:
+    runner = SystemRunner()
+    stopper = threading.Timer(0.5, runner.stop_all)
+    stopper.start()
+    ending = runner.watch([PYTHON, "-c", "import time; time.sleep(60)"], timeout_s=30,
+                          on_line=collect([]))  # fmt: skip
+    stopper.join()
+    assert ending is Ending.EXITED
+    with pytest.raises(ProgramError, match="stopped"):
+        runner.watch([PYTHON, "-c", ""], timeout_s=30, on_line=collect([]))
+
+
+def test_a_program_that_is_not_installed_is_an_error() -> None:
+    with pytest.raises(ProgramError, match="not installed"):
+        SystemRunner().watch(["no-such-program"], timeout_s=1, on_line=collect([]))
