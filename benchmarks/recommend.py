@@ -33,7 +33,7 @@ def run(cache: str, arguments: list[str]) -> tuple[float, int, dict]:
     started = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", CHILD, "recommend", "--json", *arguments],
-        env={**os.environ, "CACHE_DIRECTORY": cache},
+        env={**os.environ, "CACHE_DIRECTORY": cache, "STATE_DIRECTORY": f"{cache}/state"},
         capture_output=True,
         text=True,
         check=True,

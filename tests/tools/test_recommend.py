@@ -46,7 +46,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def initadvisor(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", "from initadvisor.cli import main; main()", *arguments],
-        env={**os.environ, "CACHE_DIRECTORY": str(place / "cache")},
+        env={
+            **os.environ,
+            "CACHE_DIRECTORY": str(place / "cache"),
+            "STATE_DIRECTORY": str(place / "state"),
+        },
         capture_output=True,
         text=True,
         timeout=300,

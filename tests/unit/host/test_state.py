@@ -1,0 +1,62 @@
+"""Where measurements are kept, and whose are read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.host import Host
+from tests.fakes.runner import FakeRunner
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A machine asked by a user whose home is on it."""
+    for name in ("STATE_DIRECTORY", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return Host(root=tmp_path, runner=FakeRunner())
+
+
+@pytest.mark.parametrize(
+    ("is_root", "variables", "expected"),
+    [
+        (True, {}, "var/lib/initadvisor"),
+        (True, {"XDG_STATE_HOME": "xdg"}, "var/lib/initadvisor"),
+        (False, {}, "home/.local/state/initadvisor"),
+        (False, {"XDG_STATE_HOME": "xdg"}, "xdg/initadvisor"),
+        (False, {"XDG_STATE_HOME": "xdg", "STATE_DIRECTORY": "unit"}, "unit"),
+        (True, {"STATE_DIRECTORY": "unit"}, "unit"),
+    ],
+)
+def test_the_directory_is_systemd_s_or_the_user_s(
+    host: Host,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_root: bool,
+    variables: dict[str, str],
+    expected: str,
+) -> None:
+    monkeypatch.setattr(Host, "is_root", is_root)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, str(tmp_path / value))
+    assert host.state_dir() == tmp_path / expected
+
+
+def test_what_is_read_is_the_own_file_or_the_machine_s(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Host, "is_root", False)
+    assert host.state_file("table") is None
+    machine_s = host.path("/var/lib/initadvisor/table")
+    own = host.state_dir() / "table"
+    machine_s.parent.mkdir(parents=True)
+    machine_s.touch()
+    assert host.state_file("table") == machine_s
+    own.parent.mkdir(parents=True)
+    own.touch()
+    assert host.state_file("table") == own

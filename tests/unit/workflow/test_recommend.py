@@ -1,0 +1,188 @@
+"""The whole answer rests on the lab where the lab saw this machine's kernel, and says so."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.host import Host
+from initadvisor.image.cpio import CpioWriter
+from initadvisor.model.estimate import Evidence
+from initadvisor.model.lab import BootKind, Engine, LabKernel, LabRun, LabSample
+from initadvisor.model.setting import Setting
+from initadvisor.store.store import open_store
+from initadvisor.workflow import recommend as module
+from initadvisor.workflow.candidates import cached_candidates
+from initadvisor.workflow.recommend import Request, recommend
+from tests.fakes.compressors import fake_compressors
+from tests.fixtures.small_images import write_image
+from tests.unit.store.values import NOON
+from tests.unit.vm.test_kernel import bzimage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from initadvisor.model.recommendation import Recommendation, Row
+    from initadvisor.vm.choose import Wanted
+    from initadvisor.workflow.contenders import Contender
+
+RELEASE = "6.12.1-amd64"
+CPU = "A Processor"
+CONFIG = (
+    "CONFIG_BLK_DEV_INITRD=y\nCONFIG_RD_ZSTD=y\nCONFIG_RD_LZ4=y\n# CONFIG_RD_BZIP2 is not set\n"
+)
+CHOICE = tuple(Setting.parse(text) for text in ("zstd", "lz4", "cat", "bzip2"))
+
+
+class Silent:
+    """Is told how the work goes."""
+
+    def __getattr__(self, name: str) -> object:
+        return lambda *_args, **_named: None
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A machine with one kernel and its configuration, where nothing was measured yet."""
+    for name, content in (
+        ("proc/cpuinfo", f"model name\t: {CPU}\n".encode()),
+        ("proc/self/mountinfo", b"22 1 0:22 / / rw - tmpfs tmpfs rw\n"),
+        (f"boot/vmlinuz-{RELEASE}", bzimage(RELEASE)),
+        (f"boot/config-{RELEASE}", CONFIG.encode()),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "cache"))
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    return Host(root=tmp_path, runner=fake_compressors())
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """An image for that kernel."""
+    file = io.BytesIO()
+    with CpioWriter(file) as writer:
+        for directory in ("lib", "lib/modules", f"lib/modules/{RELEASE}"):
+            writer.directory(directory)
+        writer.file(f"lib/modules/{RELEASE}/modules.dep", b"the same line\n" * 20_000)
+    return write_image(tmp_path / "image", file.getvalue())
+
+
+def asked(host: Host, image: Path, *, lab: bool = False) -> Recommendation:
+    observer: module.Observer = Silent()  # type: ignore[assignment]
+    request = Request(
+        image=image, only=CHOICE, read_speed_mb_s=20_000, shadow_ms=0, everything=True, lab=lab
+    )
+    return recommend(host, request, observer=observer)
+
+
+def row(answer: Recommendation, setting: str) -> Row:
+    return next(row for row in answer.rows if str(row.setting) == setting)
+
+
+def digests(host: Host, image: Path) -> dict[str, str]:
+    """Return the digest of each candidate, and of the image in use as "today"."""
+    built = {str(c.candidate.setting): c.candidate.sha256 for c in cached_candidates(host)}
+    return {**built, "today": hashlib.sha256(image.read_bytes()).hexdigest()}
+
+
+def measured(host: Host, engine: Engine, times_ms: dict[str, int]) -> None:
+    """Record a run of this machine's kernel, or of another one, with samples by digest."""
+    own = host.path(f"/boot/vmlinuz-{RELEASE}").read_bytes()
+    sha256 = hashlib.sha256(own).hexdigest() if engine.runs_own_kernel else "another"
+    with open_store(host) as store:
+        number = store.begin_lab_run(
+            LabRun(
+                started_at=NOON,
+                engine=engine,
+                engine_version="1",
+                kernel=LabKernel(path="/k", sha256=sha256, release="6.1.176"),
+                cpu_model=CPU,
+                subjects=(),
+            )
+        )
+        for digest, time_ms in times_ms.items():
+            for number_of_round in range(3):
+                sample = LabSample(
+                    image_sha256=digest,
+                    round=number_of_round,
+                    kind=BootKind.UNPACK,
+                    unpack_us=time_ms * 1000 + number_of_round,
+                )
+                store.add_sample(number, sample)
+
+
+def test_nothing_measured_is_bench(host: Host, image: Path) -> None:
+    answer = asked(host, image)
+    assert answer.evidence is Evidence.BENCH
+    assert answer.kernel_release == RELEASE
+    assert not host.state_dir().exists()
+
+
+def test_this_machine_s_kernel_in_a_vm_is_lab_evidence(host: Host, image: Path) -> None:
+    asked(host, image)
+    of = digests(host, image)
+    measured(host, Engine.KVM, {of["today"]: 500, of["lz4"]: 200, of["cat"]: 100})
+    answer = asked(host, image)
+    assert answer.evidence is Evidence.LAB
+    for setting, expected_ms in ((str(answer.baseline), 500), ("lz4", 200), ("cat", 100)):
+        unpack = row(answer, setting).unpack_ms
+        assert unpack.source == "lab"
+        assert unpack.low < expected_ms < unpack.high
+        assert unpack.mean == pytest.approx(expected_ms, rel=0.05)
+    assert any("the time to unpack" in said and "the lab's" in said for said in answer.assumptions)
+
+
+@pytest.mark.parametrize("engine", [Engine.UML, Engine.TCG])
+def test_another_kernel_or_processor_is_not(host: Host, image: Path, engine: Engine) -> None:
+    asked(host, image)
+    of = digests(host, image)
+    measured(host, engine, {of["today"]: 500, of["lz4"]: 200, of["cat"]: 100})
+    answer = asked(host, image)
+    assert answer.evidence is Evidence.BENCH
+    assert not any(found.unpack_ms.source == "lab" for found in answer.rows)
+    named = "user-mode Linux 6.1.176, another kernel" in row(answer, "lz4").unpack_ms.source
+    assert named is (engine is Engine.UML)
+
+
+def test_a_rebuilt_kernel_starts_anew(host: Host, image: Path) -> None:
+    asked(host, image)
+    of = digests(host, image)
+    measured(host, Engine.KVM, {of["today"]: 500, of["lz4"]: 200, of["cat"]: 100})
+    host.path(f"/boot/vmlinuz-{RELEASE}").write_bytes(bzimage(RELEASE) + b"rebuilt")
+    assert asked(host, image).evidence is Evidence.BENCH
+
+
+def test_the_lab_is_run_first_where_that_is_asked(
+    host: Host, image: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[Sequence[Contender], Wanted]] = []
+
+    def run_lab_for(
+        host: Host, _source: object, field: Sequence[Contender], wanted: Wanted, **_named: object
+    ) -> None:
+        seen.append((field, wanted))
+        measured(host, Engine.KVM, {contender.stream.sha256: 300 for contender in field})
+
+    monkeypatch.setattr(module, "run_lab_for", run_lab_for)
+    asked(host, image)
+    assert seen == []
+    answer = asked(host, image, lab=True)
+    [(field, wanted)] = seen
+    assert wanted.release == RELEASE
+    assert field[0].today
+    assert "bzip2" not in {str(contender.setting) for contender in field}  # lint refuses it
+    assert answer.evidence is Evidence.LAB
+
+
+def test_what_is_wrong_with_the_store_or_the_table_is_a_warning(host: Host, image: Path) -> None:
+    host.state_dir().mkdir()
+    for name in ("initadvisor.sqlite", "calibration.json"):
+        (host.state_dir() / name).write_bytes(b"garbage" * 1000)
+    warnings = "\n".join(asked(host, image).warnings)
+    assert "nothing of the lab is used" in warnings
+    assert "the shipped calibration is used" in warnings
