@@ -25,7 +25,8 @@ END_PROGRAM = "initadvisor-end"
 """A file that cannot be executed: the kernel says that it runs it, and panics."""
 
 _UNTIL_INIT = (f"rdinit=/{END_PROGRAM}", f"init=/{END_PROGRAM}")
-_TALKATIVE = ("panic=-1", "initcall_debug", "ignore_loglevel", "printk.time=1")
+_TALKATIVE = ("panic=-1", "initcall_debug", "ignore_loglevel", "printk.time=1", "log_buf_len=1M")
+"""User-mode Linux has a console only late, and what it said before must still be there then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

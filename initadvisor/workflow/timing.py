@@ -186,7 +186,8 @@ class _Bench:
             if rounds.until_settled and number >= LEAST_ROUNDS and self._is_settled(rounds):
                 end = RunEnd.SETTLED
                 break
-        for image in images:
+        # With one processor, whatever runs when the unpacking ends looks as if it had waited.
+        for image in images if self._machine.cores > 1 else ():
             if image.subject.today and image.subject.sha256 not in self._given_up:
                 self._once(image, 0, BootKind.INIT)
         return end

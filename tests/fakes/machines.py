@@ -84,7 +84,7 @@ def machine(engine: Engine = Engine.UML, *, kernel: Path = Path("/boot/vmlinuz")
         version=f"{engine} 1",
         kernel=LabKernel(path=str(kernel), sha256="f" * 64, release="6.1.0"),
         kernel_file=kernel,
-        cores=2,
+        cores=1 if engine is Engine.UML else 2,
     )
 
 

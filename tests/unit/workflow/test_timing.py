@@ -10,7 +10,7 @@ import pytest
 
 from initadvisor.host import Host
 from initadvisor.model.errors import LostVMError, UnsafeError
-from initadvisor.model.lab import BootKind, RecordedRun, RunEnd
+from initadvisor.model.lab import BootKind, Engine, RecordedRun, RunEnd
 from initadvisor.store.store import Store, open_store
 from initadvisor.workflow.timing import LabImage, Rounds, time_images, unpack_ms
 from tests.fakes.machines import REFUSED, UNPACKED, UNTIL_INIT, Machines, machine
@@ -52,11 +52,12 @@ def run(
     store: Store,
     rounds: Rounds | None = None,
     notes: Notes | None = None,
+    engine: Engine = Engine.UML,
 ) -> RecordedRun:
     """Time the images."""
     return time_images(
         Host(runner=runner),
-        machine(),
+        machine(engine),
         images,
         unpacked_bytes=1000,
         rounds=rounds or Rounds(),
@@ -110,11 +111,18 @@ def test_the_first_boot_is_not_counted_and_todays_image_also_boots_up_to_init(
     images: list[LabImage], store: Store
 ) -> None:
     runner = taking(zstd=200_000, lz4=150_000, xz=900_000)
-    recorded = run(runner, images, store, Rounds(most=1, until_settled=False))
+    once = Rounds(most=1, until_settled=False)
+    recorded = run(runner, images, store, once, engine=Engine.KVM)
     assert len(runner.booted) == 1 + 3 + 1
     assert settings(recorded, BootKind.INIT) == ["zstd"]
     assert recorded.samples[-1].waiter == "crypto_kdf108_init"
     assert "initramfs_async=0" not in runner.booted[-1]
+
+
+def test_on_one_processor_no_waiter_is_looked_for(images: list[LabImage], store: Store) -> None:
+    runner = taking(zstd=200_000, lz4=150_000, xz=900_000)
+    recorded = run(runner, images, store, Rounds(most=1, until_settled=False))
+    assert settings(recorded, BootKind.INIT) == []
 
 
 def test_what_is_returned_is_what_is_in_the_store(images: list[LabImage], store: Store) -> None:
