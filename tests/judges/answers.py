@@ -1,21 +1,32 @@
-"""What kernels said of images, and the files it is kept in."""
+"""What kernels said of images, and the files it is kept in.
+
+The images are kept as well: what compresses them is another version elsewhere and makes other
+bytes, and no answer holds for other bytes.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.model.kernel import KernelConfig
+from tests.fixtures.collection import read_collection, write_collection
+from tests.fixtures.variants import exhibits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from tests.fixtures.variants import Exhibit
     from tests.judges.judge import Judge
 
 _DIRECTORY = Path(__file__).parent.parent / "fixtures" / "kernel_verdicts"
+_IMAGES = _DIRECTORY / "images.tar.xz"
+_HANDED = " (as handed to the kernel)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +67,34 @@ class Recording:
 def digest(data: bytes) -> str:
     """Return what tells one image from another."""
     return hashlib.sha256(data).hexdigest()
+
+
+@cache
+def kept_exhibits() -> dict[str, Exhibit]:
+    """Return the images that were judged, by name."""
+    kept = read_collection(_IMAGES)
+    return {
+        exhibit.name: dataclasses.replace(
+            exhibit,
+            image=kept[exhibit.name],
+            handed=kept.get(exhibit.name + _HANDED, kept[exhibit.name]),
+        )
+        for exhibit in exhibits()
+        if exhibit.name in kept
+    }
+
+
+def keep_exhibits(made: Iterable[Exhibit]) -> None:
+    """Keep the images that are about to be judged, and those that still are."""
+    kept = {**kept_exhibits(), **{exhibit.name: exhibit for exhibit in made}}
+    images = {exhibit.name: exhibit.image for exhibit in kept.values()}
+    images |= {
+        exhibit.name + _HANDED: exhibit.handed
+        for exhibit in kept.values()
+        if exhibit.handed != exhibit.image
+    }
+    write_collection(_IMAGES, images)
+    kept_exhibits.cache_clear()
 
 
 def path_of(judge: Judge) -> Path:

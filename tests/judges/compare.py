@@ -11,7 +11,7 @@ from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
 from initadvisor.model.errors import BadImageError
 from initadvisor.model.image import ImageContents, Verdict
-from tests.judges.answers import read
+from tests.judges.answers import kept_exhibits, read
 from tests.judges.judge import Judge
 
 if TYPE_CHECKING:
@@ -61,13 +61,13 @@ def compare(exhibit: Exhibit, judge: Judge, recording: Recording) -> Case:
 
 @cache
 def all_cases() -> tuple[Case, ...]:
-    """Return every image before every kernel that has judged it."""
+    """Return every image that was kept before every kernel that has judged it."""
     return tuple(
         compare(exhibit, judge, recording)
         for judge in Judge
         for recording in [recording_of(judge)]
-        for exhibit in judge.shown
-        if exhibit.name in recording.answers
+        for name, exhibit in kept_exhibits().items()
+        if name in recording.answers
     )
 
 

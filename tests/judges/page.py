@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,10 +47,9 @@ Its verdict is "unknown" although everything about the kernel is known.
 _SILENT = """
 ## Damaged, and nobody notices
 
-Images that were cut off, had bits flipped or got something behind their end; how many of them
-user-mode Linux unpacked to the last file; and how many lint passes. The latter are zeros behind the
-end, which do no harm, what no checksum covers, and checksums that kernels do not compute and lint
-only notes. That an image passes is no proof that it is the one that was made; a digest is.
+Images that were cut off or had bits flipped; how many of them user-mode Linux unpacked to the last
+file; and how many lint passes: what no checksum covers, and checksums that kernels do not compute
+and lint only notes. That an image passes is no proof that it is the one that was made; a digest is.
 """
 
 
@@ -96,7 +96,7 @@ def _judges(cases: Sequence[Case]) -> str:
 
 
 def _argued(argument: Argument, cases: Sequence[Case]) -> str:
-    rows = [f"\n### {argument.title}\n", f"{argument.because}\n"]
+    rows = [f"\n### {argument.title}\n", f"{textwrap.fill(argument.because, 100)}\n"]
     for name in argument.names:
         of_name = [case for case in cases if case.name == name]
         kernels = ", ".join(f"{case.judge}: {_said(case.answer)}" for case in of_name)

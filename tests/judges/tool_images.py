@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 import subprocess
 import tempfile
-import zipfile
 from pathlib import Path
 
+from tests.fixtures.collection import write_collection
 from tests.fixtures.variants.tools import KEPT, TOOL_RUNS, Fed, ToolRun, payload
 
 _TIMEOUT_S = 120
@@ -15,10 +15,7 @@ _TIMEOUT_S = 120
 
 def make() -> None:
     """Make all of them anew and keep them."""
-    with zipfile.ZipFile(KEPT, "w", compression=zipfile.ZIP_STORED) as kept:
-        for run in TOOL_RUNS:
-            # Its time is left out: the file changes with the images only.
-            kept.writestr(zipfile.ZipInfo(run.name), output_of(run, payload()))
+    write_collection(KEPT, {run.name: output_of(run, payload()) for run in TOOL_RUNS})
 
 
 def output_of(run: ToolRun, data: bytes) -> bytes:
