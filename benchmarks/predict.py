@@ -1,0 +1,171 @@
+"""How well bench predicts a kernel's decompression, and how badly the usual way does.
+
+    python -m benchmarks.predict [IMAGE...] [--rounds 5]
+
+The images (without any: a large one of dracut's, one of initramfs-tools' and one in Arch's layout,
+see tests/fixtures) must not be those that the calibration table was made with. For each content
+user-mode Linux, which is another kernel than any machine's own, unpacks every setting; after each
+boot this process decompresses the same bytes as bench does, and the command line tool does it too.
+
+What matters for a choice are differences between settings. Shown is the mean absolute error of the
+predicted differences as a part of the mean absolute difference, over all pairs of settings: of
+bench (user-space time by the ratio of the shipped table) and of the tools' plain times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import random
+import shlex
+import statistics
+import subprocess
+import tempfile
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from initadvisor.generators import unknown
+from initadvisor.host import Host
+from initadvisor.model.codec import Codec
+from initadvisor.model.setting import Setting
+from initadvisor.vm.boot import boot
+from initadvisor.vm.engines import uml_machine
+from initadvisor.workflow.bench import Stream, time_once
+from initadvisor.workflow.candidates import build_candidates
+from initadvisor.workflow.knowledge import shipped_calibration
+from initadvisor.workflow.source import open_source
+
+if TYPE_CHECKING:
+    from initadvisor.model.candidate import Candidate
+
+SETTINGS = tuple(
+    Setting.parse(text)
+    for text in (
+        *("cat", "lz4 -1", "lz4 -9", "lzop", "lzop -9", "zstd -1", "zstd -3", "zstd -19"),
+        *("gzip -6", "gzip -9", "xz", "xz -0"),
+    )
+)
+TOOLS = {
+    Codec.CAT: "cat",
+    Codec.LZ4: "lz4 -dc",
+    Codec.LZOP: "lzop -dc",
+    Codec.ZSTD: "zstd -dc",
+    Codec.GZIP: "gzip -dc",
+    Codec.XZ: "xz -dc",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """Medians in ms, by setting."""
+
+    kernel: dict[Setting, float]
+    bench: dict[Setting, float]
+    tool: dict[Setting, float]
+
+
+def tool_ms(candidate: Candidate) -> float:
+    """Time the command line tool on the main segment, as people do."""
+    with Path(candidate.path).open("rb") as file:
+        os.lseek(file.fileno(), candidate.main_offset, os.SEEK_SET)
+        started = time.perf_counter()
+        subprocess.run(
+            shlex.split(TOOLS[candidate.setting.codec]),
+            stdin=file,
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        return (time.perf_counter() - started) * 1000
+
+
+def measure(host: Host, image: Path, rounds: int) -> Times:
+    """Time everything in turns."""
+    machine = uml_machine(host)
+    with open_source(image) as source:
+        built = build_candidates(host, unknown, source, SETTINGS)
+        unpacked_bytes = source.contents.unpacked_bytes
+    assert not built.gaps, built.gaps
+    kernel, bench, tool = defaultdict(list), defaultdict(list), defaultdict(list)
+    for number in range(rounds + 1):
+        order = list(built.candidates)
+        random.shuffle(order)
+        for candidate in order:
+            result = boot(host, machine, Path(candidate.path), unpacked_bytes=unpacked_bytes)
+            assert result.refusal is None, result.refusal
+            stream = Stream(
+                path=Path(candidate.path),
+                offset=candidate.main_offset,
+                size_bytes=candidate.size_bytes - candidate.main_offset,
+                codec=candidate.setting.codec,
+                sha256=candidate.sha256,
+            )
+            times = result.unpack_us / 1000, time_once(host, stream), tool_ms(candidate)
+            if number:  # the first round finds everything on the disk
+                for kept, value in zip((kernel, bench, tool), times, strict=True):
+                    kept[candidate.setting].append(value)
+    return Times(
+        kernel={setting: statistics.median(values) for setting, values in kernel.items()},
+        bench={setting: statistics.median(values) for setting, values in bench.items()},
+        tool={setting: statistics.median(values) for setting, values in tool.items()},
+    )
+
+
+def error(true: dict[Setting, float], predicted: dict[Setting, float]) -> float:
+    """Return the mean absolute error of the differences, by the mean absolute difference."""
+    pairs = list(itertools.combinations(true, 2))
+    off = [abs((predicted[a] - predicted[b]) - (true[a] - true[b])) for a, b in pairs]
+    return statistics.fmean(off) / statistics.fmean(abs(true[a] - true[b]) for a, b in pairs)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("images", type=Path, nargs="*")
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    images = arguments.images or default_images()
+    table = shipped_calibration().codecs
+    errors = defaultdict(list)
+    with tempfile.TemporaryDirectory() as directory:
+        os.environ["CACHE_DIRECTORY"] = directory
+        for image in images:
+            times = measure(Host(), image, arguments.rounds)
+            predicted = {
+                setting: ms * (table[setting.codec].ratio.median if setting.codec in table else 0)
+                for setting, ms in times.bench.items()
+            }
+            print(f"{image}: user-mode Linux, what each takes longer than cat; ms")
+            for setting in sorted(times.kernel, key=lambda s: times.kernel[s]):
+                populate = times.kernel[Setting(Codec.CAT)]
+                print(
+                    f"  {setting!s:9} kernel {times.kernel[setting] - populate:7.1f}  bench "
+                    f"{predicted[setting]:7.1f}  tool {times.tool[setting]:7.1f}"
+                )
+            for name, values in (("bench", predicted), ("tool", times.tool)):
+                errors[name].append(error(times.kernel, values))
+                print(f"  error of the differences, {name}: {errors[name][-1]:.1%}", flush=True)
+    for name, values in errors.items():
+        low, high = min(values), max(values)
+        print(f"{name}: {statistics.fmean(values):.1%} ({low:.1%}-{high:.1%})")
+
+
+def default_images() -> list[Path]:
+    """Return images of three generators, made once."""
+    from tests.fixtures.arch import arch_image
+    from tests.fixtures.debian import Kernel, Suite, debian
+    from tests.fixtures.generated import initramfs_tools_image, large_image
+
+    tree = debian(Suite.BOOKWORM, Kernel.FULL)
+    return [
+        large_image(),
+        initramfs_tools_image(tree, Codec.GZIP, small=False),
+        arch_image(Setting(Codec.ZSTD)),
+    ]
+
+
+if __name__ == "__main__":
+    main()
