@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -236,7 +236,8 @@ def test_whatever_a_run_is_made_of_comes_back(
             )
         with open_store(host, readonly=True) as store:
             [recorded] = store.lab_runs()
-    assert recorded.run == whole
+    # In the hour that a zone has twice, a moment equals none of another zone (PEP 495).
+    assert recorded.run == replace(whole, started_at=at.astimezone(UTC))
     assert recorded.samples == (booted,)
     assert recorded.lost == (lost(reason),)
     assert recorded.warnings == (reason,)
