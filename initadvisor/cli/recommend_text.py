@@ -14,10 +14,23 @@ if TYPE_CHECKING:
     from initadvisor.model.recommendation import Recommendation, Row
 
 _FACTORS = {
-    Factor.LOADER: ("how fast the boot loader reads", "MB/s", "--read-speed"),
-    Factor.SHADOW: ("how long the kernel can do without the initramfs", "ms", "--shadow"),
-    Factor.CPU: ("how fast this kernel decompresses, against the prediction", "x", None),
+    Factor.LOADER: (
+        "how fast the boot loader reads",
+        "MB/s",
+        "If you know it, say so with --read-speed.",
+    ),
+    Factor.SHADOW: (
+        "how long the kernel can do without the initramfs",
+        "ms",
+        "If you know it, say so with --shadow.",
+    ),
+    Factor.CPU: (
+        "how fast this kernel decompresses, against the prediction",
+        "x",
+        "Where KVM works, --lab measures it.",
+    ),
 }
+"""Each fact in words, the unit of its values, and how it becomes known."""
 
 
 def print_recommendation(answer: Recommendation) -> None:
@@ -86,22 +99,21 @@ def advice(answer: Recommendation) -> Iterator[str]:
     fact = answer.decision.deciding
     if fact is None:
         return
-    what, unit, option = _FACTORS[fact.factor]
-    known = f" If you know it, say so with {option}." if option else ""
+    what, unit, known = _FACTORS[fact.factor]
     if len(fact.stretches) == 1:
         yield (
             f"The fact that matters most is {what}, but {fact.stretches[0].setting} is the best "
-            f"choice throughout its range: knowing it would only make that surer.{known}"
+            f"choice throughout its range: knowing it would only make that surer. {known}"
         )
     elif fact.settled == 0:
         yield (
             f"No single fact would decide it; the one that matters most is {what}: "
-            f"{_stretches(fact, unit)}.{known}"
+            f"{_stretches(fact, unit)}. {known}"
         )
     else:
         yield (
             f"What would decide it ({_percent(fact.settled)} likely): {what}: "
-            f"{_stretches(fact, unit)}.{known}"
+            f"{_stretches(fact, unit)}. {known}"
         )
 
 

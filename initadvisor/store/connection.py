@@ -26,8 +26,14 @@ _REASONS: dict[int, tuple[str, str | None]] = {
     sqlite3.SQLITE_BUSY: _BUSY,
     sqlite3.SQLITE_LOCKED: _BUSY,
     sqlite3.SQLITE_FULL: ("its file system is full; nothing was changed", "make room, try again"),
-    sqlite3.SQLITE_READONLY: ("it or its directory may not be written", "run it as its owner"),
-    sqlite3.SQLITE_PERM: ("it or its directory may not be written", "run it as its owner"),
+    sqlite3.SQLITE_READONLY: (
+        "it or its directory may not be written",
+        "run it as its owner, or look if the file system is read-only",
+    ),
+    sqlite3.SQLITE_PERM: (
+        "it or its directory may not be written",
+        "run it as its owner, or look if the file system is read-only",
+    ),
     sqlite3.SQLITE_CANTOPEN: ("it or its journal cannot be opened", "look at the rights of both"),
     sqlite3.SQLITE_NOTADB: ("it is no data base, or a damaged one", _MOVE_AWAY),
     sqlite3.SQLITE_IOERR: ("its file system reports an error", "look into the kernel's log"),

@@ -57,6 +57,7 @@ def test_a_fact_that_changes_nothing_is_not_said_to_decide() -> None:
     )
     [said] = advice(answer(decision(Outcome.UNDECIDED, saving=GAIN, deciding=fact)))
     assert "zstd is the best choice throughout its range" in said
+    assert said.endswith("Where KVM works, --lab measures it.")
 
 
 def test_where_no_single_fact_decides_that_is_said() -> None:
