@@ -9,13 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.store.store import open_store
 from initadvisor.vm.choose import FOR_TIMING, Wanted, machine_for
-from initadvisor.workflow.baseline import identified, todays_setting
-from initadvisor.workflow.candidates import build_candidates
 from initadvisor.workflow.configuration import load_config
-from initadvisor.workflow.contenders import contenders
+from initadvisor.workflow.field import gathered
 from initadvisor.workflow.ledger import BuildObserver
-from initadvisor.workflow.plan import plan_settings
-from initadvisor.workflow.source import open_source
 from initadvisor.workflow.target import find_target
 from initadvisor.workflow.timing import (
     MOST_ROUNDS,
@@ -70,43 +66,30 @@ def run_lab(host: Host, request: LabRequest, *, observer: Observer) -> LabResult
     """
     config = load_config(host)
     target = find_target(host, request.image)
-    with open_source(target.path, installed=target.installed) as source:
-        generator = target.made_by(source.contents)
-        release = (
-            target.installed.kernel_release if target.installed else source.contents.kernel_release
-        )
+    with gathered(
+        host,
+        target,
+        config,
+        only=request.only,
+        everything=request.everything,
+        observer=observer,
+    ) as field:
         wanted = Wanted(
-            release=release, kernel=request.kernel, engine=request.engine, uml=request.uml
+            release=field.kernel_release,
+            kernel=request.kernel,
+            engine=request.engine,
+            uml=request.uml,
         )
-        configured = generator.configured(host, release) if target.installed and release else None
-        baseline = todays_setting(source, configured)
-        settings = plan_settings(
-            host,
-            generator,
-            config,
-            only=request.only,
-            also=(baseline.setting,) if baseline.certain else (),
-            everything=request.everything,
-        )
-        built = build_candidates(
-            host,
-            generator,
-            source,
-            settings,
-            observer=observer,
-            jobs=config.jobs,
-            cache_limit_bytes=config.cache_limit_bytes,
-        )
-        baseline = identified(baseline, source, built.candidates)
-        field = contenders(host, generator, source, baseline, built.candidates)
         rounds = Rounds(
             most=request.rounds or MOST_ROUNDS,
             until_settled=request.rounds is None,
             tolerance_ms=config.tolerance_ms,
             tolerance_fraction=config.tolerance_fraction,
         )
-        recorded = run_lab_for(host, source, field, wanted, rounds=rounds, observer=observer)
-    return LabResult(recorded=recorded, gaps=built.gaps)
+        recorded = run_lab_for(
+            host, field.source, field.contenders, wanted, rounds=rounds, observer=observer
+        )
+        return LabResult(recorded=recorded, gaps=field.built.gaps)
 
 
 def run_lab_for(
