@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S = 90
 _LAST = "/last"
-PARAMETERS = f"panic=-1 loglevel=8 initramfs_async=0 rdinit={_LAST}"
-"""For a kernel that is to tell what it makes of its initramfs, and then to stop."""
+PARAMETERS = f"panic=-1 oops=panic loglevel=8 initramfs_async=0 rdinit={_LAST}"
+"""For a kernel that is to tell what it makes of its initramfs, and then to stop.
+
+Where its lz4 decompressor reads beyond the end of the image and of the memory, it would otherwise
+wait for ever for the thread that died of it (Linux 6.12, observed).
+"""
 
 _NOT_THERE = "VFS: Unable to mount root fs"
 """What a kernel panics with that goes on without the first process it was told to run."""
