@@ -130,9 +130,11 @@ def _verify(
     from initadvisor.cli.history_json import verification_document
     from initadvisor.cli.progress import Progress
     from initadvisor.model.errors import UnsafeError
+    from initadvisor.model.text import shown
     from initadvisor.workflow.verify import verify
 
-    with Progress():
+    with Progress() as progress:
+        progress.doing(f"reading {shown(str(image))}, and booting a kernel with it")
         verified = verify(host, image, kernel=kernel, engine=engine)
     if as_json:
         _print_json(

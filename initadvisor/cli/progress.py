@@ -35,6 +35,10 @@ class Progress:
         if self._status:
             self._status.stop()
 
+    def doing(self, what: str) -> None:
+        """Show what goes on where nothing is counted."""
+        self._show(what)
+
     def started(self, setting: Setting) -> None:
         """Show one more setting that is being built."""
         self._building.append(setting)

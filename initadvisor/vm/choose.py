@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.model.lab import Engine
 from initadvisor.vm.engines import NoEngineError, qemu_machine, uml_machine, why_not_kvm
 from initadvisor.vm.kernel import bootable, find_kernel
@@ -54,7 +54,8 @@ def machine_for(
 ) -> Iterator[VirtualMachine]:
     """Give the first machine that works of those that serve the purpose.
 
-    Raises ``NoEngineError`` where none does, with the reason for each.
+    Raises ``NoEngineError`` where none does, with the reason for each, ``NeedsRootError`` where
+    only root may read the kernel.
     """
     if wanted.engine and wanted.engine not in purpose:
         msg = f"{wanted.engine} cannot do this: it runs {wanted.engine.description}"
@@ -72,8 +73,14 @@ def machine_for(
     raise _no_engine(failures)
 
 
-def _no_engine(failures: Mapping[Engine, InitadvisorError]) -> NoEngineError:
-    """Put the reasons into one line; one that all engines have in common stands there once."""
+def _no_engine(failures: Mapping[Engine, InitadvisorError]) -> InitadvisorError:
+    """Put the reasons into one line; one that all engines have in common stands there once.
+
+    Where root could do it, that is the reason.
+    """
+    for err in failures.values():
+        if isinstance(err, NeedsRootError):
+            return err
     common = {(err.message, err.hint) for err in failures.values()}
     if len(common) == 1:
         reason, hint = common.pop()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
 from initadvisor.host import Host
-from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.model.lab import Engine
 from initadvisor.store.store import Store, open_store
 from initadvisor.vm.choose import (
@@ -139,6 +139,20 @@ def test_without_a_kernel_file_only_user_mode_linux_is_left(
         pass
     assert error.value.hint == "name its file with --kernel FILE"
     assert error.value.exit_code == 3
+
+
+def test_a_kernel_that_only_root_may_read_is_a_matter_for_root(
+    host: Host, store: Store, wanted: Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(_host: Host, release: str) -> NoReturn:
+        msg = f"cannot read the kernel {release}: only root may"
+        raise NeedsRootError(msg)
+
+    monkeypatch.setattr("initadvisor.vm.choose.find_kernel", denied)
+    with pytest.raises(NeedsRootError), machine_for(host, store, FOR_VERIFYING, wanted):
+        pass
+    with machine_for(host, store, FOR_TIMING, wanted) as found:
+        assert found.engine is Engine.UML
 
 
 def test_without_any_engine_the_user_is_told_what_to_install(
