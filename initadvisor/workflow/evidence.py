@@ -13,16 +13,16 @@ from initadvisor.model.codec import Codec
 from initadvisor.model.cost import Quantity
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.estimate import Evidence
-from initadvisor.model.lab import Engine
+from initadvisor.model.lab import Engine, Unpacked
 from initadvisor.stats.samples import pooled
 from initadvisor.store.store import open_store
 from initadvisor.vm.kernel import find_kernel
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from initadvisor.host import Host
-    from initadvisor.model.lab import LabKernel
+    from initadvisor.model.lab import LabKernel, Verification
     from initadvisor.store.store import Store
     from initadvisor.workflow.contenders import Contender
 
@@ -72,6 +72,31 @@ def lab_evidence(
             )
     except InitadvisorError as err:
         return LabEvidence(warnings=(f"nothing of the lab is used: {err.message}",))
+
+
+def refused_by_kernel(
+    host: Host, images: Iterable[str], kernel_release: str | None
+) -> dict[str, str]:
+    """Return, by the digest, the words with which this machine's kernel refused an image.
+
+    What it made of an image last counts. A data base that cannot be read has no words.
+    """
+    try:
+        with open_store(host, readonly=True) as store:
+            latest = {image: _latest(store, image, kernel_release) for image in images}
+    except InitadvisorError as err:
+        log.warning("what kernels refused is not known: %s", err.message)
+        return {}
+    return {
+        image: f"Linux {kernel_release} refused it in a virtual machine: {found.words}"
+        for image, found in latest.items()
+        if found and found.unpacked is Unpacked.REFUSED
+    }
+
+
+def _latest(store: Store, image: str, release: str | None) -> Verification | None:
+    found = store.verifications(image)
+    return next((verified for verified in found if verified.kernel.release == release), None)
 
 
 def _unpack_ms(

@@ -15,7 +15,7 @@ from initadvisor.workflow.candidates import BuildObserver
 from initadvisor.workflow.configuration import load_config
 from initadvisor.workflow.context import what_matters_more
 from initadvisor.workflow.disk import examine_disk
-from initadvisor.workflow.evidence import lab_evidence
+from initadvisor.workflow.evidence import lab_evidence, refused_by_kernel
 from initadvisor.workflow.field import gathered
 from initadvisor.workflow.kernel_config import find_kernel_config, read_kernel_config
 from initadvisor.workflow.knowledge import calibration
@@ -157,6 +157,8 @@ def _examine(
     table = calibration(host)
     if request.lab:
         _run_lab(host, field, verdicts, config, observer)
+    verdicts = _with_refusals(verdicts, refused_by_kernel(host, verdicts, release))
+    _require_comparison(verdicts[source.initrd_sha256], field)
     return _Findings(
         times_ms=times_ms,
         kernel_config=kernel_config,
@@ -185,6 +187,16 @@ def _kernel_config(host: Host, request: Request, kernel: str | None) -> KernelCo
     if request.kernel_config:
         return read_kernel_config(request.kernel_config)
     return find_kernel_config(host, kernel) if kernel else None
+
+
+def _with_refusals(verdicts: Mapping[str, Lint], refusals: Mapping[str, str]) -> dict[str, Lint]:
+    """Return the verdicts, those of lint overruled where a kernel refused what lint would pass."""
+    return {
+        digest: replace(found, verdict=Verdict.REFUSED, reasons=(*found.reasons, refusals[digest]))
+        if digest in refusals
+        else found
+        for digest, found in verdicts.items()
+    }
 
 
 def _require_comparison(today: Lint, field: Field) -> None:

@@ -18,6 +18,8 @@ from initadvisor.model.lab import (
     LostBoot,
     RecordedRun,
     RunEnd,
+    Unpacked,
+    Verification,
 )
 from initadvisor.stats.repeats import is_settled, log_spread, middles
 from initadvisor.vm.boot import Boot, boot
@@ -210,6 +212,7 @@ class _Bench:
             return
         if result.refusal is not None:
             self._note_lost(image, number, f"the kernel refused it: {result.refusal}")
+            self._note_refusal(digest, result.refusal)
             self._given_up.add(digest)
             return
         sample = LabSample(
@@ -238,6 +241,21 @@ class _Bench:
         self._store.add_lost(self.number, lost)
         self.lost.append(lost)
         self._observer.lost(image.subject, lost)
+
+    def _note_refusal(self, digest: str, words: str) -> None:
+        """What this machine's own kernel does not unpack must never be recommended."""
+        if self._machine.engine.runs_own_kernel:
+            self._store.add_verification(
+                Verification(
+                    at=datetime.now(UTC),
+                    engine=self._machine.engine,
+                    kernel=self._machine.kernel,
+                    image_sha256=digest,
+                    content_sha256="",
+                    unpacked=Unpacked.REFUSED,
+                    words=words,
+                )
+            )
 
     def _is_settled(self, rounds: Rounds) -> bool:
         return is_settled(

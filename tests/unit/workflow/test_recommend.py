@@ -10,8 +10,18 @@ import pytest
 
 from initadvisor.host import Host
 from initadvisor.image.cpio import CpioWriter
+from initadvisor.model.errors import UnsafeError
 from initadvisor.model.estimate import Evidence
-from initadvisor.model.lab import BootKind, Engine, LabKernel, LabRun, LabSample
+from initadvisor.model.image import Verdict
+from initadvisor.model.lab import (
+    BootKind,
+    Engine,
+    LabKernel,
+    LabRun,
+    LabSample,
+    Unpacked,
+    Verification,
+)
 from initadvisor.model.setting import Setting
 from initadvisor.store.store import open_store
 from initadvisor.workflow import recommend as module
@@ -186,3 +196,49 @@ def test_what_is_wrong_with_the_store_or_the_table_is_a_warning(host: Host, imag
     warnings = "\n".join(asked(host, image).warnings)
     assert "nothing of the lab is used" in warnings
     assert "the shipped calibration is used" in warnings
+
+
+def verified(host: Host, digest: str, unpacked: Unpacked, *, release: str = RELEASE) -> None:
+    """Record what a kernel made of an image."""
+    with open_store(host) as store:
+        store.add_verification(
+            Verification(
+                at=NOON,
+                engine=Engine.TCG,
+                kernel=LabKernel(path="/k", sha256="k", release=release),
+                image_sha256=digest,
+                content_sha256="",
+                unpacked=unpacked,
+                words="" if unpacked is Unpacked.YES else "decompressor failed",
+            )
+        )
+
+
+def test_what_this_kernel_refused_is_never_recommended(host: Host, image: Path) -> None:
+    asked(host, image)
+    verified(host, digests(host, image)["cat"], Unpacked.REFUSED)
+    answer = asked(host, image)
+    found = row(answer, "cat").lint
+    assert found.verdict is Verdict.REFUSED
+    assert found.reasons == (
+        f"Linux {RELEASE} refused it in a virtual machine: decompressor failed",
+    )
+    assert str(answer.decision.leader) != "cat"
+
+
+def test_what_it_unpacked_later_or_another_kernel_refused_may_be(host: Host, image: Path) -> None:
+    asked(host, image)
+    of = digests(host, image)
+    verified(host, of["cat"], Unpacked.REFUSED, release="5.4.0")
+    verified(host, of["lz4"], Unpacked.REFUSED)
+    verified(host, of["lz4"], Unpacked.YES)
+    answer = asked(host, image)
+    for setting in ("cat", "lz4"):
+        assert row(answer, setting).lint.verdict is not Verdict.REFUSED
+
+
+def test_advice_needs_an_image_that_this_kernel_unpacks(host: Host, image: Path) -> None:
+    asked(host, image)
+    verified(host, digests(host, image)["today"], Unpacked.REFUSED)
+    with pytest.raises(UnsafeError, match="refused it in a virtual machine: decompressor failed"):
+        asked(host, image)

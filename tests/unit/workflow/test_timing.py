@@ -10,7 +10,7 @@ import pytest
 
 from initadvisor.host import Host
 from initadvisor.model.errors import LostVMError, UnsafeError
-from initadvisor.model.lab import BootKind, Engine, RecordedRun, RunEnd
+from initadvisor.model.lab import BootKind, Engine, RecordedRun, RunEnd, Unpacked
 from initadvisor.store.store import Store, open_store
 from initadvisor.workflow.timing import LabImage, Rounds, time_images, unpack_ms
 from tests.fakes.machines import REFUSED, UNPACKED, UNTIL_INIT, Machines, machine
@@ -141,11 +141,16 @@ def test_an_image_that_the_kernel_refuses_is_given_up_at_once(
             return REFUSED.format(why="XZ-compressed data is corrupt")
         return UNTIL_INIT if "initadvisor-end" in command else UNPACKED.format(us=len(image) * 9999)
 
-    recorded = run(Machines(says=says), images, store)
-    assert "xz" not in settings(recorded)
-    assert [lost.reason for lost in recorded.lost] == [
-        "the kernel refused it: XZ-compressed data is corrupt"
-    ]
+    for engine in (Engine.UML, Engine.KVM):
+        recorded = run(Machines(says=says), images, store, engine=engine)
+        assert "xz" not in settings(recorded)
+        assert [lost.reason for lost in recorded.lost] == [
+            "the kernel refused it: XZ-compressed data is corrupt"
+        ]
+    (refused,) = store.verifications()  # of this machine's kernel, not of another
+    assert refused.unpacked is Unpacked.REFUSED
+    assert refused.engine is Engine.KVM
+    assert refused.image_sha256 == images[2].subject.sha256
 
 
 def test_a_lost_machine_is_no_sample_and_gets_a_second_chance(
