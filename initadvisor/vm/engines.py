@@ -14,7 +14,7 @@ from initadvisor.model.kernel_log import Event, read_line
 from initadvisor.model.lab import BootKind, Engine, EngineTrial, LabKernel
 from initadvisor.model.text import shown
 from initadvisor.vm.kernel import scratch_directory
-from initadvisor.vm.machine import DIES_WITH_US, QEMU, UML, VirtualMachine
+from initadvisor.vm.machine import DIES_WITH_US, QEMU, TALKING_FIRMWARE, UML, VirtualMachine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from initadvisor.vm.kernel import BootableKernel
 
 KVM_TRIAL_S = 8.0
-"""A kernel under KVM says its first word within a second; one that does not by then hangs."""
+"""Firmware and kernel say their first words within two seconds under KVM."""
 
 _VERSION_S = 10.0
 _TRIAL_MB = 256
@@ -110,27 +110,32 @@ def why_not_kvm(host: Host, machine: VirtualMachine, store: Store, *, anew: bool
 
 
 def _try(host: Host, machine: VirtualMachine) -> tuple[str | None, bool]:
-    """Boot the kernel up to its first word; return why it came to none, and whether it hung."""
+    """Boot the kernel up to its first word; return why it came to none, and whether KVM hung.
+
+    The firmware greets first. Where even it says nothing, it is not the kernel that is at fault.
+    """
     tail = ""
-    spoke = False
+    kernel_spoke = False
 
     def on_line(raw: bytes) -> bool:
-        nonlocal tail, spoke
+        nonlocal tail, kernel_spoke
         tail = raw.decode(errors="replace").strip() or tail
         line = read_line(tail)
-        spoke = line is not None and line.event is Event.VERSION
-        return spoke
+        kernel_spoke = line is not None and line.event is Event.VERSION
+        return kernel_spoke
 
     with scratch_directory(0) as scratch:
         command = machine.command(None, BootKind.UNPACK, memory_mb=_TRIAL_MB, scratch=scratch)
         ending = host.runner.watch(
-            [*DIES_WITH_US, *command], timeout_s=KVM_TRIAL_S, on_line=on_line
+            [*DIES_WITH_US, *command, *TALKING_FIRMWARE], timeout_s=KVM_TRIAL_S, on_line=on_line
         )
-    if spoke:
+    if kernel_spoke:
         return None, False
-    if ending is Ending.TIME_OUT:
-        return f"it hangs: no word from a kernel within {KVM_TRIAL_S:g} s", True
-    return f"it does not work: {shown(tail[:200]) or 'QEMU ended without a word'}", False
+    if ending is not Ending.TIME_OUT:
+        return f"it does not work: {shown(tail[:200]) or 'QEMU ended without a word'}", False
+    if tail:
+        return f"no word from {machine.kernel.path} (has it a serial console?)", False
+    return f"it hangs: nothing was heard within {KVM_TRIAL_S:g} s", True
 
 
 def _first_line(host: Host, command: list[str]) -> str:

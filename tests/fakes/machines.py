@@ -45,10 +45,11 @@ UNTIL_INIT = """\
 class Machines(FakeRunner):
     """Answers a boot with what ``says`` returns for the image's bytes and the command line.
 
-    None stands for a machine that hangs.
+    None stands for a machine that hangs; ``ending`` is what becomes of one that has said it all.
     """
 
     says: Callable[[bytes, str], str | None] = lambda _image, _command: UNPACKED.format(us=600_000)
+    ending: Ending = Ending.EXITED
     booted: list[str] = field(default_factory=list)
     limits_s: list[float] = field(default_factory=list)
 
@@ -73,7 +74,7 @@ class Machines(FakeRunner):
             return Ending.TIME_OUT
         if any(on_line(line.encode()) for line in said.splitlines()):
             return Ending.STOPPED
-        return Ending.EXITED
+        return self.ending
 
 
 def machine(engine: Engine = Engine.UML, *, kernel: Path = Path("/boot/vmlinuz")) -> VirtualMachine:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from initadvisor.host import Host
+from initadvisor.host.run import Ending
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.model.lab import Engine
 from initadvisor.store.store import Store, open_store
@@ -120,6 +121,17 @@ def test_a_kvm_that_fails_at_once_costs_nothing_and_is_not_remembered(
     assert why_not_kvm(host, machine(Engine.KVM), store, anew=False) is None
 
 
+def test_a_kernel_that_keeps_silent_is_not_taken_for_a_kvm_that_hangs(
+    host: Host, store: Store
+) -> None:
+    runner_of(host).says = lambda *_: "SeaBIOS (version 1.16)\n"
+    runner_of(host).ending = Ending.TIME_OUT
+    reason = why_not_kvm(host, machine(Engine.KVM), store, anew=False)
+    assert reason == "no word from /boot/vmlinuz (has it a serial console?)"
+    assert why_not_kvm(host, machine(Engine.KVM), store, anew=False) == reason
+    assert len(runner_of(host).booted) == 2
+
+
 def test_without_the_device_nothing_is_started(tmp_path: Path, host: Host, store: Store) -> None:
     (tmp_path / "dev/kvm").unlink()
     assert why_not_kvm(host, machine(Engine.KVM), store, anew=False) == "there is no /dev/kvm"
@@ -208,5 +220,5 @@ def test_the_trial_waits_for_the_kernels_first_word_for_eight_seconds(
     assert why_not_kvm(host, machine(Engine.KVM), store, anew=False) is None
     runner_of(host).says = lambda *_: None
     reason = why_not_kvm(host, machine(Engine.KVM), store, anew=False)
-    assert reason == "it hangs: no word from a kernel within 8 s"
+    assert reason == "it hangs: nothing was heard within 8 s"
     assert runner_of(host).limits_s == [8.0, 8.0]
