@@ -185,7 +185,7 @@ def running(
             finally:
                 machine_running.kill()
                 process.wait()
-                console.wait_for_end(HANG_S)
+                console.close()
 
 
 def boot(

@@ -28,10 +28,10 @@ def recompressed(image: Path, target: Path, *compressor: str) -> Path:
 
 
 def corrupt(image: Path, target: Path) -> Path:
-    """Write the image with noise for its main part, from behind the magic on: no kernel finds an
-    init in it.
+    """Write the image with noise for its main part, from behind the magic on and half as long: no
+    kernel finds an init in it.
     """
     early, main = early_bytes(image), main_bytes(image)
-    noise = random.Random(0).randbytes(len(main) - _MAGIC_BYTES)
+    noise = random.Random(0).randbytes(len(main) // 2)
     target.write_bytes(early + main[:_MAGIC_BYTES] + noise)
     return target

@@ -11,6 +11,10 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+_DEAD_END = re.compile(
+    r"UEFI Interactive Shell|Entering rescue mode|built-in shell \(ash\)|You are in emergency mode"
+)
+"""What is said before a prompt for a human, where nobody is."""
 _CONTROL = re.compile(r"\x1b\[[0-9;?=]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -32,7 +36,8 @@ class Console:
         self._log = log
         self._started = time.monotonic()
         self._lines: list[Line] = []
-        self._ended = False
+        self._is_over = False
+        self._is_stuck = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -46,7 +51,7 @@ class Console:
     def wait_for(self, pattern: re.Pattern[str], start: int, within_s: float) -> int | None:
         """Return the number of the first line from ``start`` on that the pattern is in.
 
-        None where the machine said its last word, or ``within_s`` passed, without it.
+        None where the machine stopped, came to a prompt, or ``within_s`` passed without it.
         """
         deadline = time.monotonic() + within_s
         with self._changed:
@@ -56,14 +61,19 @@ class Console:
                         return number
                 start = max(start, len(self._lines))
                 left_s = deadline - time.monotonic()
-                if self._ended or left_s <= 0:
+                if self._is_over or self._is_stuck or left_s <= 0:
                     return None
                 self._changed.wait(left_s)
 
     def wait_for_end(self, within_s: float) -> bool:
-        """Tell whether the last word was said within that time."""
-        self._thread.join(within_s)
-        return not self._thread.is_alive()
+        """Tell whether the machine stopped within that time and before any prompt."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_over or self._is_stuck, within_s)
+            return self._is_over
+
+    def close(self) -> None:
+        """Wait for what is left to read, once there is nobody to say more."""
+        self._thread.join()
 
     def _read(self) -> None:
         with self._log.open("w", encoding="utf-8") as log:
@@ -74,7 +84,8 @@ class Console:
                 log.flush()
                 with self._changed:
                     self._lines.append(line)
+                    self._is_stuck = self._is_stuck or bool(_DEAD_END.search(text))
                     self._changed.notify_all()
         with self._changed:
-            self._ended = True
+            self._is_over = True
             self._changed.notify_all()

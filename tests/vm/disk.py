@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MIB = 1 << 20
+FAT32_BYTES = 272 * MIB
+"""The least for FAT32 with clusters of 4 KiB, which is what mkfs.fat makes: firmware refuses one
+with fewer than 65525 of them (observed with OVMF).
+"""
 
 
 class FileSystem(StrEnum):
@@ -84,6 +88,7 @@ def make_disk(path: Path, partitions: Sequence[Partition]) -> Disk:
 
 def format_vfat(path: Path, offset_bytes: int, size_bytes: int) -> Vfat:
     """Make a FAT32 file system in an image, as firmware wants it for an ESP."""
+    assert size_bytes >= FAT32_BYTES
     options = ("-F", "32", f"--offset={offset_bytes // 512}")
     tools.run("mkfs.fat", *options, path, str(size_bytes // 1024))
     return Vfat(image=path, offset_bytes=offset_bytes)

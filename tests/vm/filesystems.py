@@ -104,19 +104,19 @@ class Ext4:
     def put(self, files: Mapping[str, Path]) -> None:
         """See ``Files.put``; modes are those of the sources, everything belongs to root."""
         self.recover()
-        lines = [f"mkdir {directory}" for directory in _directories(files)]
+        requests: list[tuple[str, ...]] = [
+            ("mkdir", directory) for directory in _directories(files)
+        ]
         for path, source in files.items():
-            lines += [f"rm {path}", f"write {source} {path}"]
-        script = "".join(f"{line}\n" for line in lines).encode()
-        tools.run("debugfs", "-w", "-f", "-", self._device, stdin=script)
+            requests += [("rm", path), ("write", str(source), path)]
+        self._request(*requests, options=("-w",))
         _verify(self, files)
 
     def fetch(self, path: str, target: Path) -> None:
         """See ``Files.fetch``."""
         self.recover()
         with tempfile.TemporaryDirectory(dir=target.parent) as directory:
-            request = f"rdump {path} {directory}"
-            tools.run("debugfs", "-f", "-", self._device, stdin=f"{request}\n".encode())
+            self._request(("rdump", path, directory))
             made = Path(directory) / PurePosixPath(path).name
             if not made.exists():
                 raise FileNotFoundError(path)
@@ -125,8 +125,7 @@ class Ext4:
     def names(self, directory: str) -> list[str]:
         """See ``Files.names``."""
         self.recover()
-        request = f"ls -p {directory}\n".encode()
-        listing = tools.run("debugfs", "-f", "-", self._device, stdin=request).decode()
+        listing = self._request(("ls", "-p", directory)).decode()
         fields = [line.split("/") for line in listing.splitlines() if line.startswith("/")]
         return sorted(field[5] for field in fields if field[5] not in {"", ".", ".."})
 
@@ -144,6 +143,12 @@ class Ext4:
     def check(self) -> None:
         """Run ``e2fsck -fp``. Raises ``ToolError`` when errors are left."""
         tools.run("e2fsck", "-fp", self._device, good=_REPAIRED)
+
+    def _request(self, *requests: tuple[str, ...], options: tuple[str, ...] = ()) -> bytes:
+        """Have debugfs do things; it quotes as the ss library of e2fsprogs wants it."""
+        lines = [" ".join(f'"{word}"' for word in request) + "\n" for request in requests]
+        script = "".join(lines).encode()
+        return tools.run("debugfs", *options, "-f", "-", self._device, stdin=script)
 
     @property
     def _device(self) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.fixtures.cache import made_once
 from tests.fixtures.debian import Suite
-from tests.vm.disk import MIB, Disk, FileSystem, Partition, sparse_copy
+from tests.vm.disk import FAT32_BYTES, MIB, Disk, FileSystem, Partition, sparse_copy
 
 ESP_TYPE = "C12A7328-F81F-11D2-BA4B-00A0C93EC93B"
 XBOOTLDR_TYPE = "BC13C2FF-59E6-4262-A352-B275FD6F7172"
@@ -69,7 +69,7 @@ class Loader(StrEnum):
     @property
     def partitions(self) -> tuple[Partition, ...]:
         """The layout of the disk."""
-        small, large = 128 * MIB, 512 * MIB
+        small, large = FAT32_BYTES, 512 * MIB
         plan = {
             Loader.SYSTEMD_BOOT: [("/boot", FileSystem.VFAT, ESP_TYPE, large)],
             Loader.SYSTEMD_BOOT_XBOOTLDR: [
@@ -119,8 +119,11 @@ class Recipe:
 
     @property
     def command_line(self) -> str:
-        """The kernel's command line, as the default entry has it."""
-        return f"{self.root_argument} ro console=ttyS0 panic=1 loglevel=7"
+        """The kernel's command line, as the default entry has it.
+
+        Mitigations are for processors that exist; emulated, they only cost time.
+        """
+        return f"{self.root_argument} ro console=ttyS0 panic=1 loglevel=7 mitigations=off"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

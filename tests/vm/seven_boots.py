@@ -60,10 +60,11 @@ def plan(guest: Guest, directory: Path) -> list[Planned]:
 def run(guest: Guest, planned: list[Planned], directory: Path) -> list[Boot]:
     """Boot once for each; every boot that gets that far arms the next one."""
     boots = []
-    for number, following in enumerate([*planned[1:], None]):
-        # The guest that follows a corrupt image is the default again, by itself.
-        arms_next = following is not None and not planned[number].is_corrupt
-        script = arm(following.entry) if arms_next and following else ""
+    for number, current in enumerate(planned):
+        following = planned[number + 1 :]
+        # What follows a corrupt image is the default again, by itself.
+        is_armed = following and not current.is_corrupt
+        script = arm(following[0].entry) if is_armed else "ls /sys/firmware/efi/efivars"
         boots.append(
             boot(
                 guest,

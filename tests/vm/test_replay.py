@@ -13,7 +13,7 @@ import pytest
 from tests.vm import replacing
 from tests.vm.boot import running
 from tests.vm.crash import Area, Demand, Kind, Outcome, replay
-from tests.vm.disk import MIB, FileSystem, format_ext4, format_vfat
+from tests.vm.disk import FAT32_BYTES, MIB, FileSystem, format_ext4, format_vfat
 from tests.vm.filesystems import write
 from tests.vm.guest import Recipe, guest
 from tests.vm.machine import Drive, Machine
@@ -28,8 +28,7 @@ pytestmark = pytest.mark.vm
 log = logging.getLogger(__name__)
 
 _VERSIONS = range(1, 5)
-_SIZES = {FileSystem.VFAT: 272 * MIB, FileSystem.EXT4: 64 * MIB}
-"""vfat: the least for FAT32 with the clusters of 4 KiB that an ESP has."""
+_SIZES = {FileSystem.VFAT: FAT32_BYTES, FileSystem.EXT4: 64 * MIB}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,19 +24,20 @@ pytestmark = pytest.mark.vm
 def test_seven_boots_are_attributed_to_the_images_they_used(tmp_path: Path) -> None:
     copy = guest(Recipe()).copied_to(tmp_path / "guest")
     planned = plan(copy, tmp_path)
-    assert len({plan.loaded_kib for plan in planned}) == 6, "images that cannot be told apart"
+    assert len({each.loaded_kib for each in planned}) == 6, "images that cannot be told apart"
 
     boots = run(copy, planned, tmp_path)
 
     kept = {boot.boot_id: boot for boot in journal(copy.disk)}
-    for plan_of_boot, boot in zip(planned, boots, strict=True):
-        if plan_of_boot.is_corrupt:
-            _assert_corrupt(plan_of_boot, boot)
+    for intended, boot in zip(planned, boots, strict=True):
+        if intended.is_corrupt:
+            _assert_corrupt(intended, boot)
         else:
             assert boot.boot_id
-            _assert_attributed(plan_of_boot, boot, kept[boot.boot_id])
+            _assert_attributed(intended, boot, kept[boot.boot_id])
     assert [boot.end for boot in boots] == [*[End.RESTART] * 5, End.PANIC, End.POWER_OFF]
     assert len(kept) == 6, "the corrupt boot left something in the journal"
+    assert f"LoaderTimeExecUSec-{LOADER}" in boots[-1].output, "the loader saw a hypervisor"
     assert (LOADER, "LoaderEntryOneShot") not in efi_variables(copy.variables)
 
 
