@@ -16,9 +16,6 @@ UML = "linux.uml"
 DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 """Should this process be killed, nobody else would stop a machine that hangs."""
 
-TALKING_FIRMWARE = ("-machine", "graphics=off")
-"""Has SeaBIOS greet on the serial port (QEMU merges this with what -machine said before)."""
-
 _MB = 1 << 20
 _KERNEL_MB = 384
 """For the kernel itself and the largest window of a decompressor (128 MiB)."""

@@ -45,11 +45,10 @@ UNTIL_INIT = """\
 class Machines(FakeRunner):
     """Answers a boot with what ``says`` returns for the image's bytes and the command line.
 
-    None stands for a machine that hangs; ``ending`` is what becomes of one that has said it all.
+    None stands for a machine that hangs.
     """
 
     says: Callable[[bytes, str], str | None] = lambda _image, _command: UNPACKED.format(us=600_000)
-    ending: Ending = Ending.EXITED
     booted: list[str] = field(default_factory=list)
     limits_s: list[float] = field(default_factory=list)
 
@@ -74,7 +73,7 @@ class Machines(FakeRunner):
             return Ending.TIME_OUT
         if any(on_line(line.encode()) for line in said.splitlines()):
             return Ending.STOPPED
-        return self.ending
+        return Ending.EXITED
 
 
 def machine(engine: Engine = Engine.UML, *, kernel: Path = Path("/boot/vmlinuz")) -> VirtualMachine:
