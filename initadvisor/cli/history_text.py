@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
+from math import inf
 from typing import TYPE_CHECKING
 
 import click
@@ -62,29 +63,46 @@ def print_run(recorded: RecordedRun) -> None:
     found = results(recorded)
     click.echo()
     print_table(_table(found))
-    for line in (*_lost(found), *recorded.warnings):
+    lines = (*_until_init(found), *_lost(found), *recorded.warnings)
+    for line in lines:
         _print_item(line)
-    if recorded.warnings or recorded.lost:
+    if lines:
         click.echo()
 
 
 def _table(found: Sequence[SubjectResult]) -> Table:
     return Table(
-        titles=("setting", "MB", "unpack ms", "95 %", "to init ms", "boots", "lost"),
+        titles=("setting", "MB", "unpack ms", "95 %", "boots", "lost"),
         rows=tuple(
             (
                 f"{shown(str(result.subject.setting))}{' (today)' if result.subject.today else ''}",
                 f"{result.subject.size_bytes / 1e6:.1f}",
                 f"{result.unpack_ms.median:.1f}" if result.unpack_ms else "",
                 _interval(result.unpack_ms),
-                f"{result.init_ms:.1f}" if result.init_ms else "",
                 str(result.unpack_ms.count if result.unpack_ms else 0),
                 str(len(result.lost) or ""),
             )
-            for result in found
+            for result in sorted(found, key=_median_ms)
         ),
         text=0,
     )
+
+
+def _median_ms(result: SubjectResult) -> float:
+    return result.unpack_ms.median if result.unpack_ms else inf
+
+
+def _until_init(found: Iterable[SubjectResult]) -> Iterator[str]:
+    """Yield what the boots up to /init showed."""
+    for result in found:
+        if result.init_ms is None:
+            continue
+        waiters = {sample.waiter for sample in result.samples if sample.waiter}
+        waited = f"; first to wait for it: {', '.join(sorted(waiters))}" if waiters else ""
+        yield (
+            f"{result.subject.setting}: /init would run {result.init_ms:.0f} ms after unpacking "
+            f"began{waited}"
+        )
 
 
 def _interval(middle: Middle | None) -> str:
