@@ -106,9 +106,9 @@ class Running:
         return match
 
     def kill(self) -> None:
-        """Cut the power."""
-        self._killed = True
-        with contextlib.suppress(ProcessLookupError):
+        """Cut the power, if it is still on."""
+        if self._process.poll() is None:
+            self._killed = True
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def wait_for_end(self, *, within_s: float = HANG_S) -> Boot:
