@@ -119,16 +119,13 @@ def replay(
 def _replay(recording: Recording, medium: _Medium, judge: _Judge, sampling: Sampling) -> None:
     pending: list[_Piece] = []
     rng = random.Random(sampling.seed)
-    unseen = True
     moment = 0
     for moment, write in enumerate(recording.writes()):
         pieces = medium.pieces(write)
-        if pieces and unseen:
-            judge.look(Kind.PREFIX, moment)
         if pieces:
+            judge.look(Kind.PREFIX, moment)  # what all before this one left
             medium.apply(pieces)
             pending += pieces
-            unseen = True
         if write.is_flush and pending:
             _reorder(medium, judge, moment, pending, _subsets(len(pending), sampling, rng))
             pending = []
