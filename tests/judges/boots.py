@@ -27,6 +27,9 @@ wait for ever for the thread that died of it (Linux 6.12, observed).
 
 _NOT_THERE = "VFS: Unable to mount root fs"
 """What a kernel panics with that goes on without the first process it was told to run."""
+CRASH = "Kernel panic: "
+"""What begins the words of a kernel that did not survive the image."""
+
 _SAID_AT_MOST = 20
 _LEVEL = re.compile(r"^<\d>")
 """What a crashing UML puts before its lines."""
@@ -94,6 +97,6 @@ class _Listener:
             self.last = said.subject == _LAST
         elif said and said.event is Event.PANIC:
             if not said.subject.startswith(_NOT_THERE):
-                self.words.append(f"Kernel panic: {said.subject}")
+                self.words.append(CRASH + said.subject)
             self.last = False
         return self.last is not None

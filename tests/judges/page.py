@@ -10,6 +10,7 @@ from initadvisor.model.codec import Codec
 from initadvisor.model.image import Verdict
 from tests.fixtures.variants import Origin
 from tests.judges.arguments import DOUBTED, STRICTER, Argument
+from tests.judges.boots import CRASH
 from tests.judges.compare import all_cases, recording_of
 from tests.judges.judge import Judge
 
@@ -44,6 +45,14 @@ _DOUBTED = """
 
 Its verdict is "unknown" although everything about the kernel is known.
 """
+_CRASHES = """
+## Images that crash a kernel
+
+Decompressors that read beyond the end of an image find what chance has put there. Where that is the
+end of the memory, the thread that unpacks dies, and unless the kernel was told to panic then, the
+boot hangs. Lint refuses all of these.
+
+"""
 _SILENT = """
 ## Damaged, and nobody notices
 
@@ -76,6 +85,8 @@ def page() -> str:
                 _argued(argument, [case for case in cases if case.verdict is Verdict.UNKNOWN])
                 for argument in DOUBTED
             ),
+            _CRASHES,
+            _crashes(cases),
             _SILENT,
             _silent(cases),
         )
@@ -109,6 +120,14 @@ def _said(answer: Answer) -> str:
     if answer.words:
         return f'"{answer.words}"'
     return "accepted" if answer.last else "stops without a word"
+
+
+def _crashes(cases: Sequence[Case]) -> str:
+    crashed: dict[str, list[Judge]] = {}
+    for case in cases:
+        if case.answer.words.startswith(CRASH):
+            crashed.setdefault(case.name, []).append(case.judge)
+    return "".join(f"- `{name}` ({', '.join(judges)})\n" for name, judges in crashed.items())
 
 
 def _silent(cases: Sequence[Case]) -> str:
