@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
     from initadvisor.vm.machine import VirtualMachine
 
-_NO_MEMORY = "write error"
-"""What the kernel says when its root file system is full, which here has the size we gave it."""
+_NO_MEMORY = ("write error", "ut of memory", "deadlocked on memory")
+"""What the kernel says when its memory is full, which here has the size we gave it."""
 
 _STOP = b"#!/does-not-exist\n"
 
@@ -69,9 +69,8 @@ def boot(
 
 
 def _result(listener: Listener, ending: Ending, machine: VirtualMachine, limit_s: float) -> Boot:
-    if listener.failures:
-        reason = shown("; ".join(listener.failures))
-        if _NO_MEMORY in reason:
+    if reason := _refusal(listener):
+        if any(words in reason for words in _NO_MEMORY):
             msg = f"the {machine.engine} machine had too little memory for the image"
             raise LostVMError(msg)
         return Boot(release=listener.release or "", refusal=reason, unpack_us=0)
@@ -84,6 +83,14 @@ def _result(listener: Listener, ending: Ending, machine: VirtualMachine, limit_s
         init_us=listener.init_us,
         waiter=listener.waiter,
     )
+
+
+def _refusal(listener: Listener) -> str | None:
+    if listener.failures:
+        return shown("; ".join(listener.failures))
+    if listener.crashed_on is not None:
+        return f"the kernel crashed on it: {shown(listener.crashed_on)}"
+    return None
 
 
 def _why_lost(listener: Listener, ending: Ending, machine: VirtualMachine, limit_s: float) -> str:

@@ -52,6 +52,12 @@ class Listener:
         """How long it took from the beginning of unpacking until /init would run."""
         return _between_us(self._began, self._run)
 
+    @property
+    def crashed_on(self) -> str | None:
+        """The kernel's last words where it panicked while it unpacked the image."""
+        unpacking = self._began is not None and self._freed is None
+        return self.panic if unpacking else None
+
     def _note(self, line: KernelLine) -> bool:
         match line.event:
             case Event.VERSION:

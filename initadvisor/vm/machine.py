@@ -25,8 +25,11 @@ END_PROGRAM = "initadvisor-end"
 """A file that cannot be executed: the kernel says that it runs it, and panics."""
 
 _UNTIL_INIT = (f"rdinit=/{END_PROGRAM}", f"init=/{END_PROGRAM}")
-_TALKATIVE = ("panic=-1", "initcall_debug", "ignore_loglevel", "printk.time=1", "log_buf_len=1M")
+_TALKATIVE = ("initcall_debug", "ignore_loglevel", "printk.time=1", "log_buf_len=1M")
 """User-mode Linux has a console only late, and what it said before must still be there then."""
+
+_ENDING = ("panic=-1", "oops=panic")
+"""A kernel that stumbles over an image would otherwise wait for the thread that did, for ever."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +51,7 @@ class VirtualMachine:
         self, image: Path | None, kind: BootKind, *, memory_mb: int, scratch: Path
     ) -> list[str]:
         """Return the command line that boots ``image``; files it makes go to ``scratch``."""
-        told = [*_TALKATIVE, *(_SYNCHRONOUS if kind is BootKind.UNPACK else _UNTIL_INIT)]
+        told = [*_TALKATIVE, *_ENDING, *(_SYNCHRONOUS if kind is BootKind.UNPACK else _UNTIL_INIT)]
         if self.engine is Engine.UML:
             loaded = [f"initrd={image}"] if image else []
             console = ["con=null", "con0=fd:0,fd:1"]

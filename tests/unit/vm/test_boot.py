@@ -49,6 +49,25 @@ def test_a_refusal_is_an_answer_in_the_kernels_words(image: Path) -> None:
     assert found.unpack_us == 0
 
 
+def test_a_kernel_that_crashes_on_an_image_has_refused_it(image: Path) -> None:
+    """As Linux 6.12 does on some lz4 streams with junk behind them."""
+    said = (
+        "[    1.314817] Trying to unpack rootfs image as initramfs...\n"
+        "[    1.400000] Kernel panic - not syncing: Fatal exception\n"
+    )
+    found = boot(host(lambda *_: said), machine(), image, unpacked_bytes=9)
+    assert found.refusal == "the kernel crashed on it: Fatal exception"
+
+
+def test_a_kernel_without_memory_has_not_refused_anything(image: Path) -> None:
+    said = (
+        "[    1.314817] Trying to unpack rootfs image as initramfs...\n"
+        "[    1.400000] Kernel panic - not syncing: System is deadlocked on memory\n"
+    )
+    with pytest.raises(LostVMError, match="too little memory"):
+        boot(host(lambda *_: said), machine(), image, unpacked_bytes=9)
+
+
 def test_a_root_file_system_that_was_full_says_nothing_of_the_image(image: Path) -> None:
     with pytest.raises(LostVMError, match="too little memory"):
         boot(host(lambda *_: REFUSED.format(why="write error")), machine(), image, unpacked_bytes=9)
