@@ -25,8 +25,9 @@ def whole_file(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
     """Write a file under a temporary name beside ``path`` and give it its name at the end.
 
     If the block raises, nothing is left. The order of calls is the one that was found to leave no
-    torn file on vfat or ext4 at any crash point: write, fsync, rename, fsync of the same file
-    again, fsync of the directory.
+    torn file on vfat or ext4 at any crash point, on disks that reorder writes, too: write, fsync,
+    rename, fsync of the same file again, fsync of the directory, with what had the name before held
+    open until then. Otherwise vfat frees its clusters before the new entry is sure to be there.
     """
     import tempfile
 
@@ -37,13 +38,28 @@ def whole_file(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
             file.flush()
             os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
-            Path(name).rename(path)
-            os.fsync(file.fileno())
-        _sync_directory(path.parent)
+            with _held_open(path):
+                Path(name).rename(path)
+                os.fsync(file.fileno())
+                _sync_directory(path.parent)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             Path(name).unlink()
         raise
+
+
+@contextlib.contextmanager
+def _held_open(path: Path) -> Iterator[None]:
+    """Keep the file that ``path`` names in being, if there is one and it may be opened."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def open_regular(path: Path) -> IO[bytes]:

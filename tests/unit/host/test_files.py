@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
@@ -76,6 +77,38 @@ def test_a_full_disk_at_the_last_moment_leaves_the_old_file(
         file.write(b"new")
     assert (tmp_path / "image").read_bytes() == b"old"
     assert names(tmp_path) == ["image"]
+
+
+def test_the_old_file_is_kept_in_being_until_the_directory_was_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On vfat its clusters were freed before the new entry was sure to be there, and both lost."""
+    path = tmp_path / "image"
+    path.write_bytes(b"old")
+    old = path.stat().st_ino
+    held: list[bool] = []
+    real_fsync = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        real_fsync(descriptor)
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            held.append(old in open_inodes())
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with whole_file(path) as file:
+        file.write(b"new")
+    assert held == [True]
+    assert old not in open_inodes()
+    assert path.read_bytes() == b"new"
+
+
+def open_inodes() -> set[int]:
+    """Return the inodes of the files this process has open."""
+    found = set()
+    for path in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.add(os.fstat(int(path.name)).st_ino)
+    return found
 
 
 def test_the_file_is_synced_again_after_it_has_its_name(
