@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from initadvisor.store.store import Store
     from initadvisor.vm.kernel import BootableKernel
 
-KVM_TRIAL_S = 6.0
+KVM_TRIAL_S = 5.0
 """A kernel says its first word within a second under KVM, and within two or three under TCG."""
 
 _EMULATED_TRIAL_S = 15.0

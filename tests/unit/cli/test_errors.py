@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 
 import pytest
 
+from initadvisor import __main__ as start
 from initadvisor import cli
 from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError, UsageError
 
@@ -57,3 +59,26 @@ def test_an_interruption_says_so(
 ) -> None:
     told = outcome(KeyboardInterrupt(), monkeypatch, capsys)
     assert told == (130, "initadvisor: interrupted\n")
+
+
+def test_an_interruption_while_the_program_still_loads_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupting:
+        """Stands in for a module that is being imported."""
+
+        @property
+        def main(self) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "initadvisor.cli", Interrupting())
+    with pytest.raises(SystemExit) as caught:
+        start.main()
+    assert caught.value.code == 130
+    assert capsys.readouterr().err == "initadvisor: interrupted\n"
+
+
+def test_the_package_can_be_run() -> None:
+    command = [sys.executable, "-m", "initadvisor", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.startswith("initadvisor, version")

@@ -216,12 +216,12 @@ def test_a_program_that_is_no_user_mode_linux_is_refused(
         pass
 
 
-def test_the_trial_waits_for_the_kernels_first_word_for_six_seconds(
+def test_the_trial_waits_for_the_kernels_first_word_for_five_seconds(
     host: Host, store: Store
 ) -> None:
     runner_of(host).says = lambda *_: f"SeaBIOS (version 1.16)\n{FIRST_WORD}"
     assert why_not_kvm(host, machine(Engine.KVM), store, anew=False) is None
     hangs(host)
     reason = why_not_kvm(host, machine(Engine.KVM), store, anew=False)
-    assert reason == "it hangs: no word from a kernel within 6 s"
-    assert runner_of(host).limits_s == [6.0, 6.0, 15.0]
+    assert reason == "it hangs: no word from a kernel within 5 s"
+    assert runner_of(host).limits_s == [5.0, 5.0, 15.0]
