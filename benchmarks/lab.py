@@ -21,7 +21,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SETTINGS = ("cat", "lz4 -1", "lz4 -9", "lzop -9", "zstd -3", "zstd -19", "gzip -9", "xz")
 MAIN = [sys.executable, "-c", "from initadvisor.cli import main; main()"]
@@ -31,23 +34,17 @@ BARE = (
 )
 
 
-def lab(image: Path, rounds: int, directory: str) -> tuple[float, dict[str, Any]]:
-    """Run the lab; return its wall time in s and its answer."""
-    only = [word for setting in SETTINGS for word in ("--only", setting)]
+def lab(
+    image: Path, rounds: int | None, directory: str, settings: Sequence[str] = SETTINGS
+) -> tuple[float, dict[str, Any]]:
+    """Run the lab, until it is settled unless rounds are given; return its wall time in s, and
+    its answer.
+    """
+    only = [word for setting in settings for word in ("--only", setting)]
+    only += ["--rounds", str(rounds)] if rounds else []
     started = time.perf_counter()
     done = subprocess.run(
-        [
-            *MAIN,
-            "lab",
-            "--json",
-            "--engine",
-            "uml",
-            "--image",
-            image,
-            "--rounds",
-            str(rounds),
-            *only,
-        ],
+        [*MAIN, "lab", "--json", "--engine", "uml", "--image", image, *only],
         env={
             **os.environ,
             "CACHE_DIRECTORY": f"{directory}/cache",

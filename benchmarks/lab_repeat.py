@@ -1,8 +1,9 @@
 """Does another run of `lab` find what the first one said it would.
 
-    python -m benchmarks.lab_repeat [IMAGE] [--pairs 10] [--rounds 5]
+    python -m benchmarks.lab_repeat [IMAGE] [--pairs 10] [--rounds N]
 
-Runs the lab with user-mode Linux twice, PAIRS times, on the same candidates. Of each pair, the
+Runs the lab with user-mode Linux twice, PAIRS times, on the same candidates (without IMAGE: of one
+in Arch's layout, see tests/fixtures), until it is settled unless N is given. Of each pair, the
 shown interval of every setting should hold the other run's median (95 % by construction; 90 % is
 asked), and be no wider than 10 % either way.
 """
@@ -14,7 +15,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.lab import default_image, lab
+from benchmarks.lab import lab
+
+SETTINGS = ("cat", "lz4 -9", "zstd -19", "gzip -9")
+
+
+def small_image() -> Path:
+    """Return an image in Arch's layout, made once."""
+    from initadvisor.model.setting import Setting
+    from tests.fixtures.arch import arch_image
+
+    return arch_image(Setting.parse("zstd"))
 
 
 def figures(answer: dict[str, Any]) -> dict[str, dict[str, float]]:
@@ -27,14 +38,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("image", type=Path, nargs="?")
     parser.add_argument("--pairs", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int)
     arguments = parser.parse_args()
-    image = arguments.image or default_image()
+    image = arguments.image or small_image()
     held, widths = [], []
     with tempfile.TemporaryDirectory() as directory:
-        lab(image, 1, directory)  # builds the candidates
+        lab(image, 1, directory, SETTINGS)  # builds the candidates
         for number in range(arguments.pairs):
-            answers = [lab(image, arguments.rounds, directory)[1] for _ in range(2)]
+            answers = [lab(image, arguments.rounds, directory, SETTINGS)[1] for _ in range(2)]
             first, second = map(figures, answers)
             for shown, other in ((first, second), (second, first)):
                 for setting, interval in shown.items():

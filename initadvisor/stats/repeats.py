@@ -69,6 +69,14 @@ def middles(samples: Mapping[str, Sequence[float]]) -> dict[str, Middle]:
     return {key: _middle(values, spread) for key, values in samples.items() if values}
 
 
+def is_precise(samples: Mapping[str, Sequence[float]], *, within: float) -> bool:
+    """Tell whether every interval is at most this part of its median wide, either way."""
+    return all(
+        max(shown.high / shown.median, shown.median / shown.low) <= 1 + within
+        for shown in middles(samples).values()
+    )
+
+
 def is_settled(
     samples: Mapping[str, Sequence[float]], *, tolerance: float, tolerance_fraction: float
 ) -> bool:

@@ -21,7 +21,7 @@ from initadvisor.model.lab import (
     Unpacked,
     Verification,
 )
-from initadvisor.stats.repeats import is_settled, log_spread, middles
+from initadvisor.stats.repeats import is_precise, is_settled, log_spread, middles
 from initadvisor.vm.boot import Boot, boot
 from initadvisor.vm.kernel import scratch_directory
 from initadvisor.workflow.noise import disturbances
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from initadvisor.workflow.source import Source
 
 LEAST_ROUNDS = 3
-MOST_ROUNDS = 10
+MOST_ROUNDS = 15
+PRECISE_WITHIN = 0.1
 _MOST_LOST = 2
 _US_PER_MS = 1000
 _NOISY_LOG_SD = 0.05
@@ -66,7 +67,9 @@ class LabImage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rounds:
-    """How often each image is booted: until the order is settled, or exactly ``most`` times.
+    """How often each image is booted: until the result is settled, or exactly ``most`` times.
+
+    Settled: the order is certain, and another run would find every median within 10 %.
 
     ``tolerance_ms`` and ``tolerance_fraction``: a difference below the larger need not be settled.
     """
@@ -258,8 +261,9 @@ class _Bench:
             )
 
     def _is_settled(self, rounds: Rounds) -> bool:
-        return is_settled(
-            unpack_ms(self.samples),
+        times = unpack_ms(self.samples)
+        return is_precise(times, within=PRECISE_WITHIN) and is_settled(
+            times,
             tolerance=rounds.tolerance_ms,
             tolerance_fraction=rounds.tolerance_fraction,
         )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.stats.repeats import is_settled, log_spread, middles
+from initadvisor.stats.repeats import is_precise, is_settled, log_spread, middles
 
 TRUE_MS = {"cat": 100.0, "lz4": 140.0, "zstd": 220.0, "gzip": 460.0, "xz": 1600.0}
 
@@ -70,6 +70,13 @@ def test_neighbours_whose_difference_cannot_matter_are_settled() -> None:
     run = {"a": [100.0, 100.1, 99.9, 100.0], "b": [100.0, 100.2, 99.9, 100.1]}
     assert is_settled(run, tolerance=5, tolerance_fraction=0.02)
     assert not is_settled(run, tolerance=0, tolerance_fraction=0.0001)
+
+
+def test_more_rounds_make_it_precise() -> None:
+    rng = np.random.default_rng(6)
+    assert not is_precise(a_run(rng, rounds=3, spread=0.08), within=0.1)
+    assert is_precise(a_run(rng, rounds=20, spread=0.08), within=0.1)
+    assert is_precise(a_run(rng, rounds=3, spread=0.01), within=0.1)
 
 
 def test_single_samples_are_taken_to_scatter() -> None:

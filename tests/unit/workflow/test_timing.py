@@ -101,7 +101,7 @@ def test_it_goes_on_while_the_order_is_open(images: list[LabImage], store: Store
         return UNPACKED.format(us=int(base[image] * chance.lognormvariate(0, 0.08)))
 
     recorded = run(Machines(says=says), images, store)
-    assert len(settings(recorded)) == 30
+    assert len(settings(recorded)) == 45
     assert recorded.end is RunEnd.ROUNDS
     assert any("order of close neighbours is open" in warning for warning in recorded.warnings)
     assert any("was not quiet" in warning for warning in recorded.warnings)
