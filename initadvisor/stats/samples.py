@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from math import exp, hypot, log, pi, sqrt
+from math import exp, hypot, log, sqrt
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from initadvisor.model.cost import Quantity
-from initadvisor.stats.repeats import BETWEEN_RUNS_LOG_SD, log_spread
+from initadvisor.stats.repeats import BETWEEN_RUNS_LOG_SD, median_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     Runs = Sequence[Sequence[float]]
 
-_MEDIAN_ERROR = sqrt(pi / 2)
-"""The standard error of a median against that of a mean, for normal errors."""
-
 _Z95 = 1.96
-_UNKNOWN_LOG_SD = 0.1
-"""How far samples are taken to scatter where there is only one of each."""
 
 
 def pooled(subjects: Mapping[str, Runs], *, source: str) -> dict[str, Quantity]:
@@ -31,15 +26,15 @@ def pooled(subjects: Mapping[str, Runs], *, source: str) -> dict[str, Quantity]:
     does not decide.
     """
     known = {name: runs for name, runs in subjects.items() if runs}
-    within = log_spread(
-        {f"{name} {number}": run for name, runs in known.items() for number, run in enumerate(runs)}
-    )
+    every = {
+        f"{name} {number}": run for name, runs in known.items() for number, run in enumerate(runs)
+    }
     medians = {name: [log(median(run)) for run in runs] for name, runs in known.items()}
     between = _between(list(medians.values()))
     figures = {}
     for name, values in medians.items():
         counts = [len(run) for run in known[name]]
-        error = _MEDIAN_ERROR * (within or _UNKNOWN_LOG_SD) / sqrt(fmean(counts))
+        error = median_error(every, round(fmean(counts)))
         run_sd = max(between, hypot(error, BETWEEN_RUNS_LOG_SD))
         figures[name] = Quantity(
             median=exp(fmean(values, weights=counts)),

@@ -289,8 +289,10 @@ def _doubts(run: LabRun, samples: Sequence[LabSample], end: RunEnd) -> Iterator[
     settings = {subject.sha256: subject.setting for subject in run.subjects}
     for digest, middle in middles(times).items():
         if middle.outliers:
-            far = ", ".join(f"{value:.0f}" for value in middle.outliers)
-            yield f"{settings[digest]}: {far} ms is far from the median of {middle.median:.0f} ms"
+            yield (
+                f"{settings[digest]}: {len(middle.outliers)} of {middle.count} samples are far "
+                f"from the median of {middle.median:.0f} ms, up to {max(middle.outliers):.0f} ms"
+            )
     if end is RunEnd.ROUNDS and not is_settled(times, tolerance=0.0, tolerance_fraction=0.02):
         yield "not all differences are certain: the order of close neighbours is open"
 

@@ -225,4 +225,4 @@ def test_a_sample_that_is_far_out_is_named(images: list[LabImage], store: Store)
 
     runner.says = says
     recorded = run(runner, images, store, Rounds(most=5, until_settled=False))
-    assert any("1234 ms is far from the median of" in warning for warning in recorded.warnings)
+    assert any("1 of 5 samples are far from the median" in warning for warning in recorded.warnings)
