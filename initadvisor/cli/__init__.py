@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from initadvisor import __version__
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
+from initadvisor.model.text import shown
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "recommend": ("initadvisor.cli.recommend:recommend", "Which compression suits this machine."),
@@ -87,10 +88,11 @@ def main() -> NoReturn:
         sys.exit(err.exit_code)
     except InitadvisorError as err:
         hint = err.hint or (_as_root() if isinstance(err, NeedsRootError) else None)
-        click.echo(f"initadvisor: {err.message}" + (f" ({hint})" if hint else ""), err=True)
+        line = f"initadvisor: {err.message}" + (f" ({hint})" if hint else "")
+        click.echo(shown(line), err=True)
         sys.exit(err.exit_code)
     except OSError as err:  # whatever no layer below had a better word for
-        where = f" {err.filename}" if err.filename else ""
+        where = shown(f" {err.filename}") if err.filename else ""
         click.echo(f"initadvisor: cannot use{where}: {err.strerror or err}", err=True)
         sys.exit(InitadvisorError.exit_code)
     except (KeyboardInterrupt, click.Abort):

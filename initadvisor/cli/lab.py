@@ -155,10 +155,14 @@ def _verify(
 
 
 def _print_verified(verified: Verified) -> None:
+    from initadvisor.model.text import shown
+
     found = verified.verification
     click.echo(
-        f"{verified.path}: Linux {found.kernel.release} ({found.kernel.path}) unpacks it "
-        f"({found.engine}, {verified.boot_s:.1f} s)"
+        shown(
+            f"{verified.path}: Linux {found.kernel.release} ({found.kernel.path}) unpacks it "
+            f"({found.engine}, {verified.boot_s:.1f} s)"
+        )
     )
     click.echo(f"sha256 of the initramfs on the disk: {found.image_sha256}")
     click.echo(f"sha256 of its unpacked content:      {found.content_sha256}")
@@ -196,6 +200,7 @@ def _calibrate(
     host: Host, images: tuple[Path, ...], uml: Path | None, rounds: int | None, *, as_json: bool
 ) -> None:
     from initadvisor.cli.progress import Progress
+    from initadvisor.model.text import shown
     from initadvisor.workflow.calibrate import calibrate
     from initadvisor.workflow.knowledge import calibration
 
@@ -205,7 +210,7 @@ def _calibrate(
     if as_json:
         _print_json({"table": str(path), "source": table.source})
         return
-    click.echo(f"{path}: {table.source}")
+    click.echo(shown(f"{path}: {table.source}"))
     for codec, row in table.codecs.items():
         click.echo(f"{codec:6} kernel/user {row.ratio.median:.2f}")
 

@@ -78,4 +78,6 @@ class Progress:
 
     def _show(self, text: str) -> None:
         if self._status:
-            self._status.update(text)
+            from rich.text import Text
+
+            self._status.update(Text(text))

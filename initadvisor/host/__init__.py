@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from initadvisor.model.errors import InitadvisorError
+
 if TYPE_CHECKING:
     from initadvisor.host.run import Runner
 
@@ -37,6 +39,16 @@ class SystemClock:
     def thread_cpu_ns(self) -> int:
         """Return CLOCK_THREAD_CPUTIME_ID in nanoseconds."""
         return time.thread_time_ns()
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError as err:
+        msg = "cannot find this user's home directory: HOME is not set and no account tells it"
+        raise InitadvisorError(
+            msg, hint="set HOME, or CACHE_DIRECTORY and STATE_DIRECTORY"
+        ) from err
 
 
 def _system_runner() -> Runner:
@@ -95,7 +107,7 @@ class Host:
             return Path(directory)
         if self.is_root:
             return self.path("/var/cache/initadvisor")
-        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+        base = os.environ.get("XDG_CACHE_HOME") or str(_home() / ".cache")
         return Path(base) / "initadvisor"
 
     def state_dir(self) -> Path:
@@ -107,7 +119,7 @@ class Host:
             return Path(directory)
         if self.is_root:
             return self.path(_MACHINE_STATE)
-        base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local/state")
+        base = os.environ.get("XDG_STATE_HOME") or str(_home() / ".local/state")
         return Path(base) / "initadvisor"
 
     def state_file(self, name: str) -> Path | None:

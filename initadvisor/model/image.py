@@ -118,6 +118,9 @@ class KindUse:
     early_compressed_bytes: int = 0
 
 
+_PAGE_BYTES = 4096
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
     """A run of bytes in the file."""
@@ -161,6 +164,11 @@ class ImageContents:
     def unpacked_bytes(self) -> int:
         """The length of all segments after decompression."""
         return sum(segment.unpacked_bytes for segment in self.segments)
+
+    @property
+    def room_bytes(self) -> int:
+        """How much memory it takes unpacked, at most: every entry fills up to a page of its own."""
+        return self.unpacked_bytes + _PAGE_BYTES * sum(s.entries for s in self.segments)
 
 
 class Verdict(StrEnum):

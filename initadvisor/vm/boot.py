@@ -98,8 +98,10 @@ def _why_lost(listener: Listener, ending: Ending, machine: VirtualMachine, limit
     if listener.panic:
         return f"{lost} the kernel panicked: {shown(listener.panic)}"
     said = next((line.strip() for line in reversed(listener.tail) if line.strip()), None)
-    if said is None:
+    if said is None and ending is Ending.TIME_OUT:
         return f"{lost} no word within {limit_s:.0f} s (has the kernel a serial console?)"
+    if said is None:
+        return f"{lost} it ended without a word"
     last = f"last words: {shown(said[:200])}"
     match ending:
         case Ending.TIME_OUT:

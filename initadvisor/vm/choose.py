@@ -57,9 +57,7 @@ def machine_for(
     Raises ``NoEngineError`` where none does, with the reason for each, ``NeedsRootError`` where
     only root may read the kernel.
     """
-    if wanted.engine and wanted.engine not in purpose:
-        msg = f"{wanted.engine} cannot do this: it runs {wanted.engine.description}"
-        raise NoEngineError(msg, hint=f"use {' or '.join(purpose)}")
+    require_purpose(purpose, wanted.engine)
     failures: dict[Engine, InitadvisorError] = {}
     with contextlib.ExitStack() as stack:
         for engine in [wanted.engine] if wanted.engine else purpose:
@@ -71,6 +69,13 @@ def machine_for(
             yield machine
             return
     raise _no_engine(failures)
+
+
+def require_purpose(purpose: Sequence[Engine], engine: Engine | None) -> None:
+    """Raise ``NoEngineError`` where the engine that is asked for cannot serve the purpose."""
+    if engine and engine not in purpose:
+        msg = f"{engine} cannot do this: it runs {engine.description}"
+        raise NoEngineError(msg, hint=f"use {' or '.join(purpose)}")
 
 
 def _no_engine(failures: Mapping[Engine, InitadvisorError]) -> InitadvisorError:

@@ -45,7 +45,8 @@ def uml_machine(host: Host, program: Path | None = None) -> VirtualMachine:
 
     Raises ``NoEngineError`` where it is not installed or does not tell its release.
     """
-    found = host.runner.which(str(program or UML))
+    # With a directory in its name, a program is never looked for elsewhere.
+    found = host.runner.which(str(program.absolute()) if program else UML)
     if found is None:
         msg = f"cannot use user-mode Linux: {program or UML} is not installed"
         raise NoEngineError(msg, hint="install user-mode-linux, or name one with --uml FILE")

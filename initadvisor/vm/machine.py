@@ -85,7 +85,8 @@ class VirtualMachine:
 def memory_mb(*, image_bytes: int, unpacked_bytes: int) -> int:
     """Return how much memory unpacking an image takes, in MiB, with room to spare.
 
-    The root file system takes at most half of the memory (mm/shmem.c), and every file whole pages.
+    The root file system takes at most half of the memory, and as many files as that has pages
+    (mm/shmem.c); beyond that the kernel drops them without a word.
     """
     return _KERNEL_MB + -(-image_bytes // _MB) + 2 * -(-unpacked_bytes * 5 // (4 * _MB))
 

@@ -8,6 +8,7 @@ holds, and the time for the uncompressed image, per megabyte, is what creating t
 from __future__ import annotations
 
 import json
+import os
 import platform
 from collections import defaultdict
 from contextlib import ExitStack
@@ -22,7 +23,7 @@ from initadvisor.generators import unknown
 from initadvisor.host.files import make_directory, whole_file
 from initadvisor.host.hardware import cpu_model
 from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.errors import InitadvisorError, UsageError
 from initadvisor.model.lab import Engine, LabSubject
 from initadvisor.model.setting import Setting
 from initadvisor.store.store import open_store
@@ -31,7 +32,7 @@ from initadvisor.workflow.bench import Stream, time_once
 from initadvisor.workflow.candidates import build_candidates
 from initadvisor.workflow.knowledge import CALIBRATION, shipped_document
 from initadvisor.workflow.source import open_source
-from initadvisor.workflow.timing import LabImage, Rounds, time_images, unpack_ms
+from initadvisor.workflow.timing import LEAST_ROUNDS, LabImage, Rounds, time_images, unpack_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,6 +73,7 @@ class Measured:
     name: str
     unpacked_bytes: int
     kernel: str
+    disturbed: tuple[str, ...]
     times_ms: Mapping[Setting, tuple[float, float]]
 
 
@@ -110,6 +112,12 @@ def calibrate(
     Linux.
     """
     rounds = rounds or ROUNDS
+    if rounds < LEAST_ROUNDS:
+        msg = f"cannot calibrate with {rounds} rounds: {LEAST_ROUNDS} at least give a median"
+        raise UsageError(msg)
+    if len({os.path.realpath(image) for image in images}) < len(images):
+        msg = "cannot calibrate with the same image twice: how contents differ is measured"
+        raise UsageError(msg)
     measured = [_measure(host, image, uml, rounds, observer) for image in images]
     document = table(measured, source=_provenance(host, measured, rounds))
     path = host.state_dir() / CALIBRATION
@@ -174,7 +182,7 @@ def _measure(host: Host, path: Path, uml: Path | None, rounds: int, observer: Ob
             host,
             machine,
             [_lab_image(candidate) for candidate in built.candidates],
-            unpacked_bytes=source.contents.unpacked_bytes,
+            unpacked_bytes=source.contents.room_bytes,
             rounds=Rounds(most=rounds, until_settled=False),
             store=store,
             observer=interleaved,
@@ -189,6 +197,7 @@ def _measure(host: Host, path: Path, uml: Path | None, rounds: int, observer: Ob
             name=path.name,
             unpacked_bytes=source.contents.unpacked_bytes,
             kernel=machine.version,
+            disturbed=recorded.warnings,
             times_ms={
                 c.setting: (median(kernel_ms[c.sha256]), median(interleaved.user_ms[c.sha256]))
                 for c in built.candidates
@@ -212,10 +221,12 @@ def _require_difference(content: Measured) -> None:
 
 def _provenance(host: Host, measured: Sequence[Measured], rounds: int) -> str:
     contents = ", ".join(content.name for content in measured)
+    doubts = dict.fromkeys(doubt for content in measured for doubt in content.disturbed)
+    disturbed = f"; disturbed: {', '.join(doubts)}" if doubts else ""
     return (
         f"{measured[0].kernel} against the decoders of Python's libraries (Python "
         f"{platform.python_version()}), medians of {rounds} interleaved rounds on {contents}, "
-        f"{datetime.now(UTC):%Y-%m}, {cpu_model(host)}"
+        f"{datetime.now(UTC):%Y-%m}, {cpu_model(host)}{disturbed}"
     )
 
 

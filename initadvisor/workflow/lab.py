@@ -8,7 +8,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.store.store import open_store
-from initadvisor.vm.choose import FOR_TIMING, Wanted, machine_for
+from initadvisor.vm.choose import FOR_TIMING, Wanted, machine_for, require_purpose
 from initadvisor.workflow.configuration import load_config
 from initadvisor.workflow.field import gathered
 from initadvisor.workflow.ledger import BuildObserver
@@ -64,6 +64,7 @@ def run_lab(host: Host, request: LabRequest, *, observer: Observer) -> LabResult
     Raises ``InitadvisorError`` where there is no image or nothing can be built, ``NoEngineError``
     where no virtual machine works, ``LostVMError`` where none of them gave a sample.
     """
+    require_purpose(FOR_TIMING, request.engine)  # before anything takes long
     config = load_config(host)
     target = find_target(host, request.image)
     with gathered(
@@ -111,7 +112,7 @@ def run_lab_for(
             host,
             machine,
             lab_images(source, field, stack),
-            unpacked_bytes=source.contents.unpacked_bytes,
+            unpacked_bytes=source.contents.room_bytes,
             rounds=rounds,
             store=store,
             observer=observer,

@@ -27,7 +27,7 @@ from initadvisor.vm.kernel import scratch_directory
 from initadvisor.workflow.noise import disturbances
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from contextlib import ExitStack
     from pathlib import Path
 
@@ -117,8 +117,8 @@ def time_images(
     What was measured is kept whatever ends the run. Raises ``UnsafeError`` where a file is not what
     it was when it was built, ``LostVMError`` where no boot gave a sample.
     """
-    for image in images:
-        _check(image)  # reads it, too: the first boot finds it in memory like the others
+    # Reads them, too: the first boot finds its image in memory like the others.
+    seals = {image.subject.sha256: _check(image) for image in images}
     noise = disturbances(host)
     run = LabRun(
         started_at=datetime.now(UTC),
@@ -128,7 +128,8 @@ def time_images(
         cpu_model=cpu_model(host),
         subjects=tuple(image.subject for image in images),
     )
-    bench = _Bench(host, machine, unpacked_bytes, store, observer, store.begin_lab_run(run))
+    number = store.begin_lab_run(run)
+    bench = _Bench(host, machine, unpacked_bytes, store, observer, number, seals)
     end = RunEnd.FAILED
     try:
         end = bench.work_through(images, rounds, random.Random(seed))  # noqa: S311 - no secret
@@ -163,16 +164,19 @@ class _Bench:
         store: Store,
         observer: LabObserver,
         number: int,
+        seals: Mapping[str, _Seal | None],
     ) -> None:
         self._host = host
         self._machine = machine
         self._unpacked_bytes = unpacked_bytes
         self._store = store
         self._observer = observer
+        self._seals = seals
         self.number = number
         self.samples: list[LabSample] = []
         self.lost: list[LostBoot] = []
         self._given_up: set[str] = set()
+        self._refused = 0
 
     def work_through(
         self, images: Sequence[LabImage], rounds: Rounds, chance: random.Random
@@ -186,6 +190,8 @@ class _Bench:
             for image in order:
                 if image.subject.sha256 not in self._given_up:
                     self._once(image, number, BootKind.UNPACK)
+                if not self.samples and len(self.lost) - self._refused >= _MOST_LOST:
+                    return RunEnd.FAILED  # no image is at fault: the engine does not work
             if len(self._given_up) == len(images):
                 return RunEnd.FAILED
             if rounds.until_settled and number >= LEAST_ROUNDS and self._is_settled(rounds):
@@ -216,6 +222,7 @@ class _Bench:
         if result.refusal is not None:
             self._note_lost(image, number, f"the kernel refused it: {result.refusal}")
             self._note_refusal(digest, result.refusal)
+            self._refused += 1
             self._given_up.add(digest)
             return
         sample = LabSample(
@@ -231,13 +238,19 @@ class _Bench:
         self._observer.booted(image.subject, sample)
 
     def _boot(self, image: LabImage, kind: BootKind) -> Boot:
-        return boot(
-            self._host,
-            self._machine,
-            image.file,
-            unpacked_bytes=self._unpacked_bytes,
-            kind=kind,
-        )
+        """Boot it; what comes of it counts only if the file is still the one that was read."""
+        try:
+            return boot(
+                self._host,
+                self._machine,
+                image.file,
+                unpacked_bytes=self._unpacked_bytes,
+                kind=kind,
+            )
+        finally:
+            if _seal(image.file) != self._seals[image.subject.sha256]:
+                msg = f"cannot time {image.file} any further: it was changed meanwhile"
+                raise UnsafeError(msg, hint="what was measured before is kept; try again")
 
     def _note_lost(self, image: LabImage, number: int, reason: str) -> None:
         lost = LostBoot(image_sha256=image.subject.sha256, round=number, reason=reason)
@@ -284,7 +297,7 @@ def _doubts(run: LabRun, samples: Sequence[LabSample], end: RunEnd) -> Iterator[
     if not times:
         return
     spread = log_spread(times)
-    if spread > _NOISY_LOG_SD:
+    if spread > _NOISY_LOG_SD and any(len(values) > 1 for values in times.values()):
         yield f"samples of the same image differ by {spread:.0%}: the machine was not quiet"
     settings = {subject.sha256: subject.setting for subject in run.subjects}
     for digest, middle in middles(times).items():
@@ -297,12 +310,27 @@ def _doubts(run: LabRun, samples: Sequence[LabSample], end: RunEnd) -> Iterator[
         yield "not all differences are certain: the order of close neighbours is open"
 
 
-def _check(image: LabImage) -> None:
+_Seal = tuple[int, int, int, int]
+"""Device, inode, length and time stamp (ns) of a file."""
+
+
+def _seal(path: Path) -> _Seal | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _check(image: LabImage) -> _Seal | None:
+    """Return what tells that the file is another one later; raise where it already is."""
+    before = _seal(image.file)
     with open_regular(image.file) as file:
         found = sha256_of(file)
     if found != image.subject.sha256:
         msg = f"cannot time {image.file}: it was changed since it was read or built"
         raise UnsafeError(msg, hint="initadvisor candidates prune, then try again")
+    return before
 
 
 def _plain(source: Source, stack: ExitStack) -> Path:

@@ -14,6 +14,7 @@ from initadvisor.host.files import append_range, open_regular, sha256_of
 from initadvisor.image.decompress import decompress
 from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
+from initadvisor.model.codec import Codec
 from initadvisor.model.errors import BadImageError, InitadvisorError
 from initadvisor.model.image import Verdict
 from initadvisor.model.lab import Unpacked, Verification
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from initadvisor.model.image import ImageContents
     from initadvisor.model.lab import Engine
 
+_WITHOUT_CHECKSUM = (Codec.CAT, Codec.LZ4, Codec.LZMA)
 _UNREADABLE_EXPANSION = 10
 _UNREADABLE_BYTES = (64 << 20, 2 << 30)
 """How much memory an image gets whose content cannot be read here: by its size, within bounds."""
@@ -106,7 +108,7 @@ def verify(
             path=path,
             verification=verification,
             problems=tuple(_problems(host, path, read, verification)),
-            notes=tuple(_notes(read, verification)),
+            notes=tuple(_notes(host, read, verification)),
             boot_s=boot_s,
         )
 
@@ -155,7 +157,7 @@ def _plain(path: Path, file: IO[bytes], contents: ImageContents | None, stack: E
 
 def _room(read: _Read, size_bytes: int) -> int:
     if read.contents:
-        return read.contents.unpacked_bytes
+        return read.contents.room_bytes
     least, most = _UNREADABLE_BYTES
     return max(least, min(most, size_bytes * _UNREADABLE_EXPANSION))
 
@@ -187,12 +189,29 @@ def _problems(host: Host, path: Path, read: _Read, verification: Verification) -
         judged = lint(read.contents, find_kernel_config(host, release), release)
         if judged.verdict is Verdict.REFUSED:
             found.extend(f"lint refuses it: {reason}" for reason in judged.reasons)
+        if not _checksums_hold(read.contents):
+            found.append("it is damaged: a checksum in it is wrong, at which kernels do not look")
     return found
 
 
-def _notes(read: _Read, verification: Verification) -> Iterator[str]:
+def _checksums_hold(contents: ImageContents) -> bool:
+    return all(
+        getattr(facts, "checksum_ok", True)
+        for segment in contents.segments
+        for facts in segment.facts
+    )
+
+
+def _notes(host: Host, read: _Read, verification: Verification) -> Iterator[str]:
     if read.contents is None:
         return
+    release = verification.kernel.release
+    judged = lint(read.contents, find_kernel_config(host, release), release)
+    yield from judged.notes
+    unchecked = {s.codec for s in read.contents.segments if s.codec in _WITHOUT_CHECKSUM}
+    if unchecked:
+        names = " and ".join(sorted(unchecked))
+        yield f"what is stored as {names} has no checksum: a flipped bit in it shows in no way"
     meant, used = read.contents.kernel_release, verification.kernel.release
     if meant and meant != used:
         yield f"the modules in it are for Linux {meant}, not for {used}"

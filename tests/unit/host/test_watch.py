@@ -88,7 +88,7 @@ def test_what_it_has_started_ends_with_it() -> None:
         pids.append(int(line))
         return len(pids) == 2
 
-    code = f"if os.fork() == 0: pass\nprint(os.getpid())\n{NEVER_ENDS}"
+    code = f"os.fork()\nos.write(1, b'%d\\n' % os.getpid())\n{NEVER_ENDS}"
     assert watch(code, on_line) is Ending.STOPPED
     assert wait_until(lambda: not any(alive(pid) for pid in pids))
 

@@ -77,7 +77,7 @@ def test_a_root_file_system_that_was_full_says_nothing_of_the_image(image: Path)
     ("said", "why"),
     [
         (None, "no word within"),
-        ("", "no word within"),
+        ("", "ended without a word"),
         ("Linux version 6.1.0\n", "ended before it had unpacked the image, last words: Linux v"),
         ("Kernel panic - not syncing: System is deadlocked on memory\n", "panicked: System is"),
         ("qemu: could not load kernel '\x1b[2J'\n", r"last words: .*\\x1b\[2J"),

@@ -17,6 +17,7 @@ def measured(name: str, *, populate_ms: float, lz4_ms: float, factor: float = 1.
         name=name,
         unpacked_bytes=100_000_000,
         kernel="user-mode Linux 6.1",
+        disturbed=(),
         times_ms={
             Setting.parse("cat"): (populate_ms, 1.0),
             Setting.parse("lz4 -1"): (populate_ms + lz4_ms * factor, 100.0),

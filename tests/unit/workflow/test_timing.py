@@ -226,3 +226,42 @@ def test_a_sample_that_is_far_out_is_named(images: list[LabImage], store: Store)
     runner.says = says
     recorded = run(runner, images, store, Rounds(most=5, until_settled=False))
     assert any("1 of 5 samples are far from the median" in warning for warning in recorded.warnings)
+
+
+def test_an_image_that_changes_meanwhile_ends_the_run_and_its_boot_is_no_sample(
+    images: list[LabImage], store: Store
+) -> None:
+    """As when a kernel upgrade rebuilds it: the old digest must not get the new file's words."""
+    runner = taking(zstd=200_000, lz4=150_000, xz=900_000)
+    said = runner.says
+
+    def says(image: bytes, command: str) -> str | None:
+        if len(runner.booted) == 5:
+            for changed in images:
+                changed.file.write_bytes(b"another image")
+            return REFUSED.format(why="invalid magic at start of compressed archive")
+        return said(image, command)
+
+    runner.says = says
+    with pytest.raises(UnsafeError, match="any further: it was changed meanwhile"):
+        run(runner, images, store, engine=Engine.KVM)
+    kept = store.lab_runs()[0]
+    assert kept.end is RunEnd.FAILED
+    assert len(kept.samples) == 3
+    assert kept.lost == ()
+    assert store.verifications() == ()
+
+
+def test_an_engine_that_does_not_work_is_given_up_before_all_images_have_waited_for_it(
+    images: list[LabImage], store: Store
+) -> None:
+    runner = Machines(says=lambda *_: None)
+    with pytest.raises(LostVMError):
+        run(runner, images, store)
+    assert len(runner.booted) == 3
+
+
+def test_one_sample_each_says_nothing_of_noise(images: list[LabImage], store: Store) -> None:
+    runner = taking(zstd=200_000, lz4=150_000, xz=900_000)
+    recorded = run(runner, images, store, Rounds(most=1, until_settled=False))
+    assert not any("differ by" in warning for warning in recorded.warnings)

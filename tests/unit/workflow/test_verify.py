@@ -215,3 +215,28 @@ def test_what_lint_refuses_is_a_problem_even_if_this_kernel_unpacks_it(
     put(tmp_path, "/boot/config-6.9.1", b"CONFIG_BLK_DEV_INITRD=y\n# CONFIG_RD_ZSTD is not set\n")
     found: Verified = verify(host, written(tmp_path, compress(Codec.ZSTD, CONTENT)))
     assert [problem.startswith("lint refuses it: ") for problem in found.problems] == [True]
+
+
+def test_a_checksum_that_kernels_do_not_look_at_must_hold(tmp_path: Path, host: Host) -> None:
+    damaged = bytearray(compress(Codec.GZIP, CONTENT))
+    damaged[-8] ^= 1
+    found = verify(host, written(tmp_path, bytes(damaged)))
+    assert found.verification.unpacked is Unpacked.YES
+    assert found.problems == (
+        "it is damaged: a checksum in it is wrong, at which kernels do not look",
+    )
+
+
+def test_what_has_no_checksum_is_said_to_have_none(tmp_path: Path, host: Host) -> None:
+    found = verify(host, written(tmp_path, compress(Codec.LZ4, CONTENT)))
+    assert any("lz4 has no checksum" in note for note in found.notes)
+    found = verify(host, written(tmp_path, compress(Codec.ZSTD, CONTENT)))
+    assert not any("no checksum" in note for note in found.notes)
+
+
+def test_many_small_files_get_memory_for_each(tmp_path: Path, host: Host) -> None:
+    many = archive({f"{number}": b"" for number in range(20_000)})
+    verify(host, written(tmp_path, many), kernel=tmp_path / "boot/vmlinuz-6.9.1")
+    assert isinstance(host.runner, Machines)
+    words = host.runner.booted[-1].split()
+    assert int(words[words.index("-m") + 1].rstrip("M")) >= 384 + 2 * 20_000 * 4096 >> 20
