@@ -29,14 +29,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.tools
 
-INTERRUPTIBLE = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from initadvisor.cli import main
-main()
-"""
-"""Whoever runs the tests in the background may have had SIGINT ignored, which is inherited."""
-
 WITHOUT_KVM = ("--engine", "tcg")
 
 
@@ -161,7 +153,7 @@ def test_user_mode_linux_times_candidates_and_leaves_nothing_behind(
 def test_an_interrupted_run_keeps_what_was_measured_and_ends_its_machines(
     tree: Tree, place: Path
 ) -> None:
-    command = [sys.executable, "-c", INTERRUPTIBLE]
+    command = [sys.executable, "-c", "from initadvisor.cli import main; main()"]
     words = ["lab", "--image", str(dracut_image(tree, "gzip")), "--engine", "uml"]
     with subprocess.Popen(
         [*command, *words, "--only", "lz4", "--rounds", "500"],
