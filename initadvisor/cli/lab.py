@@ -33,7 +33,7 @@ _FILE = click.Path(readable=False, path_type=Path)
     metavar="IMAGE",
     help="Make the calibration table anew with the content of this image; may be repeated.",
 )
-@click.option("--engines", is_flag=True, help="Try every engine and say which work here.")
+@click.option("--engines", is_flag=True, help="Try KVM anew, and say which engines are there.")
 @click.option(
     "--engine",
     type=click.Choice([str(engine) for engine in Engine]),

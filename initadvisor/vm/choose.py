@@ -96,14 +96,15 @@ def _no_engine(failures: Mapping[Engine, InitadvisorError]) -> InitadvisorError:
 
 
 def engine_states(host: Host, store: Store, wanted: Wanted) -> tuple[EngineState, ...]:
-    """Try every engine and return what came of it."""
+    """Look for every engine, try KVM, and return what came of it."""
     states = []
     for engine in Engine:
         with contextlib.ExitStack() as stack:
             try:
                 machine = _machine(host, store, engine, wanted, stack)
             except InitadvisorError as err:
-                states.append(EngineState(engine=engine, version=None, problem=err.message))
+                problem = f"{err.message} ({err.hint})" if err.hint else err.message
+                states.append(EngineState(engine=engine, version=None, problem=problem))
             else:
                 states.append(EngineState(engine=engine, version=machine.version, problem=None))
     return tuple(states)
