@@ -52,14 +52,12 @@ def bootable(path: Path) -> Iterator[BootableKernel]:
     Raises ``InitadvisorError`` for anything else.
     """
     with open_regular(path) as file:
-        kernel = LabKernel(
-            path=str(path), sha256=sha256_of(file), release=_release(file, path) or "unknown"
-        )
-        section = _uki_kernel(file)
+        release, section = _release(file, path), _uki_kernel(file)
+        if section is None and release is None:
+            msg = f"cannot boot {path}: neither a kernel for x86 nor a unified kernel image"
+            raise InitadvisorError(msg)
+        kernel = LabKernel(path=str(path), sha256=sha256_of(file), release=release or "unknown")
         if section is None:
-            if kernel.release == "unknown":
-                msg = f"cannot boot {path}: neither a kernel for x86 nor a unified kernel image"
-                raise InitadvisorError(msg)
             yield BootableKernel(kernel=kernel, file=path)
             return
         with scratch_directory(section.size_bytes) as directory:

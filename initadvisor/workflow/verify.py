@@ -15,7 +15,7 @@ from initadvisor.image.decompress import decompress
 from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
 from initadvisor.model.codec import Codec
-from initadvisor.model.errors import BadImageError, InitadvisorError
+from initadvisor.model.errors import BadImageError, InitadvisorError, UnsafeError
 from initadvisor.model.image import Verdict
 from initadvisor.model.lab import Unpacked, Verification
 from initadvisor.storage.cold_read import drop_from_memory
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from initadvisor.model.lab import Engine
 
 _WITHOUT_CHECKSUM = (Codec.CAT, Codec.LZ4, Codec.LZMA)
+_LARGEST_BYTES = 4 << 30
 _UNREADABLE_EXPANSION = 10
 _UNREADABLE_BYTES = (64 << 20, 2 << 30)
 """How much memory an image gets whose content cannot be read here: by its size, within bounds."""
@@ -75,11 +76,13 @@ def verify(
     still be what was built. Without ``kernel`` it is the kernel whose modules are in the image.
 
     Raises ``NoEngineError`` where no virtual machine can do it, ``LostVMError`` where it was lost,
-    and ``InitadvisorError`` where the image is no ordinary file or changes meanwhile.
+    ``UnsafeError`` where the file is empty or too large to be an image, and ``InitadvisorError``
+    where it is no ordinary file or changes meanwhile.
     """
     with ExitStack() as stack:
         file = stack.enter_context(open_regular(path))
         before = os.fstat(file.fileno())
+        _require_plausible_size(path, before.st_size)
         drop_from_memory(file.fileno())
         read = _read(file)
         store = stack.enter_context(open_store(host))
@@ -111,6 +114,15 @@ def verify(
             notes=tuple(_notes(host, read, verification)),
             boot_s=boot_s,
         )
+
+
+def _require_plausible_size(path: Path, size_bytes: int) -> None:
+    if size_bytes == 0:
+        msg = f"{path} must not be booted: it is empty"
+        raise UnsafeError(msg)
+    if size_bytes > _LARGEST_BYTES:
+        msg = f"{path} must not be booted: {size_bytes / 1e9:.0f} GB are more than loaders load"
+        raise UnsafeError(msg)
 
 
 def content_sha256(file: IO[bytes], contents: ImageContents) -> str:

@@ -12,7 +12,7 @@ import pytest
 from initadvisor.host import Host
 from initadvisor.model.candidate import Candidate
 from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, LostVMError
+from initadvisor.model.errors import InitadvisorError, LostVMError, UnsafeError
 from initadvisor.model.lab import Engine, Unpacked
 from initadvisor.model.setting import Setting
 from initadvisor.store.store import open_store
@@ -240,3 +240,13 @@ def test_many_small_files_get_memory_for_each(tmp_path: Path, host: Host) -> Non
     assert isinstance(host.runner, Machines)
     words = host.runner.booted[-1].split()
     assert int(words[words.index("-m") + 1].rstrip("M")) >= 384 + 2 * 20_000 * 4096 >> 20
+
+
+@pytest.mark.parametrize(("size_bytes", "why"), [(0, "it is empty"), (5 << 30, "5 GB are more")])
+def test_what_cannot_be_an_image_is_refused_at_once(
+    tmp_path: Path, host: Host, size_bytes: int, why: str
+) -> None:
+    path = written(tmp_path, b"")
+    os.truncate(path, size_bytes)
+    with pytest.raises(UnsafeError, match=why):
+        verify(host, path)
