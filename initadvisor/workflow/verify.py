@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,9 +16,9 @@ from initadvisor.image.decompress import decompress
 from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
 from initadvisor.model.codec import Codec
-from initadvisor.model.errors import BadImageError, InitadvisorError, UnsafeError
+from initadvisor.model.errors import BadImageError, InitadvisorError, LostVMError, UnsafeError
 from initadvisor.model.image import Verdict
-from initadvisor.model.lab import Unpacked, Verification
+from initadvisor.model.lab import Engine, Unpacked, Verification
 from initadvisor.storage.cold_read import drop_from_memory
 from initadvisor.store.store import open_store
 from initadvisor.vm.boot import boot
@@ -32,7 +33,11 @@ if TYPE_CHECKING:
 
     from initadvisor.host import Host
     from initadvisor.model.image import ImageContents
-    from initadvisor.model.lab import Engine
+    from initadvisor.store.store import Store
+    from initadvisor.vm.boot import Boot
+    from initadvisor.vm.machine import VirtualMachine
+
+log = logging.getLogger(__name__)
 
 _WITHOUT_CHECKSUM = (Codec.CAT, Codec.LZ4, Codec.LZMA)
 _LARGEST_BYTES = 4 << 30
@@ -45,7 +50,7 @@ _UNREADABLE_BYTES = (64 << 20, 2 << 30)
 class Verified:
     """The outcome. ``problems`` are why the image must not be booted, empty where it may.
 
-    ``notes`` are worth knowing and no problem. ``boot_s`` is what the virtual machine took, in
+    ``notes`` are worth knowing and no problem. ``boot_s`` is what asking the kernel took, in
     seconds.
     """
 
@@ -91,10 +96,10 @@ def verify(
             kernel=kernel or (path if read.contents and read.contents.uki else None),
             engine=engine,
         )
-        machine = stack.enter_context(machine_for(host, store, FOR_VERIFYING, wanted))
         plain = _plain(path, file, read.contents, stack)
         started_ns = host.clock.monotonic_ns()
-        result = boot(host, machine, plain, unpacked_bytes=_room(read, before.st_size))
+        room_bytes = _room(read, before.st_size)
+        machine, result = _ask(host, store, wanted, plain, room_bytes, stack)
         boot_s = (host.clock.monotonic_ns() - started_ns) / 1e9
         _check_unchanged(path, file, before)
         verification = Verification(
@@ -114,6 +119,26 @@ def verify(
             notes=tuple(_notes(host, read, verification)),
             boot_s=boot_s,
         )
+
+
+def _ask(
+    host: Host,
+    store: Store,
+    wanted: Wanted,
+    image: Path,
+    room_bytes: int,
+    stack: ExitStack,
+) -> tuple[VirtualMachine, Boot]:
+    """Boot the image; where KVM loses the machine, emulation is asked instead."""
+    machine = stack.enter_context(machine_for(host, store, FOR_VERIFYING, wanted))
+    try:
+        return machine, boot(host, machine, image, unpacked_bytes=room_bytes)
+    except LostVMError as err:
+        if machine.engine is not Engine.KVM or wanted.engine:
+            raise
+        log.warning("%s; trying emulation", err.message)
+    machine = stack.enter_context(machine_for(host, store, (Engine.TCG,), wanted))
+    return machine, boot(host, machine, image, unpacked_bytes=room_bytes)
 
 
 def _require_plausible_size(path: Path, size_bytes: int) -> None:

@@ -250,3 +250,17 @@ def test_what_cannot_be_an_image_is_refused_at_once(
     os.truncate(path, size_bytes)
     with pytest.raises(UnsafeError, match=why):
         verify(host, path)
+
+
+def test_where_kvm_loses_the_machine_emulation_is_asked(tmp_path: Path, host: Host) -> None:
+    """A KVM may boot a kernel and hang only then."""
+    put(tmp_path, "/dev/kvm", b"")
+    first_word = "Linux version 6.9.1\n"
+    says(
+        host,
+        lambda _, command: first_word if "-accel kvm" in command else UNPACKED.format(us=1),
+    )
+    image = written(tmp_path, compress(Codec.ZSTD, CONTENT))
+    assert verify(host, image).verification.engine is Engine.TCG
+    with pytest.raises(LostVMError):
+        verify(host, image, engine=Engine.KVM)
