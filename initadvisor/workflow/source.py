@@ -7,10 +7,11 @@ import os
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
-from initadvisor.host.files import open_regular, sha256_of
+from initadvisor.host.files import append_range, open_regular, sha256_of
 from initadvisor.image.scan import scan
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import BadImageError, InitadvisorError, NeedsRootError
+from initadvisor.vm.kernel import scratch_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,3 +100,24 @@ def is_current(path: Path, *, sha256: str) -> bool:
         return True
     except InitadvisorError:
         return False
+
+
+def initramfs_alone(
+    path: Path, file: IO[bytes], contents: ImageContents | None, stack: contextlib.ExitStack
+) -> Path:
+    """Return a file that holds the initramfs and nothing else, as virtual machines want it.
+
+    That is ``path`` itself, unless it is a unified kernel image; then ``stack`` removes the copy.
+    Raises ``InitadvisorError`` where there is no room for that.
+    """
+    if contents is None or not contents.uki:
+        return path
+    initrd = contents.initrd
+    taken_out = stack.enter_context(scratch_directory(initrd.size_bytes)) / "initrd"
+    try:
+        with taken_out.open("wb") as target:
+            append_range(target, file, offset=initrd.offset, size_bytes=initrd.size_bytes)
+    except OSError as err:
+        msg = f"cannot take the initramfs out of {path} into {taken_out}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+    return taken_out

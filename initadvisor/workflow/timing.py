@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
-from initadvisor.host.files import append_range, open_regular, sha256_of
+from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.hardware import cpu_model
-from initadvisor.model.errors import InitadvisorError, LostVMError, UnsafeError
+from initadvisor.model.errors import LostVMError, UnsafeError
 from initadvisor.model.lab import (
     BootKind,
     LabRun,
@@ -23,8 +23,8 @@ from initadvisor.model.lab import (
 )
 from initadvisor.stats.repeats import is_precise, is_settled, log_spread, middles
 from initadvisor.vm.boot import Boot, boot
-from initadvisor.vm.kernel import scratch_directory
 from initadvisor.workflow.noise import disturbances
+from initadvisor.workflow.source import initramfs_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -95,7 +95,9 @@ def lab_images(source: Source, field: Sequence[Contender], stack: ExitStack) -> 
                 size_bytes=contender.size_bytes,
                 today=contender.today,
             ),
-            file=_plain(source, stack) if contender.today else contender.stream.path,
+            file=initramfs_alone(source.path, source.file, source.contents, stack)
+            if contender.today
+            else contender.stream.path,
         )
         for contender in reversed(different.values())
     ]
@@ -331,19 +333,3 @@ def _check(image: LabImage) -> _Seal | None:
         msg = f"cannot time {image.file}: it was changed since it was read or built"
         raise UnsafeError(msg, hint="initadvisor candidates prune, then try again")
     return before
-
-
-def _plain(source: Source, stack: ExitStack) -> Path:
-    """Return a file that holds the initramfs alone."""
-    if not source.contents.uki:
-        return source.path
-    initrd = source.contents.initrd
-    directory = stack.enter_context(scratch_directory(initrd.size_bytes))
-    path = directory / "initrd"
-    try:
-        with path.open("wb") as target:
-            append_range(target, source.file, offset=initrd.offset, size_bytes=initrd.size_bytes)
-    except OSError as err:
-        msg = f"cannot take the initramfs out of {source.path} into {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
-    return path

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.host.files import append_range, open_regular, sha256_of
+from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.image.decompress import decompress
 from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
@@ -23,9 +23,9 @@ from initadvisor.storage.cold_read import drop_from_memory
 from initadvisor.store.store import open_store
 from initadvisor.vm.boot import boot
 from initadvisor.vm.choose import FOR_VERIFYING, Wanted, machine_for
-from initadvisor.vm.kernel import scratch_directory
 from initadvisor.workflow.cache import Cache
 from initadvisor.workflow.kernel_config import find_kernel_config
+from initadvisor.workflow.source import initramfs_alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +96,7 @@ def verify(
             kernel=kernel or (path if read.contents and read.contents.uki else None),
             engine=engine,
         )
-        plain = _plain(path, file, read.contents, stack)
+        plain = initramfs_alone(path, file, read.contents, stack)
         started_ns = host.clock.monotonic_ns()
         room_bytes = _room(read, before.st_size)
         machine, result = _ask(host, store, wanted, plain, room_bytes, stack)
@@ -179,17 +179,6 @@ def _read(file: IO[bytes]) -> _Read:
             content_sha256="",
             problem=f"it cannot be read as an initramfs: {err.message}",
         )
-
-
-def _plain(path: Path, file: IO[bytes], contents: ImageContents | None, stack: ExitStack) -> Path:
-    """Return a file that holds the initramfs alone."""
-    if contents is None or not contents.uki:
-        return path
-    initrd = contents.initrd
-    taken_out = stack.enter_context(scratch_directory(initrd.size_bytes)) / "initrd"
-    with taken_out.open("wb") as target:
-        append_range(target, file, offset=initrd.offset, size_bytes=initrd.size_bytes)
-    return taken_out
 
 
 def _room(read: _Read, size_bytes: int) -> int:
