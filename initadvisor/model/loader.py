@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from initadvisor.model.certainty import Certainty
+if TYPE_CHECKING:
+    from initadvisor.model.certainty import Certainty
 
 TRIAL_TAG = "initadvisor.trial"
 """The word of the kernel's command line that says which trial a boot belongs to."""
