@@ -1,5 +1,5 @@
-# Everything a newcomer or CI calls. `make venv` needs python3 with venv, a C compiler and liblzo2's
-# headers; tools/setup installs them where it may.
+# Everything a newcomer or CI calls. `make venv` needs python3 with venv, a C compiler, pkg-config
+# and the headers of liblzo2 and libsystemd; tools/setup installs them where it may.
 
 PYTHON ?= python3
 VENV := .venv

@@ -1,0 +1,157 @@
+"""What a kernel's messages tell of one boot: its marks, and what it waited for.
+
+All times are the kernel's own stamps in microseconds (printk's ``local_clock()``): subtract them
+only from each other. Everything before that clock starts (firmware, loader, EFI stub, the kernel's
+own decompression) is invisible to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class DebugAid(StrEnum):
+    """Something for developers that makes this kernel another kernel where speed is concerned."""
+
+    KASAN = "kasan"
+    KMSAN = "kmsan"
+    KCSAN = "kcsan"
+    LOCKDEP = "lockdep"
+    KMEMLEAK = "kmemleak"
+    SLAB_DEBUG = "slab-debug"
+    PAGE_DEBUG = "page-debug"
+    FUNCTION_TRACER = "function-tracer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootMarks:
+    """The kernel's words about its initramfs in one boot; None for what it has not said.
+
+    ``begin_us``, ``end_us``: "Trying to unpack rootfs image as initramfs..." and the first "Freeing
+    initrd memory". ``run_init_us``: the first "Run ... as init process", of ``run_program``.
+    ``loaded_kib``: what was freed, all lines together: what the loader passed, rounded to pages.
+    ``initcall_us``: how long the initcall that unpacks took by its own account (initcall_debug);
+    it is the time to unpack only where the kernel unpacks synchronously.
+
+    ``from_start``: "Linux version" was among the messages. ``command_line_whole``: not cut off by
+    the length of a kernel message. ``synchronous``: the kernel unpacks before it goes on; None
+    where neither its version nor its messages tell. ``retained``: it was told not to free the
+    image, so that nothing marks the end. ``missed_messages``: how many were lost, as far as is
+    known, before /init ran. ``failures``: what it says went wrong with the image, the first few.
+    ``contradictory``: marks that cannot be of one boot.
+    """
+
+    release: str | None = None
+    command_line: str | None = None
+    command_line_whole: bool = True
+    from_start: bool = False
+    begin_us: int | None = None
+    end_us: int | None = None
+    run_init_us: int | None = None
+    run_program: str | None = None
+    loaded_kib: int | None = None
+    initcall_us: int | None = None
+    synchronous: bool | None = None
+    retained: bool = False
+    missed_messages: int = 0
+    failures: tuple[str, ...] = ()
+    panic: str | None = None
+    debug_aids: tuple[DebugAid, ...] = ()
+    contradictory: bool = False
+    messages: int = 0
+    timed: bool = False
+
+    @property
+    def unpack_us(self) -> int | None:
+        """How long unpacking took (U of the cost model), from mark to mark."""
+        if self.begin_us is not None and self.end_us is not None:
+            return self.end_us - self.begin_us
+        return self.initcall_us if self.synchronous and self.begin_us is not None else None
+
+    @property
+    def begin_to_init_us(self) -> int | None:
+        """From the beginning of unpacking until /init runs: max(B1, U) + B2."""
+        return _between(self.begin_us, self.run_init_us)
+
+    @property
+    def slack_us(self) -> int | None:
+        """From the end of unpacking until /init runs.
+
+        NOT what the boot hides: B2 is in it, all of it where the kernel waited.
+        """
+        return _between(self.end_us, self.run_init_us)
+
+
+def _between(first_us: int | None, last_us: int | None) -> int | None:
+    return None if first_us is None or last_us is None else last_us - first_us
+
+
+class Waiting(StrEnum):
+    """Whether the init task (PID 1) waited for the unpack.
+
+    ``waited``: it did, so B1 was seen. ``hidden``: it had other work until after the end, so B1 is
+    only bounded. ``synchronous``: it unpacked itself, there is no B1. ``unknown``: the messages do
+    not tell.
+    """
+
+    WAITED = "waited"
+    HIDDEN = "hidden"
+    SYNCHRONOUS = "synchronous"
+    UNKNOWN = "unknown"
+
+
+class WaitEvidence(StrEnum):
+    """What tells it, best first."""
+
+    KERNEL = "kernel"
+    INITCALLS = "initcalls"
+    CALLER_IDS = "caller-ids"
+    LINES = "lines"
+
+    @property
+    def description(self) -> str:
+        """What it is, in words."""
+        match self:
+            case WaitEvidence.KERNEL:
+                return "the kernel's version or command line"
+            case WaitEvidence.INITCALLS:
+                return "the initcalls of the init task (initcall_debug)"
+            case WaitEvidence.CALLER_IDS:
+                return "the messages of the init task (caller ids)"
+            case WaitEvidence.LINES:
+                return "the silence between messages"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShadowObservation:
+    """B1 and B2 of the cost model, as far as one boot shows them.
+
+    ``shadow_us``: B1 where it was seen: from the beginning of unpacking to the last sign of the
+    init task before it waited (0 where unpacking is synchronous). ``shadow_min_us`` and
+    ``shadow_max_us`` bound B1 in any case where the marks allow it: it is at least that sign, and
+    where the boot waited, at most the time to unpack; where it did not, at least the time to unpack
+    and at most the time to /init. ``rest_us``: B2, where it was seen. ``slack_us``: from the end
+    of unpacking to /init; never B1.
+
+    ``waiter`` and ``resumed``: the initcall that waited, else the last message before the silence
+    and the first after it.
+    """
+
+    waiting: Waiting
+    evidence: WaitEvidence | None = None
+    shadow_us: int | None = None
+    shadow_min_us: int | None = None
+    shadow_max_us: int | None = None
+    rest_us: int | None = None
+    slack_us: int | None = None
+    waiter: str = ""
+    resumed: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelBoot:
+    """All that the kernel's messages tell of one boot."""
+
+    marks: BootMarks
+    shadow: ShadowObservation
