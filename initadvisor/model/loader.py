@@ -65,6 +65,31 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoaderVariables:
+    """What loader and stub leave in EFI variables (https://systemd.io/BOOT_LOADER_INTERFACE).
+
+    ``loader`` and ``stub``: what they call themselves (LoaderInfo, StubInfo). ``entry`` and
+    ``oneshot_entry``: the identifier of the entry that was selected, and of one that is still to be
+    booted once. ``loader_file`` and ``stub_file``: the files they were started from, on the
+    partition ``partition_uuid``; systemd-stub names its own file as the loader's where no loader
+    named itself. ``boot_option_file``: what the firmware started (BootCurrent and its Boot####).
+    ``readable``: whether this machine shows its EFI variables; where it does not, that none was
+    found means nothing.
+    """
+
+    readable: bool = False
+    loader: str | None = None
+    loader_file: str | None = None
+    partition_uuid: str | None = None
+    entry: str | None = None
+    oneshot_entry: str | None = None
+    stub: str | None = None
+    stub_file: str | None = None
+    boot_option_file: str | None = None
+    unreadable: tuple[Unreadable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BootStart:
     """How a boot was started, as far as its traces tell.
 
