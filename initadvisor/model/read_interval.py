@@ -132,18 +132,19 @@ def _loads_images(loader: str | None) -> bool:
 
 
 def _duration_us(source: IntervalSource, times: LoaderTimes) -> int | None:
-    fpdt = times.fpdt
+    efi, fpdt = times.efi, times.fpdt
     match source:
         case IntervalSource.EXEC_MINUS_INIT:
-            return _difference(times.efi.init_us, times.efi.exec_us, units_in_us=1)
+            return _difference(efi.init_us, efi.exec_us, per_us=1)
         case IntervalSource.LAUNCH_TO_EXIT:
-            begin, end = fpdt.bootloader_launch_ns, fpdt.exitbootservice_start_ns
+            return _difference(
+                fpdt.bootloader_launch_ns, fpdt.exitbootservice_start_ns, per_us=1000
+            )
         case IntervalSource.LOAD_TO_LAUNCH:
-            begin, end = fpdt.bootloader_load_ns, fpdt.bootloader_launch_ns
-    return _difference(begin, end, units_in_us=1000)
+            return _difference(fpdt.bootloader_load_ns, fpdt.bootloader_launch_ns, per_us=1000)
 
 
-def _difference(begin: int | None, end: int | None, *, units_in_us: int) -> int | None:
+def _difference(begin: int | None, end: int | None, *, per_us: int) -> int | None:
     if begin is None or end is None or end < begin:
         return None
-    return (end - begin) // units_in_us
+    return (end - begin) // per_us
