@@ -1,11 +1,12 @@
-"""Twenty initramfs images that real generators made, and every candidate of them, fully built.
+"""Twenty initramfs images like those of real machines, and every candidate of them, fully built.
 
     python -m benchmarks.corpus [--build] [IMAGE...]
 
-Lists the images: layout, codec, size packed and unpacked, and what is in them. What is not there
-yet is made first, from packages of a Debian mirror. ``--build`` then builds all candidates of each
-(``initadvisor candidates build --all``, at idle priority; what is there is not built again). That
-takes about 250 s of processor time and 500 MB of room for 100 MB unpacked.
+Lists the images: name, layout, codec, MB packed and unpacked, and MB of what is in them. Debian's
+own dracut and initramfs-tools made them, or for Arch's layout bsdtar from Debian's files. What is
+not there yet is made first, from packages of a Debian mirror. ``--build`` then builds all
+candidates of each (``initadvisor candidates build --all``, at idle priority; what is there is not
+built again). That takes about 250 s of processor time and 500 MB of room for 100 MB unpacked.
 IMAGE, the name of one, leaves the others out.
 """
 
