@@ -34,18 +34,22 @@ class BootMarks:
     ``initcall_us``: how long the initcall that unpacks took by its own account (initcall_debug);
     it is the time to unpack only where the kernel unpacks synchronously.
 
-    ``from_start``: "Linux version" was among the messages. ``command_line_whole``: not cut off by
-    the length of a kernel message. ``synchronous``: the kernel unpacks before it goes on; None
-    where neither its version nor its messages tell. ``retained``: it was told not to free the
-    image, so that nothing marks the end. ``missed_messages``: how many were lost, as far as is
-    known, before /init ran. ``failures``: what it says went wrong with the image, the first few.
-    ``contradictory``: marks that cannot be of one boot.
+    ``release`` and ``version``: what ``uname -r`` and ``uname -v`` print; a release shows that the
+    messages reach back to the start. ``command_line_whole``: it was not cut off by the length of a
+    message. ``begun``, ``freed``: whether the two marks are there, with or without a stamp.
+    ``synchronous``: the kernel unpacks before it goes on; None where neither its version nor its
+    messages tell. ``retained``: it was told not to free the image, so that nothing marks the end.
+    ``missed_messages``: how many were lost, as far as is known, before /init ran. ``failures``:
+    what it says went wrong with the image, the first few. ``contradictory``: marks that cannot be
+    of one boot. ``messages``: how many there were up to /init.
     """
 
     release: str | None = None
+    version: str | None = None
     command_line: str | None = None
     command_line_whole: bool = True
-    from_start: bool = False
+    begun: bool = False
+    freed: bool = False
     begin_us: int | None = None
     end_us: int | None = None
     run_init_us: int | None = None
@@ -60,7 +64,6 @@ class BootMarks:
     debug_aids: tuple[DebugAid, ...] = ()
     contradictory: bool = False
     messages: int = 0
-    timed: bool = False
 
     @property
     def unpack_us(self) -> int | None:

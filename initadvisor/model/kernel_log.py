@@ -1,6 +1,6 @@
 """What a kernel says about its initramfs, recognised in the text of its messages.
 
-The texts are those of ``init/initramfs.c``, ``init/main.c`` and ``mm/page_alloc.c`` of Linux 4 to
+The texts are those of ``init/initramfs.c``, ``init/main.c`` and ``mm/page_alloc.c`` of Linux 2.6 to
 6; a built-in initramfs is unpacked before the first of them.
 """
 
@@ -10,15 +10,19 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-_STAMP = re.compile(r"^(?:<\d+>)?\[ *(?P<s>\d+)\.(?P<us>\d{6})\](?:\[ *[TC]\d+\])? ?")
 UNPACKING_INITCALL = "populate_rootfs"
 """The initcall that unpacks, or since 5.13 begins to."""
+
+LONGEST_TEXT = 4096
+"""Characters of a message that are looked at; a kernel's own has at most 1024 bytes (printk.c)."""
 
 
 class Event(StrEnum):
     """What a line tells of."""
 
     VERSION = "version"
+    COMMAND_LINE = "command-line"
+    DEBUG_AID = "debug-aid"
     BEGIN = "begin"
     FREED = "freed"
     FAILED = "failed"
@@ -29,49 +33,124 @@ class Event(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KernelMessage:
+    """A message of the kernel's, without what its carrier put in front.
+
+    ``time_us``: the kernel's own stamp, None where it prints none. ``caller``: who printed it,
+    ``T1`` for the task with PID 1, ``C0`` for an interrupt on processor 0; None where the kernel
+    does not say (CONFIG_PRINTK_CALLER).
+    """
+
+    text: str
+    time_us: int | None = None
+    caller: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelLine:
     """A line that matters here.
 
     ``time_us``: the kernel's own stamp, None where it prints none; subtract stamps only from each
-    other. ``subject``: the release, the reason, the program or the initcall. ``number``: KiB freed,
-    the process that calls, or the microseconds that an initcall took.
+    other. ``subject``: the release, the command line, the aid, the reason, the program or the
+    initcall. ``number``: KiB freed, the process that calls, or the microseconds that an initcall
+    took. ``detail``: of VERSION, what ``uname -v`` prints.
     """
 
     event: Event
     time_us: int | None
     subject: str = ""
     number: int = 0
+    detail: str = ""
 
+
+_NUMBER = r"(?P<number>[0-9]{1,15})"
 
 _PATTERNS = (
-    (Event.BEGIN, re.compile(r"(?:Trying to unpack rootfs image as|Unpacking) initramfs\.\.\.")),
-    (Event.CALLING, re.compile(r"calling +(?P<subject>[^\s+]+)\S* @ (?P<number>\d+)")),
+    (Event.BEGIN, r"Trying to unpack rootfs image as initramfs\.\.\."),
+    (Event.BEGIN, r"Unpacking initramfs\.\.\."),
+    (Event.CALLING, rf"calling  ?(?P<subject>[^\s+]+)\S* @ {_NUMBER}"),
+    (Event.RETURNED, rf"initcall (?P<subject>[^\s+]+)\S* returned -?\d+ after {_NUMBER} usecs"),
+    (Event.FREED, rf"Freeing initrd memory: {_NUMBER}[kK]"),
+    (Event.FAILED, r"rootfs image is not initramfs \((?P<subject>.*)\)"),
+    (Event.FAILED, r"Initramfs unpacking failed: (?P<subject>.*)"),
+    (Event.FAILED, r"INITRD: \S+ (?P<subject>is not a memory region|overlaps .* memory region)"),
+    (Event.RUN, r"Run (?P<subject>\S+) as init process"),
+    (Event.PANIC, r"Kernel panic - not syncing: (?P<subject>.*)"),
+    (Event.VERSION, r"Linux version (?P<subject>\S+)(?: \(.*\) (?P<detail>#\d.*))?"),
+    (Event.COMMAND_LINE, r"Kernel command line: ?(?P<subject>.*)"),
     (
-        Event.RETURNED,
-        re.compile(r"initcall (?P<subject>[^\s+]+)\S* returned -?\d+ after (?P<number>\d+) usecs"),
+        Event.DEBUG_AID,
+        # Memory tagging by hardware is made for use in production.
+        r"(?P<subject>kasan): KernelAddressSanitizer initialized(?! \(hw-tags)",
     ),
-    (Event.FREED, re.compile(r"Freeing initrd memory: (?P<number>\d+)[kK]")),
-    (Event.FAILED, re.compile(r"rootfs image is not initramfs \((?P<subject>.*)\)")),
-    (Event.FAILED, re.compile(r"Initramfs unpacking failed: (?P<subject>.*)")),
-    (Event.RUN, re.compile(r"Run (?P<subject>\S+) as init process")),
-    (Event.PANIC, re.compile(r"Kernel panic - not syncing: (?P<subject>.*)")),
-    (Event.VERSION, re.compile(r"Linux version (?P<subject>\S+)")),
+    (Event.DEBUG_AID, r"Starting (?P<subject>KernelMemorySanitizer)"),
+    (Event.DEBUG_AID, r"(?P<subject>kcsan): (?:enabled early|(?:non-)?strict mode)"),
+    (Event.DEBUG_AID, r"(?P<subject>Lock dependency validator): Copyright"),
+    (Event.DEBUG_AID, r"(?P<subject>kmemleak): Kernel memory leak detector initialized"),
 )
+
+_KEY_LENGTH = 4
+"""All patterns begin with at least so many plain characters; most messages begin with others."""
+
+
+def _by_beginning() -> dict[str, tuple[tuple[Event, re.Pattern[str]], ...]]:
+    found: dict[str, tuple[tuple[Event, re.Pattern[str]], ...]] = {}
+    for event, pattern in _PATTERNS:
+        key = pattern.removeprefix("(?P<subject>")[:_KEY_LENGTH]
+        found[key] = (*found.get(key, ()), (event, re.compile(pattern, re.ASCII)))
+    return found
+
+
+_BY_BEGINNING = _by_beginning()
+
+_PREFIX = re.compile(
+    # what a syslog daemon or ``dmesg -x`` puts in front of a line
+    r"(?:(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\S{8,32}) \S{1,255} kernel: ?"
+    r"|[a-z]{4,8} *:[a-z]{4,6} *: )?"
+    r"(?:<\d{1,3}>)?"
+    r"(?:\[ *(?P<s>\d{1,10})\.(?P<fraction>\d{6}|\d{3})\]"
+    # stamps of dmesg's own making
+    r"|\[ *[+<] *\d+\.\d{6}>?\]|\[[A-Z][a-z]{2}[A-Za-z :\d]{8,22}\])?"
+    r"(?: ?\[ *(?P<caller>[TC]\d{1,10})\])? ?",
+    re.ASCII,
+)
+
+
+def read_message(line: str) -> KernelMessage:
+    """Take a line of a text log apart: a console's, dmesg(1)'s or a syslog daemon's.
+
+    Stamps that are not the kernel's clock (dmesg's ``[  +0.014341]`` and ``[Nov 7 10:11]``) are
+    taken off but give no time: a difference to a line that may have been left out marks nothing.
+    """
+    line = line[:LONGEST_TEXT]
+    prefix = _PREFIX.match(line)
+    if prefix is None:  # cannot be: all of it is optional
+        return KernelMessage(text=line)
+    time_us = None
+    if fraction := prefix["fraction"]:
+        time_us = int(prefix["s"]) * 1_000_000 + int(fraction.ljust(6, "0"))
+    return KernelMessage(text=line[prefix.end() :], time_us=time_us, caller=prefix["caller"])
+
+
+def recognise(message: KernelMessage) -> KernelLine | None:
+    """Return what a message tells, None for one of no interest.
+
+    Only the beginning of a message counts: what quotes such a line is not one.
+    """
+    text = message.text
+    for event, pattern in _BY_BEGINNING.get(text[:_KEY_LENGTH], ()):
+        if found := pattern.match(text):
+            told = found.groupdict()
+            return KernelLine(
+                event=event,
+                time_us=message.time_us,
+                subject=(told.get("subject") or "").rstrip(),
+                number=int(told.get("number") or 0),
+                detail=(told.get("detail") or "").rstrip(),
+            )
+    return None
 
 
 def read_line(line: str) -> KernelLine | None:
     """Return what a line of the kernel's log tells, None for one of no interest."""
-    time_us = None
-    if stamp := _STAMP.match(line):
-        time_us = int(stamp["s"]) * 1_000_000 + int(stamp["us"])
-        line = line[stamp.end() :]
-    for event, pattern in _PATTERNS:
-        if found := pattern.match(line):
-            told = found.groupdict()
-            return KernelLine(
-                event=event,
-                time_us=time_us,
-                subject=(told.get("subject") or "").rstrip(),
-                number=int(told.get("number") or 0),
-            )
-    return None
+    return recognise(read_message(line))

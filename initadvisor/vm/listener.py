@@ -69,21 +69,24 @@ class Listener:
             case Event.FREED:
                 self._freed = line
                 self._at_end = self._running.subject if self._running else None
-            case Event.CALLING:
-                if line.number == _FIRST_PROCESS:
-                    self._running = line
-            case Event.RETURNED:
-                return self._returned(line)
+            case Event.CALLING | Event.RETURNED:
+                return self._note_initcall(line)
             case Event.RUN:
                 self._run = line
                 return True
             case Event.PANIC:
                 self.panic = line.subject
                 return True
+            case Event.COMMAND_LINE | Event.DEBUG_AID:
+                pass  # the lab chose both
         return False
 
-    def _returned(self, line: KernelLine) -> bool:
+    def _note_initcall(self, line: KernelLine) -> bool:
         """An initcall that was under way when unpacking ended, and ends with it, has waited."""
+        if line.event is Event.CALLING:
+            if line.number == _FIRST_PROCESS:
+                self._running = line
+            return False
         if self._running and self._running.subject == line.subject:
             self._running = None
         if line.subject == UNPACKING_INITCALL:
