@@ -1,0 +1,121 @@
+"""The interval that contains the reading of the image: every way of booting, every source."""
+
+from __future__ import annotations
+
+import pytest
+
+from initadvisor.model.certainty import Certainty
+from initadvisor.model.loader import BootStart, BootWay, EfiTimes, FpdtTimes, LoaderTimes
+from initadvisor.model.read_interval import (
+    Beside,
+    IntervalSource,
+    NoInterval,
+    ReadInterval,
+    read_interval,
+)
+
+EFI = EfiTimes(init_us=9_000_000, exec_us=9_700_000)
+FPDT = FpdtTimes(
+    firmware_start_ns=50_000_000,
+    bootloader_load_ns=8_000_000_000,
+    bootloader_launch_ns=8_200_000_999,
+    exitbootservice_start_ns=10_500_000_999,
+    exitbootservice_end_ns=10_600_000_000,
+)
+BOTH = LoaderTimes(efi=EFI, fpdt=FPDT)
+EXEC = (IntervalSource.EXEC_MINUS_INIT, 700_000)
+LAUNCH_TO_EXIT = (IntervalSource.LAUNCH_TO_EXIT, 2_300_000)
+LOAD_TO_LAUNCH = (IntervalSource.LOAD_TO_LAUNCH, 200_000)
+
+
+def started(way: BootWay, loader: str | None = None) -> BootStart:
+    return BootStart(way=way, certainty=Certainty.CERTAIN, loader=loader)
+
+
+@pytest.mark.parametrize(
+    ("way", "loader", "expected"),
+    [
+        (BootWay.SYSTEMD_BOOT, "systemd-boot 252.39-1~deb12u1", EXEC),
+        (BootWay.SYSTEMD_BOOT, "systemd-boot 252~rc1-1", EXEC),
+        (BootWay.SYSTEMD_BOOT, "systemd-boot v257-5", EXEC),
+        (BootWay.SYSTEMD_BOOT, "systemd-boot of my own", EXEC),
+        (BootWay.SYSTEMD_BOOT, None, EXEC),
+        (BootWay.SYSTEMD_BOOT, "systemd-boot 251.4-1", LAUNCH_TO_EXIT),
+        (BootWay.SYSTEMD_BOOT, "systemd-boot 247.3-7+deb11u6", LAUNCH_TO_EXIT),
+        (BootWay.SYSTEMD_BOOT, "gummiboot 48", LAUNCH_TO_EXIT),
+        (BootWay.SYSTEMD_BOOT_UKI, "systemd-boot 257.5-2", EXEC),
+        (BootWay.SYSTEMD_BOOT_UKI, "systemd-boot 249", EXEC),  # LoadImage reads the whole file
+        (BootWay.FIRMWARE_UKI, None, LOAD_TO_LAUNCH),
+        (BootWay.LOADER_UKI, "GRUB 2.12", LAUNCH_TO_EXIT),
+        (BootWay.GRUB_EFI, None, LAUNCH_TO_EXIT),
+        (BootWay.GRUB_EFI, "GRUB 2.12", LAUNCH_TO_EXIT),
+        (BootWay.EFI_STUB, None, LAUNCH_TO_EXIT),
+        (BootWay.GRUB_BIOS, None, None),
+        (BootWay.KEXEC, None, None),
+        (BootWay.UNKNOWN, None, None),
+    ],
+)
+def test_each_way_of_booting_has_its_interval(
+    way: BootWay, loader: str | None, expected: tuple[IntervalSource, int] | None
+) -> None:
+    interval = read_interval(started(way, loader), BOTH)
+    if expected is None:
+        assert isinstance(interval, NoInterval)
+        assert interval.reason
+    else:
+        assert isinstance(interval, ReadInterval)
+        assert (interval.source, interval.duration_us) == expected
+
+
+@pytest.mark.parametrize("way", [BootWay.SYSTEMD_BOOT, BootWay.SYSTEMD_BOOT_UKI])
+def test_systemd_boot_without_its_times_is_enclosed_by_the_firmwares(way: BootWay) -> None:
+    interval = read_interval(started(way, "systemd-boot 257"), LoaderTimes(fpdt=FPDT))
+    assert isinstance(interval, ReadInterval)
+    assert (interval.source, interval.duration_us) == LAUNCH_TO_EXIT
+    assert Beside.STUB in interval.beside
+
+
+@pytest.mark.parametrize("way", BootWay)
+def test_no_times_are_no_interval_and_a_reason(way: BootWay) -> None:
+    interval = read_interval(started(way), LoaderTimes())
+    assert isinstance(interval, NoInterval)
+    assert interval.reason
+
+
+@pytest.mark.parametrize("way", [BootWay.FIRMWARE_UKI, BootWay.GRUB_EFI, BootWay.EFI_STUB])
+def test_the_loaders_times_are_not_taken_for_what_they_do_not_enclose(way: BootWay) -> None:
+    assert isinstance(read_interval(started(way), LoaderTimes(efi=EFI)), NoInterval)
+
+
+def test_an_old_systemd_boot_has_no_interval_of_its_own() -> None:
+    start = started(BootWay.SYSTEMD_BOOT, "systemd-boot 251")
+    interval = read_interval(start, LoaderTimes(efi=EFI))
+    assert isinstance(interval, NoInterval)
+    assert IntervalSource.LAUNCH_TO_EXIT in interval.reason
+    assert IntervalSource.EXEC_MINUS_INIT not in interval.reason
+
+
+def test_what_is_beside_the_reading_is_told() -> None:
+    exec_ = read_interval(started(BootWay.SYSTEMD_BOOT, "systemd-boot 257"), BOTH)
+    grub = read_interval(started(BootWay.GRUB_EFI), BOTH)
+    assert isinstance(exec_, ReadInterval)
+    assert isinstance(grub, ReadInterval)
+    assert exec_.beside == (Beside.LOADER, Beside.KERNEL)
+    assert Beside.MENU_IF_ANY in grub.beside
+    assert not exec_.held_up
+    assert not grub.held_up
+
+
+@pytest.mark.parametrize("loader", ["systemd-boot 257", "systemd-boot 251"])
+def test_a_menu_that_was_shown_holds_up_whatever_contains_the_loader(loader: str) -> None:
+    efi = EfiTimes(init_us=9_000_000, menu_us=9_100_000, exec_us=9_700_000)
+    times = LoaderTimes(efi=efi, fpdt=FPDT)
+    interval = read_interval(started(BootWay.SYSTEMD_BOOT, loader), times)
+    assert isinstance(interval, ReadInterval)
+    assert interval.held_up
+
+
+def test_readings_in_the_wrong_order_are_no_interval() -> None:
+    times = LoaderTimes(efi=EfiTimes(init_us=2, exec_us=1))
+    start = started(BootWay.SYSTEMD_BOOT_UKI, "systemd-boot 257")
+    assert isinstance(read_interval(start, times), NoInterval)
