@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor.measure.first_waiter import FirstWaiter
 from initadvisor.model.boot_class import command_line_words, parameters
-from initadvisor.model.boot_marks import BootMarks, DebugAid, KernelBoot
+from initadvisor.model.boot_marks import BootMarks, DebugAid, KernelBoot, MachineWords
 from initadvisor.model.kernel import kernel_version
 from initadvisor.model.kernel_log import UNPACKING_INITCALL, Event, recognise
 
@@ -59,6 +60,7 @@ class KernelMessages:
         self._synchronous: bool | None = None
         self._failures: list[str] = []
         self._aids: set[DebugAid] = set()
+        self._machine = MachineWords()
         self._missed = 0
         self._messages = 0
         self._contradictory = False
@@ -112,8 +114,24 @@ class KernelMessages:
                 self._aids.add(_AIDS[line.subject])
             case Event.PANIC:
                 self._panic = self._panic or line
-            case _:
+            case Event.CALLING:
                 pass  # of interest to the waiter only
+            case _:
+                self._note_machine(line)
+
+    def _note_machine(self, line: KernelLine) -> None:
+        words = line.subject[:_LONGEST_WORDS]
+        match line.event:
+            case Event.HYPERVISOR:
+                self._machine = replace(self._machine, hypervisor=words)
+            case Event.PRODUCT:
+                self._machine = replace(self._machine, product=words)
+            case Event.PROCESSOR:
+                self._machine = replace(self._machine, processor=words)
+            case Event.MICROCODE:
+                self._machine = replace(self._machine, microcode=words)
+            case _:
+                pass
 
     def _note_begin(self, line: KernelLine, message: KernelMessage) -> None:
         if self._begin is not None:
@@ -175,6 +193,7 @@ class KernelMessages:
             debug_aids=tuple(sorted(self._aids | _aids_asked_for(words))),
             contradictory=self._contradictory or told != sorted(told),
             messages=self._messages,
+            machine=self._machine,
         )
 
     def _is_synchronous(self, command_line: str) -> bool | None:

@@ -25,6 +25,20 @@ class DebugAid(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MachineWords:
+    """What the kernel (on x86) says of the machine, so that boots long past can be told apart.
+
+    ``hypervisor``: as in "Hypervisor detected: KVM". ``product``: vendor, product, board, version
+    and date of the firmware in one. ``microcode``: its revision, ``0xf4``.
+    """
+
+    hypervisor: str | None = None
+    product: str | None = None
+    processor: str | None = None
+    microcode: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BootMarks:
     """The kernel's words about its initramfs in one boot; None for what it has not said.
 
@@ -64,6 +78,7 @@ class BootMarks:
     debug_aids: tuple[DebugAid, ...] = ()
     contradictory: bool = False
     messages: int = 0
+    machine: MachineWords = MachineWords()
 
     @property
     def unpack_us(self) -> int | None:

@@ -23,6 +23,10 @@ class Event(StrEnum):
     VERSION = "version"
     COMMAND_LINE = "command-line"
     DEBUG_AID = "debug-aid"
+    HYPERVISOR = "hypervisor"
+    PRODUCT = "product"
+    PROCESSOR = "processor"
+    MICROCODE = "microcode"
     BEGIN = "begin"
     FREED = "freed"
     FAILED = "failed"
@@ -78,6 +82,10 @@ _PATTERNS = (
     (Event.PANIC, r"Kernel panic - not syncing: (?P<subject>.*)"),
     (Event.VERSION, r"Linux version (?P<subject>\S+)(?: \(.*\) (?P<detail>#\d.*))?"),
     (Event.COMMAND_LINE, r"Kernel command line: ?(?P<subject>.*)"),
+    (Event.HYPERVISOR, r"Hypervisor detected: (?P<subject>.*)"),
+    (Event.PRODUCT, r"DMI: (?P<subject>.*, BIOS .*)"),
+    (Event.PROCESSOR, r"smpboot: CPU0: (?P<subject>.*) \(fam"),
+    (Event.MICROCODE, r"microcode: .*\brevision(?:=|: )(?P<subject>0x[0-9a-f]+)"),
     (
         Event.DEBUG_AID,
         # Memory tagging by hardware is made for use in production.

@@ -77,8 +77,8 @@ class Listener:
             case Event.PANIC:
                 self.panic = line.subject
                 return True
-            case Event.COMMAND_LINE | Event.DEBUG_AID:
-                pass  # the lab chose both
+            case _:
+                pass  # of the machine and the command line, which the lab chose
         return False
 
     def _note_initcall(self, line: KernelLine) -> bool:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.measure.kernel_messages import KernelMessages, read_boot
-from initadvisor.model.boot_marks import BootMarks, DebugAid
+from initadvisor.model.boot_marks import BootMarks, DebugAid, MachineWords
 from initadvisor.model.kernel_log import KernelMessage
 
 BEGIN = "Trying to unpack rootfs image as initramfs..."
@@ -260,6 +260,27 @@ def test_a_command_line_in_several_lines_is_one() -> None:
 def test_a_command_line_as_long_as_a_message_may_be_cut_off() -> None:
     assert marks(f"Kernel command line: {'x' * 900}").command_line_whole
     assert not marks(f"Kernel command line: {'x' * 971}").command_line_whole
+
+
+def test_what_the_kernel_says_of_the_machine_is_kept() -> None:
+    found = marks(
+        VERSION,
+        "DMI: LENOVO 20XWCTO1WW/20XWCTO1WW, BIOS N32ET75W (1.51 ) 12/02/2021",
+        "Hypervisor detected: KVM",
+        "smpboot: CPU0: AMD Ryzen 7 5800X 8-Core (family: 0x19, model: 0x21, stepping: 0x0)",
+        "microcode: sig=0x806c1, pf=0x80, revision=0x9a",
+        "microcode: Microcode Update Driver: v2.2.",
+        BEGIN,
+        FREED,
+    )
+    assert found.machine == MachineWords(
+        hypervisor="KVM",
+        product="LENOVO 20XWCTO1WW/20XWCTO1WW, BIOS N32ET75W (1.51 ) 12/02/2021",
+        processor="AMD Ryzen 7 5800X 8-Core",
+        microcode="0x9a",
+    )
+    newer = marks("microcode: Current revision: 0x000000f4", "microcode: Updated early from: 0x01")
+    assert newer.machine.microcode == "0x000000f4"
 
 
 def test_an_empty_command_line_is_one() -> None:

@@ -7,6 +7,7 @@ import io
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from initadvisor.measure.text_log import read_boots
 from initadvisor.model.boot_marks import Waiting
@@ -144,6 +145,7 @@ def test_a_line_of_any_length_is_looked_at_no_further_than_needed() -> None:
     class Counting(io.BytesIO):
         longest = 0
 
+        @override
         def readline(self, size: int | None = -1, /) -> bytes:
             line = super().readline(size)
             self.longest = max(self.longest, len(line))
