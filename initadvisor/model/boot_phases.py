@@ -14,7 +14,10 @@ _LONGEST_US = 3_600_000_000
 
 
 class Phase(StrEnum):
-    """The parts of a boot, in their order."""
+    """The parts of a boot, in their order.
+
+    An initramfs without systemd in it belongs to the kernel's part.
+    """
 
     FIRMWARE = "firmware"
     LOADER = "loader"

@@ -46,7 +46,7 @@ def test_the_loaders_variables_come_second() -> None:
     assert phases[Phase.LOADER] == (700_000, PhaseSource.EFI)
 
 
-def test_without_an_initramfs_the_kernel_lasts_until_user_space() -> None:
+def test_without_systemd_in_the_initramfs_the_kernel_lasts_until_user_space() -> None:
     phases = found(LoaderTimes(manager=replace(MANAGER, initrd_us=None)))
     assert phases[Phase.KERNEL] == (4_000_000, PhaseSource.MANAGER)
     assert Phase.INITRD not in phases
