@@ -1,0 +1,56 @@
+"""systemd's message "Startup finished in ...", taken apart."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from initadvisor.model.journal_boot import StartupTimes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_UNITS_US = {
+    "us": 1,
+    "ms": 1000,
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+    "w": 604_800_000_000,
+    "month": 2_629_800_000_000,
+    "y": 31_557_600_000_000,
+}
+_AMOUNT = re.compile(r"(\d{1,9})(?:\.(\d{1,6}))?(us|ms|s|min|h|d|w|month|y)", re.ASCII)
+_SPAN = rf"{_AMOUNT.pattern}(?: {_AMOUNT.pattern}){{0,8}}"
+_PHASE = re.compile(rf"(?P<span>{_SPAN}) \((?P<phase>firmware|loader)\)", re.ASCII)
+_FIELD = re.compile(r"\d{1,15}", re.ASCII)
+
+
+def startup_times(text: str, fields: Mapping[str, str]) -> StartupTimes:
+    """Read the message's text and its fields KERNEL_USEC, INITRD_USEC and USERSPACE_USEC."""
+    spans = {found["phase"]: timespan_us(found["span"]) for found in _PHASE.finditer(text)}
+    return StartupTimes(
+        firmware_us=spans.get("firmware"),
+        loader_us=spans.get("loader"),
+        kernel_us=_microseconds(fields.get("KERNEL_USEC")),
+        initrd_us=_microseconds(fields.get("INITRD_USEC")),
+        userspace_us=_microseconds(fields.get("USERSPACE_USEC")),
+    )
+
+
+def timespan_us(text: str) -> int | None:
+    """Read ``1min 33.440s`` as systemd's format_timespan() writes it, None for anything else."""
+    total_us = 0
+    for word in text.split(" "):
+        if (found := _AMOUNT.fullmatch(word)) is None:
+            return None
+        unit_us = _UNITS_US[found[3]]
+        fraction = found[2] or ""
+        total_us += int(found[1]) * unit_us
+        total_us += int(fraction or 0) * unit_us // 10 ** len(fraction)
+    return total_us
+
+
+def _microseconds(value: str | None) -> int | None:
+    return int(value) if value is not None and _FIELD.fullmatch(value) else None
