@@ -200,7 +200,7 @@ class KernelMessages:
         """Who printed what tells best, then what was asked for, then the version."""
         if self._synchronous is not None:
             return self._synchronous
-        asked = parameters(command_line, "initramfs_async")
+        asked = parameters(_for_kernel(command_line), "initramfs_async")
         if asked and _is_no(asked[-1]):
             return True
         version = kernel_version(self._version.subject) if self._version else None
@@ -216,6 +216,11 @@ def read_boot(messages: Iterable[KernelMessage]) -> KernelBoot:
     return collected.result()
 
 
+def _for_kernel(command_line: str) -> str:
+    """What comes after a lone ``--`` is for /init (kernel/params.c, parse_args)."""
+    return command_line.partition(" -- ")[0]
+
+
 def _is_no(value: str) -> bool:
     """Tell whether the kernel reads a value as false (lib/kstrtox.c, kstrtobool)."""
     return value[:1] in {"0", "n", "N", "f", "F"} or value[:2].lower() == "of"
@@ -223,14 +228,14 @@ def _is_no(value: str) -> bool:
 
 def _retained(command_line: str) -> bool:
     """With a value they mean nothing (init/initramfs.c, retain_initrd_param)."""
-    return not {"retain_initrd", "keepinitrd"}.isdisjoint(command_line_words(command_line))
+    words = command_line_words(_for_kernel(command_line))
+    return not {"retain_initrd", "keepinitrd"}.isdisjoint(words)
 
 
 def _aids_asked_for(command_line: str) -> set[DebugAid]:
     """What is switched on by a parameter says nothing of itself in the log, or not for certain."""
-    words = command_line_words(command_line)
     found = set()
-    for word in words:
+    for word in command_line_words(_for_kernel(command_line)):
         name, _, value = word.partition("=")
         match name:
             case "slub_debug" | "slab_debug" if value not in {"-", "O"}:

@@ -185,6 +185,7 @@ def test_the_initcall_times_an_image_that_is_not_freed() -> None:
         ("retain_initrd", True),
         ("quiet keepinitrd ro", True),
         ("retain_initrd=1", False),
+        ("ro -- retain_initrd", False),
         ('x="keep keepinitrd"', False),
         ("ro", False),
     ],
