@@ -22,8 +22,8 @@ _SUFFIXES = (".journal", ".journal~")
 class Reader(Protocol):
     """What is used of python-systemd's reader; every method may raise ``OSError``.
 
-    Its methods with an underscore convert nothing, which makes them 20 times as fast as
-    ``get_next()``.
+    Its methods with an underscore convert nothing: an entry's text and time take 3 us by them, 26
+    by ``get_next()`` (observed with python-systemd 235).
     """
 
     data_threshold: int
