@@ -1,20 +1,31 @@
-"""The file that an EFI boot option starts (UEFI 2.10, sections 3.1.3 and 10.3)."""
+"""The file that an EFI boot option starts (UEFI 2.10, sections 3.1.3, 3.5 and 10.3)."""
 
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DEFAULT_LOADER = r"\EFI\BOOT\BOOT*.EFI"
+"""What the firmware starts from a disk when no file is named; ``*`` stands for the processor."""
 
 _HEAD = struct.Struct("<IH")  # attributes, bytes of the device path
 _NODE = struct.Struct("<BBH")  # type, subtype, bytes of the node with this header
-_MEDIA, _FILE_PATH = 4, 4
+_FILE = (4, 4)
+_NO_DISK = {
+    *((4, 6), (4, 7)),  # a part of the firmware: its shell, its setup
+    *((3, 11), (3, 12), (3, 13), (3, 24)),  # the network: MAC, IPv4, IPv6, URI
+}
 _END = 0x7F
 
 
 def boot_option_file(option: bytes) -> str | None:
     r"""Return the file that a load option names (``\EFI\systemd\systemd-bootx64.efi``).
 
-    None where it names a whole disk, from which the firmware starts the default loader, or where
-    the option is damaged.
+    ``DEFAULT_LOADER`` where it names a disk only. None where it is part of the firmware or comes
+    over the network, and where the option is damaged.
     """
     if len(option) < _HEAD.size:
         return None
@@ -23,23 +34,31 @@ def boot_option_file(option: bytes) -> str | None:
     while option[position : position + 2] not in {b"\0\0", b""}:  # the description
         position += 2
     position += 2
-    names = _file_names(option[position : position + path_bytes])
-    return "\\".join(names).replace("\\\\", "\\") or None
+    nodes = list(_nodes(option[position : position + path_bytes]))
+    kinds = {kind for kind, _ in nodes}
+    if not nodes or nodes[-1][0][0] != _END or kinds & _NO_DISK:
+        return None
+    names = [_text(content) for kind, content in nodes if kind == _FILE]
+    if not all(name.isprintable() for name in names):
+        return None
+    return "\\".join(names).replace("\\\\", "\\") or DEFAULT_LOADER
 
 
-def _file_names(path: bytes) -> list[str]:
-    """Return the names in the file nodes; a path may be spread over several."""
-    names: list[str] = []
+def _nodes(path: bytes) -> Iterator[tuple[tuple[int, int], bytes]]:
+    """Yield type with subtype, and content, of each node up to the end of the path or its damage.
+
+    The end is a node, too; a path without it is damaged.
+    """
     position = 0
     while position + _NODE.size <= len(path):
         kind, subkind, size = _NODE.unpack_from(path, position)
-        if kind == _END or size < _NODE.size or position + size > len(path):
-            break
-        if (kind, subkind) == (_MEDIA, _FILE_PATH):
-            raw = path[position + _NODE.size : position + size]
-            name = raw.decode("utf-16-le", errors="replace").partition("\0")[0]
-            if not name.isprintable():
-                return []
-            names.append(name)
+        if size < _NODE.size or position + size > len(path):
+            return
+        yield (kind, subkind), path[position + _NODE.size : position + size]
+        if kind == _END:
+            return
         position += size
-    return names
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-16-le", errors="replace").partition("\0")[0]

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from initadvisor.measure.boot_option import DEFAULT_LOADER
 from initadvisor.model.boot_class import parameters
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.loader import BootStart, BootWay, LoaderVariables
@@ -201,4 +202,12 @@ def _type_clue(traces: Traces) -> str:
 
 def _is_same_file(identifier: str, file: str) -> bool:
     """Compare a device path's text with a file's; case does not count on the ESP (FAT)."""
-    return identifier.replace("/", "\\").lower().endswith(file.replace("/", "\\").lower())
+    found = _plain(identifier)
+    if file == DEFAULT_LOADER:
+        head, _, tail = _plain(file).partition("*")
+        return head in found and found.endswith(tail)
+    return found.endswith(_plain(file))
+
+
+def _plain(path: str) -> str:
+    return path.replace("/", "\\").lower()

@@ -28,7 +28,7 @@ class Witness(StrEnum):
 
 _DESCRIPTIONS = {
     Witness.DIGEST: "the digest in the TPM's event log",
-    Witness.LOADED_SIZE: "the exact size that the loader handed over",
+    Witness.LOADED_SIZE: "the size that the loader handed over",
     Witness.TAG: "the trial's tag on the command line",
     Witness.FREED_SIZE: "the memory that the kernel freed, in whole pages",
     Witness.ENTRY: "the boot loader's entry",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.measure.boot_option import boot_option_file
+from initadvisor.measure.boot_option import DEFAULT_LOADER, boot_option_file
 from initadvisor.measure.efi import efi_times, loader_variables
 from initadvisor.model.loader import EfiTimes, LoaderVariables
 from tests.unit.measure.trees import (
@@ -114,6 +114,8 @@ def file_node(name: str) -> bytes:
 
 
 DISK_NODE = struct.pack("<BBH", 4, 1, 42) + bytes(38)
+SHELL_NODE = struct.pack("<BBH", 4, 6, 20) + bytes(16)
+NETWORK_NODE = struct.pack("<BBH", 3, 11, 37) + bytes(33)
 
 
 def test_the_names_that_loader_and_stub_leave_are_all_read(tmp_path: Path) -> None:
@@ -165,10 +167,14 @@ def test_a_number_of_the_wrong_size_says_so(tmp_path: Path, number: bytes) -> No
     [
         (option(file_node(r"\EFI\debian\shimx64.efi")), r"\EFI\debian\shimx64.efi"),
         (option(file_node("\\EFI"), file_node("\\a.efi")), r"\EFI\a.efi"),
-        (option(DISK_NODE), None),
-        (option(), None),
+        (option(DISK_NODE), DEFAULT_LOADER),
+        (option(), DEFAULT_LOADER),
+        (option(SHELL_NODE), None),
+        (option(NETWORK_NODE), None),
         (option(file_node("\\\x07.efi")), None),
         (option(file_node("\\a.efi"))[:-9], None),  # cut off inside the file's name
+        (option(DISK_NODE)[:-9], None),
+        (option(DISK_NODE)[:-4], None),  # without its end
         (b"", None),
         (b"\1\0\0\0\xff\xff", None),
         (b"\1\0\0\0\xff\xff" + b"A\0" * 9, None),  # a description without an end

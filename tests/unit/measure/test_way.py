@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from initadvisor.measure.boot_option import DEFAULT_LOADER
 from initadvisor.measure.way import Traces, boot_start, judge
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.loader import BootWay, LoaderVariables, Unreadable
@@ -23,6 +24,7 @@ STUB_LINE = r"initrd=\arch\initramfs.img root=/dev/sda2 rw"
 PLAIN_LINE = "root=/dev/sda2 rw"
 UKI = r"\EFI\Linux\arch.efi"
 OTHER_SPELLING = "HD(1,GPT,0001)/EFI/LINUX/ARCH.EFI"
+DEFAULT = r"\EFI\BOOT\BOOTX64.EFI"
 SHIM = r"\EFI\debian\shimx64.efi"
 HIDDEN = LoaderVariables(
     readable=True,
@@ -73,6 +75,16 @@ TABLE = [
     (
         seen(PLAIN_LINE, replace(STUB, stub_file=OTHER_SPELLING, boot_option_file=UKI)),
         BootWay.FIRMWARE_UKI,
+        Certainty.CERTAIN,
+    ),
+    (
+        seen(PLAIN_LINE, replace(STUB, stub_file=DEFAULT, boot_option_file=DEFAULT_LOADER)),
+        BootWay.FIRMWARE_UKI,
+        Certainty.CERTAIN,
+    ),
+    (
+        seen(PLAIN_LINE, replace(STUB, stub_file=UKI, boot_option_file=DEFAULT_LOADER)),
+        BootWay.LOADER_UKI,
         Certainty.CERTAIN,
     ),
     (
