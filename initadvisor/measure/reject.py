@@ -103,10 +103,10 @@ def _without_initramfs(marks: BootMarks) -> bool:
         return False
     if marks.release is not None and not marks.begun and not marks.missed_messages:
         return True
-    asked = parameters(marks.command_line or "", "rdinit")
-    return marks.command_line is not None and marks.run_program != (
-        asked[-1] if asked else _DEFAULT_INIT
-    )
+    if marks.command_line is None or not marks.command_line_whole:
+        return False  # rdinit= may have stood there
+    asked = parameters(marks.command_line, "rdinit")
+    return marks.run_program != (asked[-1] if asked else _DEFAULT_INIT)
 
 
 def _is_crash_kernel(marks: BootMarks) -> bool:

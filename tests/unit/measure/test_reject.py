@@ -44,6 +44,7 @@ NOTHING_BEGUN = replace(NOTHING_FREED, begun=False, begin_us=None)
         ),
         (replace(GOOD, run_program="/sbin/init"), (Reason.NO_INITRAMFS,)),
         (replace(GOOD, run_program="/bin/sh", command_line="rdinit=/bin/sh"), ()),
+        (replace(GOOD, run_program="/bin/sh", command_line_whole=False), ()),
         (NOTHING_FREED, (Reason.NO_END,)),
         (replace(NOTHING_FREED, retained=True), (Reason.RETAINED,)),
         (replace(NOTHING_FREED, retained=True, initcall_us=5), (Reason.RETAINED,)),
