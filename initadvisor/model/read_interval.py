@@ -41,32 +41,16 @@ class Beside(StrEnum):
     MENU_IF_ANY = "waiting in a menu, if there was one"
 
 
+_OWN = (Beside.LOADER, Beside.KERNEL)
+_ALL = (Beside.LOADER, Beside.KERNEL, Beside.STUB)
 _BESIDE = {
-    (BootWay.SYSTEMD_BOOT, IntervalSource.EXEC_MINUS_INIT): (Beside.LOADER, Beside.KERNEL),
-    (BootWay.SYSTEMD_BOOT, IntervalSource.LAUNCH_TO_EXIT): (
-        Beside.LOADER,
-        Beside.KERNEL,
-        Beside.STUB,
-    ),
-    (BootWay.SYSTEMD_BOOT_UKI, IntervalSource.EXEC_MINUS_INIT): (Beside.LOADER, Beside.KERNEL),
-    (BootWay.SYSTEMD_BOOT_UKI, IntervalSource.LAUNCH_TO_EXIT): (
-        Beside.LOADER,
-        Beside.KERNEL,
-        Beside.STUB,
-    ),
+    (BootWay.SYSTEMD_BOOT, IntervalSource.EXEC_MINUS_INIT): _OWN,
+    (BootWay.SYSTEMD_BOOT, IntervalSource.LAUNCH_TO_EXIT): _ALL,
+    (BootWay.SYSTEMD_BOOT_UKI, IntervalSource.EXEC_MINUS_INIT): _OWN,
+    (BootWay.SYSTEMD_BOOT_UKI, IntervalSource.LAUNCH_TO_EXIT): _ALL,
     (BootWay.FIRMWARE_UKI, IntervalSource.LOAD_TO_LAUNCH): (Beside.KERNEL,),
-    (BootWay.LOADER_UKI, IntervalSource.LAUNCH_TO_EXIT): (
-        Beside.LOADER,
-        Beside.MENU_IF_ANY,
-        Beside.KERNEL,
-        Beside.STUB,
-    ),
-    (BootWay.GRUB_EFI, IntervalSource.LAUNCH_TO_EXIT): (
-        Beside.LOADER,
-        Beside.MENU_IF_ANY,
-        Beside.KERNEL,
-        Beside.STUB,
-    ),
+    (BootWay.LOADER_UKI, IntervalSource.LAUNCH_TO_EXIT): _ALL,
+    (BootWay.GRUB_EFI, IntervalSource.LAUNCH_TO_EXIT): _ALL,
     (BootWay.EFI_STUB, IntervalSource.LAUNCH_TO_EXIT): (Beside.STUB,),
 }
 """For each way of booting the intervals that contain the reading, the tightest first.
@@ -74,6 +58,8 @@ _BESIDE = {
 The firmware launches the first loader before that one runs, and the kernel leaves the boot services
 after all is read, so LAUNCH_TO_EXIT contains everything but what the firmware itself reads.
 """
+
+_SAYS_OF_MENU = {BootWay.SYSTEMD_BOOT, BootWay.SYSTEMD_BOOT_UKI}
 
 _WITHOUT = {
     BootWay.GRUB_BIOS: "GRUB on BIOS firmware records no times",
@@ -112,12 +98,27 @@ def read_interval(start: BootStart, times: LoaderTimes) -> ReadInterval | NoInte
         sources.remove(IntervalSource.EXEC_MINUS_INIT)
     for source in sources:
         if (duration_us := _duration_us(source, times)) is not None:
-            beside = _BESIDE[start.way, source]
-            if times.efi.menu_us is not None and Beside.LOADER in beside:
-                beside = (*(each for each in beside if each is not Beside.MENU_IF_ANY), Beside.MENU)
+            beside = _beside(start, source, times)
             return ReadInterval(source=source, duration_us=duration_us, beside=beside)
     needed = " or ".join(sources)
     return NoInterval(reason=f"{start.way.description}: needs {needed}, which this boot lacks")
+
+
+def _beside(start: BootStart, source: IntervalSource, times: LoaderTimes) -> tuple[Beside, ...]:
+    """Return what is beside the reading, a menu included where there was or may have been one.
+
+    systemd-boot says when it shows its menu, on machines where it tells the time at all.
+    """
+    beside = _BESIDE[start.way, source]
+    if start.way is BootWay.EFI_STUB and start.loader is not None:
+        beside = _ALL  # a loader that leaves the reading to the kernel's stub: rEFInd
+    if Beside.LOADER not in beside:
+        return beside
+    if times.efi.menu_us is not None:
+        return (*beside, Beside.MENU)
+    if start.way in _SAYS_OF_MENU and times.efi.init_us is not None:
+        return beside
+    return (*beside, Beside.MENU_IF_ANY)
 
 
 def _loads_images(loader: str | None) -> bool:

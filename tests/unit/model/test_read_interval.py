@@ -95,15 +95,35 @@ def test_an_old_systemd_boot_has_no_interval_of_its_own() -> None:
     assert IntervalSource.EXEC_MINUS_INIT not in interval.reason
 
 
-def test_what_is_beside_the_reading_is_told() -> None:
-    exec_ = read_interval(started(BootWay.SYSTEMD_BOOT, "systemd-boot 257"), BOTH)
-    grub = read_interval(started(BootWay.GRUB_EFI), BOTH)
-    assert isinstance(exec_, ReadInterval)
-    assert isinstance(grub, ReadInterval)
-    assert exec_.beside == (Beside.LOADER, Beside.KERNEL)
-    assert Beside.MENU_IF_ANY in grub.beside
-    assert not exec_.held_up
-    assert not grub.held_up
+ALL = (Beside.LOADER, Beside.KERNEL, Beside.STUB)
+FIRMWARE_ONLY = LoaderTimes(fpdt=FPDT)
+
+
+@pytest.mark.parametrize(
+    ("start", "times", "beside"),
+    [
+        (started(BootWay.SYSTEMD_BOOT, "systemd-boot 257"), BOTH, (Beside.LOADER, Beside.KERNEL)),
+        (started(BootWay.SYSTEMD_BOOT, "systemd-boot 251"), BOTH, ALL),
+        (
+            started(BootWay.SYSTEMD_BOOT, "systemd-boot 257"),
+            FIRMWARE_ONLY,
+            (*ALL, Beside.MENU_IF_ANY),
+        ),
+        (started(BootWay.FIRMWARE_UKI), BOTH, (Beside.KERNEL,)),
+        (started(BootWay.LOADER_UKI), BOTH, (*ALL, Beside.MENU_IF_ANY)),
+        # systemd-boot may have started GRUB, and showed no menu; GRUB may have
+        (started(BootWay.GRUB_EFI), BOTH, (*ALL, Beside.MENU_IF_ANY)),
+        (started(BootWay.EFI_STUB), BOTH, (Beside.STUB,)),
+        (started(BootWay.EFI_STUB, "rEFInd 0.14.0"), FIRMWARE_ONLY, (*ALL, Beside.MENU_IF_ANY)),
+    ],
+)
+def test_what_is_beside_the_reading_is_told(
+    start: BootStart, times: LoaderTimes, beside: tuple[Beside, ...]
+) -> None:
+    interval = read_interval(start, times)
+    assert isinstance(interval, ReadInterval)
+    assert interval.beside == beside
+    assert not interval.held_up
 
 
 @pytest.mark.parametrize("loader", ["systemd-boot 257", "systemd-boot 251"])
