@@ -53,6 +53,10 @@ class Progress:
         """Show one less; the reason is part of the result."""
         self._ended(gap.setting)
 
+    def sampled(self, done: int, of: int) -> None:
+        """Show how much of the sampling is done."""
+        self._show(f"compressing a sample with every setting: {done} of {of} steps done")
+
     def timed(self, stream: Stream, elapsed_ms: float) -> None:
         """Show what was timed last."""
         self._show(f"timing decompression: {stream.codec} took {elapsed_ms:.0f} ms")

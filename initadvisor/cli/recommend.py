@@ -59,9 +59,14 @@ class FiniteRange(click.FloatRange):
     help="What is to be small: the time of a boot, the image, or boot and build together.",
 )
 @click.option("--only", multiple=True, metavar="SETTING", help="Weigh only this; may be repeated.")
-@click.option("--all", "everything", is_flag=True, help="Build the hopeless settings, too.")
+@click.option("--all", "everything", is_flag=True, help="Weigh the hopeless settings, too.")
 @click.option(
-    "--lab", is_flag=True, help="First let kernels unpack the candidates in virtual machines."
+    "--build", is_flag=True, help="Build the candidates that may be the best, and weigh them again."
+)
+@click.option(
+    "--lab",
+    is_flag=True,
+    help="Build them, and let kernels unpack them in virtual machines before they are weighed.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def recommend(
@@ -74,14 +79,16 @@ def recommend(
     objective: str | None,
     only: tuple[str, ...],
     everything: bool,
+    build: bool,
     lab: bool,
     as_json: bool,
 ) -> None:
     """Say which initramfs compression suits this machine, and how sure that is.
 
-    Candidates are built beside the image in use, at idle priority; nothing of the machine is
-    changed. Without a reboot it stays open how fast the boot loader reads, so "keep what you have"
-    is a frequent answer.
+    What a candidate would be is estimated from a sample of the image's content, in seconds, until
+    it is built (--build), which is done beside the image in use and at idle priority; nothing of
+    the machine is changed. Without a reboot it stays open how fast the boot loader reads, so "keep
+    what you have" is a frequent answer.
     """
     from initadvisor.cli.progress import Progress
     from initadvisor.cli.recommend_json import as_document
@@ -103,6 +110,7 @@ def recommend(
         objective=Objective(objective) if objective else None,
         only=tuple(Setting.parse(text) for text in only),
         everything=everything,
+        build=build or lab,
         lab=lab,
     )
     with Progress() as progress:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from math import exp
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from initadvisor.model.cost import DecidingFact
     from initadvisor.model.estimate import Estimate
     from initadvisor.model.recommendation import Recommendation, Row
+
+
+_Z95 = 1.96
 
 
 def as_document(answer: Recommendation) -> dict[str, Any]:
@@ -49,6 +53,7 @@ def as_document(answer: Recommendation) -> dict[str, Any]:
         },
         "unpacked_bytes": answer.unpacked_bytes,
         "candidates": [_row(row) for row in answer.rows],
+        "unbuilt": [str(setting) for setting in answer.unbuilt],
         "gaps": [{"setting": str(gap.setting), "reason": gap.reason} for gap in answer.gaps],
         "assumptions": list(answer.assumptions),
         "warnings": list(answer.warnings),
@@ -61,6 +66,7 @@ def _row(row: Row) -> dict[str, Any]:
         "setting": str(row.setting),
         "codec": row.setting.codec,
         "size_bytes": row.size_bytes,
+        "size_interval_bytes": _size_interval(row),
         "size_source": row.size_source,
         "read_ms": _estimate(row.read_ms),
         "unpack_ms": _estimate(row.unpack_ms),
@@ -73,6 +79,12 @@ def _row(row: Row) -> dict[str, Any]:
         "lint": "ok" if row.lint.verdict == "ok" else "; ".join(row.lint.reasons),
         "notes": list(row.notes),
     }
+
+
+def _size_interval(row: Row) -> list[int]:
+    """Return the 95 % interval; both ends are the size itself where there is a file."""
+    factor = exp(_Z95 * row.size_log_sd)
+    return [round(row.size_bytes / factor), round(row.size_bytes * factor)]
 
 
 def _estimate(estimate: Estimate) -> dict[str, Any]:

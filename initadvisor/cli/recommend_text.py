@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initadvisor.model.cost import Factor, Objective, Outcome
+from initadvisor.model.estimate import SizeSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -96,6 +97,8 @@ def verdict(answer: Recommendation) -> str:
 
 def advice(answer: Recommendation) -> Iterator[str]:
     """Yield what would make the answer surer."""
+    if answer.unbuilt:
+        yield _unbuilt(answer)
     fact = answer.decision.deciding
     if fact is None:
         return
@@ -115,6 +118,18 @@ def advice(answer: Recommendation) -> Iterator[str]:
             f"What would decide it ({_percent(fact.settled)} likely): {what}: "
             f"{_stretches(fact, unit)}. {known}"
         )
+
+
+def _unbuilt(answer: Recommendation) -> str:
+    """Say what is estimated, and which builds could change the answer."""
+    rows = [_row_of(answer, setting) for setting in answer.unbuilt]
+    names = ", ".join(str(setting) for setting in answer.unbuilt)
+    cpu_s = sum(row.build_cpu_s or 0.0 for row in rows)
+    return (
+        f"What has a ~ is estimated from a sample of the content. Building {names} could still "
+        f"change the answer (about {max(cpu_s, 1):.0f} s of processor time); --build does that and "
+        "builds nothing else."
+    )
 
 
 def _stretches(fact: DecidingFact, unit: str) -> str:
@@ -163,9 +178,10 @@ def _table(answer: Recommendation) -> object:
         table.add_column(title, justify="right", no_wrap=True)
     for row in answer.rows:
         today = row.setting == answer.baseline
+        about = "~" if row.size_source is SizeSource.SAMPLED else ""
         table.add_row(
             str(row.setting),
-            f"{row.size_bytes / 1e6:.1f}",
+            f"{about}{row.size_bytes / 1e6:.1f}",
             f"{100 * row.size_bytes / answer.unpacked_bytes:.0f}",
             _short(row.read_ms.mean),
             _short(row.unpack_ms.mean),
@@ -173,8 +189,8 @@ def _table(answer: Recommendation) -> object:
             _interval(row.total_ms),
             "today" if today else _short(row.saving_ms.mean),
             "" if today else _interval(row.saving_ms),
-            "" if row.build_s is None else f"{row.build_s:.0f}",
-            "" if row.build_peak_bytes is None else f"{row.build_peak_bytes / 1e6:.0f}",
+            "" if row.build_s is None else f"{about}{row.build_s:.0f}",
+            "" if row.build_peak_bytes is None else f"{about}{row.build_peak_bytes / 1e6:.0f}",
             "yes" if row.fits else "NO",
             style="bold" if row.setting == answer.decision.setting else None,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.image.cpio_reader import CpioReader
 from initadvisor.image.decompress import MAGIC_BYTES, codec_of, open_stream
@@ -24,12 +24,23 @@ if TYPE_CHECKING:
     from initadvisor.model.stream import StreamFacts
 
 
+class Tap(Protocol):
+    """Sees what is unpacked as it comes, and may take the time."""
+
+    def __call__(
+        self, offset: int, stream: Generator[bytes | memoryview, None, StreamFacts]
+    ) -> Generator[bytes | memoryview, None, StreamFacts]:
+        """Hand on a stream of the compressed segment that starts at ``offset`` in the file."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentReader:
-    """Reads segments of one image; what is in them goes to the inventory."""
+    """Reads segments of one image; what is in them goes to the inventory, and through the tap."""
 
     inventory: Inventory
     budget: Budget
+    tap: Tap | None = None
 
     def read(self, reader: Reader, codec: Codec, *, first: bool, misaligned: bool) -> Segment:
         """Read the segment that starts where ``reader`` is.
@@ -83,6 +94,8 @@ class SegmentReader:
         while going_on:
             self.budget.stream()
             stream = open_stream(codec, reader, verify=True)
+            if self.tap:
+                stream = self.tap(start, stream)
             last = self._feed(stream, archive, findings, start=start, first=first)
             facts[last] = None
             skipped = isinstance(last, ZstdFacts) and last.skippable

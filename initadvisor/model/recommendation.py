@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 class Row:
     """One candidate, weighed. Times are per boot; ``saving_ms`` is against today's setting.
 
+    ``size_log_sd``: how far the size may be off, as a logarithm; 0 where there is a file. Of one
+    that was not built the figures of building are estimates, too.
     ``build_s``, ``build_cpu_s`` and ``build_peak_bytes`` are None for an image that was found, not
     built. ``fits``: the boot partition has room for it beside today's image.
     """
 
     setting: Setting
     size_bytes: int
+    size_log_sd: float
     size_source: SizeSource
     read_ms: Estimate
     unpack_ms: Estimate
@@ -61,7 +64,8 @@ class Recommendation:
     ``baseline`` is today's setting, its row is among ``rows``; ``baseline_source`` says where it is
     configured, or that it was read from the image. ``assumptions`` are the priors the answer rests
     on, ``warnings`` what the user should know before following it, ``context`` what in the
-    generator's configuration matters more than the codec.
+    generator's configuration matters more than the codec. ``unbuilt`` are the settings whose sizes
+    are estimates and which may be the best: a full build of these could change the answer.
     """
 
     image: Path
@@ -78,6 +82,7 @@ class Recommendation:
     unpacked_bytes: int
     whole_boot_ms: float | None
     rows: tuple[Row, ...]
+    unbuilt: tuple[Setting, ...] = ()
     gaps: tuple[Gap, ...] = ()
     assumptions: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -105,6 +105,16 @@ def decide_by_size(
     )
 
 
+def chances(
+    draws: Draws, candidates: Sequence[CandidateFacts], *, by_size: bool
+) -> NDArray[np.float64]:
+    """Return with which probability each candidate is the best of those that may be chosen."""
+    cost = draws.size_mb if by_size else draws.total_ms + draws.extra_ms
+    eligible = np.array([candidate.eligible for candidate in candidates])
+    best = np.where(eligible, cost, np.inf).argmin(axis=1)
+    return np.asarray(np.bincount(best, minlength=len(candidates)) / len(best))
+
+
 def savings(draws: Draws, baseline: int) -> Floats:
     """Return what each candidate saves per boot against today's, in ms, the objective included."""
     cost = draws.total_ms + draws.extra_ms

@@ -48,7 +48,7 @@ class BenchObserver(Protocol):
 
 
 def decompression_ms(
-    host: Host, streams: Sequence[Stream], *, seed: int, observer: BenchObserver
+    host: Host, streams: Sequence[Stream], *, rounds: int, seed: int, observer: BenchObserver
 ) -> dict[str, tuple[float, ...]]:
     """Time the decompression of each stream in this process; return CPU ms by image digest.
 
@@ -58,7 +58,7 @@ def decompression_ms(
     known = {stream.sha256: list(_stored(host, stream)) for stream in streams}
     order = list(streams)
     shuffle = random.Random(seed).shuffle  # noqa: S311 - not for secrets
-    for number in range(ROUNDS):
+    for number in range(rounds):
         shuffle(order)
         for stream in order:
             samples = known[stream.sha256]
@@ -70,6 +70,12 @@ def decompression_ms(
             _store(host, stream, samples)
             observer.timed(stream, samples[-1])
     return {digest: tuple(samples) for digest, samples in known.items()}
+
+
+def remember(host: Host, stream: Stream, elapsed_ms: float) -> None:
+    """Keep a sample that was taken elsewhere, where there is none yet."""
+    if not _stored(host, stream):
+        _store(host, stream, [elapsed_ms])
 
 
 def time_once(host: Host, stream: Stream) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from initadvisor.generators import Generator
     from initadvisor.host import Host
+    from initadvisor.model.candidate import Candidate
     from initadvisor.model.setting import Setting
     from initadvisor.workflow.plan import Recipe
     from initadvisor.workflow.source import Source
@@ -66,15 +67,7 @@ def build_candidates(
     ``UnsafeError`` for an image whose boot configuration the candidates would lose, or with
     something behind its last segment: what is taken for the main one may not be it.
     """
-    if source.contents.bootconfig:
-        msg = f"cannot derive candidates of {source.path}: a boot configuration is appended to it"
-        raise UnsafeError(msg, hint="remove it with bootconfig -d")
-    if junk := source.contents.junk:
-        msg = (
-            f"cannot derive candidates of {source.path}: {junk.size_bytes} bytes at offset "
-            f"{junk.offset} are no segment, the image is damaged"
-        )
-        raise UnsafeError(msg, hint="rebuild it; initadvisor inspect shows what can be read")
+    _require_derivable(source)
     cache = Cache(host)
     ledger = Ledger(observer or Silent())
     found, gaps = recipes(host, generator, settings, image_sha256=source.sha256)
@@ -102,6 +95,36 @@ def build_candidates(
             if cache_limit_bytes is not None:
                 _trim(cache, cache_limit_bytes, keep_image_sha256=source.sha256)
     return ledger.result(settings)
+
+
+def kept_candidates(
+    host: Host, generator: Generator, source: Source, wanted: Sequence[Recipe]
+) -> dict[Setting, Candidate]:
+    """Return, by the setting, which of these candidates were built before.
+
+    Raises ``UnsafeError`` as ``build_candidates`` does.
+    """
+    _require_derivable(source)
+    cache = Cache(host)
+    found = {recipe: _cached(host, generator, source, cache, recipe) for recipe in wanted}
+    # What is cached may have been asked for by another name (zstd -3 for zstd).
+    return {
+        recipe.setting: replace(cached.candidate, setting=recipe.setting)
+        for recipe, cached in found.items()
+        if cached
+    }
+
+
+def _require_derivable(source: Source) -> None:
+    if source.contents.bootconfig:
+        msg = f"cannot derive candidates of {source.path}: a boot configuration is appended to it"
+        raise UnsafeError(msg, hint="remove it with bootconfig -d")
+    if junk := source.contents.junk:
+        msg = (
+            f"cannot derive candidates of {source.path}: {junk.size_bytes} bytes at offset "
+            f"{junk.offset} are no segment, the image is damaged"
+        )
+        raise UnsafeError(msg, hint="rebuild it; initadvisor inspect shows what can be read")
 
 
 def cached_candidates(

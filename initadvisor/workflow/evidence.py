@@ -115,7 +115,7 @@ def _unpack_ms(
         log.info("no kernel to find lab results of: %s", err.message)
         return {}
     samples = store.unpack_samples(
-        [contender.stream.sha256 for contender in contenders],
+        [contender.digest for contender in contenders],
         engine=Engine.KVM,
         kernel_sha256=kernel_sha256,
         cpu_model=cpu_model(host),
@@ -130,12 +130,12 @@ def _decompress_ms(
 
     All contenders have the same content, so that creating the files takes them the same time.
     """
-    plain = next((c.stream.sha256 for c in contenders if c.stream.codec is Codec.CAT), None)
+    plain = next((c.digest for c in contenders if c.codec is Codec.CAT), None)
     kernel = _latest_kernel(host, store, plain) if plain else None
     if plain is None or kernel is None:
         return {}
     samples = store.unpack_samples(
-        [contender.stream.sha256 for contender in contenders],
+        [contender.digest for contender in contenders],
         engine=Engine.UML,
         kernel_sha256=kernel.sha256,
         cpu_model=cpu_model(host),

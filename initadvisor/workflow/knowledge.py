@@ -13,6 +13,7 @@ from initadvisor.model.codec import Codec
 from initadvisor.model.cost import Calibration, ObservedBoot, Quantity
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.text import shown
+from initadvisor.stats.sampling import Error
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
@@ -104,6 +105,25 @@ def _quantity(median: float, log_sd: float, source: str) -> Quantity:
         msg = f"{median} within exp({log_sd}) is not plausible"
         raise ValueError(msg)
     return Quantity(median=float(median), log_sd=float(log_sd), source=source)
+
+
+@cache
+def _sampling_errors() -> dict[str, dict[str, Error]]:
+    return {
+        codec: {
+            sample: Error(bias=float(error["bias"]), log_sd=float(error["log_sd"]))
+            for sample, error in errors.items()
+        }
+        for codec, errors in _load("sampling.json")["errors"].items()
+    }
+
+
+def sampling_error(codec: Codec, *, slow: bool) -> Error:
+    """Return how far sizes of this codec, estimated from a sample, were from those built.
+
+    ``slow`` settings are estimated from a smaller sample.
+    """
+    return _sampling_errors()[codec]["small" if slow else "large"]
 
 
 @cache

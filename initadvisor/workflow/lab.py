@@ -90,7 +90,7 @@ def run_lab(host: Host, request: LabRequest, *, observer: Observer) -> LabResult
         recorded = run_lab_for(
             host, field.source, field.contenders, wanted, rounds=rounds, observer=observer
         )
-        return LabResult(recorded=recorded, gaps=field.built.gaps)
+        return LabResult(recorded=recorded, gaps=field.gaps)
 
 
 def run_lab_for(

@@ -94,7 +94,7 @@ def unpacking_assumptions(
     field: Sequence[Contender], machine: Machine, evidence: LabEvidence
 ) -> tuple[str, ...]:
     """Say in words what the times to unpack these contenders rest on."""
-    lab = [c for c in field if c.stream.sha256 in evidence.unpack_ms]
+    lab = [c for c in field if c.digest in evidence.unpack_ms]
     bench = [c for c in field if c not in lab]
     said = []
     if lab:
@@ -105,10 +105,10 @@ def unpacking_assumptions(
         )
     if bench:
         said.extend(_bench_assumptions(bench, machine, evidence, among_others=bool(lab)))
-        plain = next((c for c in lab if c.stream.codec is Codec.CAT), None)
+        plain = next((c for c in lab if c.codec is Codec.CAT), None)
         populate = machine.populate_ms
         said.append(
-            f"creating the files (P): {evidence.unpack_ms[plain.stream.sha256].median:.0f} ms, "
+            f"creating the files (P): {evidence.unpack_ms[plain.digest].median:.0f} ms, "
             "the lab's time for the uncompressed image"
             if plain
             else f"creating the files (P): {populate.median:.0f} ms, within a factor of "
@@ -125,14 +125,14 @@ def _bench_assumptions(
         f"{exp(_Z95 * machine.cpu.log_sd):.1f} either way"
     )
     known = evidence.decompress_ms
-    elsewhere = [c for c in bench if c.stream.sha256 in known]
+    elsewhere = [c for c in bench if c.digest in known]
     if elsewhere:
-        source = known[elsewhere[0].stream.sha256].source
+        source = known[elsewhere[0].digest].source
         yield (
             f"the kernel's decompression of {_names(elsewhere)}: what {source}, took longer than "
             f"for the uncompressed image, and {doubt}"
         )
-    scaled = [c for c in bench if c not in elsewhere and c.stream.codec is not Codec.CAT]
+    scaled = [c for c in bench if c not in elsewhere and c.codec is not Codec.CAT]
     if scaled:
         of_whom = f" of {_names(scaled)}" if elsewhere or among_others else ""
         yield (

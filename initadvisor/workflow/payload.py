@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import tempfile
 import threading
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
+from initadvisor.host.files import sha256_of
 from initadvisor.image.decompress import decompress
 from initadvisor.model.errors import InitadvisorError
 
@@ -41,13 +43,17 @@ class LazyPayload:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        if self._payload:
+        if self._payload and self._payload.file is not self._source.unpacked:
             self._payload.file.close()
 
     @property
     def missing_bytes(self) -> int:
         """How much room unpacking may still take."""
-        return 0 if self._payload else self._source.contents.main.unpacked_bytes
+        return (
+            0
+            if self._payload or self._source.unpacked
+            else self._source.contents.main.unpacked_bytes
+        )
 
     def get(self) -> Payload:
         """Return the payload.
@@ -62,6 +68,9 @@ class LazyPayload:
     def _unpack(self) -> Payload:
         main = self._source.contents.main
         digest = hashlib.sha256()
+        if kept := self._source.unpacked:
+            size_bytes = kept.seek(0, os.SEEK_END)
+            return Payload(file=kept, size_bytes=size_bytes, sha256=sha256_of(kept))
         file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115 - closed by __exit__
         try:
             chunks = decompress(main.codec, self._source.file, main.offset, self._source.main_bytes)

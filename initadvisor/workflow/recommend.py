@@ -9,14 +9,14 @@ from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.image import Verdict
 from initadvisor.model.recommendation import Recommendation, Storage
 from initadvisor.vm.choose import Wanted
-from initadvisor.workflow.bench import BenchObserver, decompression_ms
+from initadvisor.workflow.bench import ROUNDS, BenchObserver, decompression_ms, remember
 from initadvisor.workflow.boot_context import boot_context
-from initadvisor.workflow.candidates import BuildObserver
+from initadvisor.workflow.candidates import build_candidates
 from initadvisor.workflow.configuration import load_config
 from initadvisor.workflow.context import what_matters_more
 from initadvisor.workflow.disk import examine_disk
 from initadvisor.workflow.evidence import lab_evidence, refused_by_kernel
-from initadvisor.workflow.field import gathered
+from initadvisor.workflow.field import FieldObserver, estimated_field, surveyed
 from initadvisor.workflow.kernel_config import find_kernel_config, read_kernel_config
 from initadvisor.workflow.knowledge import calibration
 from initadvisor.workflow.lab import run_lab_for
@@ -31,17 +31,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
+    from initadvisor.model.candidate import Gap
     from initadvisor.model.config import Config
     from initadvisor.model.cost import Objective
     from initadvisor.model.image import Lint
     from initadvisor.model.kernel import KernelConfig
     from initadvisor.model.setting import Setting
-    from initadvisor.workflow.boot_context import BootContext
     from initadvisor.workflow.disk import Disk
     from initadvisor.workflow.evidence import LabEvidence
-    from initadvisor.workflow.field import Field
-    from initadvisor.workflow.knowledge import CalibrationTable
+    from initadvisor.workflow.field import Field, Ground
     from initadvisor.workflow.machine import Knowledge
+    from initadvisor.workflow.target import Target
+    from initadvisor.workflow.weigh import Weighed
 
 _SEED = 20_000
 
@@ -58,124 +59,207 @@ class Request:
     objective: Objective | None = None
     only: tuple[Setting, ...] = ()
     everything: bool = False
+    build: bool = False
     lab: bool = False
 
 
-class Observer(BuildObserver, BenchObserver, LabObserver, Protocol):
+class Observer(FieldObserver, BenchObserver, LabObserver, Protocol):
     """Told how the work goes."""
 
 
 def recommend(host: Host, request: Request, *, observer: Observer) -> Recommendation:
-    """Build, measure, weigh, and decide.
+    """Estimate or build, measure, weigh, and decide.
+
+    Candidates that were not built are estimated from a sample; with ``build`` those that may be the
+    best are built and weighed again, until no estimate may be.
 
     Raises ``InitadvisorError`` (with its exit code) where there is no image, it cannot be read or
-    is none, nothing can be built, or the lab is asked for and no virtual machine works.
+    is none, nothing can be compared, or the lab is asked for and no virtual machine works.
     """
     config = _config(host, request)
     target = sample_target(host) if request.sample else find_target(host, request.image)
-    with gathered(
-        host,
-        target,
-        config,
-        only=request.only,
-        everything=request.everything,
-        observer=observer,
-    ) as field:
-        found = _examine(host, request, config, field, sample=target.sample, observer=observer)
-        weighed = weigh(
-            field.contenders,
-            unpacking=Unpacking(bench_ms=found.times_ms, table=found.table, lab=found.lab),
-            verdicts=found.verdicts,
-            disk=found.disk,
-            knowledge=found.knowledge,
-            config=config,
-            seed=_SEED,
-        )
-        return Recommendation(
-            image=field.source.path,
-            sample=target.sample,
-            generator=field.generator.NAME,
-            kernel_release=field.kernel_release,
-            baseline=field.baseline.setting,
-            baseline_source=field.baseline.source,
-            objective=config.objective,
-            certainty=config.certainty,
-            evidence=weighed.evidence,
-            decision=weighed.decision,
-            storage=_storage(found.disk, found.knowledge),
-            unpacked_bytes=field.source.contents.unpacked_bytes,
-            whole_boot_ms=found.context.whole_boot_ms,
-            rows=weighed.rows,
-            gaps=field.built.gaps,
-            assumptions=(
-                *found.knowledge.assumptions,
-                *unpacking_assumptions(field.contenders, found.knowledge.machine, found.lab),
-            ),
-            warnings=(
-                *field.baseline.warnings,
-                *found.disk.warnings,
-                *found.table.warnings,
-                *found.lab.warnings,
-                *_unknown_kernel(field.kernel_release, found.kernel_config),
-            ),
-            context=what_matters_more(host, field.generator, field.source),
-        )
+    with surveyed(host, target, config, only=request.only, everything=request.everything) as ground:
+        scales = _Scales(host, request, config, ground, observer, sample=target.sample)
+        answer = scales.weigh()
+        if request.build:
+            answer = _built(scales, answer)
+        if request.lab:
+            scales.run_lab(answer.field)
+            answer = scales.weigh()
+        return _recommendation(host, target, config, scales, answer)
+
+
+_BUILDS_MOST = 3
+"""How often building may bring up other settings that may be the best."""
+
+
+def _built(scales: _Scales, answer: _Answer) -> _Answer:
+    """Build what may be the best, until that is built or cannot be."""
+    for _ in range(_BUILDS_MOST):
+        if not answer.weighed.unbuilt or not scales.build(answer.weighed.unbuilt):
+            break
+        answer = scales.weigh()
+    return answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Findings:
-    """What was measured, looked up and assumed before anything is weighed."""
+class _Answer:
+    """The contenders as they are known now, and what comes of weighing them."""
 
-    times_ms: Mapping[str, Sequence[float]]
-    kernel_config: KernelConfig | None
-    verdicts: Mapping[str, Lint]
-    disk: Disk
-    context: BootContext
-    table: CalibrationTable
-    knowledge: Knowledge
+    field: Field
+    weighed: Weighed
     lab: LabEvidence
 
 
-def _examine(
-    host: Host,
-    request: Request,
-    config: Config,
-    field: Field,
-    *,
-    sample: bool,
-    observer: Observer,
-) -> _Findings:
-    """Time, judge and read what is to be weighed; see ``recommend`` for what is raised."""
-    source, release = field.source, field.kernel_release
-    streams = [contender.stream for contender in field.contenders]
-    times_ms = decompression_ms(host, streams, seed=_SEED, observer=observer)
-    kernel_config = _kernel_config(host, request, release)
-    verdicts = lint_all(host, source, streams, config=kernel_config, release=release)
-    _require_comparison(verdicts[source.initrd_sha256], field)
-    disk = examine_disk(host, source.path, sample=sample)
-    context = boot_context(host, release)
-    table = calibration(host)
-    if request.lab:
-        _run_lab(host, field, verdicts, config, observer)
-    verdicts = _with_refusals(verdicts, refused_by_kernel(host, verdicts, release))
-    _require_comparison(verdicts[source.initrd_sha256], field)
-    return _Findings(
-        times_ms=times_ms,
-        kernel_config=kernel_config,
-        verdicts=verdicts,
-        disk=disk,
-        context=context,
-        table=table,
-        knowledge=know_machine(
-            read_mb_s=disk.read_mb_s,
+class _Scales:
+    """Everything an answer rests on; what does not depend on the candidates is found out once."""
+
+    def __init__(
+        self,
+        host: Host,
+        request: Request,
+        config: Config,
+        ground: Ground,
+        observer: Observer,
+        *,
+        sample: bool,
+    ) -> None:
+        source, release = ground.source, ground.kernel_release
+        self._host = host
+        self._request = request
+        self._config = config
+        self._ground = ground
+        self._observer = observer
+        self._build_gaps: tuple[Gap, ...] = ()
+        self.kernel_config = _kernel_config(host, request, release)
+        self.disk = examine_disk(host, source.path, sample=sample)
+        self.context = boot_context(host, release)
+        self.table = calibration(host)
+        self.knowledge = know_machine(
+            read_mb_s=self.disk.read_mb_s,
             given_read_mb_s=request.read_speed_mb_s,
             given_shadow_ms=request.shadow_ms,
             unpacked_bytes=source.contents.unpacked_bytes,
-            context=context,
-            table=table,
+            context=self.context,
+            table=self.table,
+        )
+
+    def build(self, settings: Sequence[Setting]) -> bool:
+        """Build these settings; tell whether there is any new candidate."""
+        result = build_candidates(
+            self._host,
+            self._ground.generator,
+            self._ground.source,
+            settings,
+            observer=self._observer,
+            jobs=self._config.jobs,
+            cache_limit_bytes=self._config.cache_limit_bytes,
+        )
+        self._build_gaps += result.gaps
+        return result.built > 0
+
+    def weigh(self) -> _Answer:
+        """Weigh the candidates that are there, and estimates of the others."""
+        host, ground = self._host, self._ground
+        field = estimated_field(host, ground, observer=self._observer)
+        verdicts = lint_all(
+            host,
+            ground.source,
+            field.contenders,
+            config=self.kernel_config,
+            release=ground.kernel_release,
+        )
+        _require_comparison(verdicts[ground.source.initrd_sha256], field)
+        refusals = refused_by_kernel(host, verdicts, ground.kernel_release)
+        verdicts = _with_refusals(verdicts, refusals)
+        _require_comparison(verdicts[ground.source.initrd_sha256], field)
+        lab = lab_evidence(host, field.contenders, ground.kernel_release)
+        weighed = weigh(
+            field.contenders,
+            unpacking=Unpacking(bench_ms=self._times_ms(field), table=self.table, lab=lab),
+            verdicts=verdicts,
+            disk=self.disk,
+            knowledge=self.knowledge,
+            config=self._config,
+            seed=_SEED,
+        )
+        field = replace(field, gaps=_distinct((*field.gaps, *self._build_gaps)))
+        return _Answer(field=field, weighed=weighed, lab=lab)
+
+    def run_lab(self, field: Field) -> None:
+        """Have kernels unpack what they would not refuse; the store then has what they took."""
+        verdicts = lint_all(
+            self._host,
+            field.source,
+            field.contenders,
+            config=self.kernel_config,
+            release=field.kernel_release,
+        )
+        run_lab_for(
+            self._host,
+            field.source,
+            [c for c in field.contenders if verdicts[c.digest].verdict is not Verdict.REFUSED],
+            Wanted(release=field.kernel_release),
+            rounds=Rounds(
+                tolerance_ms=self._config.tolerance_ms,
+                tolerance_fraction=self._config.tolerance_fraction,
+            ),
+            observer=self._observer,
+        )
+
+    def _times_ms(self, field: Field) -> Mapping[str, Sequence[float]]:
+        """Time user-space decompression of what is there; once for an answer without builds."""
+        source, streams = field.source, [c.stream for c in field.contenders if c.stream]
+        if source.unpack_cpu_ms:
+            remember(self._host, streams[0], source.unpack_cpu_ms)
+        return decompression_ms(
+            self._host,
+            streams,
+            rounds=ROUNDS if self._request.build else 1,
+            seed=_SEED,
+            observer=self._observer,
+        )
+
+
+def _recommendation(
+    host: Host, target: Target, config: Config, scales: _Scales, answer: _Answer
+) -> Recommendation:
+    field, weighed, knowledge = answer.field, answer.weighed, scales.knowledge
+    return Recommendation(
+        image=field.source.path,
+        sample=target.sample,
+        generator=field.generator.NAME,
+        kernel_release=field.kernel_release,
+        baseline=field.baseline.setting,
+        baseline_source=field.baseline.source,
+        objective=config.objective,
+        certainty=config.certainty,
+        evidence=weighed.evidence,
+        decision=weighed.decision,
+        storage=_storage(scales.disk, knowledge),
+        unpacked_bytes=field.source.contents.unpacked_bytes,
+        whole_boot_ms=scales.context.whole_boot_ms,
+        rows=weighed.rows,
+        unbuilt=weighed.unbuilt,
+        gaps=field.gaps,
+        assumptions=(
+            *knowledge.assumptions,
+            *unpacking_assumptions(field.contenders, knowledge.machine, answer.lab),
         ),
-        lab=lab_evidence(host, field.contenders, release),
+        warnings=(
+            *field.baseline.warnings,
+            *scales.disk.warnings,
+            *scales.table.warnings,
+            *answer.lab.warnings,
+            *_unknown_kernel(field.kernel_release, scales.kernel_config),
+        ),
+        context=what_matters_more(host, field.generator, field.source),
     )
+
+
+def _distinct(gaps: tuple[Gap, ...]) -> tuple[Gap, ...]:
+    """Return one gap for each setting: what failed last says why."""
+    return tuple({gap.setting: gap for gap in gaps}.values())
 
 
 def _config(host: Host, request: Request) -> Config:
@@ -201,7 +285,7 @@ def _with_refusals(verdicts: Mapping[str, Lint], refusals: Mapping[str, str]) ->
 
 def _require_comparison(today: Lint, field: Field) -> None:
     """Raise where no advice can be given: today's image is refused, or nothing is beside it."""
-    source, built = field.source, field.built
+    source = field.source
     if today.verdict is Verdict.REFUSED:
         msg = (
             f"cannot weigh {source.path}: its kernel would refuse it as it is "
@@ -209,29 +293,9 @@ def _require_comparison(today: Lint, field: Field) -> None:
         )
         raise UnsafeError(msg, hint="is it the image, and --kernel-config the kernel, that boots?")
     if len(field.contenders) == 1:
-        gaps = "; ".join(f"{gap.setting}: {gap.reason}" for gap in built.gaps)
+        gaps = "; ".join(f"{gap.setting}: {gap.reason}" for gap in field.gaps)
         msg = f"nothing to compare {source.path} with" + (f": {gaps}" if gaps else "")
         raise InitadvisorError(msg, hint="install compressors, or name other settings with --only")
-
-
-def _run_lab(
-    host: Host,
-    field: Field,
-    verdicts: Mapping[str, Lint],
-    config: Config,
-    observer: Observer,
-) -> None:
-    """Have kernels unpack what they would not refuse; the store then has what they took."""
-    run_lab_for(
-        host,
-        field.source,
-        [c for c in field.contenders if verdicts[c.stream.sha256].verdict is not Verdict.REFUSED],
-        Wanted(release=field.kernel_release),
-        rounds=Rounds(
-            tolerance_ms=config.tolerance_ms, tolerance_fraction=config.tolerance_fraction
-        ),
-        observer=observer,
-    )
 
 
 def _unknown_kernel(kernel: str | None, config: KernelConfig | None) -> tuple[str, ...]:

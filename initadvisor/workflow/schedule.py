@@ -32,6 +32,21 @@ Measured with Debian 12's tools on one virtual processor; only the proportions m
 hold within a factor of 2 on other contents.
 """
 
+PEAK_MB: dict[Codec, dict[int | None, float]] = {
+    Codec.CAT: {None: 2},
+    Codec.LZ4: {1: 14},
+    Codec.ZSTD: {1: 19, 3: 55, 9: 125, 15: 230, 19: 300},
+    Codec.GZIP: {6: 2},
+    Codec.LZOP: {3: 2},
+    Codec.XZ: {0: 12, 6: 265},
+    Codec.LZMA: {6: 99, 9: 707},
+    Codec.BZIP2: {9: 9},
+}
+"""Peak memory in MB of a compressor on 80 MB and more, measured in the same way, by level."""
+
+PEAK_FULL_BYTES = 64 << 20
+"""With this much input, tables and threads have what they ever need."""
+
 _PIECE_BYTES = 32 << 20
 """What one thread of zstd -19 compresses at a time; xz -6 takes 24 MiB, others less."""
 
@@ -57,6 +72,13 @@ def expected_cpu_s(codec: Codec, level: int | None, payload_bytes: int) -> float
     costs = COST_S[codec]
     nearest = min(costs, key=lambda measured: abs((measured or 0) - (level or 0)))
     return costs[nearest] * payload_bytes / 100e6
+
+
+def expected_peak_bytes(codec: Codec, level: int | None) -> int:
+    """Return what a compressor is expected to need at most, going by the nearest known level."""
+    peaks = PEAK_MB[codec]
+    nearest = min(peaks, key=lambda measured: abs((measured or 0) - (level or 0)))
+    return int(peaks[nearest] * 1e6)
 
 
 def threads_of(argv: Sequence[str], payload_bytes: int, cores: int) -> int:

@@ -12,13 +12,20 @@ from initadvisor.image.scan import scan
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import BadImageError, InitadvisorError, NeedsRootError
 from initadvisor.vm.kernel import scratch_directory
+from initadvisor.workflow.contents import known_contents, read_contents
+from initadvisor.workflow.tee import Tee
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from initadvisor.host import Host
     from initadvisor.model.generator import InstalledImage
     from initadvisor.model.image import ImageContents
+
+
+_MORE_THAN_A_KERNEL_DOES = frozenset({Codec.GZIP, Codec.LZOP, Codec.LZMA, Codec.BZIP2})
+"""Formats in which reading an image verifies more than the kernel does, which takes its time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +35,9 @@ class Source:
     ``sha256`` is that of the whole file, ``initrd_sha256`` that of the initramfs in it, which
     starts at ``start``: the same unless the file is a unified kernel image. ``mtime_ns`` is the
     file's time stamp from before it was read. ``installed`` tells that this machine's generator
-    made it, and for which kernel.
+    made it, and for which kernel. ``unpacked`` holds the content of the main segment, and
+    ``unpack_cpu_ms`` is the processor time that took, where reading the image unpacked it and did
+    nothing on the way that a kernel does not.
     """
 
     path: Path
@@ -39,6 +48,8 @@ class Source:
     start: int
     mtime_ns: int
     installed: InstalledImage | None = None
+    unpacked: IO[bytes] | None = None
+    unpack_cpu_ms: float | None = None
 
     @property
     def prefix_bytes(self) -> int:
@@ -62,20 +73,30 @@ class Source:
 
 
 @contextlib.contextmanager
-def open_source(path: Path, *, installed: InstalledImage | None = None) -> Iterator[Source]:
+def open_source(
+    path: Path, *, installed: InstalledImage | None = None, host: Host | None = None
+) -> Iterator[Source]:
     """Open the image ``path`` and read what is in it.
+
+    With ``host`` its cache is used: what is known of these bytes is not read again, and otherwise
+    what is unpacked is kept as long as the source is open.
 
     Raises ``NeedsRootError`` where only root may read it and ``InitadvisorError`` for what is no
     ordinary file or no initramfs.
     """
-    with open_regular(path) as file:
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(open_regular(path))
         mtime_ns = os.fstat(file.fileno()).st_mtime_ns
+        sha256 = sha256_of(file)
+        tee = stack.enter_context(contextlib.closing(Tee(host))) if host else None
         try:
-            contents = scan(file)
+            contents = _contents(host, file, sha256, tee)
         except BadImageError as err:
             msg = f"cannot read {path} as an initramfs: {err.message}"
             raise InitadvisorError(msg) from err
         initrd = contents.initrd
+        kept = tee if tee and tee.offset == contents.main.offset else None
+        whole = initrd.offset == 0 and initrd.size_bytes == os.fstat(file.fileno()).st_size
         if contents.main.offset < initrd.offset:
             msg = f"cannot read {path} as an initramfs: its .initrd section is empty"
             raise InitadvisorError(msg)
@@ -83,12 +104,24 @@ def open_source(path: Path, *, installed: InstalledImage | None = None) -> Itera
             path=path,
             file=file,
             contents=contents,
-            sha256=sha256_of(file),
-            initrd_sha256=sha256_of(file, offset=initrd.offset, size_bytes=initrd.size_bytes),
+            sha256=sha256,
+            initrd_sha256=sha256
+            if whole
+            else sha256_of(file, offset=initrd.offset, size_bytes=initrd.size_bytes),
             start=initrd.offset,
             mtime_ns=mtime_ns,
             installed=installed,
+            unpacked=kept.file if kept else None,
+            unpack_cpu_ms=kept.cpu_ms
+            if kept and contents.main.codec not in _MORE_THAN_A_KERNEL_DOES
+            else None,
         )
+
+
+def _contents(host: Host | None, file: IO[bytes], sha256: str, tee: Tee | None) -> ImageContents:
+    if host is None or tee is None:
+        return scan(file)
+    return known_contents(host, sha256) or read_contents(host, file, sha256=sha256, tee=tee)
 
 
 def is_current(path: Path, *, sha256: str) -> bool:

@@ -83,23 +83,24 @@ class Rounds:
 def lab_images(source: Source, field: Sequence[Contender], stack: ExitStack) -> list[LabImage]:
     """Return the contenders as files that a virtual machine can load; ``stack`` removes copies.
 
-    Of several with the same bytes (a level, and the default that means it) there is one.
+    Of several with the same bytes (a level, and the default that means it) there is one; those that
+    were not built are left out.
     """
-    different = {contender.stream.sha256: contender for contender in reversed(field)}
+    different = {c.digest: (c, c.stream) for c in reversed(field) if c.stream}
     return [
         LabImage(
             subject=LabSubject(
                 setting=contender.setting,
-                path=str(contender.stream.path),
-                sha256=contender.stream.sha256,
-                size_bytes=contender.size_bytes,
+                path=str(stream.path),
+                sha256=contender.digest,
+                size_bytes=int(contender.size.median),
                 today=contender.today,
             ),
             file=initramfs_alone(source.path, source.file, source.contents, stack)
             if contender.today
-            else contender.stream.path,
+            else stream.path,
         )
-        for contender in reversed(different.values())
+        for contender, stream in reversed(different.values())
     ]
 
 

@@ -7,6 +7,7 @@ import json
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor import __version__
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
+    from initadvisor.model.codec import Codec
+    from initadvisor.model.image import ImageContents
     from initadvisor.model.kernel import KernelConfig
     from initadvisor.workflow.bench import Stream
+    from initadvisor.workflow.contenders import Contender
     from initadvisor.workflow.source import Source
 
 log = logging.getLogger(__name__)
@@ -31,14 +35,15 @@ log = logging.getLogger(__name__)
 def lint_all(
     host: Host,
     source: Source,
-    streams: Sequence[Stream],
+    field: Sequence[Contender],
     *,
     config: KernelConfig | None,
     release: str | None,
 ) -> dict[str, Lint]:
-    """Return the verdict on each stream's image by its digest.
+    """Return the verdict on each contender by its digest.
 
-    Verdicts are kept on disk, so that an image is unpacked for this once per kernel.
+    Of one that was not built it is that on the same content in one stream of its codec. Verdicts
+    are kept on disk, so that an image is unpacked for this once per kernel.
     """
 
     def verdict(stream: Stream) -> Lint:
@@ -53,7 +58,19 @@ def lint_all(
         return found
 
     with ThreadPoolExecutor(host.cores) as pool:
-        return dict(zip([s.sha256 for s in streams], pool.map(verdict, streams), strict=True))
+        built = [contender.stream for contender in field if contender.stream]
+        found = dict(zip([s.sha256 for s in built], pool.map(verdict, built), strict=True))
+    for contender in field:
+        if contender.stream is None:
+            contents = _as_it_would_be(source.contents, contender.codec)
+            found[contender.digest] = lint(contents, config, release)
+    return found
+
+
+def _as_it_would_be(contents: ImageContents, codec: Codec) -> ImageContents:
+    """Return the contents of an image whose main segment was compressed anew."""
+    main = replace(contents.main, codec=codec, streams=1, facts=())
+    return replace(contents, segments=(*contents.segments[:-1], main))
 
 
 def _file(host: Host, stream: Stream, config: KernelConfig | None, release: str | None) -> Path:

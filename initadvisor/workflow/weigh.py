@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from initadvisor.model.codec import Codec
 from initadvisor.model.cost import CandidateFacts, Objective, Outcome, Quantity
-from initadvisor.model.estimate import Evidence, SizeSource
+from initadvisor.model.estimate import Evidence
 from initadvisor.model.image import Verdict
 from initadvisor.model.recommendation import Row
 from initadvisor.stats.costs import draw_costs, summary
-from initadvisor.stats.decision import Thresholds, decide, decide_by_size, savings
+from initadvisor.stats.decision import Thresholds, chances, decide, decide_by_size, savings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from initadvisor.model.config import Config
     from initadvisor.model.cost import Decision
     from initadvisor.model.image import Lint
+    from initadvisor.model.setting import Setting
     from initadvisor.stats.costs import Draws
     from initadvisor.workflow.contenders import Contender
     from initadvisor.workflow.disk import Disk
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
 
 _LEAST_LOG_SD = 0.03
 """However alike the samples of one run are, another run differs by this much."""
+
+
+_SAMPLED_LOG_SD = 0.06
+"""How far the time to decompress the whole is from that of a sample, grown by their sizes."""
+
+_WORTH_BUILDING = 0.02
+"""A setting that is the best with less probability than this will not be recommended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,19 +54,28 @@ class Unpacking:
 
     def decompress_ms(self, contender: Contender) -> Quantity:
         """Return D: another kernel's, where it unpacked the image, else scaled user-space time."""
-        digest = contender.stream.sha256
-        if measured := self.lab.decompress_ms.get(digest):
+        if measured := self.lab.decompress_ms.get(contender.digest):
             return measured
-        return decompress_ms(contender.stream.codec, self.bench_ms[digest], self.table)
+        sampled = contender.sampled
+        samples_ms = sampled.decompress_ms if sampled else self.bench_ms[contender.digest]
+        found = decompress_ms(contender.codec, samples_ms, self.table)
+        if sampled is None:
+            return found
+        return replace(found, log_sd=hypot(found.log_sd, _SAMPLED_LOG_SD))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
-    """The decision, the weakest evidence it rests on, and a row for each contender."""
+    """The decision, the weakest evidence it rests on, and a row for each contender.
+
+    ``unbuilt``: the estimated settings that may be the best, the likeliest first. Only they are
+    worth building.
+    """
 
     decision: Decision
     evidence: Evidence
     rows: tuple[Row, ...]
+    unbuilt: tuple[Setting, ...] = ()
 
 
 def weigh(
@@ -76,13 +93,13 @@ def weigh(
     facts = [
         CandidateFacts(
             setting=contender.setting,
-            size_mb=Quantity(median=contender.size_bytes / 1e6),
+            size_mb=replace(contender.size, median=contender.size.median / 1e6),
             decompress_ms=unpacking.decompress_ms(contender),
-            unpack_ms=lab.unpack_ms.get(contender.stream.sha256),
+            unpack_ms=lab.unpack_ms.get(contender.digest),
             extra_ms=_build_ms(contender, field, config),
             eligible=_fits(contender, disk)
             and contender.unusable is None
-            and verdicts[contender.stream.sha256].verdict is not Verdict.REFUSED,
+            and verdicts[contender.digest].verdict is not Verdict.REFUSED,
         )
         for contender in field
     ]
@@ -93,7 +110,7 @@ def weigh(
     )
     draws = draw_costs(knowledge.machine, facts, seed=seed)
     choose = decide_by_size if config.objective is Objective.SIZE else decide
-    evidence = [lab.evidence(contender.stream.sha256) for contender in field]
+    evidence = [lab.evidence(contender.digest) for contender in field]
     of_setting = dict(zip([fact.setting for fact in facts], evidence, strict=True))
     weakest = Evidence.weakest(
         of for fact, of in zip(facts, evidence, strict=True) if fact.eligible or fact is facts[0]
@@ -108,6 +125,27 @@ def weigh(
         decision=decision,
         evidence=weakest,
         rows=tuple(sorted(rows, key=lambda row: row.total_ms.mean)),
+        unbuilt=_unbuilt(field, facts, draws, decision, by_size=config.objective is Objective.SIZE),
+    )
+
+
+def _unbuilt(
+    field: Sequence[Contender],
+    facts: Sequence[CandidateFacts],
+    draws: Draws,
+    decision: Decision,
+    *,
+    by_size: bool,
+) -> tuple[Setting, ...]:
+    """Return what a full build may still bear on: what may win, and what is said to lead."""
+    chance = chances(draws, facts, by_size=by_size)
+    named = {decision.setting, decision.leader}
+    order = sorted(range(len(field)), key=lambda column: -chance[column])
+    return tuple(
+        field[column].setting
+        for column in order
+        if field[column].sampled
+        and (chance[column] >= _WORTH_BUILDING or field[column].setting in named)
     )
 
 
@@ -132,18 +170,19 @@ def _build_ms(contender: Contender, field: Sequence[Contender], config: Config) 
     """
     if config.objective is not Objective.BALANCED:
         return 0.0
-    alike = [c for c in field if c.candidate and c.stream.codec is contender.stream.codec]
-    built = contender.candidate or min(
-        (c.candidate for c in alike if c.candidate),
-        key=lambda candidate: abs(candidate.size_bytes - contender.size_bytes),
-        default=None,
-    )
-    return built.build_cpu_s * 1000 / config.boots_per_upgrade if built else 0.0
+    cost = contender.cost
+    if cost is None:
+        alike = [c for c in field if c.cost and c.codec is contender.codec]
+        likeliest = min(
+            alike, key=lambda c: abs(c.size.median - contender.size.median), default=contender
+        )
+        cost = likeliest.cost
+    return cost.build_cpu_s * 1000 / config.boots_per_upgrade if cost else 0.0
 
 
 def _fits(contender: Contender, disk: Disk) -> bool:
     """Tell whether the image has room beside today's, as replacing it safely needs."""
-    return contender.today or contender.size_bytes <= disk.free_bytes
+    return contender.today or contender.largest_bytes <= disk.free_bytes
 
 
 def _rows(
@@ -156,27 +195,27 @@ def _rows(
     loader: str,
 ) -> list[Row]:
     saving = savings(draws, 0)
-    today = lab.evidence(field[0].stream.sha256)
+    today = lab.evidence(field[0].digest)
     rows = []
     for column, contender in enumerate(field):
-        evidence = lab.evidence(contender.stream.sha256)
+        evidence = lab.evidence(contender.digest)
         against_today = Evidence.weakest((today, evidence))
-        built = contender.candidate
-        notes = built.notes if built else ()
+        cost, notes = contender.cost, contender.notes
         rows.append(
             Row(
                 setting=contender.setting,
-                size_bytes=contender.size_bytes,
-                size_source=SizeSource.BUILT,
+                size_bytes=int(contender.size.median),
+                size_log_sd=contender.size.log_sd,
+                size_source=contender.size_source,
                 read_ms=summary(draws.read_ms[:, column], loader),
-                unpack_ms=summary(draws.unpack_ms[:, column], lab.source(contender.stream.sha256)),
+                unpack_ms=summary(draws.unpack_ms[:, column], lab.source(contender.digest)),
                 total_ms=summary(draws.total_ms[:, column], str(evidence)),
                 saving_ms=summary(saving[:, column], str(against_today)),
-                build_s=built.build_s if built else None,
-                build_cpu_s=built.build_cpu_s if built else None,
-                build_peak_bytes=built.build_peak_bytes if built else None,
+                build_s=cost.build_s if cost else None,
+                build_cpu_s=cost.build_cpu_s if cost else None,
+                build_peak_bytes=cost.build_peak_bytes if cost else None,
                 fits=_fits(contender, disk),
-                lint=verdicts[contender.stream.sha256],
+                lint=verdicts[contender.digest],
                 notes=(*notes, contender.unusable) if contender.unusable else notes,
             )
         )

@@ -1,0 +1,137 @@
+"""From the sizes of a compressed sample to those of the compressed whole.
+
+A sample says how well a compressor does on the content, but not how many matches it would find in
+what the sample lacks, and by chance it holds too much of one kind. Both is known exactly of fast
+compressors, the controls, because they are run on the sample and on the whole. So the size of the
+whole is that of the sample, times what the whole is longer than the sample for a control that looks
+back as far (``Ladder``). A slow setting with a fast relative (``xz -6`` and ``xz -0``) is compared
+with it on a small sample, and the relative is measured on a large one (``related``).
+
+What was tried, on images of dracut, initramfs-tools and Arch's layout (errors are relative, one
+standard deviation):
+
+- Growing the sample's size by the number of bytes alone: 5 to 20 %, most of it chance.
+- The same with blocks drawn by kind of content or by how far they compress: hardly better than
+  equal distances in the order of the archive, where directories keep kinds together anyway.
+- A control with a small window (``zstd -1``) for ``zstd -19``, ``xz``, ``lzma``: 3 to 8 % too
+  large, because matches across megabytes are what these gain from.
+- One with the same window that searches as little (``zstd -3``): finds the long repetitions but not
+  the short ones, and overstates by 1 to 3 %. With hash tables for long distances only
+  (``--long``): the same.
+- One with the same window that searches well (``zstd -6`` with large tables): 1 %. ``zstd -9``:
+  no better, at half the speed.
+- Blocks of 512 KiB in place of 128 KiB: fewer of them, so more left to chance (3 %). Blocks of
+  64 KiB: settings with small windows are overstated by 3 %, for want of history.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import exp, log, sqrt
+from typing import TYPE_CHECKING
+
+from initadvisor.model.cost import Quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+BLOCK_BYTES = 1 << 17
+"""How much is taken from one place: a few files, or a part of one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """A run of bytes of the content."""
+
+    offset: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Error:
+    """How far estimates were from what was then built: ``bias`` and ``log_sd``, as logarithms."""
+
+    bias: float
+    log_sd: float
+
+
+def blocks(whole_bytes: int, sample_bytes: int, *, phase: float) -> tuple[Stretch, ...]:
+    """Return blocks at equal distances that make up ``sample_bytes`` (at least) in all.
+
+    ``phase``, from 0 up to but not 1, is the place of the first one in its share of the whole. All
+    of the whole, as one stretch, where the sample would be most of it.
+    """
+    there = -(-whole_bytes // BLOCK_BYTES)
+    wanted = -(-sample_bytes // BLOCK_BYTES)
+    if 2 * wanted > there:
+        return (Stretch(offset=0, size_bytes=whole_bytes),) if whole_bytes else ()
+    return tuple(
+        _block(int((number + phase) * there / wanted), whole_bytes) for number in range(wanted)
+    )
+
+
+def thinned(large: Sequence[Stretch], sample_bytes: int) -> tuple[Stretch, ...]:
+    """Return some of the blocks, at equal distances, that make up ``sample_bytes`` (at least)."""
+    wanted = min(len(large), -(-sample_bytes // BLOCK_BYTES))
+    return tuple(large[(2 * number + 1) * len(large) // (2 * wanted)] for number in range(wanted))
+
+
+def _block(index: int, whole_bytes: int) -> Stretch:
+    offset = index * BLOCK_BYTES
+    return Stretch(offset=offset, size_bytes=min(BLOCK_BYTES, whole_bytes - offset))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """A control's result: its window, and its size on the whole and on a sample, in bytes."""
+
+    window_log: float
+    whole_bytes: int
+    sample_bytes: int
+
+    @property
+    def growth(self) -> float:
+        """The logarithm of what the whole is longer than the sample."""
+        return log(max(self.whole_bytes, 1) / max(self.sample_bytes, 1))
+
+
+def growth(ladder: Iterable[Rung], window_log: float) -> float:
+    """Return the growth at a window, between controls by the logarithm of the window.
+
+    Beyond the first and the last control it is theirs.
+    """
+    rungs = sorted(ladder, key=lambda rung: rung.window_log)
+    for below, above in pairwise(rungs):
+        if window_log < above.window_log:
+            if window_log <= below.window_log:
+                return below.growth
+            part = (window_log - below.window_log) / (above.window_log - below.window_log)
+            return below.growth + part * (above.growth - below.growth)
+    return rungs[-1].growth
+
+
+def whole_size(
+    sample_bytes: int, grows: float, error: Error, *, sampled_part: float, source: str
+) -> Quantity:
+    """Return the size of the whole, from that of the sample and its growth.
+
+    ``sampled_part``: how much of the whole the sample is. What was sampled completely is known but
+    for the error of the method, which shrinks with what is left to chance.
+    """
+    left = max(0.0, 1 - sampled_part)
+    return Quantity(
+        median=sample_bytes * exp(grows - error.bias * sqrt(left)),
+        log_sd=error.log_sd * sqrt(left),
+        source=source,
+    )
+
+
+def related(slow: float, fast_small: float, fast_large: float) -> float:
+    """Return the growth of a slow setting, corrected by how its fast relative does.
+
+    ``slow``: its growth from the small sample. ``fast_small`` and ``fast_large``: the logarithms of
+    the size of the whole that the two samples give for the relative. Where they differ, the small
+    sample is not like the large one, and what that does to the relative it does to the slow one.
+    """
+    return slow + fast_large - fast_small

@@ -1,0 +1,102 @@
+"""Fast compressors, run on all of the content and on a sample of it to tell how the two differ."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from math import ceil, log2
+from typing import IO, TYPE_CHECKING
+
+from initadvisor.model.codec import Codec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from initadvisor.stats.sampling import Stretch
+
+_CHUNK_BYTES = 4 << 20
+_LZ4_BLOCK_BYTES = 8 << 20
+"""The legacy format starts anew with each block of this length (lz4_Frame_format.md)."""
+
+_LZ4_WINDOW_LOG = 16
+_STRONG_LEVEL = 6
+_STRONG_HASH_LOG = 21
+_NEAR_LOG, _FAR_LOG, _FARTHEST_LOG = 18, 23, 27
+_FAST_ZSTD_WINDOW_LOGS = {1: 19, 2: 20, 3: 21, 4: 21}
+"""The levels of zstd that search too little for the strong controls to be like them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A fast compressor: lz4, or zstd at a level with a window and tables to match.
+
+    ``strong`` ones search well: they stand for every compressor that does.
+    """
+
+    codec: Codec
+    level: int
+    window_log: int
+    strong: bool = False
+
+    def compressed_bytes(self, pieces: Iterable[bytes]) -> int:
+        """Return how long the pieces, taken as one, become."""
+        return _lz4_bytes(pieces) if self.codec is Codec.LZ4 else self._zstd_bytes(pieces)
+
+    def _zstd_bytes(self, pieces: Iterable[bytes]) -> int:
+        import zstandard
+
+        tables = {}
+        if self.strong:
+            farther = self.window_log > _FAR_LOG
+            table_log = min(self.window_log, _STRONG_HASH_LOG + farther)
+            tables = {"hash_log": table_log, "chain_log": min(self.window_log, table_log + 1)}
+        parameters = zstandard.ZstdCompressionParameters.from_level(
+            self.level, window_log=self.window_log, write_content_size=False, **tables
+        )
+        compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+        return sum(len(compressor.compress(piece)) for piece in pieces) + len(compressor.flush())
+
+
+_LZ4 = Control(Codec.LZ4, 1, _LZ4_WINDOW_LOG)
+
+
+def controls_for(
+    codec: Codec, *, level: int | None, window_log: float, whole_bytes: int
+) -> tuple[Control, ...]:
+    """Return the controls between which a compressor with this window stands."""
+    if window_log <= _LZ4_WINDOW_LOG:
+        return (_LZ4,)
+    if codec is Codec.ZSTD and level in _FAST_ZSTD_WINDOW_LOGS:
+        return (Control(codec, level, _FAST_ZSTD_WINDOW_LOGS[level]),)
+    if window_log <= _FAR_LOG:
+        return _strong(_NEAR_LOG), _strong(_FAR_LOG)
+    reach = min(_FARTHEST_LOG, ceil(min(window_log, log2(max(whole_bytes, 1)))))
+    return tuple(dict.fromkeys((_strong(_FAR_LOG), _strong(max(_FAR_LOG, reach)))))
+
+
+def _strong(window_log: int) -> Control:
+    return Control(Codec.ZSTD, _STRONG_LEVEL, window_log, strong=True)
+
+
+def pieces_of(file: IO[bytes], stretches: Sequence[Stretch]) -> Iterator[bytes]:
+    """Yield the bytes of stretches of a file, in bounded pieces; any number of threads may."""
+    for stretch in stretches:
+        offset, end = stretch.offset, stretch.offset + stretch.size_bytes
+        while piece := os.pread(file.fileno(), min(_CHUNK_BYTES, end - offset), offset):
+            yield piece
+            offset += len(piece)
+
+
+def _lz4_bytes(pieces: Iterable[bytes]) -> int:
+    import lz4.block
+
+    def compressed(block: bytes) -> int:
+        return len(lz4.block.compress(block, store_size=False)) + 4
+
+    total, held = 0, b""
+    for piece in pieces:
+        held += piece
+        while len(held) >= _LZ4_BLOCK_BYTES:
+            total += compressed(held[:_LZ4_BLOCK_BYTES])
+            held = held[_LZ4_BLOCK_BYTES:]
+    return total + (compressed(held) if held else 0)

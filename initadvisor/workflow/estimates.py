@@ -1,0 +1,115 @@
+"""The estimates of settings that were not built, kept by what they were made of."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from initadvisor.host.files import make_directory, whole_file
+from initadvisor.host.hardware import cpu_model
+from initadvisor.model.cost import Quantity
+from initadvisor.model.errors import InitadvisorError, UsageError
+from initadvisor.model.sampling import SampledCandidate
+from initadvisor.workflow.payload import LazyPayload
+from initadvisor.workflow.sampling import Sampled, sample_candidates
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from initadvisor.generators import Generator
+    from initadvisor.host import Host
+    from initadvisor.model.candidate import Gap
+    from initadvisor.workflow.plan import Recipe
+    from initadvisor.workflow.sampler import SampleObserver
+    from initadvisor.workflow.source import Source
+
+log = logging.getLogger(__name__)
+
+_SCHEMA = 1
+"""Counts up when estimates are made in another way."""
+
+
+def estimates(
+    host: Host,
+    generator: Generator,
+    source: Source,
+    recipes: Sequence[Recipe],
+    *,
+    observer: SampleObserver,
+) -> Sampled:
+    """Estimate what is not known yet, from a sample; in the order of the recipes.
+
+    Raises ``BadImageError`` for a damaged image, ``InitadvisorError`` where there is no room.
+    """
+    known = {recipe.key: _load(host, recipe) for recipe in recipes}
+    missing = [recipe for recipe in recipes if known[recipe.key] is None]
+    gaps: tuple[Gap, ...] = ()
+    if missing:
+        new = _sampled(host, generator, source, missing, observer)
+        gaps = new.gaps
+        for sampled in new.candidates:
+            known[sampled.key] = sampled
+            _keep(host, sampled)
+    return Sampled(candidates=tuple(found for found in known.values() if found), gaps=gaps)
+
+
+def _sampled(
+    host: Host,
+    generator: Generator,
+    source: Source,
+    recipes: Sequence[Recipe],
+    observer: SampleObserver,
+) -> Sampled:
+    directory = host.cache_dir()
+    make_directory(directory)
+    try:
+        with LazyPayload(source, directory, threading.Event()) as payload:
+            content = payload.get()
+            found = sample_candidates(
+                host, generator, content.file, content.size_bytes, recipes, observer=observer
+            )
+    except OSError as err:
+        msg = f"cannot unpack {source.path} in {directory}: {err.strerror}"
+        raise InitadvisorError(msg, hint="make room, or set CACHE_DIRECTORY elsewhere") from err
+    source.check_unchanged()
+    return found
+
+
+def _file(host: Host, key: str) -> Path:
+    return host.cache_dir() / "sampled" / f"{key}.json"
+
+
+def _load(host: Host, recipe: Recipe) -> SampledCandidate | None:
+    """Return an estimate of an earlier run on this processor; what is unreadable counts as none."""
+    with suppress(OSError, ValueError, KeyError, TypeError, UsageError):
+        kept = json.loads(_file(host, recipe.key).read_bytes())
+        if kept["schema"] != _SCHEMA or kept["cpu"] != cpu_model(host):
+            return None
+        values = kept["sampled"]
+        return SampledCandidate(
+            **{
+                **values,
+                "setting": recipe.setting,
+                "main_bytes": Quantity(**values["main_bytes"]),
+                "decompress_ms": tuple(float(ms) for ms in values["decompress_ms"]),
+                "command": tuple(values["command"]),
+            }
+        )
+    return None
+
+
+def _keep(host: Host, sampled: SampledCandidate) -> None:
+    values = {**dataclasses.asdict(sampled), "setting": str(sampled.setting)}
+    record = {"schema": _SCHEMA, "cpu": cpu_model(host), "sampled": values}
+    path = _file(host, sampled.key)
+    try:
+        make_directory(path.parent)
+        with whole_file(path) as file:
+            file.write(json.dumps(record).encode())
+    except (OSError, InitadvisorError) as err:
+        log.warning("cannot keep an estimate in %s: %s", path, err)

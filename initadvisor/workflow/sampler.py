@@ -1,0 +1,246 @@
+"""Runs compressors on samples of the content, and controls on all of it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import IO, TYPE_CHECKING, Protocol
+
+from initadvisor.host.feed import piped
+from initadvisor.host.run import Priority
+from initadvisor.image.decompress import decompress
+from initadvisor.model.codec import Codec, codec_of_magic
+from initadvisor.model.errors import BadImageError, InitadvisorError
+from initadvisor.model.window import window_log
+from initadvisor.stats.sampling import Stretch
+from initadvisor.workflow.controls import controls_for, pieces_of
+from initadvisor.workflow.schedule import expected_cpu_s
+
+if TYPE_CHECKING:
+    import contextlib
+    from collections.abc import Callable, Sequence
+
+    from initadvisor.generators import Generator
+    from initadvisor.host import Host
+    from initadvisor.workflow.controls import Control
+    from initadvisor.workflow.plan import Recipe
+
+_SLOW_CPU_S = 15.0
+"""A setting that takes longer than this for 100 MB is slow: it is run on the small sample."""
+
+_TIMEOUT_S = 600.0
+_TIMED_MS = 150.0
+_ROUNDS = 3
+_RELATIVES = {
+    Codec.GZIP: Codec.GZIP,
+    Codec.LZMA: Codec.XZ,
+    Codec.XZ: Codec.XZ,
+    Codec.LZOP: Codec.LZ4,
+    Codec.LZ4: Codec.LZ4,
+    Codec.ZSTD: Codec.ZSTD,
+}
+"""The codec in which a slow setting has fast relatives."""
+
+
+class SampleObserver(Protocol):
+    """Told how sampling goes."""
+
+    def sampled(self, done: int, of: int) -> None:
+        """Take note that this many steps are done."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subject:
+    """A recipe, and what decides how it is sampled."""
+
+    recipe: Recipe
+    level: int | None
+    window_log: float
+    cpu_s_per_100_mb: float
+    controls: tuple[Control, ...]
+
+    @property
+    def codec(self) -> Codec:
+        """What is sampled."""
+        return self.recipe.setting.codec
+
+    @property
+    def slow(self) -> bool:
+        """Tell whether it is run on the small sample."""
+        return self.cpu_s_per_100_mb > _SLOW_CPU_S
+
+
+def subject_of(host: Host, generator: Generator, recipe: Recipe, whole_bytes: int) -> Subject:
+    """Return how a recipe is sampled."""
+    codec = recipe.setting.codec
+    level = generator.default_level(host, recipe.setting)
+    window = window_log(codec, recipe.argv, level=level)
+    return Subject(
+        recipe=recipe,
+        level=level,
+        window_log=window,
+        cpu_s_per_100_mb=expected_cpu_s(codec, level, 100_000_000),
+        controls=controls_for(codec, level=level, window_log=window, whole_bytes=whole_bytes),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """A part of the content, or all of it, in a file."""
+
+    file: IO[bytes]
+    size_bytes: int
+
+    @classmethod
+    def taken(
+        cls, content: IO[bytes], stretches: Sequence[Stretch], stack: contextlib.ExitStack
+    ) -> Sample:
+        """Copy stretches of the content into a file without a name, which ``stack`` closes."""
+        file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - that closes it
+        for piece in pieces_of(content, stretches):
+            file.write(piece)
+        file.flush()
+        return cls(file, file.tell())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What a compressor made of a sample, and the times it took to decompress that again."""
+
+    size_bytes: int
+    cpu_s: float
+    peak_bytes: int
+    file: IO[bytes]
+    decompress_ms: tuple[float, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Sampler:
+    """What is measured, and what came of it; a reason in words where a compressor failed."""
+
+    host: Host
+    whole: Sample
+    large: Sample
+    small: Sample
+    stack: contextlib.ExitStack
+    outputs: dict[tuple[str, Sample], Output | str] = field(default_factory=dict)
+    control_bytes: dict[tuple[Control, Sample], int] = field(default_factory=dict)
+    relatives: dict[Subject, Subject] = field(default_factory=dict)
+
+    def sample_of(self, subject: Subject) -> Sample:
+        """Return the sample that a setting is run on."""
+        return self.small if subject.slow else self.large
+
+    def measure(self, subjects: Sequence[Subject], observer: SampleObserver) -> None:
+        """Run everything, the longest first; then time decompression without other load."""
+        compressed = [subject for subject in subjects if subject.codec is not Codec.CAT]
+        self.relatives = _relatives(compressed)
+        steps = sorted(self._steps(compressed), key=lambda step: -step[0])
+        pool = ThreadPoolExecutor(self.host.cores)
+        try:
+            for done, _ in enumerate(pool.map(lambda step: step[1](), steps), 1):
+                observer.sampled(done, len(steps))
+        except BaseException:
+            self.host.runner.stop_all()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+        for subject in compressed:
+            self._time(subject)
+
+    def _steps(self, subjects: Sequence[Subject]) -> list[tuple[float, Callable[[], None]]]:
+        """Return what is to be run, each once, with about how long it takes."""
+        steps: dict[object, tuple[float, Callable[[], None]]] = {}
+        wanted = [(subject, self.sample_of(subject)) for subject in subjects]
+        wanted += [(relative, self.small) for relative in self.relatives.values()]
+        for subject, sample in wanted:
+            cpu_s = subject.cpu_s_per_100_mb * sample.size_bytes / 100e6
+            run = partial(self._compress, subject, sample)
+            steps[subject.recipe.key, sample] = (cpu_s, run)
+            for control in subject.controls:
+                for part in (sample, self.whole):
+                    cpu_s = expected_cpu_s(control.codec, control.level, part.size_bytes)
+                    steps[control, part] = (cpu_s, partial(self._control, control, part))
+        return list(steps.values())
+
+    def _control(self, control: Control, part: Sample) -> None:
+        everything = (Stretch(offset=0, size_bytes=part.size_bytes),)
+        self.control_bytes[control, part] = control.compressed_bytes(
+            pieces_of(part.file, everything)
+        )
+
+    def _compress(self, subject: Subject, sample: Sample) -> None:
+        recipe = subject.recipe
+        file = self.stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - that closes it
+        try:
+            with piped(sample.file) as pipe:
+                completed = self.host.runner.run(
+                    recipe.argv,
+                    timeout_s=_TIMEOUT_S,
+                    stdin=pipe,
+                    stdout=file,
+                    priority=Priority.IDLE,
+                )
+        except InitadvisorError as err:
+            self.outputs[recipe.key, sample] = err.message
+            return
+        self.outputs[recipe.key, sample] = Output(
+            size_bytes=file.seek(0, os.SEEK_END),
+            cpu_s=completed.cpu_s,
+            peak_bytes=completed.peak_bytes,
+            file=file,
+        )
+
+    def _time(self, subject: Subject) -> None:
+        """Decompress a sample again, a few times, and make sure that it is what was compressed."""
+        sample, key = self.sample_of(subject), subject.recipe.key
+        output = self.outputs[key, sample]
+        if isinstance(output, str):
+            return
+        program = subject.recipe.argv[0]
+        try:
+            times_ms = self._times_ms(subject.codec, output, sample)
+        except BadImageError as err:
+            self.outputs[key, sample] = f"what {program} wrote cannot be unpacked: {err.message}"
+            return
+        self.outputs[key, sample] = (
+            Output(
+                size_bytes=output.size_bytes,
+                cpu_s=output.cpu_s,
+                peak_bytes=output.peak_bytes,
+                file=output.file,
+                decompress_ms=times_ms,
+            )
+            if times_ms
+            else f"{program} did not write what it was given, as {subject.codec}"
+        )
+
+    def _times_ms(self, codec: Codec, output: Output, sample: Sample) -> tuple[float, ...]:
+        """Return processor times; none where the output is not the sample in that format."""
+        output.file.seek(0)
+        if codec_of_magic(output.file.read(2)) is not codec:
+            return ()
+        times: list[float] = []
+        while len(times) < _ROUNDS and sum(times) < _TIMED_MS:
+            started = self.host.clock.thread_cpu_ns()
+            pieces = decompress(codec, output.file, 0, output.size_bytes)
+            unpacked_bytes = sum(len(piece) for piece in pieces)
+            times.append((self.host.clock.thread_cpu_ns() - started) / 1e6)
+            if unpacked_bytes != sample.size_bytes:
+                return ()
+        return tuple(times)
+
+
+def _relatives(subjects: Sequence[Subject]) -> dict[Subject, Subject]:
+    """Return for each slow setting the fast relative that searches most, if it has one."""
+    found = {}
+    for subject in subjects:
+        family = _RELATIVES.get(subject.codec)
+        fast = [other for other in subjects if other.codec is family and not other.slow]
+        if subject.slow and fast:
+            found[subject] = max(fast, key=lambda other: other.cpu_s_per_100_mb)
+    return found
