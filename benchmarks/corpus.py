@@ -6,7 +6,7 @@ Lists the images: name, layout, codec, MB packed and unpacked, and MB of what is
 own dracut and initramfs-tools made them, or for Arch's layout bsdtar from Debian's files. What is
 not there yet is made first, from packages of a Debian mirror. ``--build`` then builds all
 candidates of each (``initadvisor candidates build --all``, at idle priority; what is there is not
-built again). That takes about 250 s of processor time and 500 MB of room for 100 MB unpacked.
+built again). That takes about 250 s of processor time and 750 MB of room for 100 MB unpacked.
 IMAGE, the name of one, leaves the others out.
 """
 
