@@ -95,7 +95,7 @@ class CandidateFacts:
     ``unpack_ms``: U, all of it, as a virtual machine with this machine's kernel took it; where it
     is known, D is not needed. ``extra_ms`` is what the objective adds to each boot (the build,
     divided by the boots between two upgrades). ``eligible``: it fits, and the kernel would unpack
-    it.
+    it. ``digest``: of the image, where there is one, so that its boots are known as its own.
     """
 
     setting: Setting
@@ -104,6 +104,7 @@ class CandidateFacts:
     unpack_ms: Quantity | None = None
     extra_ms: float = 0.0
     eligible: bool = True
+    digest: str | None = None
 
 
 class Objective(StrEnum):
