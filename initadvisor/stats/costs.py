@@ -49,6 +49,25 @@ class Draws:
     factors: Mapping[Factor, Floats]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Joint draws of the model's parts, before they are put together; see ``Machine``.
+
+    ``fixed_ms`` is L without reading the kernel. ``own_ms`` has a column for each candidate: U
+    without the factor ``lab`` where the lab measured it, else D without the factor ``cpu``.
+    """
+
+    read_s_per_mb: Floats
+    fixed_ms: Floats
+    shadow_ms: Floats
+    rest_ms: Floats
+    populate_ms: Floats
+    cpu: Floats
+    lab: Floats
+    size_mb: Floats
+    own_ms: Floats
+
+
 def draw_costs(
     machine: Machine, candidates: Sequence[CandidateFacts], *, seed: int, count: int = DRAWS
 ) -> Draws:
@@ -57,53 +76,85 @@ def draw_costs(
     What candidates share (loader, shadow, populate, CPU, what the lab differs by) is drawn once per
     machine, so differences between candidates are known far better than their totals.
     """
+    return priced(draw_parts(machine, candidates, seed=seed, count=count), machine, candidates)
+
+
+def draw_parts(
+    machine: Machine, candidates: Sequence[CandidateFacts], *, seed: int, count: int
+) -> Parts:
+    """Draw what ``draw_costs`` puts together."""
     rng = np.random.default_rng(seed)
     read_s_per_mb = _lognormal(rng, machine.read_s_per_mb, count)
     cpu = _lognormal(rng, machine.cpu, count)
-    shadow, rest = _draw_shadow(rng, machine.shadow, count)
-    loader_ms = _lognormal(rng, machine.fixed_ms, count)
-    loader_ms += read_s_per_mb * 1000 * machine.kernel_mb
+    shadow, rest = draw_shadow(rng, machine.shadow, count)
+    fixed = _lognormal(rng, machine.fixed_ms, count)
+    size = [_lognormal(rng, candidate.size_mb, count) for candidate in candidates]
+    lab = _lognormal(rng, machine.lab, count)
+    populate = _lognormal(rng, machine.populate_ms, count)
+    own = [_lognormal(rng, candidate.decompress_ms, count) for candidate in candidates]
+    for column, candidate in enumerate(candidates):
+        if candidate.unpack_ms is not None:
+            own[column] = _lognormal(rng, candidate.unpack_ms, count)
+    return Parts(
+        read_s_per_mb=read_s_per_mb,
+        fixed_ms=fixed,
+        shadow_ms=shadow,
+        rest_ms=rest,
+        populate_ms=populate,
+        cpu=cpu,
+        lab=lab,
+        size_mb=np.column_stack(size),
+        own_ms=np.column_stack(own),
+    )
 
-    size = np.column_stack([_lognormal(rng, c.size_mb, count) for c in candidates])
-    read_ms = size * (read_s_per_mb * 1000)[:, None]
-    unpack_ms = _draw_unpack(rng, machine, candidates, cpu)
-    waited = np.maximum(shadow[:, None], unpack_ms)
+
+def priced(parts: Parts, machine: Machine, candidates: Sequence[CandidateFacts]) -> Draws:
+    """Put the parts together to what each candidate costs."""
+    loader_ms = parts.fixed_ms + parts.read_s_per_mb * 1000 * machine.kernel_mb
+    read_ms = parts.size_mb * (parts.read_s_per_mb * 1000)[:, None]
+    unpack_ms = unpack_times(parts, candidates)
+    waited = np.maximum(parts.shadow_ms[:, None], unpack_ms)
     return Draws(
-        size_mb=size,
+        size_mb=parts.size_mb,
         read_ms=read_ms,
         unpack_ms=unpack_ms,
-        total_ms=loader_ms[:, None] + read_ms + waited + rest[:, None],
+        total_ms=loader_ms[:, None] + read_ms + waited + parts.rest_ms[:, None],
         extra_ms=np.array([c.extra_ms for c in candidates]),
         factors={
-            Factor.LOADER: 1 / read_s_per_mb,
-            Factor.SHADOW: shadow,
-            Factor.CPU: cpu,
+            Factor.LOADER: 1 / parts.read_s_per_mb,
+            Factor.SHADOW: parts.shadow_ms,
+            Factor.CPU: parts.cpu,
         },
     )
 
 
-def _draw_unpack(
-    rng: np.random.Generator, machine: Machine, candidates: Sequence[CandidateFacts], cpu: Floats
-) -> Floats:
-    """Draw U of every candidate: as the lab measured it, else P + D.
-
-    The lab's time for an uncompressed candidate is P, which the others have the same of.
-    """
-    count = len(cpu)
-    lab = _lognormal(rng, machine.lab, count)
-    populate = _lognormal(rng, machine.populate_ms, count)
-    decompress = [_lognormal(rng, c.decompress_ms, count) * cpu for c in candidates]
-    measured = {
-        column: _lognormal(rng, candidate.unpack_ms, count) * lab
-        for column, candidate in enumerate(candidates)
-        if candidate.unpack_ms is not None
-    }
-    for column, unpack in measured.items():
-        if candidates[column].setting.codec is Codec.CAT:
-            populate = unpack
+def unpack_times(parts: Parts, candidates: Sequence[CandidateFacts]) -> Floats:
+    """Return U of every candidate, in ms: as the lab measured it, else P + D."""
+    populate = populate_times(parts, candidates)
     return np.column_stack(
-        [measured.get(column, populate + own) for column, own in enumerate(decompress)]
+        [
+            populate + parts.own_ms[:, column] * parts.cpu
+            if candidate.unpack_ms is None
+            else parts.own_ms[:, column] * parts.lab
+            for column, candidate in enumerate(candidates)
+        ]
     )
+
+
+def populate_times(parts: Parts, candidates: Sequence[CandidateFacts]) -> Floats:
+    """Return P, in ms."""
+    column = populate_column(candidates)
+    return parts.populate_ms if column is None else parts.own_ms[:, column] * parts.lab
+
+
+def populate_column(candidates: Sequence[CandidateFacts]) -> int | None:
+    """Return the uncompressed candidate that the lab measured: its U is P, which all have."""
+    measured = [
+        column
+        for column, candidate in enumerate(candidates)
+        if candidate.unpack_ms is not None and candidate.setting.codec is Codec.CAT
+    ]
+    return measured[-1] if measured else None
 
 
 def summary(values: Floats, source: str) -> Estimate:
@@ -116,8 +167,8 @@ def _lognormal(rng: np.random.Generator, quantity: Quantity, count: int) -> Floa
     return np.asarray(quantity.median * np.exp(rng.normal(0.0, quantity.log_sd, count)))
 
 
-def _draw_shadow(rng: np.random.Generator, shadow: Shadow, count: int) -> tuple[Floats, Floats]:
-    """Draw B1 and B2, both from the same boot so that their dependence is kept."""
+def draw_shadow(rng: np.random.Generator, shadow: Shadow, count: int) -> tuple[Floats, Floats]:
+    """Draw B1 and B2 in ms, both from the same boot so that their dependence is kept."""
     ranges = np.array([_shadow_range(boot) for boot in shadow.boots])
     rest_known = np.array([_rest_after_unpack(boot) for boot in shadow.boots if boot.waited])
     rest_known = rest_known[~np.isnan(rest_known)]
