@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from initadvisor.model.loader import BootWay
+
 if TYPE_CHECKING:
     from initadvisor.model.loader import LoaderTimes
 
@@ -43,14 +45,16 @@ class PhaseTime:
     source: PhaseSource
 
 
-def boot_phases(times: LoaderTimes) -> tuple[PhaseTime, ...]:
+def boot_phases(way: BootWay, times: LoaderTimes) -> tuple[PhaseTime, ...]:
     """Return the phases that are known, each by the account closest to the event.
 
     Firmware and loader come from the firmware's own record, else from the loader's variables, else
-    from systemd, which has them from one of the two. There is no kernel, initrd and user space to
-    tell of after a soft reboot: systemd's moments are then those of the latest start.
+    from systemd, which has them from one of the two; after a kexec all three tell of the boot
+    before it. There is no kernel, initrd and user space to tell of after a soft reboot: systemd's
+    moments are then those of the latest start.
     """
-    return (*_before_kernel(times), *_since_kernel(times))
+    before = () if way is BootWay.KEXEC else _before_kernel(times)
+    return (*before, *_since_kernel(times))
 
 
 def _before_kernel(times: LoaderTimes) -> tuple[PhaseTime, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from initadvisor.model.boot_phases import Phase, PhaseSource, boot_phases
-from initadvisor.model.loader import EfiTimes, FpdtTimes, LoaderTimes, ManagerTimes
+from initadvisor.model.loader import BootWay, EfiTimes, FpdtTimes, LoaderTimes, ManagerTimes
 
 EFI = EfiTimes(init_us=9_000_000, exec_us=9_700_000)
 FPDT = FpdtTimes(bootloader_launch_ns=8_200_000_000, exitbootservice_end_ns=10_600_000_000)
@@ -19,8 +19,10 @@ MANAGER = ManagerTimes(
 )
 
 
-def found(times: LoaderTimes) -> dict[Phase, tuple[int, PhaseSource]]:
-    return {each.phase: (each.duration_us, each.source) for each in boot_phases(times)}
+def found(
+    times: LoaderTimes, way: BootWay = BootWay.SYSTEMD_BOOT
+) -> dict[Phase, tuple[int, PhaseSource]]:
+    return {each.phase: (each.duration_us, each.source) for each in boot_phases(way, times)}
 
 
 def test_the_firmwares_own_record_comes_first_and_systemd_agrees() -> None:
@@ -55,6 +57,11 @@ def test_without_systemd_in_the_initramfs_the_kernel_lasts_until_user_space() ->
 def test_after_a_soft_reboot_the_kernels_phases_are_of_no_boot() -> None:
     phases = found(LoaderTimes(efi=EFI, manager=replace(MANAGER, soft_reboots=1)))
     assert set(phases) == {Phase.FIRMWARE, Phase.LOADER}
+
+
+def test_after_a_kexec_firmware_and_loader_are_those_of_another_boot() -> None:
+    times = LoaderTimes(efi=EFI, fpdt=FPDT, manager=MANAGER)
+    assert set(found(times, BootWay.KEXEC)) == {Phase.KERNEL, Phase.INITRD, Phase.USERSPACE}
 
 
 def test_a_boot_that_is_not_complete_has_no_user_space_yet() -> None:
