@@ -38,7 +38,8 @@ class Machine:
     ``bare_metal`` hides the hypervisor from the loader, which then says when it read what.
     ``read_bytes_per_s`` is how fast the guest's disk is, for firmware and kernel alike, None for as
     fast as it goes. ``extra_command_line`` is added to the kernel's by the loader, the image on the
-    disk stays as it is; GRUB and systemd before 254 cannot do that.
+    disk stays as it is; GRUB and systemd before 254 cannot do that. ``tpm`` is the socket of a
+    swtpm(8) that the machine has for its TPM.
     """
 
     memory_mib: int = 1024
@@ -49,6 +50,7 @@ class Machine:
     extra_command_line: str = ""
     recording: Recording | None = None
     drives: tuple[Drive, ...] = ()
+    tpm: Path | None = None
 
     @property
     def whole_extra_command_line(self) -> str:
@@ -77,6 +79,7 @@ def qemu(
         *_SERIAL,
         *_drives(guest, machine),
         *_smbios(machine, credentials, scratch, direct=direct),
+        *(_tpm(machine.tpm) if machine.tpm else ()),
         *(_direct(guest, machine) if direct else _firmware(guest, machine)),
     )
 
@@ -124,6 +127,13 @@ def _smbios(
         path.write_bytes(_bios_information())
         arguments += ["-smbios", f"file={path}"]
     return arguments
+
+
+def _tpm(socket: Path) -> tuple[str, ...]:
+    return (
+        *("-chardev", f"socket,id=tpm,path={socket}"),
+        *("-tpmdev", "emulator,id=tpm,chardev=tpm", "-device", "tpm-tis,tpmdev=tpm"),
+    )
 
 
 def _bios_information() -> bytes:
