@@ -26,12 +26,20 @@ def figure(mean: float, low: float, high: float) -> Estimate:
     return Estimate(mean=mean, low=low, high=high, source="a test")
 
 
-def row(setting: Setting, *, size_mb: float, saving: Estimate, lint: Lint | None = None) -> Row:
-    """Return a row whose other figures do not matter."""
+def row(
+    setting: Setting,
+    *,
+    size_mb: float,
+    saving: Estimate,
+    lint: Lint | None = None,
+    size_log_sd: float = 0.0,
+) -> Row:
+    """Return a row whose other figures do not matter; one with an uncertain size was sampled."""
     return Row(
         setting=setting,
         size_bytes=int(size_mb * 1e6),
-        size_source=SizeSource.BUILT,
+        size_log_sd=size_log_sd,
+        size_source=SizeSource.SAMPLED if size_log_sd else SizeSource.BUILT,
         read_ms=figure(100, 10, 1000),
         unpack_ms=figure(200, 150, 260),
         total_ms=figure(900, 300, 12_000),
@@ -80,8 +88,9 @@ def answer(
     sample: bool = False,
     whole_boot_ms: float | None = None,
     lint: Lint | None = None,
+    sampled: bool = False,
 ) -> Recommendation:
-    """Return a whole answer around a decision."""
+    """Return a whole answer around a decision; ``sampled``: lz4 -9 was not built."""
     return Recommendation(
         image=Path("/boot/initrd.img"),
         sample=sample,
@@ -104,9 +113,16 @@ def answer(
         unpacked_bytes=120_000_000,
         whole_boot_ms=whole_boot_ms,
         rows=(
-            row(LZ4, size_mb=30, saving=chosen.leader_saving_ms, lint=lint),
+            row(
+                LZ4,
+                size_mb=30,
+                saving=chosen.leader_saving_ms,
+                lint=lint,
+                size_log_sd=0.01 if sampled else 0.0,
+            ),
             row(ZSTD, size_mb=40, saving=figure(0, 0, 0)),
         ),
+        unbuilt=(LZ4,) if sampled else (),
         assumptions=("the shadow is unknown",),
         warnings=("the disk is virtual",),
     )

@@ -41,11 +41,11 @@ def contender(setting: str) -> Contender:
     parsed = Setting.parse(setting)
     return Contender(
         setting=parsed,
-        size_bytes=1,
+        size=Quantity(median=1.0),
+        digest=setting,
         stream=Stream(
             path=Path("/image"), offset=0, size_bytes=1, codec=parsed.codec, sha256=setting
         ),
-        candidate=None,
     )
 
 

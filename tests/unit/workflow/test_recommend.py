@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.generators import unknown
 from initadvisor.host import Host
 from initadvisor.image.cpio import CpioWriter
 from initadvisor.model.errors import UnsafeError
@@ -25,8 +26,9 @@ from initadvisor.model.lab import (
 from initadvisor.model.setting import Setting
 from initadvisor.store.store import open_store
 from initadvisor.workflow import recommend as module
-from initadvisor.workflow.candidates import cached_candidates
+from initadvisor.workflow.candidates import build_candidates, cached_candidates
 from initadvisor.workflow.recommend import Request, recommend
+from initadvisor.workflow.source import open_source
 from tests.fakes.compressors import fake_compressors
 from tests.fixtures.small_images import write_image
 from tests.unit.store.values import NOON
@@ -85,7 +87,13 @@ def image(tmp_path: Path) -> Path:
 def asked(host: Host, image: Path, *, lab: bool = False) -> Recommendation:
     observer: module.Observer = Silent()  # type: ignore[assignment]
     request = Request(
-        image=image, only=CHOICE, read_speed_mb_s=20_000, shadow_ms=0, everything=True, lab=lab
+        image=image,
+        only=CHOICE,
+        read_speed_mb_s=20_000,
+        shadow_ms=0,
+        everything=True,
+        build=lab,
+        lab=lab,
     )
     return recommend(host, request, observer=observer)
 
@@ -95,7 +103,9 @@ def row(answer: Recommendation, setting: str) -> Row:
 
 
 def digests(host: Host, image: Path) -> dict[str, str]:
-    """Return the digest of each candidate, and of the image in use as "today"."""
+    """Build every candidate; return the digest of each, and of the image in use as "today"."""
+    with open_source(image) as source:
+        assert build_candidates(host, unknown, source, CHOICE).gaps == ()
     built = {str(c.candidate.setting): c.candidate.sha256 for c in cached_candidates(host)}
     return {**built, "today": hashlib.sha256(image.read_bytes()).hexdigest()}
 
@@ -134,7 +144,6 @@ def test_nothing_measured_is_bench(host: Host, image: Path) -> None:
 
 
 def test_this_machine_s_kernel_in_a_vm_is_lab_evidence(host: Host, image: Path) -> None:
-    asked(host, image)
     of = digests(host, image)
     measured(host, Engine.KVM, {of["today"]: 500, of["lz4"]: 200, of["cat"]: 100})
     answer = asked(host, image)
@@ -149,7 +158,6 @@ def test_this_machine_s_kernel_in_a_vm_is_lab_evidence(host: Host, image: Path) 
 
 @pytest.mark.parametrize("engine", [Engine.UML, Engine.TCG])
 def test_another_kernel_or_processor_is_not(host: Host, image: Path, engine: Engine) -> None:
-    asked(host, image)
     of = digests(host, image)
     measured(host, engine, {of["today"]: 500, of["lz4"]: 200, of["cat"]: 100})
     answer = asked(host, image)
@@ -160,7 +168,6 @@ def test_another_kernel_or_processor_is_not(host: Host, image: Path, engine: Eng
 
 
 def test_a_rebuilt_kernel_starts_anew(host: Host, image: Path) -> None:
-    asked(host, image)
     of = digests(host, image)
     measured(host, Engine.KVM, {of["today"]: 500, of["lz4"]: 200, of["cat"]: 100})
     host.path(f"/boot/vmlinuz-{RELEASE}").write_bytes(bzimage(RELEASE) + b"rebuilt")
@@ -176,7 +183,7 @@ def test_the_lab_is_run_first_where_that_is_asked(
         host: Host, _source: object, field: Sequence[Contender], wanted: Wanted, **_named: object
     ) -> None:
         seen.append((field, wanted))
-        measured(host, Engine.KVM, {contender.stream.sha256: 300 for contender in field})
+        measured(host, Engine.KVM, {c.stream.sha256: 300 for c in field if c.stream})
 
     monkeypatch.setattr(module, "run_lab_for", run_lab_for)
     asked(host, image)
@@ -186,7 +193,10 @@ def test_the_lab_is_run_first_where_that_is_asked(
     assert wanted.release == RELEASE
     assert field[0].today
     assert "bzip2" not in {str(contender.setting) for contender in field}  # lint refuses it
-    assert answer.evidence is Evidence.LAB
+    # What cannot win is not built, so the lab has not seen it.
+    seen_by_lab = {found.setting for found in answer.rows if found.unpack_ms.source == "lab"}
+    assert seen_by_lab == {c.setting for c in field if c.stream}
+    assert {answer.baseline, answer.decision.leader} <= seen_by_lab
 
 
 def test_what_is_wrong_with_the_store_or_the_table_is_a_warning(host: Host, image: Path) -> None:
@@ -215,7 +225,6 @@ def verified(host: Host, digest: str, unpacked: Unpacked, *, release: str = RELE
 
 
 def test_what_this_kernel_refused_is_never_recommended(host: Host, image: Path) -> None:
-    asked(host, image)
     verified(host, digests(host, image)["cat"], Unpacked.REFUSED)
     answer = asked(host, image)
     found = row(answer, "cat").lint
@@ -227,7 +236,6 @@ def test_what_this_kernel_refused_is_never_recommended(host: Host, image: Path) 
 
 
 def test_what_it_unpacked_later_or_another_kernel_refused_may_be(host: Host, image: Path) -> None:
-    asked(host, image)
     of = digests(host, image)
     verified(host, of["cat"], Unpacked.REFUSED, release="5.4.0")
     verified(host, of["lz4"], Unpacked.REFUSED)
@@ -238,7 +246,6 @@ def test_what_it_unpacked_later_or_another_kernel_refused_may_be(host: Host, ima
 
 
 def test_advice_needs_an_image_that_this_kernel_unpacks(host: Host, image: Path) -> None:
-    asked(host, image)
     verified(host, digests(host, image)["today"], Unpacked.REFUSED)
     with pytest.raises(UnsafeError, match="refused it in a virtual machine: decompressor failed"):
         asked(host, image)

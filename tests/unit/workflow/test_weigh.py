@@ -72,7 +72,7 @@ def weighed(
     return weigh(
         field,
         unpacking=Unpacking(bench_ms=BENCH_MS, table=shipped_calibration(), lab=evidence),
-        verdicts={c.stream.sha256: REFUSED if str(c.setting) == refused else OK for c in field},
+        verdicts={c.digest: REFUSED if str(c.setting) == refused else OK for c in field},
         disk=DISK,
         knowledge=KNOWLEDGE,
         config=Config(),
