@@ -17,7 +17,7 @@ _FIXED = {Codec.GZIP: 15.0, Codec.LZOP: 15.6, Codec.LZ4: 16.0}
 _XZ = (18, 20, 21, 22, 22, 23, 23, 24, 25, 26)
 """The dictionary of each preset, xz(1)."""
 
-_ZSTD = (19, 19, 20, 21, 21, 21, 21, 21, 22, 22, 22, 22, 22, 22, 22, 22, 22, 23, 23, 23, 25, 26, 27)
+_ZSTD = (19, 19, 20, 21, 21, 21, 21, 21, 21, 22, 22, 22, 22, 22, 22, 22, 22, 23, 23, 23, 25, 26, 27)
 """``windowLog`` of each level for input of unknown length, lib/compress/clevels.h; 0 stands for
 what is below 1."""
 
@@ -62,6 +62,8 @@ def _xz(argv: Sequence[str], level: int | None) -> float:
 
 def _zstd(argv: Sequence[str], level: int | None) -> float:
     for word in argv:
+        if word.startswith("--fast"):
+            level = 0
         if found := re.fullmatch(r"--long(?:=(\d{1,2}))?", word):
             return float(found[1] or _LONG_DEFAULT)
         if found := re.search(r"(?:wlog|windowLog)=(\d{1,2})", word):
