@@ -72,7 +72,7 @@ ODD = [
     ("xz --x86 --lzma2=dict=2MiB", None, 21),
     ("xz --lzma2=dict=wide", 3, 22),
     ("lzma --lzma1=dict=8MiB", 6, 23),
-    # zstd(1)
+    # From here on as zstd(1) describes them.
     ("zstd --long", 3, 27),
     ("zstd --long=24 -19", None, 24),
     ("zstd -19 --zstd=wlog=25,clog=23", None, 25),
