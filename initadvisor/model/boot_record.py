@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -121,6 +122,20 @@ class BootRecord:
         """The image, where it is certain."""
         certain = self.attribution.certainty is Certainty.CERTAIN
         return self.attribution.image if certain else None
+
+    @property
+    def class_key(self) -> str:
+        """The same for boots of one class, as far as both a running system and a journal tell it.
+
+        So the disk, of which a journal knows nothing, is not in it. See ``BootClass``.
+        """
+        known, hardware = self.boot_class, self.boot_class.hardware
+        parts = (
+            *(known.virtualisation, known.on_battery or False, known.kernel),
+            *(known.command_line_sha256, hardware.product, hardware.firmware_version),
+            *(hardware.cpu_model, hardware.microcode),
+        )
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
     @property
     def setting(self) -> Setting | None:

@@ -25,13 +25,22 @@ def insert(
 
     Text goes in as bytes, because paths may hold what is no UTF-8.
     """
-    holders = ("CAST(? AS TEXT)" if isinstance(value, str) else "?" for value in values.values())
     cursor = connection.execute(
         f"INSERT {'OR REPLACE ' if replace else ''}INTO {table} ({', '.join(values)}) "  # noqa: S608
-        f"VALUES ({', '.join(holders)})",
-        [_bound(value) for value in values.values()],
+        f"VALUES ({', '.join(map(holder, values.values()))})",
+        [bound(value) for value in values.values()],
     )
     return int(cursor.lastrowid or 0)
+
+
+def holder(value: Value) -> str:
+    """Return the place in a statement that a value is bound to."""
+    return "CAST(? AS TEXT)" if isinstance(value, str) else "?"
+
+
+def bound(value: Value) -> bytes | int | None:
+    """Return what is bound to it."""
+    return as_bytes(value) if isinstance(value, str) else value
 
 
 def as_bytes(text: str) -> bytes:
@@ -91,7 +100,3 @@ def kernel_of(row: sqlite3.Row) -> LabKernel:
         sha256=text(row, "kernel_sha256"),
         release=text(row, "kernel_release"),
     )
-
-
-def _bound(value: Value) -> bytes | int | None:
-    return as_bytes(value) if isinstance(value, str) else value

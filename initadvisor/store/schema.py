@@ -99,7 +99,54 @@ _LAB = (
     """,
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_LAB,)
+_BOOTS = (
+    """
+    CREATE TABLE boot_kind (
+        number INTEGER PRIMARY KEY,
+        owner TEXT NOT NULL,
+        way TEXT NOT NULL,
+        kernel TEXT NOT NULL,
+        class_key TEXT NOT NULL,
+        kernel_counts INTEGER NOT NULL,
+        loader_counts INTEGER NOT NULL,
+        waiting TEXT NOT NULL,
+        read_source TEXT NOT NULL,
+        read_beside TEXT NOT NULL,
+        certainty TEXT NOT NULL,
+        image_sha256 TEXT NOT NULL,
+        setting TEXT NOT NULL,
+        UNIQUE (owner, class_key, setting, image_sha256, certainty, kernel, way, kernel_counts,
+            loader_counts, waiting, read_source, read_beside)
+    ) STRICT
+    """,
+    """
+    CREATE TABLE boot (
+        number INTEGER PRIMARY KEY,
+        boot_id TEXT NOT NULL UNIQUE,
+        source TEXT NOT NULL,
+        kind INTEGER NOT NULL REFERENCES boot_kind (number),
+        started_at TEXT NOT NULL,
+        unpack_us INTEGER,
+        begin_to_init_us INTEGER,
+        shadow_us INTEGER,
+        shadow_min_us INTEGER,
+        shadow_max_us INTEGER,
+        rest_us INTEGER,
+        loaded_bytes INTEGER,
+        read_us INTEGER,
+        reboot_gap_us INTEGER
+    ) STRICT
+    """,
+    "CREATE INDEX boot_by_time ON boot (started_at)",
+    """
+    CREATE TABLE boot_record (
+        boot INTEGER PRIMARY KEY REFERENCES boot (number) ON DELETE CASCADE,
+        record TEXT NOT NULL
+    ) STRICT
+    """,
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_LAB, _BOOTS)
 """What each version adds to the one before. One that was released is never changed."""
 
 

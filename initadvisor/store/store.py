@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.host.files import make_directory
 from initadvisor.model.errors import UsageError
-from initadvisor.store import lab_runs, verdicts
+from initadvisor.store import boot_figures, boots, lab_runs, verdicts
 from initadvisor.store.connection import (
     check_length,
     connect,
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
+    from initadvisor.model.boot_figures import BootFigures, BootGroup
+    from initadvisor.model.boot_record import BootRecord, RecordSource
     from initadvisor.model.lab import (
         Engine,
         EngineTrial,
@@ -142,6 +144,44 @@ class Store:
         """Return the trial of an engine in these very circumstances, None if there was none."""
         with self._reading():
             return verdicts.trial_of(self._connection, engine, circumstances)
+
+    def add_boots(self, records: Iterable[BootRecord]) -> int:
+        """Record boots, all of them or none, each once; return how many changed anything.
+
+        A record of a boot that is there stays, unless the new one's source ranks higher.
+        """
+        with self._writing():
+            return sum(boots.add(self._connection, record) for record in records)
+
+    def boots(
+        self, *, since: datetime | None = None, limit: int | None = None
+    ) -> tuple[BootRecord, ...]:
+        """Return the boots that started at ``since`` or later, of other machines, too.
+
+        The latest come first, at most ``limit``.
+        """
+        with self._reading():
+            return tuple(boots.recorded(self._connection, since=since, limit=limit))
+
+    def known_boots(self) -> Mapping[str, RecordSource]:
+        """Return the identifiers of all recorded boots, and where each record is from."""
+        with self._reading():
+            return boots.known(self._connection)
+
+    def boot_figures(
+        self, *, since: datetime | None = None, limit: int | None = None
+    ) -> tuple[BootFigures, ...]:
+        """Return this machine's boots in figures, the latest first."""
+        with self._reading():
+            return boot_figures.figures(self._connection, since=since, limit=limit)
+
+    def boot_groups(self, *, since: datetime | None = None) -> tuple[BootGroup, ...]:
+        """Return what the boots of each machine, class and setting came to.
+
+        This machine's come first, then the latest.
+        """
+        with self._reading():
+            return boot_figures.groups(self._connection, since=since)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

@@ -1,0 +1,122 @@
+"""Boots in the data base; every function expects to be called within a transaction.
+
+The columns of ``boot`` repeat what of a record is searched, counted or computed with;
+``boot_record`` has all of it as JSON, in a table of its own so that nobody else has to read it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from initadvisor.model.boot_record import RecordSource
+from initadvisor.model.certainty import Certainty
+from initadvisor.model.read_interval import ReadInterval
+from initadvisor.model.record_form import as_plain, as_record
+from initadvisor.store.rows import bound, holder, insert, number, text, utc_text
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+
+    from initadvisor.model.boot_record import BootRecord
+    from initadvisor.store.rows import Value
+
+OWN = ""
+"""The owner of this machine's boots; that of others is their machine, as far as it is known."""
+
+_UNKNOWN_MACHINE = "?"
+_TELLING = {Certainty.CERTAIN, Certainty.LIKELY}
+
+
+def add(connection: sqlite3.Connection, record: BootRecord) -> bool:
+    """Record a boot once; tell whether anything changed.
+
+    A record of the same boot that is there stays, unless this one's source ranks higher.
+    """
+    there = connection.execute(
+        "SELECT source FROM boot WHERE boot_id = ?", (record.boot_id,)
+    ).fetchone()
+    if there is not None and RecordSource(text(there, "source")).rank >= record.source.rank:
+        return False
+    row = _insert_boot(connection, record)
+    connection.execute(
+        "INSERT OR REPLACE INTO boot_record (boot, record) VALUES (?, ?)",
+        (row, json.dumps(as_plain(record), separators=(",", ":"))),
+    )
+    return True
+
+
+def recorded(
+    connection: sqlite3.Connection, *, since: datetime | None, limit: int | None
+) -> Iterator[BootRecord]:
+    """Yield the boots that started at ``since`` or later, the latest first, at most ``limit``."""
+    rows = connection.execute(
+        "SELECT record FROM boot JOIN boot_record ON boot_record.boot = boot.number "
+        "WHERE started_at >= ? ORDER BY started_at DESC, number DESC LIMIT ?",
+        (since_text(since), -1 if limit is None else limit),
+    )
+    for row in rows:
+        yield as_record(json.loads(text(row, "record")))
+
+
+def known(connection: sqlite3.Connection) -> Mapping[str, RecordSource]:
+    """Return the identifiers of all boots that are recorded, and where each record is from."""
+    rows = connection.execute("SELECT boot_id, source FROM boot")
+    return {text(row, "boot_id"): RecordSource(text(row, "source")) for row in rows}
+
+
+def since_text(since: datetime | None) -> str:
+    """Return what ``started_at`` is compared with."""
+    return utc_text(since) if since else ""
+
+
+def _insert_boot(connection: sqlite3.Connection, record: BootRecord) -> int:
+    """Insert a boot's columns, or put them in place of those that are there."""
+    columns: dict[str, Value] = {
+        "boot_id": record.boot_id,
+        "source": record.source,
+        "kind": _insert_kind(connection, record),
+        "started_at": utc_text(record.started_at),
+        "unpack_us": record.unpack_us,
+        "begin_to_init_us": record.begin_to_init_us,
+        "shadow_us": record.shadow.shadow_us,
+        "shadow_min_us": record.shadow.shadow_min_us,
+        "shadow_max_us": record.shadow.shadow_max_us,
+        "rest_us": record.shadow.rest_us,
+        "loaded_bytes": record.loaded_bytes,
+        "read_us": record.read_us,
+        "reboot_gap_us": record.reboot_gap.duration_us,
+    }
+    return insert(connection, "boot", columns, replace=True)
+
+
+def _insert_kind(connection: sqlite3.Connection, record: BootRecord) -> int:
+    """Return the number of the record's kind, a new one where there is none like it.
+
+    Text is "" where there is none: SQL takes no NULL to be like another.
+    """
+    read, certainty = record.read, record.attribution.certainty
+    told = record.attribution.image if certainty in _TELLING else None
+    imported = record.source is RecordSource.IMPORT
+    columns: dict[str, Value] = {
+        "owner": (record.machine or _UNKNOWN_MACHINE) if imported else OWN,
+        "way": record.start.way,
+        "kernel": record.boot_class.kernel or "",
+        "class_key": record.class_key,
+        "kernel_counts": int(record.kernel_counts),
+        "loader_counts": int(record.loader_counts),
+        "waiting": record.shadow.waiting,
+        "read_source": read.source if isinstance(read, ReadInterval) else "",
+        "read_beside": json.dumps(read.beside if isinstance(read, ReadInterval) else ()),
+        "certainty": certainty,
+        "image_sha256": told.sha256 if told else "",
+        "setting": str(told.setting) if told and told.setting else "",
+    }
+    conditions = " AND ".join(f"{name} = {holder(value)}" for name, value in columns.items())
+    there = connection.execute(
+        f"SELECT number FROM boot_kind WHERE {conditions}",  # noqa: S608
+        [bound(value) for value in columns.values()],
+    ).fetchone()
+    return number(there, "number") if there else insert(connection, "boot_kind", columns)
