@@ -57,7 +57,7 @@ class Error:
 
 
 def blocks(whole_bytes: int, sample_bytes: int, *, phase: float) -> tuple[Stretch, ...]:
-    """Return blocks at equal distances that make up ``sample_bytes`` (at least) in all.
+    """Return blocks at equal distances that make up ``sample_bytes`` in all, within one block.
 
     ``phase``, from 0 up to but not 1, is the place of the first one in its share of the whole. All
     of the whole, as one stretch, where the sample would be most of it.
@@ -66,13 +66,13 @@ def blocks(whole_bytes: int, sample_bytes: int, *, phase: float) -> tuple[Stretc
     wanted = -(-sample_bytes // BLOCK_BYTES)
     if 2 * wanted > there:
         return (Stretch(offset=0, size_bytes=whole_bytes),) if whole_bytes else ()
-    return tuple(
-        _block(int((number + phase) * there / wanted), whole_bytes) for number in range(wanted)
-    )
+    places = (int((number + phase) * there / wanted) for number in range(wanted))
+    # A sum with a phase next to 1 may be rounded up to the end.
+    return tuple(_block(min(place, there - 1), whole_bytes) for place in places)
 
 
 def thinned(large: Sequence[Stretch], sample_bytes: int) -> tuple[Stretch, ...]:
-    """Return some of the blocks, at equal distances, that make up ``sample_bytes`` (at least)."""
+    """Return some of the blocks, at equal distances, for ``sample_bytes`` in all, within one."""
     wanted = min(len(large), -(-sample_bytes // BLOCK_BYTES))
     return tuple(large[(2 * number + 1) * len(large) // (2 * wanted)] for number in range(wanted))
 
