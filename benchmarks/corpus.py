@@ -55,23 +55,29 @@ class CorpusImage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltHost(Host):
-    """This machine, with directories of its own for the candidates of one image."""
+class OwnCacheHost(Host):
+    """This machine, with directories of its own for what is known of one image."""
 
     name: str
+    kind: str
 
     @override
     def cache_dir(self) -> Path:
-        return _directory() / "built" / self.name
+        return _directory() / self.kind / self.name
 
     @override
     def state_dir(self) -> Path:
-        return _directory() / "state" / self.name
+        return _directory() / "state" / self.kind / self.name
 
 
 def built_host(image: CorpusImage) -> Host:
     """Return a host whose cache is the one that ``--build`` fills for this image."""
-    return BuiltHost(name=image.name)
+    return OwnCacheHost(name=image.name, kind="built")
+
+
+def sampled_host(image: CorpusImage) -> Host:
+    """Return a host that knows of this image what samples tell, and nothing else."""
+    return OwnCacheHost(name=image.name, kind="sampled")
 
 
 def corpus() -> tuple[CorpusImage, ...]:

@@ -10,7 +10,7 @@ from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.estimate import Estimate
 from initadvisor.model.storage import ReadWarning
 from initadvisor.storage.boot import boot_partition
-from initadvisor.storage.cold_read import cold_read
+from initadvisor.workflow.read_speed import known_cold_read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ def examine_disk(host: Host, image: Path, *, sample: bool) -> Disk:
     latter. Where no honest cold read is possible, a speed is assumed and called so.
     """
     partition = boot_partition(host, None if sample else image)
-    read = cold_read(host, image)
+    read = known_cold_read(host, image)
     speed, warnings = _speed(read)
     return Disk(
         device=read.device.name or "unknown",

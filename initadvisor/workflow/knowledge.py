@@ -108,22 +108,24 @@ def _quantity(median: float, log_sd: float, source: str) -> Quantity:
 
 
 @cache
-def _sampling_errors() -> dict[str, dict[str, Error]]:
+def _sampling_errors() -> dict[tuple[str, bool, bool], Error]:
     return {
-        codec: {
-            sample: Error(bias=float(error["bias"]), log_sd=float(error["log_sd"]))
-            for sample, error in errors.items()
-        }
-        for codec, errors in _load("sampling.json")["errors"].items()
+        (row["codec"], row["slow"], row["far"]): Error(bias=row["bias"], log_sd=row["log_sd"])
+        for row in _load("sampling.json")["errors"]
     }
 
 
-def sampling_error(codec: Codec, *, slow: bool) -> Error:
-    """Return how far sizes of this codec, estimated from a sample, were from those built.
+def sampling_error(codec: Codec, *, slow: bool, far: bool) -> Error:
+    """Return how far sizes estimated from a sample were from those built.
 
-    ``slow`` settings are estimated from a smaller sample.
+    ``slow`` settings are estimated from a smaller sample; ``far``: the window is of megabytes. Of a
+    kind that was not compared, the error is as wide as any of this codec.
     """
-    return _sampling_errors()[codec]["small" if slow else "large"]
+    errors = _sampling_errors()
+    if known := errors.get((codec.value, slow, far)):
+        return known
+    alike = [error for (name, _, _), error in errors.items() if name == codec.value]
+    return Error(bias=0.0, log_sd=2 * max(error.log_sd for error in alike))
 
 
 @cache

@@ -12,10 +12,10 @@ from initadvisor.vm.choose import FOR_TIMING, Wanted, machine_for, require_purpo
 from initadvisor.workflow.configuration import load_config
 from initadvisor.workflow.field import gathered
 from initadvisor.workflow.ledger import BuildObserver
+from initadvisor.workflow.observing import LabObserver
 from initadvisor.workflow.target import find_target
 from initadvisor.workflow.timing import (
     MOST_ROUNDS,
-    LabObserver,
     Rounds,
     lab_images,
     time_images,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.image import Verdict
 from initadvisor.model.recommendation import Recommendation, Storage
-from initadvisor.vm.choose import Wanted
 from initadvisor.workflow.bench import ROUNDS, BenchObserver, decompression_ms, remember
 from initadvisor.workflow.boot_context import boot_context
 from initadvisor.workflow.candidates import build_candidates
@@ -19,10 +18,9 @@ from initadvisor.workflow.evidence import lab_evidence, refused_by_kernel
 from initadvisor.workflow.field import FieldObserver, estimated_field, surveyed
 from initadvisor.workflow.kernel_config import find_kernel_config, read_kernel_config
 from initadvisor.workflow.knowledge import calibration
-from initadvisor.workflow.lab import run_lab_for
 from initadvisor.workflow.machine import know_machine, unpacking_assumptions
+from initadvisor.workflow.observing import LabObserver
 from initadvisor.workflow.target import find_target, sample_target
-from initadvisor.workflow.timing import LabObserver, Rounds
 from initadvisor.workflow.verdicts import lint_all
 from initadvisor.workflow.weigh import Unpacking, weigh
 
@@ -188,6 +186,10 @@ class _Scales:
 
     def run_lab(self, field: Field) -> None:
         """Have kernels unpack what they would not refuse; the store then has what they took."""
+        from initadvisor.vm.choose import Wanted  # takes long; most answers need none of it
+        from initadvisor.workflow.lab import run_lab_for
+        from initadvisor.workflow.timing import Rounds
+
         verdicts = lint_all(
             self._host,
             field.source,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _SLOW_CPU_S = 15.0
 """A setting that takes longer than this for 100 MB is slow: it is run on the small sample."""
 
+_FAR_WINDOW_LOG = 22
 _TIMEOUT_S = 600.0
 _TIMED_MS = 150.0
 _ROUNDS = 3
@@ -67,6 +68,11 @@ class Subject:
     def codec(self) -> Codec:
         """What is sampled."""
         return self.recipe.setting.codec
+
+    @property
+    def far(self) -> bool:
+        """Tell whether it finds matches megabytes away."""
+        return self.window_log >= _FAR_WINDOW_LOG
 
     @property
     def slow(self) -> bool:

@@ -97,7 +97,7 @@ def estimate(sampler: Sampler, subject: Subject) -> SampledCandidate | Gap:
         main_bytes=whole_size(
             output.size_bytes,
             _growth(sampler, subject),
-            sampling_error(subject.codec, slow=subject.slow),
+            sampling_error(subject.codec, slow=subject.slow, far=subject.far),
             sampled_part=sample.size_bytes / whole_bytes,
             source=f"{sample.size_bytes / 1e6:.1f} MB of {whole_bytes / 1e6:.1f} MB",
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.hardware import cpu_model
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from initadvisor.store.store import Store
     from initadvisor.vm.machine import VirtualMachine
     from initadvisor.workflow.contenders import Contender
+    from initadvisor.workflow.observing import LabObserver
     from initadvisor.workflow.source import Source
 
 LEAST_ROUNDS = 3
@@ -43,18 +44,6 @@ PRECISE_WITHIN = 0.1
 _MOST_LOST = 2
 _US_PER_MS = 1000
 _NOISY_LOG_SD = 0.05
-
-
-class LabObserver(Protocol):
-    """Told of each boot as it ends."""
-
-    def booted(self, subject: LabSubject, sample: LabSample) -> None:
-        """Take note of a sample."""
-        ...
-
-    def lost(self, subject: LabSubject, lost: LostBoot) -> None:
-        """Take note of a boot that gave none."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from initadvisor.model.lab import (
 )
 from initadvisor.model.setting import Setting
 from initadvisor.store.store import open_store
+from initadvisor.workflow import lab as lab_module
 from initadvisor.workflow import recommend as module
 from initadvisor.workflow.candidates import build_candidates, cached_candidates
 from initadvisor.workflow.recommend import Request, recommend
@@ -185,7 +186,7 @@ def test_the_lab_is_run_first_where_that_is_asked(
         seen.append((field, wanted))
         measured(host, Engine.KVM, {c.stream.sha256: 300 for c in field if c.stream})
 
-    monkeypatch.setattr(module, "run_lab_for", run_lab_for)
+    monkeypatch.setattr(lab_module, "run_lab_for", run_lab_for)
     asked(host, image)
     assert seen == []
     answer = asked(host, image, lab=True)
