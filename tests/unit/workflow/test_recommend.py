@@ -26,7 +26,6 @@ from initadvisor.model.lab import (
 from initadvisor.model.setting import Setting
 from initadvisor.store.store import open_store
 from initadvisor.workflow import lab as lab_module
-from initadvisor.workflow import lab
 from initadvisor.workflow import recommend as module
 from initadvisor.workflow.candidates import build_candidates, cached_candidates
 from initadvisor.workflow.recommend import Request, recommend
