@@ -41,7 +41,7 @@ def whole_file(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
             with _held_open(path):
                 Path(name).rename(path)
                 os.fsync(file.fileno())
-                _sync_directory(path.parent)
+                sync_directory(path.parent)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             Path(name).unlink()
@@ -157,7 +157,8 @@ def locked(path: Path, *, what: str) -> Iterator[None]:
         yield
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
+    """Have what was renamed in a directory survive a power cut (fsync(2))."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -20,7 +20,7 @@ _WAIT_S = 5.0
 
 _MEMORY = ":memory:"
 
-_MOVE_AWAY = "move it away; the next lab run makes a new one"
+_MOVE_AWAY = "whatever is measured next moves it aside and begins a new one"
 _BUSY = (f"another process has held it for {_WAIT_S:.0f} s", "try again when it has ended")
 _REASONS: dict[int, tuple[str, str | None]] = {
     sqlite3.SQLITE_BUSY: _BUSY,
@@ -35,22 +35,23 @@ _REASONS: dict[int, tuple[str, str | None]] = {
         "run it as its owner, or look if the file system is read-only",
     ),
     sqlite3.SQLITE_CANTOPEN: ("it or its journal cannot be opened", "look at the rights of both"),
-    sqlite3.SQLITE_NOTADB: ("it is no data base, or a damaged one", _MOVE_AWAY),
     sqlite3.SQLITE_IOERR: ("its file system reports an error", "look into the kernel's log"),
 }
 """Why a statement failed, by SQLite's primary result code, and what to do about it."""
 
 
-def connect(path: Path, *, create: bool = False) -> sqlite3.Connection:
-    """Open the data base at ``path``, for reading only where it may not be written.
+class DamagedError(InitadvisorError):
+    """A data base that is none, or a damaged one."""
 
-    Never creates it unless told to. Raises ``InitadvisorError`` or ``NeedsRootError`` for what can
-    be told without reading it; the rest comes from the first statement.
+
+def connect(path: Path, how: str) -> sqlite3.Connection:
+    """Open the data base at ``path``; ``how`` is SQLite's: ``mode=rwc``, ``mode=ro``.
+
+    Raises ``InitadvisorError`` or ``NeedsRootError`` for what can be told without reading it; the
+    rest comes from the first statement.
     """
     is_there(path)
-    # "rw" falls back to reading where the file or its file system is read-only, and unlike "ro" it
-    # may finish what a killed writer began (sqlite.org/c3ref/open.html, sqlite.org/lockingv3.html).
-    uri = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
+    uri = f"{path.absolute().as_uri()}?{how}"
     return _prepared(sqlite3.connect(uri, uri=True, timeout=_WAIT_S, isolation_level=None))
 
 
@@ -59,15 +60,9 @@ def connect_memory() -> sqlite3.Connection:
     return _prepared(sqlite3.connect(_MEMORY, isolation_level=None))
 
 
-def make_durable(connection: sqlite3.Connection) -> None:
-    """Let what is committed survive a power cut, and be readable by users who may not write.
-
-    A write-ahead log would need a file that even readers have to write (sqlite.org/wal.html).
-    ``EXTRA`` syncs the directory, too, without which a committed journal may come back
-    (sqlite.org/pragma.html#pragma_synchronous).
-    """
-    connection.execute("PRAGMA journal_mode = DELETE")
-    connection.execute("PRAGMA synchronous = EXTRA")
+def beside(path: Path, what: str) -> Path:
+    """Return the name of a file that SQLite keeps beside a data base: its ``wal``, ``shm``."""
+    return path.with_name(f"{path.name}-{what}")
 
 
 @contextlib.contextmanager
@@ -84,19 +79,6 @@ def transaction(connection: sqlite3.Connection, *, write: bool = True) -> Iterat
         raise
 
 
-def check_length(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise ``InitadvisorError`` for a file that ends within a page.
-
-    SQLite itself finds missing pages, but takes what is missing of the last one for zeros.
-    """
-    with transaction(connection, write=False):  # nobody writes meanwhile
-        [page_bytes] = connection.execute("PRAGMA page_size").fetchone()
-        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        size_bytes = path.stat().st_size
-    if size_bytes % page_bytes:
-        raise damaged(path, f"its {size_bytes} bytes are no whole number of pages")
-
-
 @contextlib.contextmanager
 def explained(action: str, path: Path) -> Iterator[None]:
     """Raise SQLite's errors as ``InitadvisorError``; ``action``: "read" or "write"."""
@@ -104,6 +86,8 @@ def explained(action: str, path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as err:
         code = getattr(err, "sqlite_errorcode", 0) & 0xFF  # the rest extends the primary code
+        if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
+            raise damaged(path, err) from err
         why, hint = _REASONS.get(code, (f"it is damaged ({shown(str(err))})", _MOVE_AWAY))
         msg = f"cannot {action} {path}: {why}"
         raise InitadvisorError(msg, hint=hint) from err
@@ -111,10 +95,10 @@ def explained(action: str, path: Path) -> Iterator[None]:
         raise damaged(path, "no text where there should be some") from err
 
 
-def damaged(path: Path, why: object) -> InitadvisorError:
+def damaged(path: Path, why: object) -> DamagedError:
     """Return the error for a data base that holds what the program never wrote."""
-    msg = f"cannot read {path}: it is damaged ({shown(str(why))})"
-    return InitadvisorError(msg, hint=_MOVE_AWAY)
+    msg = f"cannot read {path}: it is no data base, or a damaged one ({shown(str(why))})"
+    return DamagedError(msg, hint=_MOVE_AWAY)
 
 
 def is_there(path: Path) -> bool:

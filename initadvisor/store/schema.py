@@ -151,13 +151,18 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (_LAB, _BOOTS)
 
 
 class NotOursError(InitadvisorError):
-    """A data base of something else, or of a newer initadvisor: it is left as it is."""
+    """A data base of something else: it is left as it is."""
+
+
+class NewerError(InitadvisorError):
+    """A data base that a newer initadvisor wrote: nothing in it can be relied on."""
 
 
 def version_of(connection: sqlite3.Connection, name: str) -> int:
     """Return how many migrations a data base has had; 0 for a new one.
 
-    Raises ``NotOursError`` for one that this program must not touch; ``name`` says which.
+    Raises ``NotOursError`` or ``NewerError`` for one that this program must not touch; ``name``
+    says which.
     """
     [version] = connection.execute("PRAGMA user_version").fetchone()
     [application] = connection.execute("PRAGMA application_id").fetchone()
@@ -170,7 +175,7 @@ def version_of(connection: sqlite3.Connection, name: str) -> int:
             f"cannot use {name}: a newer initadvisor wrote it "
             f"(version {version}, this one knows {len(MIGRATIONS)})"
         )
-        raise NotOursError(msg, hint="update initadvisor")
+        raise NewerError(msg, hint="update initadvisor")
     return int(version)
 
 

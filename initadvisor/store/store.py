@@ -5,26 +5,14 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from initadvisor.host.files import make_directory
 from initadvisor.model.errors import UsageError
 from initadvisor.store import boot_figures, boots, lab_runs, verdicts
-from initadvisor.store.connection import (
-    check_length,
-    connect,
-    connect_memory,
-    damaged,
-    explained,
-    is_there,
-    make_durable,
-    transaction,
-)
-from initadvisor.store.schema import is_current, migrate, version_of
+from initadvisor.store.connection import damaged, explained, transaction
+from initadvisor.store.opening import opened_for_reading, opened_for_writing
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
-    from pathlib import Path
 
     from initadvisor.host import Host
     from initadvisor.model.boot_figures import BootFigures, BootGroup
@@ -39,6 +27,7 @@ if TYPE_CHECKING:
         RunEnd,
         Verification,
     )
+    from initadvisor.store.opening import Opened
 
 FILE_NAME = "initadvisor.sqlite"
 
@@ -47,18 +36,18 @@ FILE_NAME = "initadvisor.sqlite"
 def open_store(host: Host, *, readonly: bool = False) -> Iterator[Store]:
     """Open what was measured, until the block ends.
 
-    For writing it is made where it is not there yet. ``readonly`` reads the own one or, without
-    that, the machine's (see ``Host.state_file``), needs no right to write anywhere and creates
-    nothing; where nothing was measured it is empty.
+    For writing it is made where it is not there yet; one that is damaged, or that a newer program
+    wrote, is moved aside, with a word in the log. ``readonly`` reads the own one or, without that,
+    the machine's (see ``Host.state_file``) and needs no right to write anywhere; where nothing was
+    measured it is empty.
 
-    Raises ``InitadvisorError`` where that cannot be, in particular for a data base that a newer
-    program wrote, which is left as it is.
+    Raises ``InitadvisorError`` where that cannot be.
     """
     path = host.state_dir() / FILE_NAME
     if readonly:
         path = host.state_file(FILE_NAME) or path
-    with contextlib.closing(_reading(path) if readonly else _writing(path)) as connection:
-        yield Store(connection, path)
+    with opened_for_reading(path) if readonly else opened_for_writing(path) as opened:
+        yield Store(opened)
 
 
 class Store:
@@ -68,9 +57,10 @@ class Store:
     there before is then still there.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection = connection
-        self.path = path
+    def __init__(self, opened: Opened) -> None:
+        self._opened = opened
+        self._connection = opened.connection
+        self.path = opened.path
 
     def begin_lab_run(self, run: LabRun) -> int:
         """Record that a run begins; return the number that its samples are added to."""
@@ -193,43 +183,6 @@ class Store:
         try:
             with explained("read", self.path), transaction(self._connection, write=False):
                 yield
+            self._opened.check()
         except (ValueError, TypeError, IndexError, UsageError) as err:
             raise damaged(self.path, err) from err
-
-
-def _writing(path: Path) -> sqlite3.Connection:
-    make_directory(path.parent)
-    with explained("write", path), _closed_on_error(connect(path, create=True)) as connection:
-        # Looked at first, so that one that is not ours is not touched.
-        version_of(connection, str(path))
-        check_length(connection, path)
-        make_durable(connection)
-        migrate(connection, str(path))
-        return connection
-
-
-def _reading(path: Path) -> sqlite3.Connection:
-    """Open for reading; what is older or not there at all is read from an upgraded copy."""
-    with explained("read", path):
-        if not is_there(path):
-            with _closed_on_error(connect_memory()) as empty:
-                migrate(empty, str(path))
-                return empty
-        with _closed_on_error(connect(path)) as connection:
-            connection.execute("PRAGMA query_only = ON")
-            check_length(connection, path)
-            if is_current(connection, str(path)):
-                return connection
-            with contextlib.closing(connection), _closed_on_error(connect_memory()) as copy:
-                connection.backup(copy)
-                migrate(copy, str(path))
-                return copy
-
-
-@contextlib.contextmanager
-def _closed_on_error(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    try:
-        yield connection
-    except BaseException:
-        connection.close()
-        raise

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NOBODY = 65534
+FILES = {"initadvisor.sqlite", "initadvisor.sqlite-wal", "initadvisor.sqlite-shm"}
 WRITER = """
 import sys
 from initadvisor.host import Host
@@ -61,6 +62,19 @@ def unprivileged() -> Iterator[None]:
         os.setresuid(0, 0, 0)
 
 
+@contextlib.contextmanager
+def as_before() -> Iterator[None]:
+    """Be, within ``unprivileged``, who one was before."""
+    if os.getresuid()[2] == os.geteuid():
+        yield
+        return
+    os.setresuid(0, 0, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(NOBODY, NOBODY, 0)
+
+
 def machine(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     """Return a machine whose root directory is ``directory``, asked by a user without a home."""
     monkeypatch.delenv("STATE_DIRECTORY", raising=False)
@@ -86,7 +100,7 @@ def test_a_user_who_measured_nothing_sees_what_root_measured(
     with unprivileged(), open_store(host, readonly=True) as store:
         [recorded] = store.lab_runs()
     assert len(recorded.samples) == 3
-    assert [file.name for file in directory.iterdir()] == ["initadvisor.sqlite"]
+    assert {file.name for file in directory.iterdir()} == FILES
 
 
 def test_a_user_who_measured_sees_that(public: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,11 +153,56 @@ def test_what_may_not_be_written_is_said_in_one_line(
     assert (directory / "initadvisor.sqlite").read_bytes() == before
 
 
-def test_the_file_is_readable_for_all_and_has_nothing_beside_it(host: Host, path: Path) -> None:
+def test_the_files_are_readable_for_all_and_one_of_them_has_all_that_was_measured(
+    host: Host, path: Path
+) -> None:
     with open_store(host) as store:
         fill(store, 1)
-    assert stat.S_IMODE(path.stat().st_mode) & 0o444 == 0o444
-    assert list(path.parent.iterdir()) == [path]
+    for readonly in (True, False):  # whoever comes and goes, they stay
+        with open_store(host, readonly=readonly) as store:
+            assert len(store.lab_runs()) == 1
+        files = list(path.parent.iterdir())
+        assert {file.name for file in files} == FILES
+        assert all(stat.S_IMODE(file.stat().st_mode) & 0o444 == 0o444 for file in files)
+        assert path.with_name("initadvisor.sqlite-wal").stat().st_size == 0
+
+
+def test_a_log_is_kept_and_synced_with_every_transaction(host: Host) -> None:
+    with open_store(host) as store:
+        [mode] = store._connection.execute("PRAGMA journal_mode").fetchone()
+        [synchronous] = store._connection.execute("PRAGMA synchronous").fetchone()
+    assert (mode, synchronous) == ("wal", 3)
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_a_copy_of_the_file_alone_is_read(
+    public: Path, monkeypatch: pytest.MonkeyPatch, writable: bool
+) -> None:
+    host = machine(public, monkeypatch)
+    directory = measured_by_root(host)
+    for name in FILES - {"initadvisor.sqlite"}:
+        (directory / name).unlink()
+    directory.chmod(0o777 if writable else 0o555)
+    with unprivileged(), open_store(host, readonly=True) as store:
+        assert len(store.lab_runs()) == 1
+
+
+def test_a_copy_that_changes_while_it_is_read_is_not_believed(
+    public: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = machine(public, monkeypatch)
+    directory = measured_by_root(host)
+    for name in FILES - {"initadvisor.sqlite"}:
+        (directory / name).unlink()
+    directory.chmod(0o555)
+    with unprivileged(), open_store(host, readonly=True) as store:
+        assert len(store.lab_runs()) == 1
+        with as_before():
+            directory.chmod(0o755)
+            measured_by_root(host)
+        with pytest.raises(InitadvisorError, match="written meanwhile") as caught:
+            store.lab_runs()
+        assert caught.value.hint == "try again"
 
 
 def test_a_sample_is_there_for_others_as_soon_as_it_is_added(host: Host) -> None:
@@ -195,43 +254,67 @@ def test_what_was_added_survives_a_kill(host: Host, path: Path, after: int) -> N
     assert [s.unpack_us for s in recorded.samples] == list(range(len(recorded.samples)))
 
 
-def interrupted_write(path: Path) -> None:
-    """Leave what a writer leaves that is killed while it changes the file itself."""
+def test_what_a_killed_writer_has_left_keeps_no_user_from_reading(
+    public: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = machine(public, monkeypatch)
+    path = measured_by_root(host) / "initadvisor.sqlite"
+    with writer(path, 100_000) as process:
+        assert process.stdout is not None
+        seen = [process.stdout.readline() for _ in range(5)]
+        process.send_signal(signal.SIGKILL)
+        seen += process.stdout.readlines()
+    index = path.with_name("initadvisor.sqlite-shm")
+    assert path.with_name("initadvisor.sqlite-wal").stat().st_size > 0
+    whole = index.read_bytes()
+    for left in (whole, bytes(len(whole)), b"\xa5" * len(whole)):  # a power cut leaves anything
+        index.write_bytes(left)
+        with unprivileged(), open_store(host, readonly=True) as store:
+            [latest, _] = store.lab_runs()
+        assert len(latest.samples) >= len(seen)
+
+
+def interrupted_write(path: Path, mode: str) -> None:
+    """Leave what a writer leaves that is killed while it changes the files."""
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute(f"PRAGMA journal_mode = {mode}")
+        before = path.read_bytes()
         database.execute("PRAGMA cache_size = 1")
         database.execute("BEGIN IMMEDIATE")
         for number in range(3000):
             database.execute(
                 "INSERT INTO lab_warning VALUES (1, ?, ?)", (number, "half written " * 20)
             )
-        names = (path, path.with_name(f"{path.name}-journal"))
-        copies = {name: name.read_bytes() for name in names}
+        copies = {name: name.read_bytes() for name in path.parent.iterdir()}
         database.execute("ROLLBACK")
-    assert copies[path] != path.read_bytes()
+    assert any(b"half written" in copy for copy in copies.values())
+    assert (copies[path] != before) == (mode == "delete")
+    for name in path.parent.iterdir():
+        name.unlink()
     for name, data in copies.items():
         name.write_bytes(data)
 
 
+@pytest.mark.parametrize("mode", ["wal", "delete"])
 @pytest.mark.parametrize("readonly", [True, False])
 def test_a_half_written_change_is_undone_by_whoever_comes_next(
-    host: Host, path: Path, readonly: bool
+    host: Host, path: Path, readonly: bool, mode: str
 ) -> None:
     with open_store(host) as store:
         fill(store, 1, 2)
-    whole = path.read_bytes()
-    interrupted_write(path)
+    interrupted_write(path, mode)
     with open_store(host, readonly=readonly) as store:
         [recorded] = store.lab_runs()
     assert (len(recorded.samples), recorded.warnings) == (2, ())
-    assert path.read_bytes() == whole
+    assert b"half written" not in path.read_bytes()
 
 
-def test_a_half_written_change_that_a_user_may_not_undo_is_said(
+def test_an_earlier_version_s_half_written_change_that_a_user_may_not_undo_is_said(
     public: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = machine(public, monkeypatch)
     directory = measured_by_root(host)
-    interrupted_write(directory / "initadvisor.sqlite")
+    interrupted_write(directory / "initadvisor.sqlite", "delete")
     with (
         unprivileged(),
         pytest.raises(InitadvisorError, match="cannot read"),

@@ -7,6 +7,9 @@ import os
 import random
 import resource
 import sqlite3
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +21,6 @@ from tests.unit.store.values import CPU, KERNEL, ZSTD, fill, lost, run, sample, 
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from initadvisor.host import Host
     from initadvisor.store.store import Store
@@ -59,20 +61,120 @@ def complaint(host: Host, path: Path) -> str | None:
     return said
 
 
-@BOTH
-@pytest.mark.parametrize(
+GARBAGE = pytest.mark.parametrize(
     "content", [b"garbage", b"x" * 5000, b"SQLite format 3\0" + bytes(5000)], ids=range(3)
 )
-def test_what_is_no_data_base_is_refused_and_kept(
-    host: Host, path: Path, content: bytes, readonly: bool
+
+
+@GARBAGE
+def test_who_only_reads_refuses_what_is_no_data_base(
+    host: Host, path: Path, content: bytes
 ) -> None:
     path.parent.mkdir()
     path.write_bytes(content)
     with pytest.raises(InitadvisorError) as caught:
-        read_all(host, readonly=readonly)
+        read_all(host)
     assert str(path) in caught.value.message
     assert caught.value.hint is not None
     assert path.read_bytes() == content
+
+
+@GARBAGE
+def test_who_writes_moves_what_is_no_data_base_aside(
+    host: Host, path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    path.parent.mkdir()
+    for number in (1, 2):  # a second one takes no one's place
+        path.unlink(missing_ok=True)
+        path.write_bytes(content + b"%d" % number)
+        with open_store(host) as store:
+            fill(store, 1)
+        assert read_all(host) == 1
+    for number in (1, 2):
+        aside = path.with_name(f"initadvisor.sqlite.aside-{number}")
+        assert aside.read_bytes() == content + b"%d" % number
+        assert f"moved to {aside}" in caplog.text
+
+
+def test_what_belongs_to_a_damaged_data_base_goes_with_it(host: Host, path: Path) -> None:
+    filled(host, path)
+    log = path.with_name("initadvisor.sqlite-wal")
+    path.write_bytes(b"garbage" * 1000)
+    log.write_bytes(b"its log")
+    with open_store(host) as store:
+        assert store.lab_runs() == ()
+        fill(store, 1)
+    assert path.with_name("initadvisor.sqlite.aside-1").read_bytes() == b"garbage" * 1000
+    assert path.with_name("initadvisor.sqlite.aside-1-wal").read_bytes() == b"its log"
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_moving_aside_is_finished_by_whoever_comes_next(
+    host: Host, path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    path.parent.mkdir()
+    names = {name: path.with_name(f"initadvisor.sqlite{name}") for name in ("", "-wal", "-shm")}
+    for name, file in names.items():
+        file.write_bytes(b"garbage" + name.encode())
+    rename, renamed = Path.rename, list[Path]()
+
+    def killed_rename(source: Path, target: Path) -> Path:
+        if len(renamed) == step:
+            raise KeyboardInterrupt
+        renamed.append(source)
+        return rename(source, target)
+
+    with monkeypatch.context() as killing:
+        killing.setattr(Path, "rename", killed_rename)
+        with contextlib.suppress(KeyboardInterrupt), open_store(host):
+            pass
+    with open_store(host) as store:
+        fill(store, 1)
+    for name in ("", "-wal"):  # the index is made anew whenever a data base is looked at
+        aside = path.with_name(f"initadvisor.sqlite.aside-1{name}")
+        assert aside.read_bytes() == b"garbage" + name.encode()
+    assert read_all(host) == 1
+
+
+def test_several_that_find_a_damaged_one_lose_nothing(host: Host, path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"garbage" * 1000)
+    script = """
+from initadvisor.host import Host
+from initadvisor.store.store import open_store
+from tests.unit.store.values import fill
+with open_store(Host()) as store:
+    fill(store, 1)
+"""
+    environment = {**os.environ, "STATE_DIRECTORY": str(path.parent)}
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", script], env=environment, cwd=Path(__file__).parents[3]
+        )
+        for _ in range(6)
+    ]
+    assert [process.wait(timeout=120) for process in writers] == [0] * 6
+    assert read_all(host) == 6
+    assert path.with_name("initadvisor.sqlite.aside-1").read_bytes() == b"garbage" * 1000
+    assert not path.with_name("initadvisor.sqlite.aside-2").exists()
+
+
+def test_damage_that_only_a_check_finds_is_found_before_anything_is_written(
+    host: Host, path: Path
+) -> None:
+    filled(host, path)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        [page] = database.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'lab_sample_of_image'"
+        ).fetchone()
+        [page_bytes] = database.execute("PRAGMA page_size").fetchone()
+    data = bytearray(path.read_bytes())
+    data[(page - 1) * page_bytes + 3] = 250  # more cells than the page has room for
+    path.write_bytes(data)
+    with open_store(host) as store:
+        fill(store, 1)
+        assert len(store.lab_runs()) == 1
+    assert path.with_name("initadvisor.sqlite.aside-1").read_bytes() == data
 
 
 @BOTH

@@ -10,7 +10,7 @@ import pytest
 
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.store import schema
-from initadvisor.store.schema import MIGRATIONS, NotOursError
+from initadvisor.store.schema import MIGRATIONS, NewerError, NotOursError
 from initadvisor.store.store import open_store
 from tests.unit.store.values import fill, run
 
@@ -114,24 +114,46 @@ def test_a_step_that_fails_leaves_no_half_of_it(
     assert column(path, "cpu_model") == [run().cpu_model]
 
 
-@pytest.mark.parametrize("readonly", [True, False])
-def test_a_newer_one_is_refused_and_never_touched(
-    host: Host, path: Path, monkeypatch: pytest.MonkeyPatch, readonly: bool
-) -> None:
+def newer(host: Host, path: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """Have a later program measure something; return the data base's bytes."""
     with monkeypatch.context() as future:
         later(future, NEXT)
         with open_store(host) as store:
             fill(store, 1)
-    before = (path.read_bytes(), path.stat().st_mtime_ns)
+    return path.read_bytes()
+
+
+def test_who_only_reads_refuses_a_newer_one_and_leaves_it(
+    host: Host, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = (newer(host, path, monkeypatch), path.stat().st_mtime_ns)
     with (
-        pytest.raises(NotOursError, match="a newer initadvisor wrote it") as caught,
-        open_store(host, readonly=readonly),
+        pytest.raises(NewerError, match="a newer initadvisor wrote it") as caught,
+        open_store(host, readonly=True),
     ):
         pass
     assert str(path) in caught.value.message
     assert caught.value.hint == "update initadvisor"
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
-    assert list(path.parent.iterdir()) == [path]
+
+
+def test_who_writes_moves_a_newer_one_aside_with_a_word(
+    host: Host, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = newer(host, path, monkeypatch)
+    with open_store(host) as store:
+        fill(store, 7)
+        assert len(store.lab_runs()) == 1
+    aside = path.with_name("initadvisor.sqlite.aside-1")
+    assert aside.read_bytes() == before
+    [said] = [record.getMessage() for record in caplog.records]
+    assert "a newer initadvisor wrote it" in said
+    assert f"moved to {aside}" in said
+    with monkeypatch.context() as future:
+        later(future, NEXT)
+        aside.rename(path)
+        with open_store(host) as store:
+            assert len(store.lab_runs()) == 1  # its own program still reads it
 
 
 @pytest.mark.parametrize("readonly", [True, False])
