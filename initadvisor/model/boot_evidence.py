@@ -109,12 +109,14 @@ class Lessons:
     """What the boots taught.
 
     ``learnt``: every shared quantity, those included of which no boot told anything.
-    ``boots_used``: how many told something of any. ``read_sizes``: how many different loaded sizes
-    the loader's speed rests on; of one it is only bounded. ``effective_draws``: so many independent
+    ``boots_used``: how many told something of any; ``own_boots``: for each candidate, how many
+    of today's class unpacked its very image. ``read_sizes``: how many different loaded sizes the
+    loader's speed rests on; of one it is only bounded. ``effective_draws``: so many independent
     draws are worth as much as those returned, in the part where they are worth least.
     """
 
     learnt: tuple[Learnt, ...]
     boots_used: int
+    own_boots: tuple[int, ...]
     read_sizes: int
     effective_draws: float

@@ -1,0 +1,237 @@
+"""What boots tell of the loader: r, its time per byte, and L, what every candidate pays.
+
+An interval that contains the reading is A + r * size, and nobody knows what else is in it: A may be
+anything from reading the kernel upwards. So boots of one size bound r from above and tell nothing
+else of it: whatever r is not, A is. Of different sizes the slope is r. Only intervals of one class
+and one kind are held against each other, because A is another one in others; r is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from initadvisor.stats.groups import grouped, location, scatter
+from initadvisor.stats.tempering import log_logistic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from initadvisor.model.cost import CandidateFacts, Machine
+    from initadvisor.stats.boot_columns import Columns, Line
+    from initadvisor.stats.costs import Parts
+
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
+    Booleans = NDArray[np.bool_]
+
+_READ_LOG_SD = 0.05
+_SAME_SIZE_LOG_SD = 0.02
+"""How far single intervals are apart before repeats tell, and what all of one size may share."""
+
+_NEAR_LOG_SD = 0.2
+"""How far r may have been another one in boots of another class."""
+
+_SAME_SIZE = 1000.0
+"""Sizes are one where they agree within 1 part in so many: page-rounded and exact ones do."""
+
+_SIZES = 1 << 16
+_MOST_SIZES = 64
+_MOST_LINES = 100
+_ROBUST_FREEDOM = 4.0
+_MOST_FREEDOM = 30.0
+_ROUNDS = 10
+_GRID = 4001
+_GRID_SDS = 5.0
+_REDRAWS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadLine:
+    """Intervals of one line by size: at ``centre_mb`` the line is at ``centre_ms``.
+
+    ``slope_s_per_mb``: r with its precision (1 / variance), 0 where there is one size only.
+    """
+
+    line: Line
+    centre_mb: float
+    centre_ms: float
+    centre_sd_ms: float
+    slope_s_per_mb: float
+    slope_precision: float
+    freedom: float
+    sizes: int
+    boots: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What boots tell of the loader.
+
+    ``beside_mb``: how much more is loaded than the image (microcode, what a stub adds). ``used``:
+    for each boot, whether it tells any of this.
+    """
+
+    lines: tuple[ReadLine, ...]
+    beside_mb: float
+    used: Booleans
+
+    @property
+    def sizes(self) -> int:
+        """How many different sizes the slope rests on, where it rests on most."""
+        return max((line.sizes for line in self.lines), default=0)
+
+    @property
+    def today(self) -> ReadLine | None:
+        """The line that today's boots are on: without a menu, if possible, and of most boots."""
+        same = [found for found in self.lines if not found.line.near]
+        return max(same, key=lambda f: (not f.line.may_have_menu, f.boots), default=None)
+
+
+def summarise_reading(boots: Columns, candidates: Sequence[CandidateFacts]) -> Reading:
+    """Return the lines that boots are on."""
+    known = (boots.line >= 0) & ~np.isnan(boots.read_ms) & ~np.isnan(boots.loaded_mb)
+    line, size = boots.line[known], boots.loaded_mb[known]
+    number = line * _SIZES + np.round(_SAME_SIZE * np.log(size)).astype(np.int64) + _SIZES // 2
+    groups = grouped(np.log(boots.read_ms[known]), number)
+    size = grouped(size, number).median
+    spread = scatter(groups, _READ_LOG_SD)
+    owners = groups.keys // _SIZES
+    commonest = sorted(set(owners.tolist()), key=lambda o: (-groups.count[owners == o].sum(), o))
+    lines = []
+    for owner in commonest[:_MOST_LINES]:
+        own = np.flatnonzero(owners == owner)
+        own = own[np.lexsort((own, -groups.count[own]))[:_MOST_SIZES]]
+        lines.append(
+            _fitted(boots.lines[owner], size[own], groups.median[own], groups.count[own], spread)
+        )
+    return Reading(lines=tuple(lines), beside_mb=_beside(boots, candidates), used=known)
+
+
+def _beside(boots: Columns, candidates: Sequence[CandidateFacts]) -> float:
+    sizes = np.array([candidate.size_mb.median for candidate in candidates])
+    known = ~boots.near & (boots.own_column >= 0) & ~np.isnan(boots.loaded_mb)
+    more = boots.loaded_mb[known] - sizes[boots.own_column[known]]
+    return max(0.0, float(np.median(more))) if more.size else 0.0
+
+
+def _fitted(line: Line, size: Floats, logs: Floats, count: Integers, spread: float) -> ReadLine:
+    """Fit a line that single sizes, if disturbed, do not bend."""
+    read = np.exp(logs)
+    errors = [location(0.0, int(n), sd=spread, floor=_SAME_SIZE_LOG_SD).sd for n in count]
+    weight = (read * np.array(errors)) ** -2.0
+    slope, level = _best_pair(size, read, weight)
+    centre = float(size.mean())
+    level += slope * centre
+    trusted = weight
+    for _ in range(_ROUNDS):
+        squares = weight * (read - level - slope * (size - centre)) ** 2
+        trusted = weight * np.minimum(1, (_ROBUST_FREEDOM + 1) / (_ROBUST_FREEDOM + squares))
+        centre, level = float(np.average(size, weights=trusted)), np.average(read, weights=trusted)
+        across = float(trusted @ (size - centre) ** 2)
+        slope = float(trusted @ ((size - centre) * read)) / across if across else 0.0
+    return ReadLine(
+        line=line,
+        centre_mb=centre,
+        centre_ms=float(level),
+        centre_sd_ms=float(trusted.sum()) ** -0.5,
+        slope_s_per_mb=slope / 1000,
+        slope_precision=float(trusted @ (size - centre) ** 2) * 1e6,
+        freedom=min(_ROBUST_FREEDOM - 1 + float(count.sum()), _MOST_FREEDOM),
+        sizes=len(size),
+        boots=int(count.sum()),
+    )
+
+
+def _best_pair(size: Floats, read: Floats, weight: Floats) -> tuple[float, float]:
+    """Return slope and level at 0 of the line through two points that fits all of them best.
+
+    Least squares would begin at a line that one disturbed boot has bent already.
+    """
+    first, second = np.triu_indices(len(size), k=1)
+    if not first.size:
+        return 0.0, float(read[0])
+    slopes = (read[second] - read[first]) / (size[second] - size[first])
+    levels = read[first] - slopes * size[first]
+    off = read - levels[:, None] - slopes[:, None] * size
+    misfit = np.log1p(weight * off**2 / _ROBUST_FREEDOM).sum(axis=1)
+    best = int(misfit.argmin())
+    return float(slopes[best]), float(levels[best])
+
+
+def draw_reading(
+    rng: np.random.Generator, machine: Machine, reading: Reading, prior: Parts
+) -> tuple[Floats, Floats]:
+    """Draw r (in s per MB) and L without reading the kernel (in ms), given what boots tell.
+
+    Without boots of the same class L is only as known as before.
+    """
+    count = len(prior.fixed_ms)
+    read_s_per_mb = _draw_slope(rng, machine, reading.lines, count)
+    today = reading.today
+    if today is None:
+        return read_s_per_mb, prior.fixed_ms
+    kernel_mb = machine.kernel_mb if today.line.has_kernel else 0.0
+    level = today.centre_ms + today.centre_sd_ms * rng.standard_t(today.freedom, count)
+    level -= read_s_per_mb * 1000 * (today.centre_mb - reading.beside_mb + kernel_mb)
+    level = np.maximum(level, 0.0)
+    if not today.line.may_have_menu:
+        return read_s_per_mb, level
+    return read_s_per_mb, _at_most(rng, prior.fixed_ms, level)
+
+
+def _draw_slope(
+    rng: np.random.Generator, machine: Machine, lines: Sequence[ReadLine], count: int
+) -> Floats:
+    """Draw r from its density at points of its logarithm, which is known exactly there."""
+    prior = machine.read_s_per_mb
+    steps = np.linspace(-_GRID_SDS, _GRID_SDS, _GRID)
+    width = steps[1] - steps[0]
+    slopes = prior.median * np.exp(prior.log_sd * steps)
+    density = -(steps**2) / 2
+    told = {near: np.zeros(_GRID) for near in (False, True)}
+    for found in lines:
+        told[found.line.near] += _log_likelihood(found, slopes, machine.kernel_mb)
+    density += told[False]
+    if prior.log_sd:
+        density += _blurred(told[True], _NEAR_LOG_SD / (prior.log_sd * width))
+    mass = np.cumsum(np.exp(density - density.max()))
+    at = np.searchsorted(mass, rng.random(count) * mass[-1])
+    between = steps[at] + (rng.random(count) - 0.5) * width
+    return np.asarray(prior.median * np.exp(prior.log_sd * between))
+
+
+def _blurred(log_likelihood: Floats, sd_steps: float) -> Floats:
+    """Return what is left where each point may as well be one so many steps away (one sd).
+
+    Boots of other classes are blurred together: they may all differ from today's in the same way.
+    """
+    ends = np.pad(np.exp(log_likelihood - log_likelihood.max()), _GRID, mode="edge")
+    frequency = np.fft.rfftfreq(len(ends))
+    gain = np.exp(-2 * (np.pi * frequency * sd_steps) ** 2)
+    blurred = np.fft.irfft(np.fft.rfft(ends) * gain, len(ends))[_GRID:-_GRID]
+    return np.log(np.maximum(blurred, 1e-12))
+
+
+def _log_likelihood(found: ReadLine, slopes: Floats, kernel_mb: float) -> Floats:
+    """Return what a line says of r: what is read takes no longer than all, and its own slope."""
+    read_mb = found.centre_mb + (kernel_mb if found.line.has_kernel else 0.0)
+    left = found.centre_ms - slopes * 1000 * read_mb
+    bound = log_logistic(left / found.centre_sd_ms)
+    off = found.slope_precision * (slopes - found.slope_s_per_mb) ** 2
+    return bound - (found.freedom + 1) / 2 * np.log1p(off / found.freedom)
+
+
+def _at_most(rng: np.random.Generator, values: Floats, most: Floats) -> Floats:
+    """Return draws like ``values``, each at most as large as its bound."""
+    kept = np.minimum(values, most)
+    for _ in range(_REDRAWS):
+        over = np.flatnonzero(values > most)
+        values = values.copy()
+        values[over] = rng.choice(values, len(over))
+        kept = np.where(values > most, kept, values)
+    return kept

@@ -1,0 +1,192 @@
+"""The posterior: what is known of a machine and its candidates, given boots of the machine.
+
+Three parts of the model are apart from each other, before the boots and after them, because each
+boot shows each in figures of its own: the loader's (``boot_reading``), the time to unpack
+(``boot_unpacking``), and what the kernel does meanwhile and after (``boot_shadow``). A part that no
+boot tells anything of is drawn as it is without boots, to the last bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from initadvisor.model.boot_evidence import Learnt, Lessons, Shared
+from initadvisor.stats.boot_columns import columns
+from initadvisor.stats.boot_reading import draw_reading, summarise_reading
+from initadvisor.stats.boot_shadow import draw_shadow_given
+from initadvisor.stats.boot_summary import summarise_shadow, summarise_unpacking
+from initadvisor.stats.boot_unpacking import draw_unpacking
+from initadvisor.stats.costs import DRAWS, draw_parts, populate_times, priced, summary
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from initadvisor.model.boot_evidence import BootEvidence
+    from initadvisor.model.cost import CandidateFacts, Machine
+    from initadvisor.stats.boot_reading import Reading
+    from initadvisor.stats.boot_summary import ShadowSummary, UnpackSummary
+    from initadvisor.stats.costs import Draws, Parts
+
+    Floats = NDArray[np.float64]
+
+_READING, _UNPACKING, _SHADOW = range(3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What candidates cost, given boots, and what the boots taught."""
+
+    draws: Draws
+    lessons: Lessons
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Summaries:
+    reading: Reading
+    unpacking: UnpackSummary
+    shadow: ShadowSummary
+
+
+def draw_costs_given(
+    machine: Machine,
+    candidates: Sequence[CandidateFacts],
+    boots: Sequence[BootEvidence],
+    *,
+    seed: int,
+    count: int = DRAWS,
+) -> Given:
+    """Draw as ``draw_costs`` does, from what is known once boots of this machine are.
+
+    The order of the boots does not matter. Without boots it is the same draws as without this.
+    """
+    prior = draw_parts(machine, candidates, seed=seed, count=count)
+    posterior, found, effective = prior, None, float(count)
+    if boots:
+        found = _summarised(boots, candidates)
+        posterior, effective = _given(machine, candidates, prior, found, seed=seed)
+    return Given(
+        draws=priced(posterior, machine, candidates),
+        lessons=_lessons(machine, candidates, prior, posterior, found, effective),
+    )
+
+
+def _summarised(boots: Sequence[BootEvidence], candidates: Sequence[CandidateFacts]) -> _Summaries:
+    table = columns(boots, candidates)
+    return _Summaries(
+        reading=summarise_reading(table, candidates),
+        unpacking=summarise_unpacking(table, candidates),
+        shadow=summarise_shadow(table),
+    )
+
+
+def _given(
+    machine: Machine,
+    candidates: Sequence[CandidateFacts],
+    prior: Parts,
+    found: _Summaries,
+    *,
+    seed: int,
+) -> tuple[Parts, float]:
+    """Draw each part anew that boots tell of, with random numbers of its own."""
+    parts, effective = prior, float(len(prior.cpu))
+    if found.reading.used.any():
+        rng = np.random.default_rng([seed, _READING])
+        read, fixed = draw_reading(rng, machine, found.reading, prior)
+        parts = replace(parts, read_s_per_mb=read, fixed_ms=fixed)
+    if found.unpacking.seen:
+        rng = np.random.default_rng([seed, _UNPACKING])
+        parts, worth = draw_unpacking(rng, machine, candidates, found.unpacking.seen, parts)
+        effective = min(effective, worth)
+    if found.shadow.used.any():
+        rng = np.random.default_rng([seed, _SHADOW])
+        shadow, rest, worth = draw_shadow_given(rng, machine, found.shadow, len(prior.cpu))
+        parts = replace(parts, shadow_ms=shadow, rest_ms=rest)
+        effective = min(effective, worth)
+    return parts, effective
+
+
+def _lessons(
+    machine: Machine,
+    candidates: Sequence[CandidateFacts],
+    prior: Parts,
+    posterior: Parts,
+    found: _Summaries | None,
+    effective: float,
+) -> Lessons:
+    before = _shared(machine, candidates, prior)
+    after = _shared(machine, candidates, posterior)
+    boots = _boots(candidates, found) if found else dict.fromkeys(Shared, 0)
+    sources = _sources(machine)
+    used = found.reading.used | found.unpacking.used | found.shadow.used if found else np.zeros(0)
+    return Lessons(
+        learnt=tuple(
+            Learnt(
+                what=what,
+                prior=summary(before[what], sources[what]),
+                posterior=summary(
+                    after[what], f"{boots[what]} boots" if boots[what] else sources[what]
+                ),
+                boots=boots[what],
+            )
+            for what in before
+        ),
+        boots_used=int(used.sum()),
+        own_boots=tuple(found.unpacking.own.tolist()) if found else (0,) * len(candidates),
+        read_sizes=found.reading.sizes if found else 0,
+        effective_draws=effective,
+    )
+
+
+def _shared(
+    machine: Machine, candidates: Sequence[CandidateFacts], parts: Parts
+) -> Mapping[Shared, Floats]:
+    """Return the draws of what the candidates share, of the lab only where it measured any."""
+    values = {
+        Shared.LOADER: 1 / parts.read_s_per_mb,
+        Shared.FIXED: parts.fixed_ms + parts.read_s_per_mb * 1000 * machine.kernel_mb,
+        Shared.SHADOW: parts.shadow_ms,
+        Shared.REST: parts.rest_ms,
+        Shared.POPULATE: populate_times(parts, candidates),
+        Shared.CPU: parts.cpu,
+        Shared.LAB: parts.lab,
+    }
+    if all(candidate.unpack_ms is None for candidate in candidates):
+        del values[Shared.LAB]
+    return values
+
+
+def _sources(machine: Machine) -> Mapping[Shared, str]:
+    return {
+        Shared.LOADER: machine.read_s_per_mb.source,
+        Shared.FIXED: machine.fixed_ms.source,
+        Shared.SHADOW: machine.shadow.source,
+        Shared.REST: machine.shadow.source,
+        Shared.POPULATE: machine.populate_ms.source,
+        Shared.CPU: machine.cpu.source,
+        Shared.LAB: machine.lab.source,
+    }
+
+
+def _boots(candidates: Sequence[CandidateFacts], found: _Summaries) -> Mapping[Shared, int]:
+    """Return how many boots told something of each."""
+    lab = bench = 0
+    for column, place in found.unpacking.seen.items():
+        if candidates[column].unpack_ms is None:
+            bench += place.count
+        else:
+            lab += place.count
+    reading, shadow = int(found.reading.used.sum()), int(found.shadow.used.sum())
+    return {
+        Shared.LOADER: reading,
+        Shared.FIXED: reading if found.reading.today else 0,
+        Shared.SHADOW: shadow,
+        Shared.REST: shadow,
+        Shared.POPULATE: bench,
+        Shared.CPU: bench,
+        Shared.LAB: lab,
+    }
