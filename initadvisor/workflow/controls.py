@@ -38,11 +38,11 @@ class Control:
     window_log: int
     strong: bool = False
 
-    def compressed_bytes(self, pieces: Iterable[bytes]) -> int:
+    def compressed_bytes(self, pieces: Iterable[bytes | memoryview]) -> int:
         """Return how long the pieces, taken as one, become."""
         return _lz4_bytes(pieces) if self.codec is Codec.LZ4 else self._zstd_bytes(pieces)
 
-    def _zstd_bytes(self, pieces: Iterable[bytes]) -> int:
+    def _zstd_bytes(self, pieces: Iterable[bytes | memoryview]) -> int:
         import zstandard
 
         tables = {}
@@ -87,7 +87,7 @@ def pieces_of(file: IO[bytes], stretches: Sequence[Stretch]) -> Iterator[bytes]:
             offset += len(piece)
 
 
-def _lz4_bytes(pieces: Iterable[bytes]) -> int:
+def _lz4_bytes(pieces: Iterable[bytes | memoryview]) -> int:
     import lz4.block
 
     def compressed(block: bytes) -> int:

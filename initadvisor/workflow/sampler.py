@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,6 +18,7 @@ from initadvisor.model.errors import BadImageError, InitadvisorError
 from initadvisor.model.window import window_log
 from initadvisor.stats.sampling import Stretch
 from initadvisor.workflow.controls import controls_for, pieces_of
+from initadvisor.workflow.payload import until_stopped
 from initadvisor.workflow.schedule import expected_cpu_s
 
 if TYPE_CHECKING:
@@ -136,6 +138,7 @@ class Sampler:
     outputs: dict[tuple[str, Sample], Output | str] = field(default_factory=dict)
     control_bytes: dict[tuple[Control, Sample], int] = field(default_factory=dict)
     relatives: dict[Subject, Subject] = field(default_factory=dict)
+    stop: threading.Event = field(default_factory=threading.Event)
 
     def sample_of(self, subject: Subject) -> Sample:
         """Return the sample that a setting is run on."""
@@ -151,6 +154,7 @@ class Sampler:
             for done, _ in enumerate(pool.map(lambda step: step[1](), steps), 1):
                 observer.sampled(done, len(steps))
         except BaseException:
+            self.stop.set()
             self.host.runner.stop_all()
             raise
         finally:
@@ -175,9 +179,8 @@ class Sampler:
 
     def _control(self, control: Control, part: Sample) -> None:
         everything = (Stretch(offset=0, size_bytes=part.size_bytes),)
-        self.control_bytes[control, part] = control.compressed_bytes(
-            pieces_of(part.file, everything)
-        )
+        pieces = until_stopped(pieces_of(part.file, everything), self.stop)
+        self.control_bytes[control, part] = control.compressed_bytes(pieces)
 
     def _compress(self, subject: Subject, sample: Sample) -> None:
         recipe = subject.recipe
