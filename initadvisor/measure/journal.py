@@ -10,14 +10,24 @@ import contextlib
 import logging
 import re
 from collections import deque
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from initadvisor.measure.journal_end import boot_end
+from initadvisor.measure.journal_entries import (
+    HIBERNATED,
+    KERNEL,
+    MANAGER,
+    BootEntries,
+    field,
+    moment,
+    select,
+    step,
+)
 from initadvisor.measure.journal_files import open_journal
 from initadvisor.measure.kernel_messages import KernelMessages
 from initadvisor.measure.startup_message import startup_times
-from initadvisor.model.journal_boot import BootSpan, JournalBoot, Moment, StartupTimes
+from initadvisor.model.journal_boot import BootSpan, JournalBoot, StartupTimes
 from initadvisor.model.kernel_log import LONGEST_TEXT, KernelMessage
 
 if TYPE_CHECKING:
@@ -25,25 +35,13 @@ if TYPE_CHECKING:
 
     from initadvisor.host import Host
     from initadvisor.measure.journal_files import JournalSource, Reader
+    from initadvisor.model.journal_boot import BootEnd
 
 _log = logging.getLogger(__name__)
 
-_KERNEL = ("_TRANSPORT=kernel", "SYSLOG_FACILITY=0")
-"""User space can write to /dev/kmsg, but never with the kernel's facility (kernel/printk/printk.c,
-devkmsg_write); systemd does so in the initramfs."""
-
-_MANAGER = "_PID=1"
-"""Anybody can send a message with any MESSAGE_ID; fields with an underscore are journald's own."""
-
 _STARTUP_FINISHED = "MESSAGE_ID=b07a249cd024414a82dd00cd181378ff"
-_EMERGENCY = ("UNIT=emergency.target", "JOB_RESULT=done", _MANAGER)
+_EMERGENCY = ("UNIT=emergency.target", "JOB_RESULT=done", MANAGER)
 _MISSED = ("_TRANSPORT=driver", "MESSAGE_ID=e9bf28e6e834481bb6f48f548ad13606")
-_RESUMED = (
-    *_KERNEL,
-    "MESSAGE=PM: hibernation: hibernation exit",
-    "MESSAGE=PM: hibernation exit",  # until 5.6
-)
-
 _MISSED_COUNT = re.compile(rb"Missed (\d{1,9}) kernel messages")
 _ADAPTER = re.compile(rb"ACPI: (?:AC: )?AC Adapter \[[^\]]{1,64}\] \((on|off)-line\)")
 _MOST_AFTER_INIT = 600
@@ -53,7 +51,6 @@ _LATEST_US = 3_600_000_000
 """No boot takes an hour to run /init; where that message is missing, later ones are no help."""
 
 _PHASES = ("KERNEL_USEC", "INITRD_USEC", "USERSPACE_USEC")
-_MOST_DIGITS = 18
 _BOOT_ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 
@@ -79,23 +76,46 @@ class Journal:
         found = [span for span in spans if span is not None]
         return sorted(found, key=lambda span: span.first.realtime_us)
 
+    def span(self, boot_id: str) -> BootSpan | None:
+        """Return one boot, None where the journal has nothing of it."""
+        return None if self._reader is None else self._span(self._reader, boot_id)
+
+    def before(self, span: BootSpan) -> BootSpan | None:
+        """Return the boot before another one, by the journal's wall clock; None for the first."""
+        if self._reader is None:
+            return None
+        self._reader.flush_matches()
+        self._reader.seek_realtime(span.first.realtime_us)
+        while step(self._reader, back=True):
+            boot_id = field(self._reader, "_BOOT_ID").decode(errors="replace")
+            if boot_id != span.boot_id:
+                return self._span(self._reader, boot_id)
+        return None
+
     def read(self, span: BootSpan) -> JournalBoot:
         """Return all that is told of one of these boots."""
+        return _BootReader(self._needed(), span).read()
+
+    def end(self, span: BootSpan) -> BootEnd:
+        """Return how one of these boots ended."""
+        return boot_end(self._needed(), span)
+
+    def _needed(self) -> Reader:
         if self._reader is None:
             msg = "no journal, no span"
             raise ValueError(msg)
-        return _BootReader(self._reader, span).read()
+        return self._reader
 
     def _span(self, reader: Reader, boot_id: str) -> BootSpan | None:
         if not _BOOT_ID.fullmatch(boot_id):
             return None
-        _select(reader, boot_id)
-        first = _moment(reader) if _step(reader) else None
+        select(reader, boot_id)
+        first = moment(reader) if step(reader) else None
         reader.seek_tail()
-        last = _moment(reader) if _step(reader, back=True) else None
+        last = moment(reader) if step(reader, back=True) else None
         if first is None or last is None:
             return None
-        machine_id = _field(reader, "_MACHINE_ID")
+        machine_id = field(reader, "_MACHINE_ID")
         return BootSpan(
             boot_id=boot_id,
             machine_id=machine_id.decode(errors="replace") if machine_id else None,
@@ -117,24 +137,23 @@ def opened_journal(host: Host, source: JournalSource) -> Iterator[Journal]:
             opened.reader.close()
 
 
-@dataclass(slots=True)
-class _BootReader:
-    """Reads one boot; counts what is damaged."""
+class _BootReader(BootEntries):
+    """Reads one boot."""
 
-    reader: Reader
-    span: BootSpan
-    damaged: int = 0
+    def __init__(self, reader: Reader, span: BootSpan) -> None:
+        super().__init__(reader, span.boot_id)
+        self._span = span
 
     def read(self) -> JournalBoot:
         messages = KernelMessages()
         on_battery = self._kernel(messages, deque(self._missed()))
         startup, soft_reboots = self._startup()
         return JournalBoot(
-            span=self.span,
+            span=self._span,
             kernel=messages.result(),
             startup=startup,
-            emergency=self._count(*_EMERGENCY) > 0,
-            hibernations=self._count(*_RESUMED),
+            emergency=self.any(*_EMERGENCY),
+            hibernations=self.count(*KERNEL, *HIBERNATED),
             soft_reboots=soft_reboots,
             on_battery=on_battery,
             damaged=self.damaged,
@@ -145,7 +164,7 @@ class _BootReader:
         adapters: set[bytes] = set()
         left = _MOST_AFTER_INIT
         running = False
-        for text in self._texts(*_KERNEL):
+        for text in self.texts(*KERNEL):
             if adapter := _ADAPTER.match(text):
                 adapters.add(adapter[1])
             if running:
@@ -155,7 +174,7 @@ class _BootReader:
                 continue
             while missed and missed[0][0] <= self.reader._get_realtime():
                 messages.lost(missed.popleft()[1])
-            time_us = self._number("_SOURCE_MONOTONIC_TIMESTAMP")
+            time_us = self.number("_SOURCE_MONOTONIC_TIMESTAMP")
             if time_us is not None and time_us > _LATEST_US:
                 break
             words = text[:LONGEST_TEXT].decode(errors="replace")
@@ -170,7 +189,7 @@ class _BootReader:
     def _missed(self) -> list[tuple[int, int]]:
         """Return when journald noticed that kernel messages were overwritten, and how many."""
         found = []
-        for text in self._texts(*_MISSED):
+        for text in self.texts(*_MISSED):
             count = _MISSED_COUNT.match(text)
             found.append((self.reader._get_realtime(), int(count[1]) if count else 1))
         return found
@@ -183,33 +202,15 @@ class _BootReader:
         """
         startup = machine_id = None
         restarts = 0
-        for text in self._texts(_STARTUP_FINISHED, _MANAGER):
-            fields = {name: _field(self.reader, name) for name in _PHASES}
+        for text in self.texts(_STARTUP_FINISHED, MANAGER):
+            fields = {name: field(self.reader, name) for name in _PHASES}
             if startup is None and fields["KERNEL_USEC"]:
                 words = {name: value.decode(errors="replace") for name, value in fields.items()}
                 startup = startup_times(text.decode(errors="replace"), words)
-                machine_id = _field(self.reader, "_MACHINE_ID")
-            elif startup is not None and _field(self.reader, "_MACHINE_ID") == machine_id:
+                machine_id = field(self.reader, "_MACHINE_ID")
+            elif startup is not None and field(self.reader, "_MACHINE_ID") == machine_id:
                 restarts += 1
         return startup, restarts
-
-    def _count(self, *matches: str) -> int:
-        return sum(1 for _ in self._texts(*matches))
-
-    def _texts(self, *matches: str) -> Iterator[bytes]:
-        """Yield the texts of the boot's entries that match; the reader stands at each meanwhile."""
-        _select(self.reader, self.span.boot_id, *matches)
-        while _step(self.reader):
-            try:
-                yield self.reader._get("MESSAGE")
-            except KeyError:
-                yield b""
-            except OSError:
-                self.damaged += 1
-
-    def _number(self, name: str) -> int | None:
-        value = _field(self.reader, name)
-        return int(value) if value.isdigit() and len(value) <= _MOST_DIGITS else None
 
 
 def _hex(boot_id: object) -> str:
@@ -221,30 +222,3 @@ def _hex(boot_id: object) -> str:
             return boot_id.decode(errors="replace")
         case _:
             return str(boot_id)
-
-
-def _select(reader: Reader, boot_id: str, *matches: str) -> None:
-    """Matches of different fields must all hold, of one field any (sd_journal_add_match(3))."""
-    reader.flush_matches()
-    for match in (f"_BOOT_ID={boot_id}", *matches):
-        reader.add_match(match)
-    reader.seek_head()
-
-
-def _step(reader: Reader, *, back: bool = False) -> bool:
-    try:
-        return reader._previous() if back else reader._next()
-    except OSError as err:
-        _log.warning("the journal could not be read further: %s", err.strerror)
-        return False
-
-
-def _field(reader: Reader, name: str) -> bytes:
-    try:
-        return reader._get(name)
-    except (KeyError, OSError):
-        return b""
-
-
-def _moment(reader: Reader) -> Moment:
-    return Moment(realtime_us=reader._get_realtime(), monotonic_us=int(reader._get_monotonic()[0]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,6 +46,28 @@ class BootSpan:
     machine_id: str | None
     first: Moment
     last: Moment
+
+
+class Ending(StrEnum):
+    """How a boot ended."""
+
+    REBOOT = "reboot"
+    KEXEC = "kexec"
+    POWER_OFF = "power-off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootEnd:
+    """How a boot ended, and what its clocks were like.
+
+    ``ending``: None where the journal does not say, as after a crash. ``synchronised``: the wall
+    clock was set by NTP at some time, so that its last entries have the right time. ``slept``: the
+    machine was suspended or hibernated, which CLOCK_MONOTONIC does not count.
+    """
+
+    ending: Ending | None = None
+    synchronised: bool = False
+    slept: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,74 @@
+"""The class of a boot by what the kernel said of the machine, then and now in the same words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from initadvisor.model.boot_class import BootClass, Hardware, command_line_sha256
+
+if TYPE_CHECKING:
+    from initadvisor.model.boot_marks import MachineWords
+    from initadvisor.model.journal_boot import JournalBoot
+
+_HYPERVISORS = {
+    "KVM": "kvm",
+    "VMware": "vmware",
+    "Microsoft Hyper-V": "microsoft",
+    "Xen HVM": "xen",
+    "Xen PV": "xen",
+    "ACRN": "acrn",
+    "Jailhouse": "jailhouse",
+}
+"""The kernel's names (arch/x86/kernel/cpu/hypervisor.c and its drivers) in systemd-detect-virt(1)'s
+words."""
+
+
+def class_with_words(known: BootClass, words: MachineWords) -> BootClass:
+    """Return a class with what the kernel said of the hardware in place of what /sys shows.
+
+    So that it is the class of earlier boots, of which there is nothing but those words.
+    """
+    said, shown = _hardware(words), known.hardware
+    hardware = replace(
+        shown,
+        product=said.product or shown.product,
+        firmware_version=said.firmware_version or shown.firmware_version,
+        cpu_model=said.cpu_model or shown.cpu_model,
+        microcode=said.microcode or shown.microcode,
+    )
+    return replace(known, hardware=hardware)
+
+
+def past_class(boot: JournalBoot, *, today: BootClass | None) -> BootClass:
+    """Return the class of a boot in a journal.
+
+    ``today`` is that of the same machine now: what a kernel does not say of a hypervisor (all of
+    them on other processors than x86, some on x86) is taken from there for the same product.
+    """
+    marks = boot.kernel.marks
+    hardware = _hardware(marks.machine)
+    whole = marks.command_line is not None and marks.command_line_whole
+    kernel = f"{marks.release} {marks.version}" if marks.release and marks.version else None
+    same = today is not None and hardware.product in {None, today.hardware.product}
+    said = marks.machine.hypervisor
+    return BootClass(
+        virtualisation=today.virtualisation
+        if today is not None and same
+        else said and _HYPERVISORS.get(said, said.lower()),
+        on_battery=boot.on_battery,
+        kernel=kernel,
+        command_line_sha256=command_line_sha256(marks.command_line or "") if whole else None,
+        hardware=hardware,
+    )
+
+
+def _hardware(words: MachineWords) -> Hardware:
+    """Split "Vendor Product/Board, BIOS Version Date" (drivers/firmware/dmi_scan.c)."""
+    product, _, firmware = (words.product or "").partition(", BIOS ")
+    return Hardware(
+        product=product or None,
+        firmware_version=firmware or None,
+        cpu_model=words.processor,
+        microcode=words.microcode,
+    )
