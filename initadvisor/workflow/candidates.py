@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.model.codec import Codec
-from initadvisor.model.errors import UnsafeError
+from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.workflow.build import Workshop
 from initadvisor.workflow.cache import Cache, CachedCandidate
 from initadvisor.workflow.floor import Floor
@@ -63,9 +63,10 @@ def build_candidates(
     by an exception, it kills them and leaves nothing half-built behind. In the end the oldest
     candidates of other images go, if all together exceed ``cache_limit_bytes``.
 
-    Raises ``InitadvisorError`` when another build is running or there is no room for any candidate,
-    ``UnsafeError`` for an image whose boot configuration the candidates would lose, or with
-    something behind its last segment: what is taken for the main one may not be it.
+    Raises ``InitadvisorError`` when another build is running, there is no room for any candidate or
+    nothing in the main segment, ``UnsafeError`` for an image whose boot configuration the
+    candidates would lose, or with something behind its last segment: what is taken for the main one
+    may not be it.
     """
     _require_derivable(source)
     cache = Cache(host)
@@ -102,7 +103,7 @@ def kept_candidates(
 ) -> dict[Setting, Candidate]:
     """Return, by the setting, which of these candidates were built before.
 
-    Raises ``UnsafeError`` as ``build_candidates`` does.
+    Raises what ``build_candidates`` does for an image none can be derived of.
     """
     _require_derivable(source)
     cache = Cache(host)
@@ -125,6 +126,9 @@ def _require_derivable(source: Source) -> None:
             f"{junk.offset} are no segment, the image is damaged"
         )
         raise UnsafeError(msg, hint="rebuild it; initadvisor inspect shows what can be read")
+    if not source.contents.main.unpacked_bytes:
+        msg = f"cannot derive candidates of {source.path}: its last segment holds nothing"
+        raise InitadvisorError(msg)
 
 
 def cached_candidates(

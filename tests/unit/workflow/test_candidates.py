@@ -22,7 +22,8 @@ from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.model.setting import Setting
 from initadvisor.workflow import floor
-from initadvisor.workflow.candidates import build_candidates, cached_candidates
+from initadvisor.workflow.candidates import build_candidates, cached_candidates, kept_candidates
+from initadvisor.workflow.plan import recipes
 from initadvisor.workflow.source import open_source
 from tests.fakes.compressors import COMPRESSORS, fake_compressors
 from tests.fixtures.payload import main_codec
@@ -128,6 +129,19 @@ def test_an_image_in_any_codec_can_be_the_source(
     image = write_image(tmp_path / "source", payload, codec=codec, early=early_archive())
     (candidate,) = build(host, image, GZIP).candidates
     assert unpacked(candidate) == payload
+
+
+@pytest.mark.parametrize("front", [b"", early_archive(), gzip.compress(archive())])
+def test_of_a_segment_that_holds_nothing_no_candidate_is_derived(
+    host: Host, tmp_path: Path, front: bytes
+) -> None:
+    image = write_image(tmp_path / "image", b"", early=front)
+    with pytest.raises(InitadvisorError, match="its last segment holds nothing"):
+        build(host, image, GZIP)
+    with open_source(image) as source:
+        wanted, _ = recipes(host, unknown, [GZIP], image_sha256=source.sha256)
+        with pytest.raises(InitadvisorError, match="its last segment holds nothing"):
+            kept_candidates(host, unknown, source, wanted)
 
 
 def test_an_uncompressed_archive_starts_where_the_kernel_looks_for_it(
