@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil, log2
 from typing import IO, TYPE_CHECKING
 
+from initadvisor.image.lz4_legacy import BLOCK_BYTES, LEGACY_MAGIC
 from initadvisor.model.codec import Codec
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from initadvisor.stats.sampling import Stretch
 
 _CHUNK_BYTES = 4 << 20
-_LZ4_BLOCK_BYTES = 8 << 20
-"""The legacy format starts anew with each block of this length (lz4_Frame_format.md)."""
 
 _LZ4_WINDOW_LOG = 16
 _STRONG_LEVEL = 6
@@ -38,11 +37,20 @@ class Control:
     window_log: int
     strong: bool = False
 
-    def compressed_bytes(self, pieces: Iterable[bytes | memoryview]) -> int:
-        """Return how long the pieces, taken as one, become."""
-        return _lz4_bytes(pieces) if self.codec is Codec.LZ4 else self._zstd_bytes(pieces)
+    def compressed_bytes(
+        self, pieces: Iterable[bytes | memoryview], *, into: IO[bytes] | None = None
+    ) -> int:
+        """Return how long the pieces, taken as one, become; that is written to ``into``."""
+        compressed_bytes = 0
+        for block in _lz4(pieces) if self.codec is Codec.LZ4 else self._zstd(pieces):
+            compressed_bytes += len(block)
+            if into:
+                into.write(block)
+        if into:
+            into.flush()
+        return compressed_bytes
 
-    def _zstd_bytes(self, pieces: Iterable[bytes | memoryview]) -> int:
+    def _zstd(self, pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
         import zstandard
 
         tables = {}
@@ -54,7 +62,9 @@ class Control:
             self.level, window_log=self.window_log, write_content_size=False, **tables
         )
         compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
-        return sum(len(compressor.compress(piece)) for piece in pieces) + len(compressor.flush())
+        for piece in pieces:
+            yield compressor.compress(piece)
+        yield compressor.flush()
 
 
 _LZ4 = Control(Codec.LZ4, 1, _LZ4_WINDOW_LOG)
@@ -87,16 +97,19 @@ def pieces_of(file: IO[bytes], stretches: Sequence[Stretch]) -> Iterator[bytes]:
             offset += len(piece)
 
 
-def _lz4_bytes(pieces: Iterable[bytes | memoryview]) -> int:
+def _lz4(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
     import lz4.block
 
-    def compressed(block: bytes) -> int:
-        return len(lz4.block.compress(block, store_size=False)) + 4
+    def compressed(block: bytes) -> bytes:
+        data: bytes = lz4.block.compress(block, store_size=False)
+        return len(data).to_bytes(4, "little") + data
 
-    total, held = 0, b""
+    yield LEGACY_MAGIC
+    held = b""
     for piece in pieces:
         held += piece
-        while len(held) >= _LZ4_BLOCK_BYTES:
-            total += compressed(held[:_LZ4_BLOCK_BYTES])
-            held = held[_LZ4_BLOCK_BYTES:]
-    return total + (compressed(held) if held else 0)
+        while len(held) >= BLOCK_BYTES:
+            yield compressed(held[:BLOCK_BYTES])
+            held = held[BLOCK_BYTES:]
+    if held:
+        yield compressed(held)

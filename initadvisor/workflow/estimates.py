@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_SCHEMA = 3
+_SCHEMA = 5
 """Counts up when estimates are made in another way."""
 
 

@@ -6,19 +6,19 @@ import os
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import IO, TYPE_CHECKING, Protocol
 
 from initadvisor.host.feed import piped
 from initadvisor.host.run import Priority
-from initadvisor.image.decompress import decompress
-from initadvisor.model.codec import Codec, codec_of_magic
-from initadvisor.model.errors import BadImageError, InitadvisorError
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.window import window_log
 from initadvisor.stats.sampling import Stretch
 from initadvisor.workflow.controls import controls_for, pieces_of
 from initadvisor.workflow.payload import until_stopped
+from initadvisor.workflow.sample_times import Compressed, decompression_times
 from initadvisor.workflow.schedule import expected_cpu_s
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ _SLOW_CPU_S = 15.0
 
 _FAR_WINDOW_LOG = 22
 _TIMEOUT_S = 600.0
-_TIMED_MS = 150.0
-_ROUNDS = 3
 _RELATIVES = {
     Codec.GZIP: Codec.GZIP,
     Codec.LZMA: Codec.XZ,
@@ -137,6 +135,8 @@ class Sampler:
     stack: contextlib.ExitStack
     outputs: dict[tuple[str, Sample], Output | str] = field(default_factory=dict)
     control_bytes: dict[tuple[Control, Sample], int] = field(default_factory=dict)
+    control_streams: dict[tuple[Control, Sample], Compressed] = field(default_factory=dict)
+    control_ms: dict[tuple[Control, Sample], float] = field(default_factory=dict)
     relatives: dict[Subject, Subject] = field(default_factory=dict)
     stop: threading.Event = field(default_factory=threading.Event)
 
@@ -159,8 +159,7 @@ class Sampler:
             raise
         finally:
             pool.shutdown(cancel_futures=True)
-        for subject in compressed:
-            self._time(subject)
+        self._time(compressed)
 
     def _steps(self, subjects: Sequence[Subject]) -> list[tuple[float, Callable[[], None]]]:
         """Return what is to be run, each once, with about how long it takes."""
@@ -180,7 +179,12 @@ class Sampler:
     def _control(self, control: Control, part: Sample) -> None:
         everything = (Stretch(offset=0, size_bytes=part.size_bytes),)
         pieces = until_stopped(pieces_of(part.file, everything), self.stop)
-        self.control_bytes[control, part] = control.compressed_bytes(pieces)
+        file = self.stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - that closes it
+        size_bytes = control.compressed_bytes(pieces, into=file)
+        self.control_bytes[control, part] = size_bytes
+        self.control_streams[control, part] = Compressed(
+            codec=control.codec, file=file, size_bytes=size_bytes, content_bytes=part.size_bytes
+        )
 
     def _compress(self, subject: Subject, sample: Sample) -> None:
         recipe = subject.recipe
@@ -204,44 +208,33 @@ class Sampler:
             file=file,
         )
 
-    def _time(self, subject: Subject) -> None:
-        """Decompress a sample again, a few times, and make sure that it is what was compressed."""
-        sample, key = self.sample_of(subject), subject.recipe.key
-        output = self.outputs[key, sample]
-        if isinstance(output, str):
-            return
-        program = subject.recipe.argv[0]
-        try:
-            times_ms = self._times_ms(subject.codec, output, sample)
-        except BadImageError as err:
-            self.outputs[key, sample] = f"what {program} wrote cannot be unpacked: {err.message}"
-            return
-        self.outputs[key, sample] = (
-            Output(
-                size_bytes=output.size_bytes,
-                cpu_s=output.cpu_s,
-                peak_bytes=output.peak_bytes,
+    def _time(self, subjects: Sequence[Subject]) -> None:
+        """Decompress every sample again, and make sure that it is what was compressed."""
+        keys = [(subject.recipe.key, self.sample_of(subject)) for subject in subjects]
+        made = [
+            (subject, key, output)
+            for subject, key in zip(subjects, keys, strict=True)
+            if isinstance(output := self.outputs[key], Output)
+        ]
+        streams = [
+            Compressed(
+                codec=subject.codec,
                 file=output.file,
-                decompress_ms=times_ms,
+                size_bytes=output.size_bytes,
+                content_bytes=sample.size_bytes,
             )
-            if times_ms
-            else f"{program} did not write what it was given, as {subject.codec}"
-        )
-
-    def _times_ms(self, codec: Codec, output: Output, sample: Sample) -> tuple[float, ...]:
-        """Return processor times; none where the output is not the sample in that format."""
-        output.file.seek(0)
-        if codec_of_magic(output.file.read(2)) is not codec:
-            return ()
-        times: list[float] = []
-        while len(times) < _ROUNDS and sum(times) < _TIMED_MS:
-            started = self.host.clock.thread_cpu_ns()
-            pieces = decompress(codec, output.file, 0, output.size_bytes)
-            unpacked_bytes = sum(len(piece) for piece in pieces)
-            times.append((self.host.clock.thread_cpu_ns() - started) / 1e6)
-            if unpacked_bytes != sample.size_bytes:
-                return ()
-        return tuple(times)
+            for subject, (_, sample), output in made
+        ]
+        times = decompression_times(self.host, [*streams, *self.control_streams.values()])
+        for (subject, key, output), found in zip(made, times, strict=False):
+            self.outputs[key] = (
+                f"{subject.recipe.argv[0]} wrote {found}"
+                if isinstance(found, str)
+                else replace(output, decompress_ms=found)
+            )
+        for of, found in zip(self.control_streams, times[len(made) :], strict=True):
+            if not isinstance(found, str):
+                self.control_ms[of] = min(found)  # the one that was disturbed least
 
 
 def _relatives(subjects: Sequence[Subject]) -> dict[Subject, Subject]:

@@ -34,6 +34,7 @@ _SMALL_PART, _SMALL_BYTES = 0.035, 3 << 20
 """How much of the content the samples are, and how much at least."""
 
 _PHASE = 0.5
+_SLOWER_MOST = 1.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,7 @@ def estimate(sampler: Sampler, subject: Subject) -> SampledCandidate | Gap:
         build_s=cpu_s / threads_of(recipe.argv, whole_bytes, sampler.host.cores),
         build_cpu_s=cpu_s,
         build_peak_bytes=_peak_bytes(subject, output, sample, whole_bytes),
-        decompress_ms=tuple(ms * scale for ms in output.decompress_ms),
+        decompress_ms=tuple(ms * scale * _slower(sampler, subject) for ms in output.decompress_ms),
         command=recipe.argv,
         sample_bytes=sample.size_bytes,
         whole_bytes=whole_bytes,
@@ -156,11 +157,31 @@ def _controlled(sampler: Sampler, subject: Subject, sample: Sample) -> float:
     return growth(rungs, subject.window_log)
 
 
-def _peak_bytes(subject: Subject, output: Output, sample: Sample, whole_bytes: int) -> int:
-    """Return what the compressor would need: more than for the sample, until its tables are full.
+def _slower(sampler: Sampler, subject: Subject) -> float:
+    """Return how much longer the whole takes for each byte than the sample does.
 
-    That they are with ``PEAK_FULL_BYTES`` of content, and how much it takes then is known.
+    Known of a control of the same codec: the one that looks back farthest, as far as this does. A
+    ratio beyond what caches can do is a measurement that was disturbed.
     """
+    sample = sampler.sample_of(subject)
+    alike = [control for control in subject.controls if control.codec is subject.codec]
+    if not alike:
+        return 1.0
+    control = alike[-1]
+    whole, part = (sampler.control_ms.get((control, of)) for of in (sampler.whole, sample))
+    if not whole or not part:
+        return 1.0
+    ratio = whole / sampler.whole.size_bytes * sample.size_bytes / part
+    return min(max(ratio, 1.0), _SLOWER_MOST)
+
+
+def _peak_bytes(subject: Subject, output: Output, sample: Sample, whole_bytes: int) -> int:
+    """Return what the compressor would need: more than for the sample, until its window is full.
+
+    Its tables and those of all threads are with ``PEAK_FULL_BYTES``; how much that takes is known.
+    """
+    if 2**subject.window_log <= sample.size_bytes and subject.codec is not Codec.ZSTD:
+        return output.peak_bytes
     most = expected_peak_bytes(subject.codec, subject.level)
     filled = min(1.0, (whole_bytes - sample.size_bytes) / PEAK_FULL_BYTES)
     return output.peak_bytes + int(max(0, most - output.peak_bytes) * filled)

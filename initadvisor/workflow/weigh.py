@@ -33,7 +33,7 @@ _LEAST_LOG_SD = 0.03
 """However alike the samples of one run are, another run differs by this much."""
 
 
-_SAMPLED_LOG_SD = 0.06
+_SAMPLED_LOG_SD = 0.1
 """How far the time to decompress the whole is from that of a sample, grown by their sizes."""
 
 _WORTH_BUILDING = 0.02

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 from itertools import product
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import lz4.block
 import pytest
 import zstandard
 
+from initadvisor.image.decompress import decompress
 from initadvisor.image.lz4_legacy import BLOCK_BYTES
 from initadvisor.model.codec import Codec
 from initadvisor.stats.sampling import Stretch
@@ -67,11 +69,12 @@ def test_lz4_starts_anew_with_each_block_as_the_legacy_format_does() -> None:
     """Two blocks that would be one short match in a format that looks back."""
     block = random.Random(7).randbytes(BLOCK_BYTES)
     control = controls_for(Codec.LZ4, level=1, window_log=16, whole_bytes=100)[0]
-    one = control.compressed_bytes([block])
+    nothing = control.compressed_bytes([])
+    one = control.compressed_bytes([block]) - nothing
     assert one == len(lz4.block.compress(block, store_size=False)) + 4
-    assert control.compressed_bytes([block, block]) == 2 * one
-    assert control.compressed_bytes(cut(block * 2, seed=1, longest=5 * MB)) == 2 * one
-    assert control.compressed_bytes([block, b"x"]) == one + len(b"x") + 1 + 4
+    assert control.compressed_bytes([block, block]) == nothing + 2 * one
+    assert control.compressed_bytes(cut(block * 2, seed=1, longest=5 * MB)) == nothing + 2 * one
+    assert control.compressed_bytes([block, b"x"]) == nothing + one + len(b"x") + 1 + 4
 
 
 @pytest.mark.parametrize("level", [1, 2, 3, 4])
@@ -130,3 +133,11 @@ def test_pieces_are_bounded_and_end_where_the_file_does(tmp_path: Path) -> None:
         pieces = list(pieces_of(file, [Stretch(offset=100, size_bytes=1 << 40)]))
         assert max(len(piece) for piece in pieces) <= 4 << 20
         assert sum(len(piece) for piece in pieces) == (9 << 20) - 100
+
+
+@pytest.mark.parametrize("control", CONTROLS, ids=named)
+def test_what_is_written_is_a_stream_of_the_codec(control: Control) -> None:
+    file = io.BytesIO()
+    size_bytes = control.compressed_bytes(cut(CONTENT, seed=1, longest=MB), into=file)
+    assert len(file.getvalue()) == size_bytes
+    assert b"".join(map(bytes, decompress(control.codec, file, 0, size_bytes))) == CONTENT
