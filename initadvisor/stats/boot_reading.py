@@ -1,9 +1,9 @@
 """What boots tell of the loader: r, its time per byte, and L, what every candidate pays.
 
-An interval that contains the reading is A + r * size, and nobody knows what else is in it: A may be
-anything from reading the kernel upwards. So boots of one size bound r from above and tell nothing
-else of it: whatever r is not, A is. Of different sizes the slope is r. Only intervals of one class
-and one kind are held against each other, because A is another one in others; r is not.
+An interval that contains the reading is A + r * size, and what else is in it is hardly known: A may
+be anything from reading the kernel upwards. So boots of one size bound r from above and tell next
+to nothing else of it: whatever r is not, A is. Of different sizes the slope is r. Only intervals of
+one class and one kind are held against each other, because A is another one in others; r is not.
 """
 
 from __future__ import annotations
@@ -47,7 +47,15 @@ _MOST_FREEDOM = 30.0
 _ROUNDS = 10
 _GRID = 4001
 _GRID_SDS = 5.0
+_LEVELS = 15
+_LEVEL_SDS = 3.0
 _REDRAWS = 10
+
+_BESIDE_LOG_SD = 1.75
+"""How far what else is in an interval may be from what every candidate is taken to pay (L): a
+factor of 30. Firmware that starts its drivers, hashes the kernel, measures it into a TPM."""
+
+_LEAST_MS = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +74,10 @@ class ReadLine:
     freedom: float
     sizes: int
     boots: int
+
+    def read_mb(self, kernel_mb: float) -> float:
+        """Return how much is read within the interval of an image in the centre."""
+        return self.centre_mb + (kernel_mb if self.line.has_kernel else 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,38 +183,59 @@ def draw_reading(
     Without boots of the same class L is only as known as before.
     """
     count = len(prior.fixed_ms)
-    read_s_per_mb = _draw_slope(rng, machine, reading.lines, count)
+    read_s_per_mb = _draw_slope(rng, machine, reading, count)
     today = reading.today
     if today is None:
         return read_s_per_mb, prior.fixed_ms
-    kernel_mb = machine.kernel_mb if today.line.has_kernel else 0.0
-    level = today.centre_ms + today.centre_sd_ms * rng.standard_t(today.freedom, count)
-    level -= read_s_per_mb * 1000 * (today.centre_mb - reading.beside_mb + kernel_mb)
-    level = np.maximum(level, 0.0)
-    if not today.line.may_have_menu:
-        return read_s_per_mb, level
-    return read_s_per_mb, _at_most(rng, prior.fixed_ms, level)
+    if today.line.may_have_menu:
+        most = today.centre_ms - read_s_per_mb * 1000 * today.read_mb(machine.kernel_mb)
+        return read_s_per_mb, _at_most(rng, prior.fixed_ms, np.maximum(most, 0.0))
+    logs, left = _left(today, machine, read_s_per_mb)
+    reached = np.cumsum(np.exp(logs - logs.max(axis=0)), axis=0)
+    which = (reached < rng.random(count) * reached[-1]).sum(axis=0).clip(max=_LEVELS - 1)
+    step = 2 * _LEVEL_SDS / (_LEVELS - 1) * today.centre_sd_ms
+    fixed = left[which, np.arange(count)] + (rng.random(count) - 0.5) * step
+    fixed += read_s_per_mb * 1000 * reading.beside_mb
+    return read_s_per_mb, np.maximum(fixed, 0.0)
 
 
-def _draw_slope(
-    rng: np.random.Generator, machine: Machine, lines: Sequence[ReadLine], count: int
-) -> Floats:
-    """Draw r from its density at points of its logarithm, which is known exactly there."""
+def _draw_slope(rng: np.random.Generator, machine: Machine, reading: Reading, count: int) -> Floats:
+    """Draw r from its density at points of its logarithm, which is known exactly there.
+
+    What is likely to be beside the reading counts once: it is the same loader's in every class.
+    """
     prior = machine.read_s_per_mb
     steps = np.linspace(-_GRID_SDS, _GRID_SDS, _GRID)
     width = steps[1] - steps[0]
     slopes = prior.median * np.exp(prior.log_sd * steps)
-    density = -(steps**2) / 2
     told = {near: np.zeros(_GRID) for near in (False, True)}
-    for found in lines:
+    for found in reading.lines:
         told[found.line.near] += _log_likelihood(found, slopes, machine.kernel_mb)
-    density += told[False]
+    main = reading.today or reading.lines[0]
+    if not main.line.may_have_menu:
+        told[main.line.near] += np.logaddexp.reduce(_left(main, machine, slopes)[0], axis=0)
+    density = told[False] - steps**2 / 2
     if prior.log_sd:
         density += _blurred(told[True], _NEAR_LOG_SD / (prior.log_sd * width))
     mass = np.cumsum(np.exp(density - density.max()))
     at = np.searchsorted(mass, rng.random(count) * mass[-1])
     between = steps[at] + (rng.random(count) - 0.5) * width
     return np.asarray(prior.median * np.exp(prior.log_sd * between))
+
+
+def _left(found: ReadLine, machine: Machine, slopes: Floats) -> tuple[Floats, Floats]:
+    """Return what is left of an interval when all has been read (in ms), and how likely that is.
+
+    A row for each of some places where the line may be, a column for each r. The likelihood, a
+    logarithm, is that of the line being there and of so much being left.
+    """
+    places = np.linspace(-_LEVEL_SDS, _LEVEL_SDS, _LEVELS)[:, None]
+    read_ms = slopes * 1000 * found.read_mb(machine.kernel_mb)
+    left = np.maximum(found.centre_ms + places * found.centre_sd_ms - read_ms, _LEAST_MS)
+    prior = machine.fixed_ms
+    off = np.log(left / prior.median) / np.hypot(prior.log_sd, _BESIDE_LOG_SD)
+    there = -(found.freedom + 1) / 2 * np.log1p(places**2 / found.freedom)
+    return there - off**2 / 2 - np.log(left), left
 
 
 def _blurred(log_likelihood: Floats, sd_steps: float) -> Floats:
@@ -219,8 +252,7 @@ def _blurred(log_likelihood: Floats, sd_steps: float) -> Floats:
 
 def _log_likelihood(found: ReadLine, slopes: Floats, kernel_mb: float) -> Floats:
     """Return what a line says of r: what is read takes no longer than all, and its own slope."""
-    read_mb = found.centre_mb + (kernel_mb if found.line.has_kernel else 0.0)
-    left = found.centre_ms - slopes * 1000 * read_mb
+    left = found.centre_ms - slopes * 1000 * found.read_mb(kernel_mb)
     bound = log_logistic(left / found.centre_sd_ms)
     off = found.slope_precision * (slopes - found.slope_s_per_mb) ** 2
     return bound - (found.freedom + 1) / 2 * np.log1p(off / found.freedom)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     LogDensity = Callable[[Floats], Floats]
 
-_WALKERS = 4000
+_WALKERS = 10_000
 _LEAST_WORTH = 0.5
 """The weights of a step may be worth so many of the draws; that decides how far a step goes."""
 
