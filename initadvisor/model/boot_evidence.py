@@ -120,3 +120,7 @@ class Lessons:
     own_boots: tuple[int, ...]
     read_sizes: int
     effective_draws: float
+
+    def now(self, what: Shared) -> Estimate:
+        """Return what is known of it after the boots; raises ``KeyError`` where it is not here."""
+        return {learnt.what: learnt.posterior for learnt in self.learnt}[what]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from initadvisor.model.boot_evidence import Shared
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.image import Verdict
 from initadvisor.model.recommendation import Recommendation, Storage
 from initadvisor.workflow.bench import ROUNDS, BenchObserver, decompression_ms, remember
 from initadvisor.workflow.boot_context import boot_context
+from initadvisor.workflow.boots import Boots, recorded_boots, what_was_learnt
 from initadvisor.workflow.candidates import build_candidates
 from initadvisor.workflow.configuration import load_config
 from initadvisor.workflow.context import what_matters_more
@@ -32,13 +34,13 @@ if TYPE_CHECKING:
     from initadvisor.model.candidate import Gap
     from initadvisor.model.config import Config
     from initadvisor.model.cost import Objective
+    from initadvisor.model.estimate import Estimate
     from initadvisor.model.image import Lint
     from initadvisor.model.kernel import KernelConfig
     from initadvisor.model.setting import Setting
     from initadvisor.workflow.disk import Disk
     from initadvisor.workflow.evidence import LabEvidence
     from initadvisor.workflow.field import Field, Ground
-    from initadvisor.workflow.machine import Knowledge
     from initadvisor.workflow.target import Target
     from initadvisor.workflow.weigh import Weighed
 
@@ -133,6 +135,7 @@ class _Scales:
         self.disk = examine_disk(host, source.path, sample=sample)
         self.context = boot_context(host, release)
         self.table = calibration(host)
+        self.boots = recorded_boots(host, release) if source.installed else Boots()
         self.knowledge = know_machine(
             read_mb_s=self.disk.read_mb_s,
             given_read_mb_s=request.read_speed_mb_s,
@@ -178,6 +181,7 @@ class _Scales:
             verdicts=verdicts,
             disk=self.disk,
             knowledge=self.knowledge,
+            boots=self.boots.evidence,
             config=self._config,
             seed=_SEED,
         )
@@ -238,7 +242,7 @@ def _recommendation(
         certainty=config.certainty,
         evidence=weighed.evidence,
         decision=weighed.decision,
-        storage=_storage(scales.disk, knowledge),
+        storage=_storage(scales.disk, weighed.lessons.now(Shared.LOADER)),
         unpacked_bytes=field.source.contents.unpacked_bytes,
         whole_boot_ms=scales.context.whole_boot_ms,
         rows=weighed.rows,
@@ -247,12 +251,14 @@ def _recommendation(
         assumptions=(
             *knowledge.assumptions,
             *unpacking_assumptions(field.contenders, knowledge.machine, answer.lab),
+            *what_was_learnt(weighed.lessons),
         ),
         warnings=(
             *field.baseline.warnings,
             *scales.disk.warnings,
             *scales.table.warnings,
             *answer.lab.warnings,
+            *scales.boots.warnings,
             *_unknown_kernel(field.kernel_release, scales.kernel_config),
         ),
         context=what_matters_more(host, field.generator, field.source),
@@ -310,12 +316,12 @@ def _unknown_kernel(kernel: str | None, config: KernelConfig | None) -> tuple[st
     )
 
 
-def _storage(disk: Disk, knowledge: Knowledge) -> Storage:
+def _storage(disk: Disk, loader_mb_s: Estimate) -> Storage:
     return Storage(
         device=disk.device,
         kind=disk.kind,
         read_mb_s=disk.read_mb_s,
-        loader_mb_s=knowledge.loader_mb_s,
+        loader_mb_s=loader_mb_s,
         free_bytes=disk.free_bytes,
         room_on=disk.room_on,
     )

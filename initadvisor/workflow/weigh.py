@@ -7,17 +7,20 @@ from math import hypot, log
 from statistics import median, stdev
 from typing import TYPE_CHECKING
 
+from initadvisor.model.boot_evidence import Shared
 from initadvisor.model.codec import Codec
 from initadvisor.model.cost import CandidateFacts, Objective, Outcome, Quantity
 from initadvisor.model.estimate import Evidence
 from initadvisor.model.image import Verdict
 from initadvisor.model.recommendation import Row
-from initadvisor.stats.costs import draw_costs, summary
+from initadvisor.stats.costs import summary
 from initadvisor.stats.decision import Thresholds, chances, decide, decide_by_size, savings
+from initadvisor.stats.given import draw_costs_given
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from initadvisor.model.boot_evidence import BootEvidence, Lessons
     from initadvisor.model.config import Config
     from initadvisor.model.cost import Decision
     from initadvisor.model.image import Lint
@@ -75,6 +78,7 @@ class Weighed:
     decision: Decision
     evidence: Evidence
     rows: tuple[Row, ...]
+    lessons: Lessons
     unbuilt: tuple[Setting, ...] = ()
 
 
@@ -85,6 +89,7 @@ def weigh(
     verdicts: Mapping[str, Lint],
     disk: Disk,
     knowledge: Knowledge,
+    boots: Sequence[BootEvidence],
     config: Config,
     seed: int,
 ) -> Weighed:
@@ -93,6 +98,7 @@ def weigh(
     facts = [
         CandidateFacts(
             setting=contender.setting,
+            digest=contender.digest,
             size_mb=replace(contender.size, median=contender.size.median / 1e6),
             decompress_ms=unpacking.decompress_ms(contender),
             unpack_ms=lab.unpack_ms.get(contender.digest),
@@ -108,9 +114,13 @@ def weigh(
         tolerance_fraction=config.tolerance_fraction,
         certainty=config.certainty,
     )
-    draws = draw_costs(knowledge.machine, facts, seed=seed)
+    given = draw_costs_given(knowledge.machine, facts, boots, seed=seed)
+    draws = given.draws
     choose = decide_by_size if config.objective is Objective.SIZE else decide
-    evidence = [lab.evidence(contender.digest) for contender in field]
+    evidence = [
+        Evidence.BOOTS if own else lab.evidence(contender.digest)
+        for contender, own in zip(field, given.lessons.own_boots, strict=True)
+    ]
     of_setting = dict(zip([fact.setting for fact in facts], evidence, strict=True))
     weakest = Evidence.weakest(
         of for fact, of in zip(facts, evidence, strict=True) if fact.eligible or fact is facts[0]
@@ -120,11 +130,13 @@ def weigh(
         # That no other candidate is better still is nothing the gain rests on.
         weakest = Evidence.weakest((evidence[0], of_setting[decision.setting]))
         decision = replace(decision, saving_ms=replace(decision.saving_ms, source=str(weakest)))
-    rows = _rows(field, draws, verdicts, disk, lab, loader=knowledge.loader_mb_s.source)
+    loader = given.lessons.now(Shared.LOADER).source
+    rows = _rows(field, draws, verdicts, disk, lab, evidence, loader=loader)
     return Weighed(
         decision=decision,
         evidence=weakest,
         rows=tuple(sorted(rows, key=lambda row: row.total_ms.mean)),
+        lessons=given.lessons,
         unbuilt=_unbuilt(field, facts, draws, decision, by_size=config.objective is Objective.SIZE),
     )
 
@@ -191,15 +203,16 @@ def _rows(
     verdicts: Mapping[str, Lint],
     disk: Disk,
     lab: LabEvidence,
+    evidence: Sequence[Evidence],
     *,
     loader: str,
 ) -> list[Row]:
     saving = savings(draws, 0)
-    today = lab.evidence(field[0].digest)
     rows = []
     for column, contender in enumerate(field):
-        evidence = lab.evidence(contender.digest)
-        against_today = Evidence.weakest((today, evidence))
+        own = evidence[column]
+        against_today = Evidence.weakest((evidence[0], own))
+        unpack = str(own) if own is Evidence.BOOTS else lab.source(contender.digest)
         cost, notes = contender.cost, contender.notes
         rows.append(
             Row(
@@ -208,8 +221,8 @@ def _rows(
                 size_log_sd=contender.size.log_sd,
                 size_source=contender.size_source,
                 read_ms=summary(draws.read_ms[:, column], loader),
-                unpack_ms=summary(draws.unpack_ms[:, column], lab.source(contender.digest)),
-                total_ms=summary(draws.total_ms[:, column], str(evidence)),
+                unpack_ms=summary(draws.unpack_ms[:, column], unpack),
+                total_ms=summary(draws.total_ms[:, column], str(own)),
                 saving_ms=summary(saving[:, column], str(against_today)),
                 build_s=cost.build_s if cost else None,
                 build_cpu_s=cost.build_cpu_s if cost else None,

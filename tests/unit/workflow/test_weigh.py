@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.model.boot_evidence import BootEvidence, Relation
+from initadvisor.model.boot_marks import Waiting
 from initadvisor.model.config import Config
 from initadvisor.model.cost import Outcome, Quantity
 from initadvisor.model.estimate import Estimate, Evidence
@@ -68,6 +70,7 @@ def weighed(
     *,
     field: Sequence[Contender] = FIELD,
     refused: str | None = None,
+    boots: Sequence[BootEvidence] = (),
 ) -> Weighed:
     return weigh(
         field,
@@ -75,6 +78,7 @@ def weighed(
         verdicts={c.digest: REFUSED if str(c.setting) == refused else OK for c in field},
         disk=DISK,
         knowledge=KNOWLEDGE,
+        boots=boots,
         config=Config(),
         seed=1,
     )
@@ -191,3 +195,25 @@ def test_another_kernel_is_named() -> None:
     assert "of lz4: user space times" in scaled
     assert "other kernels and processors change" in measured
     assert populate.startswith("creating the files (P): 102 ms")
+
+
+def test_one_boot_of_todays_image_sharpens_every_candidate() -> None:
+    boot = BootEvidence(
+        relation=Relation.SAME,
+        class_key="c",
+        digest=FIELD[0].digest,
+        unpack_us=400_000,
+        begin_to_init_us=600_000,
+        waiting=Waiting.WAITED,
+        shadow_us=40_000,
+        rest_us=200_000,
+    )
+    before, after = weighed(LabEvidence()), weighed(LabEvidence(), boots=[boot])
+    for one in FIELD:
+        wide, narrow = (row(found, str(one.setting)).unpack_ms for found in (before, after))
+        assert narrow.high / narrow.low < wide.high / wide.low
+    today = row(after, str(FIELD[0].setting))
+    assert today.unpack_ms.source == "boots"
+    assert today.unpack_ms.low < 400 < today.unpack_ms.high
+    assert after.lessons.boots_used == 1
+    assert row(after, str(FIELD[1].setting)).unpack_ms.source != "boots"
