@@ -21,6 +21,7 @@ from initadvisor.model.text import shown
 COMMANDS: dict[str, tuple[str, str]] = {
     "recommend": ("initadvisor.cli.recommend:recommend", "Which compression suits this machine."),
     "inspect": ("initadvisor.cli.inspect:inspect", "What is in an initramfs, and would it unpack."),
+    "measure": ("initadvisor.cli.measure:measure", "Record what boots spent, and on what."),
     "history": ("initadvisor.cli.history:history", "What was measured so far."),
     "lab": ("initadvisor.cli.lab:lab", "Time and verify candidates in a virtual machine."),
     "candidates": ("initadvisor.cli.candidates:candidates", "Build, list and prune candidates."),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from math import inf
 from typing import TYPE_CHECKING
 
 import click
 
+from initadvisor.cli.paragraphs import moment, print_item, print_paragraph
 from initadvisor.cli.tables import Table, print_table
 from initadvisor.model.lab import RunEnd, Unpacked
 from initadvisor.model.text import shown
@@ -16,14 +16,11 @@ from initadvisor.workflow.history import results
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from datetime import datetime
-    from pathlib import Path
 
     from initadvisor.model.lab import RecordedRun, Verification
     from initadvisor.stats.repeats import Middle
     from initadvisor.workflow.history import SubjectResult
 
-_WIDTH = 80
 _ENDS = {
     RunEnd.SETTLED: "the ranking was settled",
     RunEnd.ROUNDS: "all rounds were done",
@@ -33,39 +30,30 @@ _ENDS = {
 }
 
 
-def print_history(
-    path: Path, runs: Sequence[RecordedRun], verifications: Sequence[Verification]
-) -> None:
-    """Print everything to stdout, the latest first."""
-    if not runs and not verifications:
-        click.echo("Nothing was measured yet.")
-        return
-    for recorded in runs:
-        print_run(recorded)
-    if verifications:
-        click.echo("What kernels made of images:")
-        for verification in verifications:
-            _print_item(_verified(verification))
-        click.echo()
-    click.echo(f"Kept in {shown(str(path))}")
+def print_verifications(verifications: Sequence[Verification]) -> None:
+    """Print what kernels made of images to stdout."""
+    click.echo("What kernels made of images:")
+    for verification in verifications:
+        print_item(_verified(verification))
+    click.echo()
 
 
 def print_run(recorded: RecordedRun) -> None:
     """Print one lab run to stdout."""
     run = recorded.run
-    _print_paragraph(
-        f"Lab run {recorded.number}, {_moment(run.started_at)}: "
+    print_paragraph(
+        f"Lab run {recorded.number}, {moment(run.started_at)}: "
         f"{shown(f'Linux {run.kernel.release}, {run.engine} ({run.engine_version})')}, "
         f"{shown(run.cpu_model)}; {_ENDS[recorded.end]}"
     )
     if not run.engine.keeps_time:
-        _print_item("its processor was emulated: the times say nothing of a real one")
+        print_item("its processor was emulated: the times say nothing of a real one")
     found = results(recorded)
     click.echo()
     print_table(_table(found))
     lines = (*_until_init(found), *_lost(found), *recorded.warnings)
     for line in lines:
-        _print_item(line)
+        print_item(line)
     if lines:
         click.echo()
 
@@ -125,27 +113,5 @@ def _verified(verification: Verification) -> str:
         else f"refused: {verification.words or 'without a word'}"
     )
     return (
-        f"{_moment(verification.at)}: image {verification.image_sha256[:12]}: {verdict} ({kernel})"
+        f"{moment(verification.at)}: image {verification.image_sha256[:12]}: {verdict} ({kernel})"
     )
-
-
-def _moment(at: datetime) -> str:
-    return at.astimezone().strftime("%Y-%m-%d %H:%M")
-
-
-def _print_paragraph(text: str, *, first: str = "", others: str = "") -> None:
-    click.echo(
-        textwrap.fill(
-            text,
-            width=_WIDTH,
-            initial_indent=first,
-            subsequent_indent=others,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-    )
-
-
-def _print_item(text: str) -> None:
-    """Print one line of a list; whatever it holds, it cannot command the terminal."""
-    _print_paragraph(shown(text), first="  - ", others="    ")

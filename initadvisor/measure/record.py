@@ -18,7 +18,7 @@ from initadvisor.measure.past_class import class_with_words, past_class
 from initadvisor.measure.reboot_gap import ClockPoint, LastSign, RebootGap, reboot_gap
 from initadvisor.measure.reject import Circumstances, rejections
 from initadvisor.measure.way import boot_start
-from initadvisor.model.attribution import ImageTraces
+from initadvisor.model.attribution import Attribution, ImageTraces
 from initadvisor.model.boot_marks import BootMarks, KernelBoot, ShadowObservation, Waiting
 from initadvisor.model.boot_phases import Phase, PhaseSource, PhaseTime, boot_phases
 from initadvisor.model.boot_record import BootRecord, RebootGapTime, RecordSource
@@ -28,11 +28,12 @@ from initadvisor.model.journal_boot import Ending
 from initadvisor.model.loader import BootStart, BootWay
 from initadvisor.model.read_interval import NoInterval, read_interval
 
+_FOREIGN = Attribution(certainty=Certainty.UNKNOWN, words="another machine's images are not known")
+
 if TYPE_CHECKING:
     from typing import Protocol
 
     from initadvisor.host import Host
-    from initadvisor.model.attribution import Attribution
     from initadvisor.model.boot_class import BootClass
     from initadvisor.model.journal_boot import BootEnd, BootSpan, JournalBoot, StartupTimes
     from initadvisor.model.loader import LoaderTimes
@@ -107,17 +108,16 @@ def running_record(
 
 
 def past_record(
-    journalled: Journalled, *, own_machine: str | None, today: BootClass, attribute: Attribute
+    journalled: Journalled, *, source: RecordSource, today: BootClass, attribute: Attribute
 ) -> BootRecord:
     """Return the record of a boot that only a journal tells of.
 
-    It is another machine's unless the journal names ``own_machine``; ``today`` is this machine's
-    class. A journal does not tell how a boot was started, nor when a loader read what.
+    ``today`` and the images that ``attribute`` knows are this machine's, and are of no use for
+    others' boots. A journal does not tell how a boot was started, nor when a loader read what.
     """
     boot = journalled.boot
     marks = boot.kernel.marks
-    machine = machine_name(boot.span.machine_id)
-    own = machine is not None and machine == own_machine
+    own = source is RecordSource.BACKFILL
     started_at = _moment(boot.span.first.realtime_us - boot.span.first.monotonic_us)
     traces = ImageTraces(freed_kib=marks.loaded_kib, page_bytes=os.sysconf("SC_PAGE_SIZE"))
     circumstances = Circumstances(
@@ -129,8 +129,8 @@ def past_record(
     clue = "a journal does not tell how a boot was started"
     return BootRecord(
         boot_id=boot.span.boot_id,
-        source=RecordSource.BACKFILL if own else RecordSource.IMPORT,
-        machine=machine,
+        source=source,
+        machine=machine_name(boot.span.machine_id),
         started_at=started_at,
         start=BootStart(way=BootWay.UNKNOWN, certainty=Certainty.UNKNOWN, clues=(clue,)),
         marks=replace(marks, command_line=None),
@@ -140,7 +140,7 @@ def past_record(
         phases=_past_phases(boot.startup) if boot.startup else (),
         reboot_gap=_gap(journalled),
         traces=traces,
-        attribution=attribute(traces, booted_at=started_at),
+        attribution=attribute(traces, booted_at=started_at) if own else _FOREIGN,
         rejections=rejections(marks, circumstances),
     )
 

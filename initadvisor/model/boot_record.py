@@ -125,15 +125,14 @@ class BootRecord:
 
     @property
     def class_key(self) -> str:
-        """The same for boots of one class, as far as both a running system and a journal tell it.
+        """The same for boots of one class, whether measured while they ran or read from a journal.
 
-        So the disk, of which a journal knows nothing, is not in it. See ``BootClass``.
+        So of the hardware only what the kernel's messages name counts; see ``BootClass``.
         """
-        known, hardware = self.boot_class, self.boot_class.hardware
+        known, machine = self.boot_class, self.marks.machine
         parts = (
             *(known.virtualisation, known.on_battery or False, known.kernel),
-            *(known.command_line_sha256, hardware.product, hardware.firmware_version),
-            *(hardware.cpu_model, hardware.microcode),
+            *(known.command_line_sha256, machine.product, machine.processor, machine.microcode),
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 

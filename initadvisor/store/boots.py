@@ -35,10 +35,7 @@ def add(connection: sqlite3.Connection, record: BootRecord) -> bool:
 
     A record of the same boot that is there stays, unless this one's source ranks higher.
     """
-    there = connection.execute(
-        "SELECT source FROM boot WHERE boot_id = ?", (record.boot_id,)
-    ).fetchone()
-    if there is not None and RecordSource(text(there, "source")).rank >= record.source.rank:
+    if not is_new(connection, record):
         return False
     row = _insert_boot(connection, record)
     connection.execute(
@@ -46,6 +43,14 @@ def add(connection: sqlite3.Connection, record: BootRecord) -> bool:
         (row, json.dumps(as_plain(record), separators=(",", ":"))),
     )
     return True
+
+
+def is_new(connection: sqlite3.Connection, record: BootRecord) -> bool:
+    """Tell whether there is no record of the boot yet, or one whose source ranks lower."""
+    there = connection.execute(
+        "SELECT source FROM boot WHERE boot_id = ?", (record.boot_id,)
+    ).fetchone()
+    return there is None or RecordSource(text(there, "source")).rank < record.source.rank
 
 
 def recorded(

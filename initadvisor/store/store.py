@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from initadvisor.host import Host
+    from initadvisor.model.attribution import KnownImage
     from initadvisor.model.boot_figures import BootFigures, BootGroup
     from initadvisor.model.boot_record import BootRecord, RecordSource
     from initadvisor.model.lab import (
@@ -113,17 +114,26 @@ class Store:
                 cpu_model=cpu_model,
             )
 
+    def lab_images(self) -> tuple[tuple[KnownImage, datetime], ...]:
+        """Return the images that were timed, each with when it was for the first time."""
+        with self._reading():
+            return lab_runs.images(self._connection)
+
     def add_verification(self, verification: Verification) -> None:
         """Record what a kernel made of an image."""
         with self._writing():
             verdicts.add(self._connection, verification)
 
     def verifications(
-        self, image_sha256: str | None = None, *, limit: int | None = None
+        self,
+        image_sha256: str | None = None,
+        *,
+        limit: int | None = None,
+        since: datetime | None = None,
     ) -> tuple[Verification, ...]:
         """Return the verifications of an image, or of all, the newest first."""
         with self._reading():
-            return verdicts.recorded(self._connection, image_sha256, limit=limit)
+            return verdicts.recorded(self._connection, image_sha256, limit=limit, since=since)
 
     def remember_engine(self, trial: EngineTrial) -> None:
         """Record what came of trying an engine."""
@@ -135,13 +145,19 @@ class Store:
         with self._reading():
             return verdicts.trial_of(self._connection, engine, circumstances)
 
-    def add_boots(self, records: Iterable[BootRecord]) -> int:
-        """Record boots, all of them or none, each once; return how many changed anything.
+    def add_boots(self, records: Iterable[BootRecord]) -> frozenset[str]:
+        """Record boots, all of them or none, each once; return the IDs of those that are new.
 
         A record of a boot that is there stays, unless the new one's source ranks higher.
         """
         with self._writing():
-            return sum(boots.add(self._connection, record) for record in records)
+            added = [r.boot_id for r in records if boots.add(self._connection, r)]
+        return frozenset(added)
+
+    def new_boots(self, records: Iterable[BootRecord]) -> frozenset[str]:
+        """Return the IDs of those that ``add_boots`` would record."""
+        with self._reading():
+            return frozenset(r.boot_id for r in records if boots.is_new(self._connection, r))
 
     def boots(
         self, *, since: datetime | None = None, limit: int | None = None
@@ -150,8 +166,14 @@ class Store:
 
         The latest come first, at most ``limit``.
         """
+        return tuple(self.each_boot(since=since, limit=limit))
+
+    def each_boot(
+        self, *, since: datetime | None = None, limit: int | None = None
+    ) -> Iterator[BootRecord]:
+        """Yield what ``boots`` returns, one after the other; nothing else may be read meanwhile."""
         with self._reading():
-            return tuple(boots.recorded(self._connection, since=since, limit=limit))
+            yield from boots.recorded(self._connection, since=since, limit=limit)
 
     def known_boots(self) -> Mapping[str, RecordSource]:
         """Return the identifiers of all recorded boots, and where each record is from."""

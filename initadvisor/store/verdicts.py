@@ -18,6 +18,7 @@ from initadvisor.store.rows import (
 
 if TYPE_CHECKING:
     import sqlite3
+    from datetime import datetime
 
 
 def add(connection: sqlite3.Connection, verification: Verification) -> None:
@@ -38,13 +39,17 @@ def add(connection: sqlite3.Connection, verification: Verification) -> None:
 
 
 def recorded(
-    connection: sqlite3.Connection, image_sha256: str | None, *, limit: int | None
+    connection: sqlite3.Connection,
+    image_sha256: str | None,
+    *,
+    limit: int | None,
+    since: datetime | None,
 ) -> tuple[Verification, ...]:
     """Return the verifications, of one image or of all, the newest first, at most ``limit``."""
     rows = connection.execute(
-        "SELECT * FROM verification WHERE ?1 IS NULL OR image_sha256 = ?1 "
-        "ORDER BY number DESC LIMIT ?2",
-        (image_sha256, -1 if limit is None else limit),
+        "SELECT * FROM verification WHERE (?1 IS NULL OR image_sha256 = ?1) AND at >= ?2 "
+        "ORDER BY number DESC LIMIT ?3",
+        (image_sha256, utc_text(since) if since else "", -1 if limit is None else limit),
     )
     return tuple(
         Verification(

@@ -70,6 +70,7 @@ def test_where_nothing_was_measured_that_is_said_and_nothing_is_made(host: Host)
         "store": str(host.state_dir() / "initadvisor.sqlite"),
         "lab_runs": [],
         "verifications": [],
+        "boots": [],
     }
     assert not host.state_dir().exists()
 

@@ -1,0 +1,75 @@
+"""Boots as JSON and CSV; the fields are part of the interface (schema 1) and can be imported."""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import IO, TYPE_CHECKING, Any
+
+from initadvisor.model.record_form import as_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from initadvisor.model.boot_record import BootRecord
+
+RECORD = "record"
+"""The column of the CSV that has everything, as JSON."""
+
+
+def boot_document(record: BootRecord) -> dict[str, Any]:
+    """Return a record as plain values, with the figures that follow from it."""
+    return {**as_plain(record), "figures": figures(record)}
+
+
+def figures(record: BootRecord) -> dict[str, str | int | bool | None]:
+    """Return what is computed with, None for what is not known."""
+    return {
+        "unpack_us": record.unpack_us,
+        "begin_to_init_us": record.begin_to_init_us,
+        "slack_us": record.shadow.slack_us,
+        "waiting": record.shadow.waiting,
+        "shadow_us": record.shadow.shadow_us,
+        "shadow_min_us": record.shadow.shadow_min_us,
+        "shadow_max_us": record.shadow.shadow_max_us,
+        "rest_us": record.shadow.rest_us,
+        "read_us": record.read_us,
+        "reboot_gap_us": record.reboot_gap.duration_us,
+        "loaded_bytes": record.loaded_bytes,
+        "certainty": record.attribution.certainty,
+        "setting": None if record.setting is None else str(record.setting),
+        "class_key": record.class_key,
+        "kernel_counts": record.kernel_counts,
+        "loader_counts": record.loader_counts,
+    }
+
+
+def write_json(head: dict[str, Any], records: Iterable[BootRecord], file: IO[str]) -> None:
+    """Write a document whose last field, ``boots``, has a line for each: there may be many."""
+    file.write(json.dumps(head, indent=2, allow_nan=False).removesuffix("\n}"))
+    file.write(',\n  "boots": [')
+    for number, record in enumerate(records):
+        file.write(",\n    " if number else "\n    ")
+        file.write(json.dumps(boot_document(record), allow_nan=False))
+    file.write("\n  ]\n}\n")
+
+
+def write_csv(records: Iterable[BootRecord], file: IO[str]) -> None:
+    """Write a table with a row for each boot: what it is, its figures, and all of it as JSON."""
+    writer: csv.DictWriter[str] | None = None
+    for record in records:
+        row: dict[str, object] = {
+            "boot_id": record.boot_id,
+            "machine": record.machine,
+            "source": record.source,
+            "started_at": record.started_at.isoformat(timespec="microseconds"),
+            "kernel": record.boot_class.kernel,
+            "way": record.start.way,
+            **figures(record),
+            "rejections": " ".join(record.rejections),
+            RECORD: json.dumps(as_plain(record), allow_nan=False),
+        }
+        if writer is None:
+            writer = csv.DictWriter(file, fieldnames=list(row))
+            writer.writeheader()
+        writer.writerow(row)

@@ -1,0 +1,114 @@
+"""Boots that another machine exported: read, judged, and kept apart."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from initadvisor.host.files import open_regular
+from initadvisor.model.boot_record import RecordSource
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.record_form import as_record
+from initadvisor.model.text import shown
+from initadvisor.store.store import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import IO
+
+    from initadvisor.host import Host
+    from initadvisor.model.boot_record import BootRecord
+
+_SCHEMA = 1
+_MOST_JSON_BYTES = 16 << 20
+"""What is read as a whole; a table is read row by row."""
+_MOST_ROW_CHARACTERS = 1 << 18
+_MOST_BOOTS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """How many boots were read, and how many of them are new here; where they are kept."""
+
+    boots: int
+    new: int
+    path: Path
+
+
+def import_boots(host: Host, path: Path) -> Imported:
+    """Keep the boots of an export (``history --json`` or ``--csv``), all of them or none.
+
+    They stay apart from this machine's, whatever they say of themselves. Raises
+    ``InitadvisorError`` for what is no such export, or too large.
+    """
+    boots = 0
+
+    def counted(records: Iterator[BootRecord]) -> Iterator[BootRecord]:
+        nonlocal boots
+        for record in records:
+            boots += 1
+            yield replace(record, source=RecordSource.IMPORT)
+
+    with open_regular(path) as file:
+        try:
+            with open_store(host) as store:
+                new = store.add_boots(counted(_records(file)))
+                return Imported(boots=boots, new=len(new), path=store.path)
+        except (ValueError, csv.Error, RecursionError) as err:
+            why = "it is nested too deeply" if isinstance(err, RecursionError) else str(err)
+            msg = f"cannot import {path}: boot {boots + 1}: {shown(why)}"
+            raise InitadvisorError(msg, hint="nothing was imported") from err
+
+
+def _records(file: IO[bytes]) -> Iterator[BootRecord]:
+    """Yield the records; raises ``ValueError`` for what is none."""
+    is_json = file.read(1) == b"{"
+    file.seek(0)
+    for number, record in enumerate(_of_json(file) if is_json else _of_csv(file)):
+        if number == _MOST_BOOTS:
+            msg = f"there are more than {_MOST_BOOTS}"
+            raise ValueError(msg)
+        yield record
+
+
+def _of_json(file: IO[bytes]) -> Iterator[BootRecord]:
+    data = file.read(_MOST_JSON_BYTES + 1)
+    if len(data) > _MOST_JSON_BYTES:
+        msg = f"the file is longer than {_MOST_JSON_BYTES >> 20} MiB; export it with --csv"
+        raise ValueError(msg)
+    document = json.loads(data.decode(errors="replace"))
+    if document.get("schema") != _SCHEMA:
+        msg = f"the schema is not {_SCHEMA}: another version of initadvisor wrote it"
+        raise ValueError(msg)
+    boots = document.get("boots")
+    if not isinstance(boots, list):
+        msg = "there is no list of boots"
+        raise ValueError(msg)
+    yield from map(as_record, boots)
+
+
+def _of_csv(file: IO[bytes]) -> Iterator[BootRecord]:
+    text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
+    rows = csv.reader(_bounded_lines(text), strict=True)
+    titles = next(rows, [])
+    if "record" not in titles:
+        msg = "neither JSON nor a table with the column 'record'"
+        raise ValueError(msg)
+    column = titles.index("record")
+    for row in rows:
+        if len(row) != len(titles):
+            msg = f"a row with {len(row)} columns instead of {len(titles)}"
+            raise ValueError(msg)
+        yield as_record(json.loads(row[column]))
+
+
+def _bounded_lines(text: io.TextIOWrapper) -> Iterator[str]:
+    while line := text.readline(_MOST_ROW_CHARACTERS):
+        if len(line) == _MOST_ROW_CHARACTERS:
+            msg = f"a line is longer than {_MOST_ROW_CHARACTERS} characters"
+            raise ValueError(msg)
+        yield line

@@ -1,0 +1,203 @@
+"""The images that a boot of this machine may have used.
+
+First of all those that its generator has installed; only where none of them fits, candidates that
+were built and images that the lab has timed, which may have been installed when the machine booted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import PureWindowsPath
+from typing import TYPE_CHECKING
+
+from initadvisor.generators.detect import detect_generator
+from initadvisor.host.files import open_regular, sha256_of
+from initadvisor.image.front import main_codec
+from initadvisor.image.pe import read_uki
+from initadvisor.measure.attribute import attribute
+from initadvisor.model.attribution import Attribution, KnownImage
+from initadvisor.model.boot_class import parameters
+from initadvisor.model.errors import BadImageError, InitadvisorError
+from initadvisor.model.image import Stretch
+from initadvisor.workflow.cache import Cache
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from initadvisor.generators import Generator
+    from initadvisor.host import Host
+    from initadvisor.model.attribution import ImageTraces
+    from initadvisor.model.codec import Codec
+    from initadvisor.model.generator import InstalledImage
+    from initadvisor.model.setting import Setting
+
+_log = logging.getLogger(__name__)
+
+_BOOT_PARTITIONS = ("/efi", "/boot", "/boot/efi")
+_MICROCODE = ("amd-ucode.img", "intel-ucode.img")
+"""What Arch's packages install beside the images, for loaders to load in front of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """An installed image's file, where in it the initramfs is, and what may be loaded with it."""
+
+    installed: InstalledImage
+    part: Stretch
+    since: datetime
+    beside_bytes: tuple[tuple[int, ...], ...]
+
+    def images(self, sha256: str, setting: Setting | None = None) -> Iterator[KnownImage]:
+        """Yield it once for each way of loading it."""
+        for beside in self.beside_bytes:
+            yield KnownImage(
+                path=str(self.installed.path),
+                size_bytes=self.part.size_bytes,
+                sha256=sha256,
+                setting=setting,
+                is_uki=self.installed.uki,
+                beside_bytes=beside,
+            )
+
+
+class KnownImages:
+    """Finds the image that a boot used.
+
+    ``others``: images that were there at some time, each since when. Reading images takes time, so
+    only those are read that fit what a boot left behind.
+    """
+
+    def __init__(self, host: Host, *, others: Iterable[tuple[KnownImage, datetime]] = ()) -> None:
+        self._host = host
+        self._others = (*others, *_candidates(host))
+        self._read: dict[Path, tuple[KnownImage, ...]] = {}
+        self._generator: Generator | None = None
+        self._files: tuple[_File, ...] = ()
+        try:
+            self._generator = detect_generator(host)
+            installed = self._generator.images(host) if self._generator else ()
+            self._files = tuple(_files(host, installed))
+        except InitadvisorError as err:
+            _log.warning("this machine's images are not known: %s", err.message)
+
+    @property
+    def default_path(self) -> Path | None:
+        """The running kernel's image, None where there is none."""
+        return self._files[0].installed.path if self._files else None
+
+    def attribute(self, traces: ImageTraces, *, booted_at: datetime) -> Attribution:
+        """Return which of the images that were there at a time left the traces of a boot."""
+        found = self._among_installed(traces, booted_at)
+        if found.images:
+            return found
+        there = tuple(image for image, since in self._others if since <= booted_at)
+        among_others = attribute(traces, there)
+        return among_others if among_others.images else found
+
+    def _among_installed(self, traces: ImageTraces, booted_at: datetime) -> Attribution:
+        there = [file for file in self._files if file.since <= booted_at]
+        names = [image for file in there for image in file.images(str(file.installed.path))]
+        by_size = replace(traces, loaded_sha256=None, section_sha256=None)
+        fitting = {image.path for image in attribute(by_size, tuple(names)).images}
+        if traces.loaded_sha256 or traces.section_sha256:
+            fitting = fitting or {image.path for image in names}
+        found = [file for file in there if str(file.installed.path) in fitting]
+        return attribute(traces, tuple(image for file in found for image in self._images(file)))
+
+    def _images(self, file: _File) -> tuple[KnownImage, ...]:
+        path = file.installed.path
+        if path not in self._read:
+            try:
+                self._read[path] = self._read_images(file)
+            except (InitadvisorError, OSError) as err:
+                _log.warning("%s is not known: %s", path, err)
+                self._read[path] = ()
+        return self._read[path]
+
+    def _read_images(self, file: _File) -> tuple[KnownImage, ...]:
+        with open_regular(file.installed.path) as opened:
+            sha256 = sha256_of(opened, offset=file.part.offset, size_bytes=file.part.size_bytes)
+            codec = main_codec(opened, file.part)
+        return tuple(file.images(sha256, self._setting(file, sha256, codec)))
+
+    def _setting(self, file: _File, sha256: str, codec: Codec | None) -> Setting | None:
+        """Return what made an image: of the same bytes, else as configured if that may be."""
+        for image, _ in self._others:
+            if image.sha256 == sha256 and image.setting is not None:
+                return image.setting
+        if self._generator is None:
+            return None
+        try:
+            configured = self._generator.configured(self._host, file.installed.kernel_release)
+        except InitadvisorError as err:
+            _log.info("what made %s is not known: %s", file.installed.path, err.message)
+            return None
+        return configured.setting if configured.setting.codec is codec else None
+
+
+def _candidates(host: Host) -> Iterator[tuple[KnownImage, datetime]]:
+    for cached in Cache(host).all():
+        candidate = cached.candidate
+        image = KnownImage(
+            path=candidate.path,
+            size_bytes=candidate.size_bytes,
+            sha256=candidate.sha256,
+            setting=candidate.setting,
+            candidate=True,
+        )
+        yield image, datetime.fromtimestamp(cached.built_at_ns / 1e9, tz=UTC)
+
+
+def _files(host: Host, installed: Sequence[InstalledImage]) -> Iterator[_File]:
+    for image in installed:
+        try:
+            with open_regular(image.path) as file:
+                size_bytes = file.seek(0, io.SEEK_END)
+                part = Stretch(offset=0, size_bytes=size_bytes)
+                microcode: tuple[int, ...] = ()
+                if image.uki:
+                    uki = read_uki(file, size_bytes)
+                    part = uki.initrd
+                    microcode = (uki.ucode.size_bytes,) if uki.ucode else ()
+            changed_s = image.path.stat().st_mtime
+        except (InitadvisorError, BadImageError, OSError) as err:
+            _log.info("%s is left out: %s", image.path, err)
+            continue
+        yield _File(
+            installed=image,
+            part=part,
+            since=datetime.fromtimestamp(changed_s, tz=UTC),
+            beside_bytes=(microcode,) if image.uki else _beside(host, image.path),
+        )
+
+
+def _beside(host: Host, image: Path) -> tuple[tuple[int, ...], ...]:
+    """Return the sizes of the files that may be loaded with an image, one way after the other.
+
+    Where the command line names the files (systemd-boot, the EFI stub), it is those; GRUB's entries
+    are not read, so there each microcode archive may be loaded, or all.
+    """
+    named = _named(host)
+    if image in named:
+        return (tuple(path.stat().st_size for path in named if path != image),)
+    sizes = []
+    for name in _MICROCODE:
+        with contextlib.suppress(OSError):
+            sizes.append(image.with_name(name).stat().st_size)
+    ways = [(), *((size,) for size in sizes), tuple(sizes)]
+    return tuple(dict.fromkeys(ways))
+
+
+def _named(host: Host) -> list[Path]:
+    """Return the files that ``initrd=`` of the running kernel's command line names."""
+    found = []
+    for value in parameters(host.read_text("/proc/cmdline") or "", "initrd"):
+        name = PureWindowsPath(value).as_posix().lstrip("/")
+        there = (host.path(f"{partition}/{name}") for partition in _BOOT_PARTITIONS)
+        found += [path for path in there if path.is_file()][:1]
+    return found

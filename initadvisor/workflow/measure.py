@@ -1,0 +1,211 @@
+"""Measure boots: the running one while it runs, earlier ones by what the journal has of them."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
+
+from initadvisor.measure.announce import announce
+from initadvisor.measure.journal import opened_journal
+from initadvisor.measure.journal_files import JournalSource
+from initadvisor.measure.machine_name import machine_name
+from initadvisor.measure.record import Journalled, running_boot_id, running_record
+from initadvisor.model.boot_class import BootClass
+from initadvisor.model.boot_record import RecordSource
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.storage.device import device_of
+from initadvisor.store.store import open_store
+from initadvisor.workflow.known_images import KnownImages
+from initadvisor.workflow.past_boots import PastBoots
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.measure.journal import Journal
+    from initadvisor.model.boot_record import BootRecord
+    from initadvisor.model.journal_boot import BootSpan
+    from initadvisor.store.store import Store
+
+_AT_ONCE = 50
+"""How many boots are read before they are recorded: an interrupted run loses no more."""
+
+_LATEST = 8
+"""Among so many of the latest records there is one of this machine, unless others were just
+imported."""
+
+
+class Observer(Protocol):
+    """Told how the work goes."""
+
+    def doing(self, what: str) -> None:
+        """Something goes on, in words."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What came of it: the ``records``, and the ``new`` ones of them, by boot ID.
+
+    ``known``: how many boots of the journal were recorded before and not read again. ``warnings``:
+    what could not be read. ``path``: where records are kept.
+    """
+
+    records: tuple[BootRecord, ...]
+    new: frozenset[str]
+    known: int
+    warnings: tuple[str, ...]
+    path: Path
+
+
+def measure(
+    host: Host, *, observer: Observer, backfill: bool = False, dry_run: bool = False
+) -> Measured:
+    """Record the running boot, with ``backfill`` also all that the journal has of earlier ones.
+
+    A boot that is recorded stays as it is; ``dry_run`` records nothing. Raises ``NeedsRootError``
+    where too little may be read, ``InitadvisorError`` where nothing can be kept.
+    """
+    with open_store(host, readonly=dry_run) as store, contextlib.ExitStack() as stack:
+        work = _Work(store=store, dry_run=dry_run)
+        journal = _journal(host, stack, work, needed=backfill)
+        images = KnownImages(host, others=store.lab_images())
+        running = _running(host, store, journal, images)
+        work.keep([running])
+        if backfill and journal is not None:
+            past = PastBoots(
+                journal=journal, own=running.machine, today=running.boot_class, images=images
+            )
+            spans = [span for span in journal.spans() if past.is_own(span)]
+            work.keep_past(past, spans, observer, but=running.boot_id)
+        return work.result()
+
+
+def measure_journal(
+    host: Host, source: JournalSource, *, observer: Observer, dry_run: bool = False
+) -> Measured:
+    """Record all boots in other machines' journals; this one's are recognised where they are there.
+
+    Raises ``InitadvisorError`` where the journal cannot be read.
+    """
+    with open_store(host, readonly=dry_run) as store, opened_journal(host, source) as journal:
+        work = _Work(store=store, dry_run=dry_run, warnings=journal.warnings)
+        latest = _latest(store)
+        past = PastBoots(
+            journal=journal,
+            own=machine_name((host.read_text("/etc/machine-id") or "").strip()),
+            today=latest.boot_class if latest else BootClass(),
+            images=KnownImages(host, others=store.lab_images()),
+        )
+        work.keep_past(past, journal.spans(), observer)
+        return work.result()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Work:
+    """What has been done so far."""
+
+    store: Store
+    dry_run: bool
+    records: list[BootRecord] = field(default_factory=list)
+    new: set[str] = field(default_factory=set)
+    known: int = 0
+    warnings: list[str] = field(default_factory=list)
+
+    def keep(self, records: Sequence[BootRecord]) -> None:
+        """Record boots, and tell the journal of those of this machine that are new."""
+        self.records += records
+        if self.dry_run:
+            self.new |= self.store.new_boots(records)
+            return
+        new = self.store.add_boots(records)
+        for record in records:
+            if record.boot_id in new and record.source is not RecordSource.IMPORT:
+                announce(record)
+        self.new |= new
+
+    def keep_past(
+        self,
+        past: PastBoots,
+        spans: Sequence[BootSpan],
+        observer: Observer,
+        *,
+        but: str | None = None,
+    ) -> None:
+        """Record boots of a journal, but for the running one, whose record is made already."""
+        recorded = dict(self.store.known_boots())
+        if but is not None:
+            recorded[but] = RecordSource.UNIT
+        others = sum(span.boot_id != but for span in spans)
+        records = past.records(spans, recorded)
+        made = 0
+        while batch := list(islice(records, _AT_ONCE)):
+            self.keep(batch)
+            made += len(batch)
+            observer.doing(f"reading the journal: {made} boots are new so far")
+        self.known += others - made
+
+    def result(self) -> Measured:
+        """Return all of it."""
+        return Measured(
+            records=tuple(self.records),
+            new=frozenset(self.new),
+            known=self.known,
+            warnings=tuple(self.warnings),
+            path=self.store.path,
+        )
+
+
+def _journal(
+    host: Host, stack: contextlib.ExitStack, work: _Work, *, needed: bool
+) -> Journal | None:
+    """Open this machine's journal; of the running boot something can be told without it."""
+    try:
+        journal = stack.enter_context(opened_journal(host, JournalSource()))
+    except InitadvisorError as err:
+        if needed:
+            raise
+        work.warnings.append(err.message)
+        return None
+    work.warnings += journal.warnings
+    return journal
+
+
+def _running(host: Host, store: Store, journal: Journal | None, images: KnownImages) -> BootRecord:
+    boot_id = running_boot_id(host)
+    span = journal.span(boot_id) if journal else None
+    before = _latest(store, but=boot_id)
+    return running_record(
+        host,
+        _journalled(journal, span) if journal and span else None,
+        attribute=images.attribute,
+        boot_disk=_disk(host, images.default_path),
+        previous=before.times if before else None,
+    )
+
+
+def _journalled(journal: Journal, span: BootSpan) -> Journalled:
+    before = journal.before(span)
+    return Journalled(
+        boot=journal.read(span),
+        end=journal.end(span),
+        before=before,
+        before_end=journal.end(before) if before else None,
+    )
+
+
+def _latest(store: Store, *, but: str | None = None) -> BootRecord | None:
+    """Return the record of the latest boot that was measured while it ran."""
+    measured = (record for record in store.boots(limit=_LATEST) if record.boot_id != but)
+    return next((record for record in measured if record.source is RecordSource.UNIT), None)
+
+
+def _disk(host: Host, image: Path | None) -> str | None:
+    """Return which disk the images are on, in words that stay the same from boot to boot."""
+    if image is None:
+        return None
+    disk = device_of(host, image)
+    return disk.model or disk.name
