@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from initadvisor.stats.groups import grouped, location, scatter
-from initadvisor.stats.tempering import log_logistic
+from initadvisor.stats.tempering import log_logistic, log_sum
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,7 @@ _MOST_LINES = 100
 _ROBUST_FREEDOM = 4.0
 _MOST_FREEDOM = 30.0
 _ROUNDS = 10
-_GRID = 4001
+_GRID = 4096
 _GRID_SDS = 5.0
 _LEVELS = 15
 _LEVEL_SDS = 3.0
@@ -213,9 +213,9 @@ def _draw_slope(rng: np.random.Generator, machine: Machine, reading: Reading, co
         told[found.line.near] += _log_likelihood(found, slopes, machine.kernel_mb)
     main = reading.today or reading.lines[0]
     if not main.line.may_have_menu:
-        told[main.line.near] += np.logaddexp.reduce(_left(main, machine, slopes)[0], axis=0)
+        told[main.line.near] += log_sum(_left(main, machine, slopes)[0])
     density = told[False] - steps**2 / 2
-    if prior.log_sd:
+    if prior.log_sd and told[True].any():
         density += _blurred(told[True], _NEAR_LOG_SD / (prior.log_sd * width))
     mass = np.cumsum(np.exp(density - density.max()))
     at = np.searchsorted(mass, rng.random(count) * mass[-1])

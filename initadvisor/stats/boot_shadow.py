@@ -8,6 +8,7 @@ draws that are led there (``tempering``).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from initadvisor.model.cost import Machine
+    from initadvisor.model.cost import Machine, Shadow
     from initadvisor.stats.boot_summary import Bounds, ShadowSummary
     from initadvisor.stats.groups import Location
 
@@ -30,6 +31,7 @@ _LEAST_LOG, _MOST_LOG = float(np.log(1e-2)), float(np.log(3.6e6))
 _POINTS = 4096
 _STEP = (_MOST_LOG - _LEAST_LOG) / (_POINTS - 1)
 _PRIOR_DRAWS = 20_000
+_SEED = 1
 _BLUR = 0.3
 """Other people's machines are examples of what there is: this one's figures lie between theirs."""
 
@@ -42,16 +44,9 @@ _NOT_THERE = -1e9
 class _Table:
     """The density of one logarithm, at even steps."""
 
-    def __init__(self, draws: Floats) -> None:
-        """Take a table of what is drawn from a prior, blurred."""
+    def __init__(self, logs: Floats) -> None:
         self._points = np.linspace(_LEAST_LOG, _MOST_LOG, _POINTS)
-        inside = np.clip(np.log(np.maximum(draws, 1e-300)), _LEAST_LOG, _MOST_LOG)
-        at = np.round((inside - _LEAST_LOG) / _STEP).astype(np.int64)
-        share = np.bincount(at, minlength=_POINTS) / len(draws)
-        frequency = np.fft.rfftfreq(2 * _POINTS)
-        gain = np.exp(-2 * (np.pi * frequency * _BLUR / _STEP) ** 2)
-        blurred = np.fft.irfft(np.fft.rfft(share, 2 * _POINTS) * gain, 2 * _POINTS)[:_POINTS]
-        self._logs = np.log(np.maximum(blurred, 0.0) + _UNLIKE_ANY / _POINTS)
+        self._logs = logs.copy()
 
     def see(self, place: Location | None) -> None:
         """Take account of a value that was seen."""
@@ -74,6 +69,22 @@ class _Table:
         return np.interp(values, self._points, self._logs, left=_NOT_THERE, right=_NOT_THERE)
 
 
+@lru_cache(maxsize=4)
+def _priors(shadow: Shadow) -> tuple[Floats, Floats]:
+    """Return the logarithms of the densities of B1 and of B2 before any boot of this machine."""
+    drawn = draw_shadow(np.random.default_rng(_SEED), shadow, _PRIOR_DRAWS)
+    frequency = np.fft.rfftfreq(2 * _POINTS)
+    gain = np.exp(-2 * (np.pi * frequency * _BLUR / _STEP) ** 2)
+    found = []
+    for draws in drawn:
+        inside = np.clip(np.log(np.maximum(draws, 1e-300)), _LEAST_LOG, _MOST_LOG)
+        at = np.round((inside - _LEAST_LOG) / _STEP).astype(np.int64)
+        share = np.bincount(at, minlength=_POINTS) / len(draws)
+        blurred = np.fft.irfft(np.fft.rfft(share, 2 * _POINTS) * gain, 2 * _POINTS)[:_POINTS]
+        found.append(np.log(np.maximum(blurred, 0.0) + _UNLIKE_ANY / _POINTS))
+    return found[0], found[1]
+
+
 def draw_shadow_given(
     rng: np.random.Generator, machine: Machine, seen: ShadowSummary, count: int
 ) -> tuple[Floats, Floats, float]:
@@ -82,7 +93,7 @@ def draw_shadow_given(
     A shadow that is given (or that a kernel has none of) stays so. The third value is how many
     independent draws they are worth.
     """
-    shadows, rests = (_Table(draws) for draws in draw_shadow(rng, machine.shadow, _PRIOR_DRAWS))
+    shadows, rests = (_Table(logs) for logs in _priors(machine.shadow))
     shadows.see(seen.shadow)
     for bounds in seen.bounds:
         shadows.bound(bounds)

@@ -9,12 +9,13 @@ are three numbers, however many candidates booted, and then each own D given tho
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from initadvisor.stats.costs import populate_column
-from initadvisor.stats.tempering import tempered
+from initadvisor.stats.tempering import log_sum, tempered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -102,10 +103,7 @@ class _Unpacking:
         """Return the logarithm of how likely what was seen is, all own D integrated out."""
         shared = self.shared(active)
         return np.asarray(
-            sum(
-                np.logaddexp.reduce(_log_densities(booted, shared), axis=0)
-                for booted in self.booted.values()
-            )
+            sum(log_sum(_log_densities(booted, shared)) for booted in self.booted.values())
         )
 
 
@@ -208,6 +206,7 @@ def _draw_own(rng: np.random.Generator, booted: _Booted, own: Quantity, shared: 
     return np.asarray(own.median * np.exp(np.clip(off, -6 * own_sd, 6 * own_sd)))
 
 
+@lru_cache(maxsize=64)
 def _scales(freedom: float) -> tuple[Floats, Floats]:
     """Return weights and scales of normal distributions that together are Student's t.
 

@@ -173,4 +173,11 @@ def log_logistic(deviations: Floats) -> Floats:
 
     A logistic blur: as good as a normal one, and its tails forgive what should not be.
     """
-    return np.asarray(-np.logaddexp(0.0, -deviations / _LOGISTIC_SD))
+    scaled = deviations / _LOGISTIC_SD
+    return np.asarray(np.minimum(scaled, 0.0) - np.log1p(np.exp(-np.abs(scaled))))
+
+
+def log_sum(logs: Floats) -> Floats:
+    """Return the logarithm of the sum of each column, of whose values these are the logarithms."""
+    most = logs.max(axis=0)
+    return np.asarray(most + np.log(np.exp(logs - most).sum(axis=0)))
