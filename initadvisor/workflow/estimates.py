@@ -7,13 +7,16 @@ import json
 import logging
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from initadvisor.host.files import make_directory, whole_file
 from initadvisor.host.hardware import cpu_model
+from initadvisor.model.codec import Codec
 from initadvisor.model.cost import Quantity
-from initadvisor.model.errors import InitadvisorError, UsageError
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.number import number, positive
 from initadvisor.model.sampling import SampledCandidate
+from initadvisor.model.text import shown
 from initadvisor.workflow.payload import LazyPayload
 from initadvisor.workflow.sampling import Sampled, sample_candidates
 
@@ -32,6 +35,10 @@ log = logging.getLogger(__name__)
 
 _SCHEMA = 5
 """Counts up when estimates are made in another way."""
+
+_LIMIT_BYTES = 1 << 20
+_MOST_LOG_SD = 3.0
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 def estimates(
@@ -71,10 +78,16 @@ def _sampled(
         with LazyPayload(source, directory, threading.Event()) as payload:
             content = payload.get()
             found = sample_candidates(
-                host, generator, content.file, content.size_bytes, recipes, observer=observer
+                host,
+                generator,
+                content.file,
+                content.size_bytes,
+                recipes,
+                directory=directory,
+                observer=observer,
             )
     except OSError as err:
-        msg = f"cannot unpack {source.path} in {directory}: {err.strerror}"
+        msg = f"cannot take samples of {source.path} in {directory}: {err.strerror}"
         raise InitadvisorError(msg, hint="make room, or set CACHE_DIRECTORY elsewhere") from err
     source.check_unchanged()
     return found
@@ -86,21 +99,35 @@ def _file(host: Host, key: str) -> Path:
 
 def _load(host: Host, recipe: Recipe) -> SampledCandidate | None:
     """Return an estimate of an earlier run on this processor; what is unreadable counts as none."""
-    with suppress(OSError, ValueError, KeyError, TypeError, UsageError):
-        kept = json.loads(_file(host, recipe.key).read_bytes())
-        if kept["schema"] != _SCHEMA or kept["cpu"] != cpu_model(host):
-            return None
-        values = kept["sampled"]
-        return SampledCandidate(
-            **{
-                **values,
-                "setting": recipe.setting,
-                "main_bytes": Quantity(**values["main_bytes"]),
-                "decompress_ms": tuple(float(ms) for ms in values["decompress_ms"]),
-                "command": tuple(values["command"]),
-            }
-        )
+    with suppress(*_UNREADABLE):
+        with _file(host, recipe.key).open("rb") as file:
+            kept = json.loads(file.read(_LIMIT_BYTES))
+        if kept["schema"] == _SCHEMA and kept["cpu"] == cpu_model(host):
+            return _candidate(recipe, kept["sampled"])
     return None
+
+
+def _candidate(recipe: Recipe, values: dict[str, Any]) -> SampledCandidate:
+    """Return what was kept; raises one of ``_UNREADABLE`` for what nothing can be reckoned with."""
+    size, times = values["main_bytes"], values["decompress_ms"]
+    if not times and recipe.setting.codec is not Codec.CAT:
+        raise ValueError(times)
+    return SampledCandidate(
+        setting=recipe.setting,
+        key=recipe.key,
+        main_bytes=Quantity(
+            median=positive(size["median"]),
+            log_sd=number(size["log_sd"], most=_MOST_LOG_SD),
+            source=shown(size["source"]),
+        ),
+        build_s=number(values["build_s"]),
+        build_cpu_s=number(values["build_cpu_s"]),
+        build_peak_bytes=int(number(values["build_peak_bytes"])),
+        decompress_ms=tuple(positive(ms) for ms in times),
+        command=recipe.argv,
+        sample_bytes=int(number(values["sample_bytes"])),
+        whole_bytes=int(number(values["whole_bytes"])),
+    )
 
 
 def _keep(host: Host, sampled: SampledCandidate) -> None:

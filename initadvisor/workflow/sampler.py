@@ -24,6 +24,7 @@ from initadvisor.workflow.schedule import expected_cpu_s
 if TYPE_CHECKING:
     import contextlib
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from initadvisor.generators import Generator
     from initadvisor.host import Host
@@ -94,6 +95,18 @@ def subject_of(host: Host, generator: Generator, recipe: Recipe, whole_bytes: in
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Where temporary files are: they have no names, and ``stack`` closes them."""
+
+    directory: Path
+    stack: contextlib.ExitStack
+
+    def file(self) -> IO[bytes]:
+        """Open a new one; raises ``OSError`` where there is no room."""
+        return self.stack.enter_context(tempfile.TemporaryFile(dir=self.directory))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
     """A part of the content, or all of it, in a file."""
@@ -102,11 +115,9 @@ class Sample:
     size_bytes: int
 
     @classmethod
-    def taken(
-        cls, content: IO[bytes], stretches: Sequence[Stretch], stack: contextlib.ExitStack
-    ) -> Sample:
-        """Copy stretches of the content into a file without a name, which ``stack`` closes."""
-        file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - that closes it
+    def taken(cls, content: IO[bytes], stretches: Sequence[Stretch], scratch: Scratch) -> Sample:
+        """Copy stretches of the content into a file."""
+        file = scratch.file()
         for piece in pieces_of(content, stretches):
             file.write(piece)
         file.flush()
@@ -132,7 +143,7 @@ class Sampler:
     whole: Sample
     large: Sample
     small: Sample
-    stack: contextlib.ExitStack
+    scratch: Scratch
     outputs: dict[tuple[str, Sample], Output | str] = field(default_factory=dict)
     control_bytes: dict[tuple[Control, Sample], int] = field(default_factory=dict)
     control_streams: dict[tuple[Control, Sample], Compressed] = field(default_factory=dict)
@@ -179,7 +190,7 @@ class Sampler:
     def _control(self, control: Control, part: Sample) -> None:
         everything = (Stretch(offset=0, size_bytes=part.size_bytes),)
         pieces = until_stopped(pieces_of(part.file, everything), self.stop)
-        file = self.stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - that closes it
+        file = self.scratch.file()
         size_bytes = control.compressed_bytes(pieces, into=file)
         self.control_bytes[control, part] = size_bytes
         self.control_streams[control, part] = Compressed(
@@ -188,7 +199,7 @@ class Sampler:
 
     def _compress(self, subject: Subject, sample: Sample) -> None:
         recipe = subject.recipe
-        file = self.stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - that closes it
+        file = self.scratch.file()
         try:
             with piped(sample.file) as pipe:
                 completed = self.host.runner.run(

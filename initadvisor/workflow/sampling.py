@@ -18,11 +18,12 @@ from initadvisor.model.cost import Quantity
 from initadvisor.model.sampling import SampledCandidate
 from initadvisor.stats.sampling import Rung, blocks, growth, related, thinned, whole_size
 from initadvisor.workflow.knowledge import sampling_error
-from initadvisor.workflow.sampler import Sample, Sampler, subject_of
+from initadvisor.workflow.sampler import Sample, Sampler, Scratch, subject_of
 from initadvisor.workflow.schedule import PEAK_FULL_BYTES, expected_peak_bytes, threads_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from initadvisor.generators import Generator
     from initadvisor.host import Host
@@ -52,14 +53,16 @@ def sample_candidates(
     whole_bytes: int,
     recipes: Sequence[Recipe],
     *,
+    directory: Path,
     observer: SampleObserver,
 ) -> Sampled:
     """Estimate what each recipe would make of the content, a file of ``whole_bytes``.
 
-    Raises ``OSError`` where there is no room for temporary files. Interrupted by an exception, it
-    kills the compressors and leaves nothing behind.
+    ``directory`` is for temporary files. Raises ``OSError`` where there is no room for them.
+    Interrupted by an exception, it kills the compressors and leaves nothing behind.
     """
     with contextlib.ExitStack() as stack:
+        scratch = Scratch(directory, stack)
         most = max(_LARGE_BYTES, int(_LARGE_PART * whole_bytes))
         least = max(_SMALL_BYTES, int(_SMALL_PART * whole_bytes))
         large = blocks(whole_bytes, most, phase=_PHASE)
@@ -68,9 +71,9 @@ def sample_candidates(
         sampler = Sampler(
             host=host,
             whole=Sample(content, whole_bytes),
-            large=Sample.taken(content, large, stack),
-            small=Sample.taken(content, small, stack),
-            stack=stack,
+            large=Sample.taken(content, large, scratch),
+            small=Sample.taken(content, small, scratch),
+            scratch=scratch,
         )
         subjects = [subject_of(host, generator, recipe, whole_bytes) for recipe in recipes]
         sampler.measure(subjects, observer)

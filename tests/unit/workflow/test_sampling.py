@@ -103,7 +103,13 @@ def sampled(
     assert gaps == ()
     with a_file(content) as file:
         return sample_candidates(
-            host, unknown, file, len(content), wanted, observer=observer or Steps()
+            host,
+            unknown,
+            file,
+            len(content),
+            wanted,
+            directory=host.root,
+            observer=observer or Steps(),
         )
 
 
@@ -333,4 +339,12 @@ def test_without_room_for_the_samples_that_is_an_error(
     with a_file(CONTENT) as file:
         monkeypatch.setattr(tempfile, "TemporaryFile", FullDisk(room_bytes=room_bytes))
         with pytest.raises(OSError, match="No space left on device"):
-            sample_candidates(host, unknown, file, len(CONTENT), wanted, observer=Steps())
+            sample_candidates(
+                host,
+                unknown,
+                file,
+                len(CONTENT),
+                wanted,
+                directory=host.root,
+                observer=Steps(),
+            )
