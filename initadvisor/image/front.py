@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import re
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from initadvisor.image.cpio import CRC_MAGIC, HEADER_BYTES, NEWC_MAGIC, TRAILER
 from initadvisor.model.codec import Codec, codec_of_magic
-
-if TYPE_CHECKING:
-    from initadvisor.model.image import Stretch
 
 _MOST_ENTRIES = 100_000
 _HEXADECIMAL = re.compile(rb"[0-9A-Fa-f]{8}")
 _PIECE_BYTES = 4096
 
 
-def main_codec(file: IO[bytes], part: Stretch) -> Codec | None:
+def main_codec(file: IO[bytes], *, offset: int, size_bytes: int) -> Codec | None:
     """Return the codec of the first part that is compressed; ``CAT`` where all of it is plain.
 
     None for what does not look like an initramfs, or not in as far as it was looked at: this is no
     check, and says of a plain archive's content nothing at all.
     """
-    position, end = part.offset, part.offset + part.size_bytes
+    position, end = offset, offset + size_bytes
     archives = 0
     for _ in range(_MOST_ENTRIES):
         position = _behind_zeros(file, position, end)

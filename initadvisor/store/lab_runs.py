@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from initadvisor.model.attribution import KnownImage
 from initadvisor.model.lab import (
     BootKind,
     Engine,
@@ -17,11 +16,10 @@ from initadvisor.model.lab import (
     RunEnd,
 )
 from initadvisor.model.setting import Setting
+from initadvisor.store.kernels import kernel_columns, kernel_of
 from initadvisor.store.rows import (
     as_bytes,
     insert,
-    kernel_columns,
-    kernel_of,
     number,
     text,
     utc_text,
@@ -117,30 +115,6 @@ def recorded(
         (engine, utc_text(since) if since else "", -1 if limit is None else limit),
     )
     return tuple(_recorded_run(connection, row) for row in rows.fetchall())
-
-
-def images(connection: sqlite3.Connection) -> tuple[tuple[KnownImage, datetime], ...]:
-    """Return the images of all runs, each with when a run with it began for the first time."""
-    rows = connection.execute(
-        """
-        SELECT sha256, size_bytes, setting, path, min(started_at) AS since
-        FROM lab_subject JOIN lab_run ON lab_run.number = lab_subject.run
-        GROUP BY sha256 ORDER BY since
-        """
-    )
-    return tuple(
-        (
-            KnownImage(
-                path=text(row, "path"),
-                size_bytes=number(row, "size_bytes"),
-                sha256=text(row, "sha256"),
-                setting=Setting.parse(text(row, "setting")),
-                candidate=True,
-            ),
-            utc_time(text(row, "since")),
-        )
-        for row in rows
-    )
 
 
 def unpack_us(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from initadvisor.model.lab import LabKernel
-
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
@@ -82,21 +80,3 @@ def number(row: sqlite3.Row, column: str) -> int:
     if not isinstance(value, int):
         raise TypeError(column)
     return value
-
-
-def kernel_columns(kernel: LabKernel) -> dict[str, Value]:
-    """Return a kernel as the columns that every table with one has."""
-    return {
-        "kernel_path": kernel.path,
-        "kernel_sha256": kernel.sha256,
-        "kernel_release": kernel.release,
-    }
-
-
-def kernel_of(row: sqlite3.Row) -> LabKernel:
-    """Return the kernel of a row."""
-    return LabKernel(
-        path=text(row, "kernel_path"),
-        sha256=text(row, "kernel_sha256"),
-        release=text(row, "kernel_release"),
-    )

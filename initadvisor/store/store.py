@@ -1,4 +1,7 @@
-"""What was measured, kept: opened for one command, every addition on the disk when it returns."""
+"""What was measured, kept: opened for one command, every addition on the disk when it returns.
+
+What only some commands need is imported when it is: recording a boot must not take time.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from initadvisor.model.errors import UsageError
-from initadvisor.store import boot_figures, boots, lab_runs, verdicts
+from initadvisor.store import boots
 from initadvisor.store.connection import damaged, explained, transaction
 from initadvisor.store.opening import opened_for_reading, opened_for_writing
 
@@ -65,21 +68,29 @@ class Store:
 
     def begin_lab_run(self, run: LabRun) -> int:
         """Record that a run begins; return the number that its samples are added to."""
+        from initadvisor.store import lab_runs
+
         with self._writing():
             return lab_runs.begin(self._connection, run)
 
     def add_sample(self, number: int, sample: LabSample) -> None:
         """Record one boot of a run."""
+        from initadvisor.store import lab_runs
+
         with self._writing():
             lab_runs.add_sample(self._connection, number, sample)
 
     def add_lost(self, number: int, lost: LostBoot) -> None:
         """Record a boot of a run that gave no sample."""
+        from initadvisor.store import lab_runs
+
         with self._writing():
             lab_runs.add_lost(self._connection, number, lost)
 
     def end_lab_run(self, number: int, end: RunEnd, warnings: tuple[str, ...]) -> None:
         """Record why a run ended, and what may have disturbed it."""
+        from initadvisor.store import lab_runs
+
         with self._writing():
             lab_runs.finish(self._connection, number, end, warnings)
 
@@ -94,6 +105,8 @@ class Store:
 
         ``engine``: only those of this one.
         """
+        from initadvisor.store import lab_runs
+
         with self._reading():
             return lab_runs.recorded(self._connection, engine=engine, limit=limit, since=since)
 
@@ -105,6 +118,8 @@ class Store:
         Only those of this engine, kernel and processor, with nothing beside the unpacking
         (``BootKind.UNPACK``). Images without any are left out.
         """
+        from initadvisor.store import lab_runs
+
         with self._reading():
             return lab_runs.unpack_us(
                 self._connection,
@@ -116,11 +131,15 @@ class Store:
 
     def lab_images(self) -> tuple[tuple[KnownImage, datetime], ...]:
         """Return the images that were timed, each with when it was for the first time."""
+        from initadvisor.store import lab_images
+
         with self._reading():
-            return lab_runs.images(self._connection)
+            return lab_images.images(self._connection)
 
     def add_verification(self, verification: Verification) -> None:
         """Record what a kernel made of an image."""
+        from initadvisor.store import verdicts
+
         with self._writing():
             verdicts.add(self._connection, verification)
 
@@ -132,16 +151,22 @@ class Store:
         since: datetime | None = None,
     ) -> tuple[Verification, ...]:
         """Return the verifications of an image, or of all, the newest first."""
+        from initadvisor.store import verdicts
+
         with self._reading():
             return verdicts.recorded(self._connection, image_sha256, limit=limit, since=since)
 
     def remember_engine(self, trial: EngineTrial) -> None:
         """Record what came of trying an engine."""
+        from initadvisor.store import verdicts
+
         with self._writing():
             verdicts.remember(self._connection, trial)
 
     def engine_trial(self, engine: Engine, circumstances: str) -> EngineTrial | None:
         """Return the trial of an engine in these very circumstances, None if there was none."""
+        from initadvisor.store import verdicts
+
         with self._reading():
             return verdicts.trial_of(self._connection, engine, circumstances)
 
@@ -184,6 +209,8 @@ class Store:
         self, *, since: datetime | None = None, limit: int | None = None
     ) -> tuple[BootFigures, ...]:
         """Return this machine's boots in figures, the latest first."""
+        from initadvisor.store import boot_figures
+
         with self._reading():
             return boot_figures.figures(self._connection, since=since, limit=limit)
 
@@ -192,6 +219,8 @@ class Store:
 
         This machine's come first, then the latest.
         """
+        from initadvisor.store import boot_figures
+
         with self._reading():
             return boot_figures.groups(self._connection, since=since)
 

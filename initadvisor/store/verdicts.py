@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initadvisor.model.lab import Engine, EngineTrial, Unpacked, Verification
+from initadvisor.store.kernels import kernel_columns, kernel_of
 from initadvisor.store.rows import (
     as_bytes,
     insert,
-    kernel_columns,
-    kernel_of,
     number,
     text,
     utc_text,

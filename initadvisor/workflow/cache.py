@@ -80,6 +80,11 @@ class Cache:
         found = (_load(path) for path in self.directory.glob("*.img"))
         return tuple(sorted((c for c in found if c), key=lambda c: c.built_at_ns))
 
+    def of_size(self, size_bytes: int) -> tuple[CachedCandidate, ...]:
+        """Return the complete candidates of this size; the records of others are not read."""
+        fitting = (p for p in self.directory.glob("*.img") if p.stat().st_size == size_bytes)
+        return tuple(cached for cached in map(_load, fitting) if cached)
+
     def keep(self, cached: CachedCandidate) -> None:
         """Write the record that makes the image a candidate."""
         record = {

@@ -7,8 +7,8 @@ were built and images that the lab has timed, which may have been installed when
 from __future__ import annotations
 
 import contextlib
-import io
 import logging
+import os
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import PureWindowsPath
@@ -17,12 +17,10 @@ from typing import TYPE_CHECKING
 from initadvisor.generators.detect import detect_generator
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.image.front import main_codec
-from initadvisor.image.pe import read_uki
 from initadvisor.measure.attribute import attribute
 from initadvisor.model.attribution import Attribution, KnownImage
 from initadvisor.model.boot_class import parameters
-from initadvisor.model.errors import BadImageError, InitadvisorError
-from initadvisor.model.image import Stretch
+from initadvisor.model.errors import InitadvisorError
 from initadvisor.workflow.cache import Cache
 
 if TYPE_CHECKING:
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from initadvisor.model.codec import Codec
     from initadvisor.model.generator import InstalledImage
     from initadvisor.model.setting import Setting
+    from initadvisor.workflow.cache import CachedCandidate
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +47,8 @@ class _File:
     """An installed image's file, where in it the initramfs is, and what may be loaded with it."""
 
     installed: InstalledImage
-    part: Stretch
+    offset: int
+    size_bytes: int
     since: datetime
     beside_bytes: tuple[tuple[int, ...], ...]
 
@@ -57,7 +57,7 @@ class _File:
         for beside in self.beside_bytes:
             yield KnownImage(
                 path=str(self.installed.path),
-                size_bytes=self.part.size_bytes,
+                size_bytes=self.size_bytes,
                 sha256=sha256,
                 setting=setting,
                 is_uki=self.installed.uki,
@@ -74,7 +74,8 @@ class KnownImages:
 
     def __init__(self, host: Host, *, others: Iterable[tuple[KnownImage, datetime]] = ()) -> None:
         self._host = host
-        self._others = (*others, *_candidates(host))
+        self._timed = tuple(others)
+        self._candidates: tuple[tuple[KnownImage, datetime], ...] | None = None
         self._read: dict[Path, tuple[KnownImage, ...]] = {}
         self._generator: Generator | None = None
         self._files: tuple[_File, ...] = ()
@@ -95,7 +96,10 @@ class KnownImages:
         found = self._among_installed(traces, booted_at)
         if found.images:
             return found
-        there = tuple(image for image, since in self._others if since <= booted_at)
+        if self._candidates is None:
+            self._candidates = tuple(map(_candidate, Cache(self._host).all()))
+        others = (*self._timed, *self._candidates)
+        there = tuple(image for image, since in others if since <= booted_at)
         among_others = attribute(traces, there)
         return among_others if among_others.images else found
 
@@ -121,13 +125,14 @@ class KnownImages:
 
     def _read_images(self, file: _File) -> tuple[KnownImage, ...]:
         with open_regular(file.installed.path) as opened:
-            sha256 = sha256_of(opened, offset=file.part.offset, size_bytes=file.part.size_bytes)
-            codec = main_codec(opened, file.part)
+            sha256 = sha256_of(opened, offset=file.offset, size_bytes=file.size_bytes)
+            codec = main_codec(opened, offset=file.offset, size_bytes=file.size_bytes)
         return tuple(file.images(sha256, self._setting(file, sha256, codec)))
 
     def _setting(self, file: _File, sha256: str, codec: Codec | None) -> Setting | None:
         """Return what made an image: of the same bytes, else as configured if that may be."""
-        for image, _ in self._others:
+        candidates = map(_candidate, Cache(self._host).of_size(file.size_bytes))
+        for image, _ in (*self._timed, *candidates):
             if image.sha256 == sha256 and image.setting is not None:
                 return image.setting
         if self._generator is None:
@@ -140,40 +145,49 @@ class KnownImages:
         return configured.setting if configured.setting.codec is codec else None
 
 
-def _candidates(host: Host) -> Iterator[tuple[KnownImage, datetime]]:
-    for cached in Cache(host).all():
-        candidate = cached.candidate
-        image = KnownImage(
-            path=candidate.path,
-            size_bytes=candidate.size_bytes,
-            sha256=candidate.sha256,
-            setting=candidate.setting,
-            candidate=True,
-        )
-        yield image, datetime.fromtimestamp(cached.built_at_ns / 1e9, tz=UTC)
+def _candidate(cached: CachedCandidate) -> tuple[KnownImage, datetime]:
+    candidate = cached.candidate
+    image = KnownImage(
+        path=candidate.path,
+        size_bytes=candidate.size_bytes,
+        sha256=candidate.sha256,
+        setting=candidate.setting,
+        candidate=True,
+    )
+    return image, datetime.fromtimestamp(cached.built_at_ns / 1e9, tz=UTC)
 
 
 def _files(host: Host, installed: Sequence[InstalledImage]) -> Iterator[_File]:
     for image in installed:
         try:
-            with open_regular(image.path) as file:
-                size_bytes = file.seek(0, io.SEEK_END)
-                part = Stretch(offset=0, size_bytes=size_bytes)
-                microcode: tuple[int, ...] = ()
-                if image.uki:
-                    uki = read_uki(file, size_bytes)
-                    part = uki.initrd
-                    microcode = (uki.ucode.size_bytes,) if uki.ucode else ()
+            offset, size_bytes, beside = _extent(host, image)
             changed_s = image.path.stat().st_mtime
-        except (InitadvisorError, BadImageError, OSError) as err:
+        except (InitadvisorError, OSError) as err:
             _log.info("%s is left out: %s", image.path, err)
             continue
         yield _File(
             installed=image,
-            part=part,
+            offset=offset,
+            size_bytes=size_bytes,
             since=datetime.fromtimestamp(changed_s, tz=UTC),
-            beside_bytes=(microcode,) if image.uki else _beside(host, image.path),
+            beside_bytes=beside,
         )
+
+
+def _extent(host: Host, image: InstalledImage) -> tuple[int, int, tuple[tuple[int, ...], ...]]:
+    """Return where in the file the initramfs is, its size, and what may be loaded with it.
+
+    Raises ``InitadvisorError`` for what cannot be read.
+    """
+    with open_regular(image.path) as file:
+        size_bytes = file.seek(0, os.SEEK_END)
+        if not image.uki:
+            return 0, size_bytes, _beside(host, image.path)
+        from initadvisor.image.pe import read_uki
+
+        uki = read_uki(file, size_bytes)
+        microcode = (uki.ucode.size_bytes,) if uki.ucode else ()
+        return uki.initrd.offset, uki.initrd.size_bytes, (microcode,)
 
 
 def _beside(host: Host, image: Path) -> tuple[tuple[int, ...], ...]:

@@ -1,4 +1,7 @@
-"""Measure boots: the running one while it runs, earlier ones by what the journal has of them."""
+"""Measure boots: the running one while it runs, earlier ones by what the journal has of them.
+
+The running one is measured at each boot, so what that does not need is imported when it is needed.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.measure.announce import announce
+from initadvisor.measure.boot_disk import boot_disk
 from initadvisor.measure.journal import opened_journal
 from initadvisor.measure.journal_files import JournalSource
 from initadvisor.measure.machine_name import machine_name
@@ -15,10 +19,8 @@ from initadvisor.measure.record import Journalled, running_boot_id, running_reco
 from initadvisor.model.boot_class import BootClass
 from initadvisor.model.boot_record import RecordSource
 from initadvisor.model.errors import InitadvisorError
-from initadvisor.storage.device import device_of
 from initadvisor.store.store import open_store
 from initadvisor.workflow.known_images import KnownImages
-from initadvisor.workflow.past_boots import PastBoots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from initadvisor.model.boot_record import BootRecord
     from initadvisor.model.journal_boot import BootSpan
     from initadvisor.store.store import Store
+    from initadvisor.workflow.past_boots import PastBoots
 
 _AT_ONCE = 50
 """How many boots are read before they are recorded: an interrupted run loses no more."""
@@ -76,6 +79,8 @@ def measure(
         running = _running(host, store, journal, images)
         work.keep([running])
         if backfill and journal is not None:
+            from initadvisor.workflow.past_boots import PastBoots
+
             past = PastBoots(
                 journal=journal, own=running.machine, today=running.boot_class, images=images
             )
@@ -91,6 +96,8 @@ def measure_journal(
 
     Raises ``InitadvisorError`` where the journal cannot be read.
     """
+    from initadvisor.workflow.past_boots import PastBoots
+
     with open_store(host, readonly=dry_run) as store, opened_journal(host, source) as journal:
         work = _Work(store=store, dry_run=dry_run, warnings=journal.warnings)
         latest = _latest(store)
@@ -178,11 +185,12 @@ def _running(host: Host, store: Store, journal: Journal | None, images: KnownIma
     boot_id = running_boot_id(host)
     span = journal.span(boot_id) if journal else None
     before = _latest(store, but=boot_id)
+    image = images.default_path
     return running_record(
         host,
         _journalled(journal, span) if journal and span else None,
         attribute=images.attribute,
-        boot_disk=_disk(host, images.default_path),
+        boot_disk=boot_disk(host, image) if image else None,
         previous=before.times if before else None,
     )
 
@@ -201,11 +209,3 @@ def _latest(store: Store, *, but: str | None = None) -> BootRecord | None:
     """Return the record of the latest boot that was measured while it ran."""
     measured = (record for record in store.boots(limit=_LATEST) if record.boot_id != but)
     return next((record for record in measured if record.source is RecordSource.UNIT), None)
-
-
-def _disk(host: Host, image: Path | None) -> str | None:
-    """Return which disk the images are on, in words that stay the same from boot to boot."""
-    if image is None:
-        return None
-    disk = device_of(host, image)
-    return disk.model or disk.name
