@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check venv lint types unit lock bench clean
+.PHONY: demo test check venv lint types unit lock bench install clean
 
 demo: venv
 	tools/demo $(BIN)/initadvisor
@@ -39,6 +39,14 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 
 lock:
 	uv pip compile --universal --generate-hashes --no-header --python-version 3.11 --extra dev -o requirements.lock pyproject.toml
+
+# What belongs beside the Python package, which pip or the distribution's packager installs: man
+# pages and systemd's units. Nothing is enabled: systemctl enable initadvisor-measure.timer does that.
+PREFIX ?= /usr
+DESTDIR ?=
+
+install:
+	tools/install-files "$(DESTDIR)" "$(PREFIX)"
 
 clean:
 	rm -rf $(VENV) build *.egg-info
