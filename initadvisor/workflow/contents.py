@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import json
 import logging
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Any
+from enum import StrEnum
+from functools import cache
+from types import NoneType, UnionType
+from typing import IO, TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from initadvisor import __version__
 from initadvisor.host.files import make_directory, whole_file
@@ -23,13 +25,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_TYPES: dict[str, type[Any]] = {
-    name: kind
-    for module in (codec, image, stream)
-    for name, kind in vars(module).items()
-    if isinstance(kind, type) and kind.__module__ == module.__name__
-}
-"""The values that contents consist of, by name."""
+_TYPES = {**vars(codec), **vars(image), **vars(stream)}
+"""What the annotations of these modules may name."""
 
 _LIMIT_BYTES = 16 << 20
 
@@ -40,8 +37,9 @@ def known_contents(host: Host, sha256: str) -> image.ImageContents | None:
         with _file(host, sha256).open("rb") as file:
             kept = json.loads(file.read(_LIMIT_BYTES))
         if kept["version"] == __version__:
-            found = _value(kept["contents"])
-            return found if isinstance(found, image.ImageContents) else None
+            found = _value(image.ImageContents, kept["contents"])
+            if isinstance(found, image.ImageContents) and found.segments:
+                return found
     return None
 
 
@@ -64,24 +62,36 @@ def _file(host: Host, sha256: str) -> Path:
 
 
 def _plain(value: object) -> object:
-    """Return a value as JSON has it; what is not a plain one has its type's name with it."""
-    if isinstance(value, enum.Enum):
-        return {"type": type(value).__name__, "value": value.value}
+    """Return a value as JSON has it: one with fields as an object that also names its type."""
     if dataclasses.is_dataclass(value):
         fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return {"type": type(value).__name__, "fields": fields}
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value
+        return {"type": type(value).__name__, **fields}
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _value(plain: object) -> object:
-    """Return what ``_plain`` was given; raises ``KeyError`` or ``TypeError`` for other things."""
-    if isinstance(plain, list):
-        return tuple(_value(item) for item in plain)
-    if not isinstance(plain, dict):
-        return plain
-    kind = _TYPES[plain["type"]]
-    if "value" in plain:
-        return kind(plain["value"])
-    return kind(**{name: _value(item) for name, item in plain["fields"].items()})
+def _value(hint: Any, plain: Any) -> object:  # noqa: ANN401 - what both are is found out here
+    """Return the value of a type that ``_plain`` was given.
+
+    Raises ``ValueError``, ``KeyError`` or ``TypeError`` for what is no value of that type.
+    """
+    if get_origin(hint) is tuple and isinstance(plain, list):
+        return tuple(_value(get_args(hint)[0], item) for item in plain)
+    kinds = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
+    if plain is None and NoneType in kinds:
+        return None
+    if isinstance(plain, dict):
+        kind = {kind.__name__: kind for kind in kinds}[plain["type"]]
+        return kind(**{name: _value(part, plain[name]) for name, part in _fields(kind)})
+    kind = kinds[0]
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return kind(plain)
+    if type(plain) is not kind or (kind is int and plain < 0):
+        raise TypeError(plain)
+    return plain
+
+
+@cache
+def _fields(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
+    """Return the fields of a type with theirs; raises ``TypeError`` for one that has none."""
+    hints = get_type_hints(kind, localns=_TYPES)
+    return tuple((field.name, hints[field.name]) for field in dataclasses.fields(kind))
