@@ -235,5 +235,5 @@ class Store:
             with explained("read", self.path), transaction(self._connection, write=False):
                 yield
             self._opened.check()
-        except (ValueError, TypeError, IndexError, UsageError) as err:
+        except (ValueError, TypeError, LookupError, UsageError) as err:
             raise damaged(self.path, err) from err

@@ -1,0 +1,129 @@
+"""A record survives JSON as it is; whatever is no record is refused, and nothing else happens."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from initadvisor.model.boot_record import BootRecord
+from initadvisor.model.read_interval import NoInterval
+from initadvisor.model.record_form import as_plain, as_record
+from tests.fixtures.boots import boot_record, full_record
+
+VALUES = st.one_of(
+    *(st.none(), st.booleans(), st.integers(), st.floats(), st.text()),
+    *(st.lists(st.integers(), max_size=3), st.dictionaries(st.text(), st.integers(), max_size=3)),
+)
+OFTEN = settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+
+
+def exchanged(record: BootRecord) -> BootRecord:
+    """Return what another machine makes of a record."""
+    return as_record(json.loads(json.dumps(as_plain(record))))
+
+
+def plain() -> dict[str, Any]:
+    """Return a record with everything in it as plain values."""
+    loaded: dict[str, Any] = json.loads(json.dumps(as_plain(full_record())))
+    return loaded
+
+
+@pytest.mark.parametrize("record", [boot_record(), full_record()], ids=["ordinary", "full"])
+def test_a_record_comes_back_as_it_was(record: BootRecord) -> None:
+    assert exchanged(record) == record
+
+
+def test_an_interval_that_is_not_known_comes_back_as_that() -> None:
+    record = boot_record()
+    without = {**as_plain(record), "read": {"reason": "GRUB on BIOS firmware records no times"}}
+    assert as_record(without).read == NoInterval(reason="GRUB on BIOS firmware records no times")
+
+
+def test_the_full_record_says_something_in_every_field() -> None:
+    assert plain().keys() == {field.name for field in fields(BootRecord)}
+
+
+def test_what_is_not_said_is_left_out() -> None:
+    assert "notes" not in as_plain(boot_record())
+    assert "menu_us" not in json.dumps(as_plain(boot_record()))
+
+
+def test_names_of_a_later_version_are_passed_over() -> None:
+    later = plain()
+    later["weather"] = "fine"
+    later["marks"]["mood"] = {"good": [1]}
+    assert as_record(later) == full_record()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"boot_id": "x"}, "boot_id cannot be 'x'"),
+        ({"boot_id": "A" * 32}, "boot_id cannot be"),
+        ({"machine": "../../etc"}, "machine cannot be"),
+        ({"source": "rumour"}, "record.source cannot be 'rumour'"),
+        ({"started_at": "2026-03-01T12:00:00"}, "record.started_at cannot be"),
+        ({"started_at": "0001-01-01T00:00:00+23:59"}, "record.started_at cannot be"),
+        ({"started_at": 1}, "record.started_at cannot be 1"),
+        ({"marks": []}, "record.marks cannot be list"),
+        ({"marks": {"begin_us": 1.5}}, "record.marks.begin_us cannot be float"),
+        ({"marks": {"begin_us": True}}, "record.marks.begin_us cannot be True"),
+        ({"marks": {"begin_us": 2**63}}, "record.marks.begin_us cannot be"),
+        ({"marks": {"begun": 1}}, "record.marks.begun cannot be 1"),
+        ({"marks": {"failures": "all"}}, "record.marks.failures cannot be 'all'"),
+        ({"notes": ["a"] * 300}, "record.notes cannot be list"),
+        ({"notes": [None]}, r"record.notes\[0\] cannot be None"),
+        ({"notes": ["a" * 10_000]}, r"record.notes\[0\] cannot be"),
+        ({"rejections": ["boring"]}, r"record.rejections\[0\] cannot be 'boring'"),
+        ({"read": {"source": "hearsay"}}, "record.read lacks reason"),
+        ({"attribution": {"certainty": "certain"}}, "record.attribution lacks words"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_place(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        as_record({**plain(), **change})
+
+
+def test_a_setting_that_is_none_is_refused() -> None:
+    changed = plain()
+    changed["attribution"]["images"][0]["setting"] = "zip -9"
+    with pytest.raises(ValueError, match="setting cannot be 'zip -9'"):
+        as_record(changed)
+
+
+@OFTEN
+@given(VALUES)
+def test_anything_else_is_a_value_error(value: object) -> None:
+    with pytest.raises(ValueError, match="record"):
+        as_record(value)
+
+
+@OFTEN
+@given(st.data())
+def test_a_record_with_anything_in_any_place_is_read_or_refused(data: st.DataObject) -> None:
+    changed = plain()
+    place: Any = changed
+    for _ in range(data.draw(st.integers(0, 3))):
+        inner = [v for v in (place.values() if isinstance(place, dict) else place) if v]
+        inner = [value for value in inner if isinstance(value, dict | list)]
+        if not inner:
+            break
+        place = data.draw(st.sampled_from(inner))
+    key = data.draw(st.sampled_from(sorted(place)) if isinstance(place, dict) else st.just(0))
+    place[key] = data.draw(VALUES)
+    try:
+        record = as_record(changed)
+    except ValueError:
+        return
+    assert exchanged(record) == record
+
+
+def test_the_same_class_has_the_same_key_and_another_has_not() -> None:
+    one, other = boot_record(1), boot_record(2, unpack_us=300_000, read_us=1)
+    assert one.class_key == other.class_key
+    assert one.class_key != boot_record(3, kernel="6.13.0 #1").class_key

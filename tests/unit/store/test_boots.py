@@ -1,0 +1,280 @@
+"""Boots in the data base: each once, whoever tells of it how often."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.model.boot_marks import Waiting
+from initadvisor.model.boot_record import RecordSource
+from initadvisor.model.certainty import Certainty
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.read_interval import Beside, IntervalSource
+from initadvisor.model.rejection import Reason
+from initadvisor.store import schema
+from initadvisor.store.store import open_store
+from tests.fixtures.boots import (
+    EPOCH,
+    LZ4,
+    OTHER_MACHINE,
+    ZSTD,
+    boot_record,
+    full_record,
+    image_of,
+)
+from tests.unit.store.values import fill
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initadvisor.host import Host
+    from initadvisor.model.boot_record import BootRecord
+
+UNIT, BACKFILL, IMPORT = RecordSource.UNIT, RecordSource.BACKFILL, RecordSource.IMPORT
+WRITER = """
+import sys
+from initadvisor.host import Host
+from initadvisor.store.store import open_store
+from tests.fixtures.boots import boot_record
+first, count = map(int, sys.argv[1:])
+for number in range(first, first + count):
+    with open_store(Host()) as store:
+        print(number, *store.add_boots([boot_record(number)]), flush=True)
+"""
+
+
+def add(host: Host, *records: BootRecord) -> frozenset[str]:
+    """Add boots in a run of their own."""
+    with open_store(host) as store:
+        return store.add_boots(records)
+
+
+def all_boots(host: Host) -> Sequence[BootRecord]:
+    with open_store(host, readonly=True) as store:
+        return store.boots()
+
+
+def read_all(host: Host) -> None:
+    with open_store(host, readonly=True) as store:
+        store.boots()
+        store.boot_figures()
+        store.boot_groups()
+
+
+def rows(path: Path, table: str) -> int:
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        [count] = database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
+        return int(count)
+
+
+def test_records_come_back_as_they_were_the_latest_first(host: Host) -> None:
+    records = [full_record(), boot_record(2), boot_record(3, rejections=(Reason.KEXEC,))]
+    assert add(host, *records) == {record.boot_id for record in records}
+    assert list(all_boots(host)) == records[::-1]
+
+
+def test_a_boot_that_is_told_twice_changes_no_byte(host: Host, path: Path) -> None:
+    add(host, boot_record(1))
+    before = path.read_bytes()
+    again = replace(boot_record(1), notes=("read a second time",))
+    assert add(host, boot_record(1), again) == frozenset()
+    assert path.read_bytes() == before
+    assert all_boots(host) == (boot_record(1),)
+
+
+@pytest.mark.parametrize("first", RecordSource)
+@pytest.mark.parametrize("second", RecordSource)
+def test_what_was_measured_while_it_ran_beats_the_journal_and_that_beats_an_import(
+    host: Host, path: Path, first: RecordSource, second: RecordSource
+) -> None:
+    order = [IMPORT, BACKFILL, UNIT]
+    one, two = boot_record(1, source=first), boot_record(1, source=second, unpack_us=1000)
+    wins = order.index(second) > order.index(first)
+    add(host, one)
+    with open_store(host, readonly=True) as store:
+        assert store.new_boots([two]) == ({two.boot_id} if wins else frozenset())
+    assert add(host, two) == ({two.boot_id} if wins else frozenset())
+    assert all_boots(host) == (two if wins else one,)
+    assert (rows(path, "boot"), rows(path, "boot_record")) == (1, 1)
+    with open_store(host, readonly=True) as store:
+        [group] = store.boot_groups()
+    assert group.unpack_us == ((1000,) if wins else (200_000,))
+
+
+def test_boots_are_added_all_or_none(host: Host) -> None:
+    bad = replace(boot_record(2), started_at=EPOCH.replace(tzinfo=None))
+    with pytest.raises(ValueError, match="time zone"):
+        add(host, boot_record(1), bad)
+    assert all_boots(host) == ()
+
+
+def test_only_boots_since_a_moment_or_the_latest_are_returned(host: Host) -> None:
+    add(host, *(boot_record(number) for number in range(10)))
+    with open_store(host, readonly=True) as store:
+        since = EPOCH + timedelta(days=6)
+        assert [b.started_at.day for b in store.boots(since=since)] == [10, 9, 8, 7]
+        assert len(store.boots(since=since, limit=2)) == 2
+        assert len(store.boot_figures(since=since)) == 4
+        assert [group.boots for group in store.boot_groups(since=since)] == [4]
+        assert store.boot_groups(since=EPOCH + timedelta(days=99)) == ()
+
+
+def test_figures_are_those_of_the_record_and_of_this_machine_only(host: Host) -> None:
+    foreign = boot_record(2, source=IMPORT, machine=OTHER_MACHINE)
+    add(host, boot_record(1), foreign)
+    with open_store(host, readonly=True) as store:
+        [figures] = store.boot_figures()
+    record, kind = boot_record(1), figures.kind
+    assert (figures.started_at, figures.unpack_us) == (record.started_at, 200_000)
+    assert (figures.begin_to_init_us, figures.rest_us) == (300_000, 100_000)
+    assert (figures.shadow_us, figures.shadow_min_us, figures.shadow_max_us) == (
+        *(50_000, 50_000),
+        200_000,
+    )
+    assert (figures.loaded_bytes, figures.read_us) == (40_000_000, 900_000)
+    assert figures.reboot_gap_us == 21_000_000
+    assert (kind.machine, kind.way, kind.class_key) == (None, record.start.way, record.class_key)
+    assert (kind.kernel_counts, kind.loader_counts) == (True, True)
+    assert kind.waiting is Waiting.WAITED
+    assert kind.read_source is IntervalSource.EXEC_MINUS_INIT
+    assert kind.read_beside == (Beside.LOADER, Beside.KERNEL)
+    assert (kind.certainty, kind.setting) == (Certainty.CERTAIN, ZSTD)
+    assert kind.image_sha256 == image_of(ZSTD).sha256
+
+
+def test_what_is_not_known_is_none_in_figures(host: Host) -> None:
+    add(host, full_record())
+    with open_store(host, readonly=True) as store:
+        [figures] = store.boot_figures()
+    assert (figures.kind.image_sha256, figures.kind.setting) == (None, None)
+    assert figures.reboot_gap_us is None
+    assert not figures.kind.kernel_counts
+
+
+def test_groups_keep_apart_what_cannot_be_compared(host: Host) -> None:
+    add(
+        host,
+        *(boot_record(n, unpack_us=200_000 + n) for n in range(3)),
+        boot_record(3, setting=LZ4, unpack_us=90_000, read_us=1_100_000),
+        boot_record(4, unpack_us=9_000_000, rejections=(Reason.DEBUG_KERNEL,)),
+        boot_record(5, read_us=60_000_000, rejections=(Reason.MENU,)),
+        boot_record(6, kernel="6.13.0 #1", unpack_us=150_000),
+        boot_record(7, certainty=Certainty.LIKELY),
+        boot_record(8, certainty=Certainty.AMBIGUOUS),
+        boot_record(9, source=IMPORT, machine=OTHER_MACHINE),
+        boot_record(10, source=IMPORT, machine=None),
+    )
+    with open_store(host, readonly=True) as store:
+        found = store.boot_groups()
+    shown = {
+        (g.machine, g.kernel, g.setting, g.certainty): (g.boots, g.unpack_us, g.read_us)
+        for g in found
+    }
+    old, new = "6.12.1-amd64 #1 SMP", "6.13.0 #1"
+    certain, read = Certainty.CERTAIN, 900_000
+    assert shown == {
+        (None, old, ZSTD, certain): (5, (200_000, 200_000, 200_001, 200_002), (read,) * 3),
+        (None, old, LZ4, certain): (1, (90_000,), (1_100_000,)),
+        (None, new, ZSTD, certain): (1, (150_000,), (read,)),
+        (None, old, ZSTD, Certainty.LIKELY): (1, (200_000,), (read,)),
+        (None, old, None, Certainty.AMBIGUOUS): (1, (200_000,), (read,)),
+        ("?", old, ZSTD, certain): (1, (200_000,), (read,)),
+        (OTHER_MACHINE, old, ZSTD, certain): (1, (200_000,), (read,)),
+    }
+    assert [group.machine for group in found] == [None] * 5 + [OTHER_MACHINE, "?"]
+    own = [group.latest_at for group in found if group.machine is None]
+    assert own == sorted(own, reverse=True)
+
+
+def test_a_time_of_nothing_or_less_is_no_sample(host: Host) -> None:
+    add(host, boot_record(1, unpack_us=0, read_us=0), boot_record(2, unpack_us=-5, read_us=-5))
+    with open_store(host, readonly=True) as store:
+        [group] = store.boot_groups()
+    assert (group.boots, group.unpack_us, group.read_us, group.read_source) == (2, (), (), None)
+
+
+def test_the_first_version_s_data_base_takes_boots_and_keeps_what_it_had(
+    host: Host, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
+        with open_store(host) as store:
+            fill(store, 1, 2, 3)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA journal_mode = DELETE")  # as that version had it
+    with open_store(host, readonly=True) as store:
+        assert store.boots() == ()
+        assert store.boot_groups() == ()
+    add(host, boot_record(1))
+    with open_store(host, readonly=True) as store:
+        assert store.boots() == (boot_record(1),)
+        assert [len(recorded.samples) for recorded in store.lab_runs()] == [3]
+        [mode] = store._connection.execute("PRAGMA journal_mode").fetchone()
+    assert mode == "wal"
+
+
+def writer(path: Path, first: int, count: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", WRITER, str(first), str(count)],
+        env={**os.environ, "STATE_DIRECTORY": str(path.parent)},
+        cwd=Path(__file__).parents[3],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_several_that_record_the_same_boots_record_each_once(host: Host, path: Path) -> None:
+    writers = [writer(path, first, 8) for first in (0, 0, 4, 4)]
+    said = [process.communicate(timeout=120)[0] for process in writers]
+    assert [process.returncode for process in writers] == [0] * 4
+    new = [line.split()[1] for lines in said for line in lines.splitlines() if " " in line]
+    assert sorted(new) == sorted(boot_record(number).boot_id for number in range(12))
+    assert len(all_boots(host)) == 12
+
+
+@pytest.mark.parametrize("after", [1, 4, 9])
+def test_a_boot_that_was_recorded_survives_a_kill(host: Host, path: Path, after: int) -> None:
+    with writer(path, 0, 1000) as process:
+        assert process.stdout is not None
+        seen = [process.stdout.readline() for _ in range(after)]
+        process.send_signal(signal.SIGKILL)
+        seen += process.stdout.readlines()
+    found = all_boots(host)
+    assert len(found) >= len(seen) >= after
+    assert list(found)[::-1] == [boot_record(number) for number in range(len(found))]
+    assert rows(path, "boot") == rows(path, "boot_record") == len(found)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DROP TABLE boot_record",
+        "UPDATE boot_record SET record = '{}'",
+        "UPDATE boot_record SET record = 'nothing'",
+        "UPDATE boot_kind SET way = 'on foot'",
+        "UPDATE boot_kind SET setting = 'zip'",
+        "UPDATE boot_kind SET read_beside = '[1]'",
+        "UPDATE boot SET kind = 99",
+        "UPDATE boot SET started_at = 'yesterday'",
+        "PRAGMA writable_schema = ON;"
+        "UPDATE sqlite_schema SET sql = replace(sql, 'STRICT', '') WHERE name = 'boot';"
+        "PRAGMA writable_schema = RESET; UPDATE boot SET unpack_us = 'long'",
+    ],
+)
+def test_what_the_program_never_wrote_is_called_damage(host: Host, path: Path, change: str) -> None:
+    add(host, boot_record(1))
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.executescript(f"PRAGMA foreign_keys = OFF; {change}")
+    with pytest.raises(InitadvisorError, match="damaged") as caught:
+        read_all(host)
+    assert str(path) in caught.value.message
