@@ -107,7 +107,10 @@ def kept_candidates(
     """
     _require_derivable(source)
     cache = Cache(host)
-    found = {recipe: _cached(host, generator, source, cache, recipe) for recipe in wanted}
+    found = {
+        recipe: _cached(host, generator, source, cache, recipe) or cache.find(recipe.key)
+        for recipe in wanted
+    }
     # What is cached may have been asked for by another name (zstd -3 for zstd).
     return {
         recipe.setting: replace(cached.candidate, setting=recipe.setting)

@@ -96,8 +96,11 @@ _BUILDS_MOST = 3
 def _built(scales: _Scales, answer: _Answer) -> _Answer:
     """Build what may be the best, until that is built or cannot be."""
     for _ in range(_BUILDS_MOST):
-        if not answer.weighed.unbuilt or not scales.build(answer.weighed.unbuilt):
+        if not answer.weighed.unbuilt:
             break
+        # A row may be named by its level, which is another command line (zstd -3 for zstd).
+        planned = {c.setting: c.sampled.setting for c in answer.field.contenders if c.sampled}
+        scales.build([planned[setting] for setting in answer.weighed.unbuilt])
         answer = scales.weigh()
     return answer
 
@@ -145,8 +148,8 @@ class _Scales:
             table=self.table,
         )
 
-    def build(self, settings: Sequence[Setting]) -> bool:
-        """Build these settings; tell whether there is any new candidate."""
+    def build(self, settings: Sequence[Setting]) -> None:
+        """Build these settings; what cannot be built is not weighed any more."""
         result = build_candidates(
             self._host,
             self._ground.generator,
@@ -157,12 +160,15 @@ class _Scales:
             cache_limit_bytes=self._config.cache_limit_bytes,
         )
         self._build_gaps += result.gaps
-        return result.built > 0
+        failed = {gap.setting for gap in result.gaps}
+        kept = tuple(setting for setting in self._ground.settings if setting not in failed)
+        self._ground = replace(self._ground, settings=kept)
 
     def weigh(self) -> _Answer:
         """Weigh the candidates that are there, and estimates of the others."""
         host, ground = self._host, self._ground
         field = estimated_field(host, ground, observer=self._observer)
+        field = replace(field, gaps=_distinct((*field.gaps, *self._build_gaps)))
         verdicts = lint_all(
             host,
             ground.source,
@@ -185,7 +191,6 @@ class _Scales:
             config=self._config,
             seed=_SEED,
         )
-        field = replace(field, gaps=_distinct((*field.gaps, *self._build_gaps)))
         return _Answer(field=field, weighed=weighed, lab=lab)
 
     def run_lab(self, field: Field) -> None:

@@ -14,7 +14,8 @@ from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError, NeedsRootError, ProgramError, UnsafeError
 from initadvisor.model.generator import InstalledImage
 from initadvisor.model.setting import Setting
-from initadvisor.workflow.candidates import build_candidates, cached_candidates
+from initadvisor.workflow.candidates import build_candidates, cached_candidates, kept_candidates
+from initadvisor.workflow.plan import recipes
 from initadvisor.workflow.source import open_source
 from tests.fakes.compressors import COMPRESSORS, fake_compressors
 from tests.fixtures.small_images import archive, early_archive, write_image
@@ -127,6 +128,21 @@ def test_what_was_derived_once_is_not_derived_again(host: Host, installed: Insta
     with open_source(installed.path, installed=installed) as source:
         second = build_candidates(host, generator, source, [CAT])
     assert (second.built, second.candidates) == (0, (first,))
+
+
+def test_what_was_derived_is_there_for_whoever_asks_no_generator(
+    host: Host, installed: InstalledImage
+) -> None:
+    generator = OwnLayout(b"", UnsafeError("this is a container"))
+    derived = build(host, generator, installed.path, installed)
+    with open_source(installed.path, installed=installed) as source:
+        wanted, _ = recipes(host, generator, [CAT], image_sha256=source.sha256)
+        assert kept_candidates(host, generator, source, wanted) == {CAT: derived}
+    generator.error = None
+    generator.content = early_archive() + archive()
+    laid_out = build(host, generator, installed.path, installed)
+    with open_source(installed.path, installed=installed) as source:
+        assert kept_candidates(host, generator, source, wanted) == {CAT: laid_out}
 
 
 def test_an_image_of_another_machine_is_derived(host: Host, installed: InstalledImage) -> None:
