@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+import pytest
 
 from initadvisor.cli.recommend_json import as_document
 from initadvisor.cli.recommend_text import advice, print_recommendation, verdict
 from initadvisor.model.cost import DecidingFact, Factor, Objective, Outcome, Stretch
 from initadvisor.model.image import Lint, Verdict
-from tests.unit.cli.answers import LOADER_DECIDES, ZSTD, answer, decision, figure
-
-if TYPE_CHECKING:
-    import pytest
+from tests.unit.cli.answers import LOADER_DECIDES, LZ4, ZSTD, answer, decision, figure
 
 GAIN = figure(61.4, 20.2, 103.9)
 
@@ -116,6 +114,56 @@ def test_what_the_kernel_refuses_is_listed_with_the_reason(
     out = capsys.readouterr().out
     assert "The kernel would refuse" in out
     assert "lz4 -9: CONFIG_RD_LZ4 is not set" in out
+
+
+def test_what_is_estimated_is_marked_and_still_fits_80_columns(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_recommendation(answer(decision(Outcome.SWITCH, saving=GAIN), sampled=True))
+    out = capsys.readouterr().out
+    assert max(len(line) for line in out.splitlines()) <= 80
+    rows = [line.split() for line in out.splitlines() if line.startswith(("lz4 -9", "zstd "))]
+    assert rows == [
+        ["lz4", "-9", "~30.0", "25", "100", "200", "900", "300..12k", "61", "20..104", "~2", "~60",
+         "yes"],
+        ["zstd", "40.0", "33", "100", "200", "900", "300..12k", "today", "2", "60", "yes"],
+    ]  # fmt: skip
+
+
+def test_where_a_build_could_change_the_answer_that_is_said_with_its_price() -> None:
+    [said] = advice(answer(decision(Outcome.SWITCH, saving=GAIN), sampled=True))
+    assert said == (
+        "What has a ~ is estimated from a sample of the content. Building lz4 -9 could still "
+        "change the answer (about 2 s of processor time); --build does that and builds nothing "
+        "else."
+    )
+
+
+def test_where_everything_that_matters_was_built_nothing_is_said_of_builds() -> None:
+    assert list(advice(answer(decision(Outcome.SWITCH, saving=GAIN)))) == []
+
+
+def test_of_several_builds_all_are_named_and_their_times_added() -> None:
+    made = answer(decision(Outcome.UNDECIDED, saving=GAIN, deciding=LOADER_DECIDES), sampled=True)
+    named, decides = advice(replace(made, unbuilt=(LZ4, ZSTD)))
+    assert "Building lz4 -9, zstd could still change the answer (about 5 s" in named
+    assert decides.startswith("What would decide it")
+
+
+def test_the_json_has_the_doubt_of_a_size_and_what_to_build() -> None:
+    document = as_document(answer(decision(Outcome.SWITCH, saving=GAIN), sampled=True))
+    sampled, built = document["candidates"]
+    assert document["unbuilt"] == ["lz4 -9"]
+    assert sampled["size_source"] == "sampled"
+    low, high = sampled["size_interval_bytes"]
+    assert low < sampled["size_bytes"] < high
+    assert (low, high) == pytest.approx((30e6 * 0.9806, 30e6 * 1.0198), rel=1e-3)
+    assert built["size_source"] == "built"
+    assert built["size_interval_bytes"] == [built["size_bytes"]] * 2
+    for interval in (sampled["size_interval_bytes"], built["size_interval_bytes"]):
+        assert [type(end) for end in interval] == [int, int]
+    everything_built = as_document(answer(decision(Outcome.SWITCH, saving=GAIN)))
+    assert everything_built["unbuilt"] == []
 
 
 def test_the_json_can_be_written_and_holds_every_row() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from initadvisor.model.cost import Action, CandidateFacts, Decision, Factor, Outcome
 from initadvisor.stats.costs import draw_costs
-from initadvisor.stats.decision import Thresholds, decide, decide_by_size
+from initadvisor.stats.decision import Thresholds, chances, decide, decide_by_size
 from tests.unit.stats.machines import candidate, known, machine
 
 ZSTD = candidate("zstd", 40, 120)
@@ -104,3 +106,33 @@ def test_by_size_a_gain_within_the_tolerance_keeps_today_s() -> None:
 
 def test_with_nothing_to_compare_today_s_setting_is_kept() -> None:
     assert decided().outcome is Outcome.KEEP
+
+
+def chances_of(*others: CandidateFacts, by_size: bool = False) -> list[float]:
+    candidates = [ZSTD, *others]
+    draws = draw_costs(machine(), candidates, seed=1)
+    found = chances(draws, candidates, by_size=by_size)
+    assert found.sum() == pytest.approx(1)
+    return list(found)
+
+
+def test_the_chance_of_being_the_best_is_that_over_the_draws() -> None:
+    assert chances_of(candidate("lz4", 41, 40)) == [0, 1]
+    assert chances_of(candidate("lz4", 80, 119)) == [1, 0]
+    even = chances_of(candidate("lz4", 40, 120, log_sd=0.2))
+    assert even == pytest.approx([0.5, 0.5], abs=0.02)
+
+
+def test_what_may_not_be_chosen_has_no_chance() -> None:
+    assert chances_of(candidate("lz4", 1, 1, eligible=False)) == [1, 0]
+
+
+def test_by_size_the_smallest_has_every_chance_and_a_doubtful_size_some() -> None:
+    assert chances_of(candidate("xz", 30, 900), by_size=True) == [0, 1]
+    doubtful = replace(candidate("xz", 40, 900), size_mb=known(40, 0.02))
+    assert chances_of(doubtful, by_size=True) == pytest.approx([0.5, 0.5], abs=0.02)
+
+
+def test_what_the_objective_adds_counts() -> None:
+    costly = replace(candidate("lz4", 41, 40), extra_ms=500)
+    assert chances_of(costly) == [1, 0]

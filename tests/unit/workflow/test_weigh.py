@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,10 +10,13 @@ import pytest
 from initadvisor.model.boot_evidence import BootEvidence, Relation
 from initadvisor.model.boot_marks import Waiting
 from initadvisor.model.config import Config
-from initadvisor.model.cost import Outcome, Quantity
+from initadvisor.model.cost import Objective, Outcome, Quantity
 from initadvisor.model.estimate import Estimate, Evidence
 from initadvisor.model.image import Lint, Verdict
+from initadvisor.model.sampling import SampledCandidate
+from initadvisor.model.setting import Setting
 from initadvisor.workflow.boot_context import BootContext
+from initadvisor.workflow.contenders import Contender
 from initadvisor.workflow.disk import Disk
 from initadvisor.workflow.evidence import LabEvidence
 from initadvisor.workflow.knowledge import shipped_calibration
@@ -24,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initadvisor.model.recommendation import Row
-    from initadvisor.workflow.contenders import Contender
 
 BENCH_MS = {"zstd": (100.0, 101.0, 99.0), "lz4": (60.0, 61.0, 59.0), "cat": (0.0,) * 3}
 FIELD = [contender(setting) for setting in BENCH_MS]
@@ -71,15 +74,17 @@ def weighed(
     field: Sequence[Contender] = FIELD,
     refused: str | None = None,
     boots: Sequence[BootEvidence] = (),
+    free_bytes: int = 10**9,
+    objective: Objective = Objective.BOOT,
 ) -> Weighed:
     return weigh(
         field,
         unpacking=Unpacking(bench_ms=BENCH_MS, table=shipped_calibration(), lab=evidence),
         verdicts={c.digest: REFUSED if str(c.setting) == refused else OK for c in field},
-        disk=DISK,
+        disk=replace(DISK, free_bytes=free_bytes),
         knowledge=KNOWLEDGE,
         boots=boots,
-        config=Config(),
+        config=Config(objective=objective),
         seed=1,
     )
 
@@ -217,3 +222,95 @@ def test_one_boot_of_todays_image_sharpens_every_candidate() -> None:
     assert today.unpack_ms.low < 400 < today.unpack_ms.high
     assert after.lessons.boots_used == 1
     assert row(after, str(FIELD[1].setting)).unpack_ms.source != "boots"
+
+
+def estimated(setting: str, size_mb: float, *, log_sd: float = 0.02) -> Contender:
+    """Return a contender that was not built, and is decompressed as fast as what was."""
+    parsed = Setting.parse(setting)
+    size = Quantity(median=size_mb * 1e6, log_sd=log_sd)
+    return Contender(
+        setting=parsed,
+        size=size,
+        digest=f"the key of {setting}",
+        stream=None,
+        sampled=SampledCandidate(
+            setting=parsed,
+            key=f"the key of {setting}",
+            main_bytes=size,
+            build_s=1,
+            build_cpu_s=2,
+            build_peak_bytes=3,
+            decompress_ms=BENCH_MS[setting],
+            command=(setting,),
+            sample_bytes=1,
+            whole_bytes=100,
+        ),
+    )
+
+
+TODAY = replace(contender("zstd"), size=Quantity(median=40e6), today=True)
+
+
+def test_an_estimate_has_a_row_with_its_doubt() -> None:
+    result = weighed(LabEvidence(), field=[TODAY, estimated("lz4", 50)])
+    found, today = row(result, "lz4"), row(result, "zstd")
+    assert (found.size_source, found.size_bytes, found.size_log_sd) == ("sampled", 50_000_000, 0.02)
+    assert (today.size_source, today.size_log_sd) == ("built", 0)
+
+
+def test_a_time_of_a_sample_is_less_certain_than_one_of_the_image() -> None:
+    def spread(field: Sequence[Contender]) -> float:
+        unpack = row(weighed(LabEvidence(), field=field), "lz4").unpack_ms
+        return unpack.high - unpack.low
+
+    built = replace(contender("lz4"), size=Quantity(median=50e6))
+    assert spread([TODAY, estimated("lz4", 50)]) > spread([TODAY, built])
+
+
+def test_a_doubtful_size_makes_the_reading_as_doubtful() -> None:
+    def spread(log_sd: float) -> float:
+        read = row(
+            weighed(LabEvidence(), field=[TODAY, estimated("lz4", 50, log_sd=log_sd)]), "lz4"
+        ).read_ms
+        return read.high / read.low
+
+    assert spread(0.5) > spread(0.02) > spread(0.0)
+
+
+@pytest.mark.parametrize("objective", list(Objective))
+@pytest.mark.parametrize(("free_mb", "fits"), [(49, False), (51.9, False), (52.1, True)])
+def test_an_estimate_fits_only_if_its_upper_bound_does(
+    objective: Objective, free_mb: float, *, fits: bool
+) -> None:
+    """50 MB within 2 %: 52.0 MB is the upper bound of the 95 % interval."""
+    smaller_and_faster = replace(TODAY, size=Quantity(median=90e6))
+    result = weighed(
+        LabEvidence(),
+        field=[smaller_and_faster, estimated("lz4", 50)],
+        free_bytes=int(free_mb * 1e6),
+        objective=objective,
+    )
+    assert row(result, "lz4").fits is fits
+    assert (str(result.decision.leader) == "lz4") is fits
+    assert [str(setting) for setting in result.unbuilt] == (["lz4"] if fits else [])
+
+
+def test_only_estimates_that_may_win_are_worth_building() -> None:
+    hopeless, likely = estimated("lz4", 900), estimated("cat", 30)
+    result = weighed(LabEvidence(), field=[TODAY, hopeless, likely])
+    assert [str(setting) for setting in result.unbuilt] == ["cat"]
+    refused = weighed(LabEvidence(), field=[TODAY, hopeless, likely], refused="cat")
+    assert "cat" not in {str(setting) for setting in refused.unbuilt}
+    by_size = weighed(
+        LabEvidence(), field=[TODAY, hopeless, estimated("cat", 39)], objective=Objective.SIZE
+    )
+    assert [str(setting) for setting in by_size.unbuilt] == ["cat"]
+
+
+def test_where_everything_was_built_nothing_is_left_to_build() -> None:
+    assert weighed(LabEvidence()).unbuilt == ()
+
+
+def test_what_is_said_to_lead_is_worth_building_however_unlikely() -> None:
+    result = weighed(LabEvidence(), field=[TODAY, estimated("lz4", 900)])
+    assert [str(setting) for setting in result.unbuilt] == ["lz4"]

@@ -1,0 +1,149 @@
+"""Who is weighed: today's image as it is, what was built, and what would be."""
+
+from __future__ import annotations
+
+from math import exp
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.generators import unknown
+from initadvisor.host import Host
+from initadvisor.model.codec import Codec
+from initadvisor.model.cost import Quantity
+from initadvisor.model.estimate import SizeSource
+from initadvisor.model.sampling import SampledCandidate
+from initadvisor.model.setting import Setting
+from initadvisor.workflow.baseline import Baseline
+from initadvisor.workflow.candidates import build_candidates
+from initadvisor.workflow.contenders import contenders
+from initadvisor.workflow.source import open_source
+from tests.fakes.compressors import COMPRESSORS, fake_compressors
+from tests.fixtures.small_images import archive, early_archive, write_image
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from initadvisor.model.candidate import Candidate
+    from initadvisor.workflow.contenders import Contender
+    from initadvisor.workflow.source import Source
+
+ZSTD, GZIP, CAT = (Setting(codec) for codec in (Codec.ZSTD, Codec.GZIP, Codec.CAT))
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A machine with working compressors."""
+    monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "cache"))
+    return Host(root=tmp_path, runner=fake_compressors())
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Iterator[Source]:
+    """An image with an early archive and a main one."""
+    path = write_image(tmp_path / "image", archive(), early=early_archive())
+    with open_source(path) as opened:
+        yield opened
+
+
+def sampled(
+    setting: Setting, *, main_bytes: float = 1000.0, log_sd: float = 0.01
+) -> SampledCandidate:
+    return SampledCandidate(
+        setting=setting,
+        key=f"the key of {setting}",
+        main_bytes=Quantity(median=main_bytes, log_sd=log_sd),
+        build_s=2.0,
+        build_cpu_s=4.0,
+        build_peak_bytes=5_000_000,
+        decompress_ms=(1.0,),
+        command=("zstd",),
+        sample_bytes=100,
+        whole_bytes=1000,
+    )
+
+
+def field(
+    host: Host,
+    source: Source,
+    *found: SampledCandidate,
+    built: tuple[Candidate, ...] = (),
+    baseline: Setting = ZSTD,
+    certain: bool = True,
+) -> tuple[Contender, ...]:
+    known = Baseline(setting=baseline, source="a test", certain=certain)
+    return contenders(host, unknown, source, known, built, found)
+
+
+def test_todays_image_is_as_it_is_and_costs_what_its_estimate_says(
+    host: Host, source: Source
+) -> None:
+    [today, other] = field(host, source, sampled(ZSTD), sampled(GZIP))
+    assert today.today
+    assert today.setting == ZSTD
+    assert today.size.median == source.path.stat().st_size
+    assert today.size.log_sd == 0
+    assert today.digest == source.initrd_sha256
+    assert today.size_source is SizeSource.BUILT
+    assert today.sampled is None
+    assert today.stream
+    assert today.cost
+    assert (today.cost.build_s, today.cost.build_cpu_s) == (2.0, 4.0)
+    assert (other.setting, other.today) == (GZIP, False)
+
+
+def test_a_file_beats_an_estimate_of_what_todays_setting_costs(host: Host, source: Source) -> None:
+    built = build_candidates(host, unknown, source, [ZSTD]).candidates
+    [today] = field(host, source, built=built)
+    assert today.cost
+    assert today.cost.build_cpu_s == built[0].build_cpu_s
+
+
+def test_where_only_the_codec_is_known_the_estimate_is_named_by_its_level(
+    host: Host, source: Source
+) -> None:
+    [today, other] = field(host, source, sampled(ZSTD), certain=False)
+    assert (today.setting, today.cost) == (ZSTD, None)
+    assert str(other.setting) == "zstd -3"
+    assert other.sampled
+    assert other.sampled.setting == ZSTD
+
+
+def test_an_estimate_is_of_the_whole_image_and_has_no_digest_of_one(
+    host: Host, source: Source
+) -> None:
+    [_, other] = field(host, source, sampled(GZIP, main_bytes=1000.0, log_sd=0.1))
+    prefix = source.prefix_bytes
+    assert prefix > 0
+    assert other.size.median == prefix + 1000
+    # What stands in front is known: the doubt is about the rest only.
+    assert other.size.log_sd == pytest.approx(0.1 * 1000 / (prefix + 1000))
+    assert other.largest_bytes == pytest.approx(other.size.median * exp(1.96 * other.size.log_sd))
+    assert other.size_source is SizeSource.SAMPLED
+    assert other.stream is None
+    assert other.digest == "the key of gzip"
+    assert other.codec is Codec.GZIP
+
+
+def test_the_estimate_of_an_uncompressed_image_is_its_very_size(host: Host, tmp_path: Path) -> None:
+    payload = archive()
+    front = COMPRESSORS[Codec.GZIP](archive(seed=b"front"))
+    for number in range(4):
+        path = write_image(tmp_path / f"{number}", payload, early=front + bytes(number))
+        with open_source(path) as opened:
+            [_, other] = field(
+                host, opened, sampled(CAT, main_bytes=float(len(payload)), log_sd=0.0)
+            )
+            [built] = build_candidates(host, unknown, opened, [CAT]).candidates
+            assert other.size == Quantity(median=float(built.size_bytes), source="")
+            assert other.largest_bytes == built.size_bytes
+
+
+def test_what_the_generator_cannot_be_configured_for_is_said(
+    host: Host, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unknown, "unusable", lambda _host, setting: f"not {setting}")
+    [today, other] = field(host, source, sampled(ZSTD), sampled(GZIP))
+    assert today.unusable is None
+    assert other.unusable == "not gzip"
