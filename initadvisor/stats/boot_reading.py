@@ -40,8 +40,8 @@ _SAME_SIZE = 1000.0
 """Sizes are one where they agree within 1 part in so many: page-rounded and exact ones do."""
 
 _SIZES = 1 << 16
-_MOST_SIZES = 64
-_MOST_LINES = 100
+_MOST_SIZES = 24
+_MOST_LINES = 40
 _ROBUST_FREEDOM = 4.0
 _MOST_FREEDOM = 30.0
 _ROUNDS = 10
@@ -53,7 +53,14 @@ _REDRAWS = 10
 
 _BESIDE_LOG_SD = 1.75
 """How far what else is in an interval may be from what every candidate is taken to pay (L): a
-factor of 30. Firmware that starts its drivers, hashes the kernel, measures it into a TPM."""
+factor of 30 (firmware starts its drivers, hashes the kernel, measures it into a TPM). As likely it
+is not at all like that but anything up to the whole interval.
+
+By simulation: with this one size leaves r's median where it was, and the 95 % intervals of r and of
+savings hold the truth in 94 % of machines like those expected and in 96 % of machines where L is 20
+times that. Anything up to the whole interval alone: 86 % of the former. L as expected alone: 43 %
+of the latter.
+"""
 
 _LEAST_MS = 1e-3
 
@@ -107,21 +114,29 @@ class Reading:
 def summarise_reading(boots: Columns, candidates: Sequence[CandidateFacts]) -> Reading:
     """Return the lines that boots are on."""
     known = (boots.line >= 0) & ~np.isnan(boots.read_ms) & ~np.isnan(boots.loaded_mb)
-    line, size = boots.line[known], boots.loaded_mb[known]
-    number = line * _SIZES + np.round(_SAME_SIZE * np.log(size)).astype(np.int64) + _SIZES // 2
+    sizes = np.round(_SAME_SIZE * np.log(boots.loaded_mb[known])).astype(np.int64)
+    number = boots.line[known] * _SIZES + sizes + _SIZES // 2
     groups = grouped(np.log(boots.read_ms[known]), number)
-    size = grouped(size, number).median
     spread = scatter(groups, _READ_LOG_SD)
     owners = groups.keys // _SIZES
-    commonest = sorted(set(owners.tolist()), key=lambda o: (-groups.count[owners == o].sum(), o))
+    size = np.exp((groups.keys % _SIZES - _SIZES // 2) / _SAME_SIZE)
+    boots_of = np.bincount(owners, weights=groups.count.astype(np.float64))
+    owned = np.flatnonzero(boots_of)
+    near = np.array([line.near for line in boots.lines])[owned]
     lines = []
-    for owner in commonest[:_MOST_LINES]:
+    for owner in owned[np.lexsort((owned, -boots_of[owned], near))[:_MOST_LINES]]:
         own = np.flatnonzero(owners == owner)
-        own = own[np.lexsort((own, -groups.count[own]))[:_MOST_SIZES]]
+        own = own[_most_telling(size[own], groups.count[own])]
         lines.append(
             _fitted(boots.lines[owner], size[own], groups.median[own], groups.count[own], spread)
         )
     return Reading(lines=tuple(lines), beside_mb=_beside(boots, candidates), used=known)
+
+
+def _most_telling(size: Floats, count: Integers) -> Integers:
+    """Return the sizes of most boots, in their order; of as many, those furthest out."""
+    off = np.abs(size - np.median(size))
+    return np.sort(np.lexsort((size, -off, -count))[:_MOST_SIZES])
 
 
 def _beside(boots: Columns, candidates: Sequence[CandidateFacts]) -> float:
@@ -144,17 +159,18 @@ def _fitted(line: Line, size: Floats, logs: Floats, count: Integers, spread: flo
         squares = weight * (read - level - slope * (size - centre)) ** 2
         trusted = weight * np.minimum(1, (_ROBUST_FREEDOM + 1) / (_ROBUST_FREEDOM + squares))
         centre, level = float(np.average(size, weights=trusted)), np.average(read, weights=trusted)
-        across = float(trusted @ (size - centre) ** 2)
-        slope = float(trusted @ ((size - centre) * read)) / across if across else 0.0
+        if len(size) > 1:
+            off = size - centre
+            slope = float(trusted @ (off * read) / (trusted @ off**2))
     return ReadLine(
         line=line,
         centre_mb=centre,
         centre_ms=float(level),
         centre_sd_ms=float(trusted.sum()) ** -0.5,
         slope_s_per_mb=slope / 1000,
-        slope_precision=float(trusted @ (size - centre) ** 2) * 1e6,
+        slope_precision=float(trusted @ (size - centre) ** 2) * 1e6 if len(size) > 1 else 0.0,
         freedom=min(_ROBUST_FREEDOM - 1 + float(count.sum()), _MOST_FREEDOM),
-        sizes=len(size),
+        sizes=1 + int((np.diff(np.log(size)) > 1.5 / _SAME_SIZE).sum()),
         boots=int(count.sum()),
     )
 
@@ -233,9 +249,12 @@ def _left(found: ReadLine, machine: Machine, slopes: Floats) -> tuple[Floats, Fl
     read_ms = slopes * 1000 * found.read_mb(machine.kernel_mb)
     left = np.maximum(found.centre_ms + places * found.centre_sd_ms - read_ms, _LEAST_MS)
     prior = machine.fixed_ms
-    off = np.log(left / prior.median) / np.hypot(prior.log_sd, _BESIDE_LOG_SD)
+    blur = np.hypot(prior.log_sd, _BESIDE_LOG_SD)
+    off = np.log(left / prior.median) / blur
     there = -(found.freedom + 1) / 2 * np.log1p(places**2 / found.freedom)
-    return there - off**2 / 2 - np.log(left), left
+    expected = np.exp(-(off**2) / 2) / (left * blur * np.sqrt(2 * np.pi))
+    anything = np.where(left > _LEAST_MS, 1 / found.centre_ms, 0.0)
+    return there + np.log(anything + expected), left
 
 
 def _blurred(log_likelihood: Floats, sd_steps: float) -> Floats:

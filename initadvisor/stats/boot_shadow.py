@@ -99,8 +99,6 @@ def draw_shadow_given(
         shadows.bound(bounds)
     rests.see(seen.rest)
     fixed_ms = machine.shadow.fixed_ms
-    if fixed_ms == 0:
-        rests.see(seen.synchronous_rest)
     sums = _sums(seen)
     rest = rests.draw(rng, count)
     if fixed_ms is not None:

@@ -89,15 +89,13 @@ class Together:
 class ShadowSummary:
     """What boots tell of B1 and B2, as logarithms of ms; None for what none of them tells.
 
-    ``shadow``: B1 where it was seen. ``rest``: B2 where the init task waited, ``synchronous_rest``
-    where it unpacked itself. ``hidden``: B1 + B2 where it did not wait. ``used``: for each boot,
-    whether it tells any of this.
+    ``shadow``: B1 where it was seen. ``rest``: B2 where the init task waited (or unpacked itself).
+    ``hidden``: B1 + B2 where it did not wait. ``used``: for each boot, whether it tells something.
     """
 
     bounds: tuple[Bounds, ...]
     shadow: Location | None
     rest: Location | None
-    synchronous_rest: Location | None
     hidden: Location | None
     together: tuple[Together, ...]
     used: Booleans
@@ -108,12 +106,14 @@ class UnpackSummary:
     """For each candidate that booted, by its column: where the logarithm of its U (in ms) is.
 
     ``used``: for each boot, whether it tells any of this. ``own``: for each candidate, how many of
-    them are of its very image and of today's class.
+    them are of its very image and of today's class. ``log_sd``: how far boots of one image and
+    class are apart.
     """
 
     seen: Mapping[int, Location]
     used: Booleans
     own: Integers
+    log_sd: float
 
 
 def summarise_unpacking(boots: Columns, candidates: Sequence[CandidateFacts]) -> UnpackSummary:
@@ -125,7 +125,7 @@ def summarise_unpacking(boots: Columns, candidates: Sequence[CandidateFacts]) ->
     known = (column >= 0) & ~np.isnan(boots.unpack_ms) & (np.abs(grown) < _ANOTHER_CONTENT)
     kind = np.where(boots.near, 2, np.where(own, 0, 1))
     floors = (_SAME_IMAGE_LOG_SD, _REBUILT_LOG_SD, _NEAR_UNPACK_LOG_SD)
-    spread = unpack_spread(boots)
+    spread = _unpack_spread(boots)
     groups = grouped((np.log(boots.unpack_ms) + grown)[known], (column * len(floors) + kind)[known])
     found: dict[int, list[Location]] = {}
     for key, median, count in zip(groups.keys, groups.median, groups.count, strict=True):
@@ -137,10 +137,11 @@ def summarise_unpacking(boots: Columns, candidates: Sequence[CandidateFacts]) ->
         seen={of: combined(places) for of, places in found.items()},
         used=known,
         own=np.bincount(of_own, minlength=len(candidates)).astype(np.int64),
+        log_sd=spread,
     )
 
 
-def unpack_spread(boots: Columns) -> float:
+def _unpack_spread(boots: Columns) -> float:
     """Return how far boots of one image and class are apart in the logarithm of U."""
     size = np.round(1000 * np.log(np.where(boots.loaded_mb > 0, boots.loaded_mb, 1.0)))
     # An image that is not known is told from others by its size.
@@ -150,28 +151,29 @@ def unpack_spread(boots: Columns) -> float:
     return scatter(grouped(np.log(boots.unpack_ms[known]), number[known]), _UNPACK_LOG_SD)
 
 
-def summarise_shadow(boots: Columns) -> ShadowSummary:
-    """Return what boots tell of B1 and B2."""
+def summarise_shadow(boots: Columns, *, unpack_log_sd: float, synchronous: bool) -> ShadowSummary:
+    """Return what boots tell of B1 and B2, given how far boots of one image are apart in U.
+
+    ``synchronous``: today's kernel has no shadow. Only then do boots of such kernels count, whose
+    B2 is nobody else's: it is all the work that others do in B1 as well.
+    """
     counts = ~boots.near | _latest(boots)
     waited = boots.waits(Waiting.WAITED) & counts
     hidden = boots.waits(Waiting.HIDDEN) & counts
-    unclear = boots.waits(Waiting.UNKNOWN) & counts
-    synchronous = boots.waits(Waiting.SYNCHRONOUS) & counts
-    seen = np.minimum(boots.shadow_ms, boots.unpack_ms)
+    alone = boots.waits(Waiting.SYNCHRONOUS) & counts & synchronous
     whole = boots.begin_to_init_ms
-    told = (waited | hidden | unclear) & ~np.isnan(boots.unpack_ms)
-    told &= waited | hidden | ~np.isnan(whole)
-    told |= synchronous & ~np.isnan(boots.rest_ms)
+    has_unpack, has_whole = ~np.isnan(boots.unpack_ms), ~np.isnan(whole)
+    unclear = boots.waits(Waiting.UNKNOWN) & counts & has_unpack & has_whole
+    seen = np.minimum(boots.shadow_ms, boots.unpack_ms)
     return ShadowSummary(
-        bounds=_bounds(boots, waited, hidden),
+        bounds=_bounds(boots, waited, hidden, unpack_log_sd),
         shadow=_place(boots, seen, waited, _SHADOW_LOG_SD, _SEEN_SHADOW_LOG_SD),
-        rest=_place(boots, boots.rest_ms, waited, _REST_LOG_SD, _SAME_IMAGE_LOG_SD),
-        synchronous_rest=_place(
-            boots, boots.rest_ms, synchronous, _REST_LOG_SD, _SAME_IMAGE_LOG_SD
-        ),
+        rest=_place(boots, boots.rest_ms, waited | alone, _REST_LOG_SD, _SAME_IMAGE_LOG_SD),
         hidden=_place(boots, whole, hidden, _REST_LOG_SD, _SAME_IMAGE_LOG_SD),
-        together=_together(boots, unclear & ~np.isnan(whole) & ~np.isnan(boots.unpack_ms)),
-        used=told,
+        together=_together(boots, unclear),
+        used=((waited | hidden) & (has_unpack | has_whole))
+        | ((waited | alone) & ~np.isnan(boots.rest_ms))
+        | unclear,
     )
 
 
@@ -203,9 +205,11 @@ def _place(
     )
 
 
-def _bounds(boots: Columns, waited: Booleans, hidden: Booleans) -> tuple[Bounds, ...]:
+def _bounds(
+    boots: Columns, waited: Booleans, hidden: Booleans, unpack_log_sd: float
+) -> tuple[Bounds, ...]:
     """Return how often boots waited, by the time they took to unpack: same class, then others."""
-    blur = float(np.hypot(unpack_spread(boots), _SHADOW_LOG_SD))
+    blur = float(np.hypot(unpack_log_sd, _SHADOW_LOG_SD))
     found = []
     for near in (False, True):
         known = (waited | hidden) & (boots.near == near) & ~np.isnan(boots.unpack_ms)

@@ -46,7 +46,9 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Summaries:
+class Summaries:
+    """What boots tell, in few figures, each part of the model by itself."""
+
     reading: Reading
     unpacking: UnpackSummary
     shadow: ShadowSummary
@@ -67,7 +69,7 @@ def draw_costs_given(
     prior = draw_parts(machine, candidates, seed=seed, count=count)
     posterior, found, effective = prior, None, float(count)
     if boots:
-        found = _summarised(boots, candidates)
+        found = summarised(machine, candidates, boots)
         posterior, effective = _given(machine, candidates, prior, found, seed=seed)
     return Given(
         draws=priced(posterior, machine, candidates),
@@ -75,12 +77,20 @@ def draw_costs_given(
     )
 
 
-def _summarised(boots: Sequence[BootEvidence], candidates: Sequence[CandidateFacts]) -> _Summaries:
+def summarised(
+    machine: Machine, candidates: Sequence[CandidateFacts], boots: Sequence[BootEvidence]
+) -> Summaries:
+    """Put boots (at least one) into few figures; the rest takes no longer for many than for one."""
     table = columns(boots, candidates)
-    return _Summaries(
+    unpacking = summarise_unpacking(table, candidates)
+    return Summaries(
         reading=summarise_reading(table, candidates),
-        unpacking=summarise_unpacking(table, candidates),
-        shadow=summarise_shadow(table),
+        unpacking=unpacking,
+        shadow=summarise_shadow(
+            table,
+            unpack_log_sd=unpacking.log_sd,
+            synchronous=machine.shadow.fixed_ms == 0,
+        ),
     )
 
 
@@ -88,7 +98,7 @@ def _given(
     machine: Machine,
     candidates: Sequence[CandidateFacts],
     prior: Parts,
-    found: _Summaries,
+    found: Summaries,
     *,
     seed: int,
 ) -> tuple[Parts, float]:
@@ -115,12 +125,12 @@ def _lessons(
     candidates: Sequence[CandidateFacts],
     prior: Parts,
     posterior: Parts,
-    found: _Summaries | None,
+    found: Summaries | None,
     effective: float,
 ) -> Lessons:
     before = _shared(machine, candidates, prior)
     after = _shared(machine, candidates, posterior)
-    boots = _boots(candidates, found) if found else dict.fromkeys(Shared, 0)
+    boots = _boots(machine, candidates, found) if found else dict.fromkeys(Shared, 0)
     sources = _sources(machine)
     used = found.reading.used | found.unpacking.used | found.shadow.used if found else np.zeros(0)
     return Lessons(
@@ -128,9 +138,7 @@ def _lessons(
             Learnt(
                 what=what,
                 prior=summary(before[what], sources[what]),
-                posterior=summary(
-                    after[what], f"{boots[what]} boots" if boots[what] else sources[what]
-                ),
+                posterior=summary(after[what], _source(boots[what]) or sources[what]),
                 boots=boots[what],
             )
             for what in before
@@ -140,6 +148,12 @@ def _lessons(
         read_sizes=found.reading.sizes if found else 0,
         effective_draws=effective,
     )
+
+
+def _source(boots: int) -> str:
+    if not boots:
+        return ""
+    return f"{boots} boot{'s' if boots > 1 else ''} of this machine"
 
 
 def _shared(
@@ -172,7 +186,9 @@ def _sources(machine: Machine) -> Mapping[Shared, str]:
     }
 
 
-def _boots(candidates: Sequence[CandidateFacts], found: _Summaries) -> Mapping[Shared, int]:
+def _boots(
+    machine: Machine, candidates: Sequence[CandidateFacts], found: Summaries
+) -> Mapping[Shared, int]:
     """Return how many boots told something of each."""
     lab = bench = 0
     for column, place in found.unpacking.seen.items():
@@ -184,7 +200,7 @@ def _boots(candidates: Sequence[CandidateFacts], found: _Summaries) -> Mapping[S
     return {
         Shared.LOADER: reading,
         Shared.FIXED: reading if found.reading.today else 0,
-        Shared.SHADOW: shadow,
+        Shared.SHADOW: shadow if machine.shadow.fixed_ms is None else 0,
         Shared.REST: shadow,
         Shared.POPULATE: bench,
         Shared.CPU: bench,
