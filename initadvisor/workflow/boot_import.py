@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 _SCHEMA = 1
 _MOST_JSON_BYTES = 16 << 20
 """What is read as a whole; a table is read row by row."""
-_MOST_ROW_CHARACTERS = 1 << 18
+_MOST_LINE_BYTES = 1 << 18
 _MOST_BOOTS = 1_000_000
 
 
@@ -92,8 +91,7 @@ def _of_json(file: IO[bytes]) -> Iterator[BootRecord]:
 
 
 def _of_csv(file: IO[bytes]) -> Iterator[BootRecord]:
-    text = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="")
-    rows = csv.reader(_bounded_lines(text), strict=True)
+    rows = csv.reader(_lines(file), strict=True)
     titles = next(rows, [])
     if "record" not in titles:
         msg = "neither JSON nor a table with the column 'record'"
@@ -106,9 +104,9 @@ def _of_csv(file: IO[bytes]) -> Iterator[BootRecord]:
         yield as_record(json.loads(row[column]))
 
 
-def _bounded_lines(text: io.TextIOWrapper) -> Iterator[str]:
-    while line := text.readline(_MOST_ROW_CHARACTERS):
-        if len(line) == _MOST_ROW_CHARACTERS:
-            msg = f"a line is longer than {_MOST_ROW_CHARACTERS} characters"
+def _lines(file: IO[bytes]) -> Iterator[str]:
+    while line := file.readline(_MOST_LINE_BYTES):
+        if len(line) == _MOST_LINE_BYTES:
+            msg = f"a line is longer than {_MOST_LINE_BYTES >> 10} KiB"
             raise ValueError(msg)
-        yield line
+        yield line.decode(errors="replace")
