@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 from dataclasses import replace
@@ -13,12 +14,16 @@ from click.testing import CliRunner
 from initadvisor import host as host_package
 from initadvisor.cli.history import history
 from initadvisor.host import Host
+from initadvisor.model.boot_record import RecordSource
+from initadvisor.model.certainty import Certainty
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.lab import BootKind, Engine, LabKernel, RunEnd
+from initadvisor.model.rejection import Reason
 from initadvisor.model.setting import Setting
 from initadvisor.store.store import open_store
 from tests.fakes.runner import FakeRunner
+from tests.fixtures.boots import LZ4, OTHER_MACHINE, boot_record
 from tests.unit.store.values import CAT, KERNEL, fill, lost, run, sample, verification
 
 if TYPE_CHECKING:
@@ -170,6 +175,89 @@ def test_what_the_data_says_cannot_command_the_terminal(host: Host) -> None:
     assert call().stdout.count("owned") >= 5
     [recorded] = document()["lab_runs"]
     assert recorded["settings"][0]["path"] == evil
+
+
+def with_boots(host: Host) -> None:
+    """Record boots of several kinds."""
+    records = [
+        *(boot_record(n, unpack_us=200_000 + 1000 * n) for n in range(5)),
+        boot_record(5, setting=LZ4, unpack_us=90_000),
+        boot_record(6, rejections=(Reason.MENU,)),
+        boot_record(7, certainty=Certainty.LIKELY),
+        boot_record(8, kernel="6.13.0 #1"),
+        boot_record(9, source=RecordSource.IMPORT, machine=OTHER_MACHINE),
+    ]
+    with open_store(host) as store:
+        store.add_boots(records)
+
+
+def test_boots_are_shown_and_summed_up_per_setting(host: Host) -> None:
+    with_boots(host)
+    said = call().stdout
+    rows = [line.split() for line in said.splitlines()]
+    assert (
+        sum(line.startswith(("2026", "*2026")) for line in map(str.strip, said.splitlines())) == 10
+    )
+    [zstd] = [row for row in rows if row[:3] == ["zstd", "-19", "6"]]
+    assert zstd[3] == "201.5"
+    low, high = map(float, zstd[4].split(".."))
+    assert low < 201.5 < high
+    assert zstd[5:7] == ["6", "900.0"]
+    assert zstd[8] == "5"  # the menu's boot is none of the loader's
+    assert "This machine, Linux 6.12.1-amd64 #1 SMP, class" in said
+    assert "This machine, Linux 6.13.0 #1, class" in said
+    assert f"Machine {OTHER_MACHINE[:8]}, Linux" in said
+    assert "menu: the loader's menu was shown" in " ".join(said.split())
+    assert "zstd -19 ?" in said
+    assert "boots of other machines are marked with *" in said
+    assert "read: LoaderTimeExecUSec - LoaderTimeInitUSec" in said
+    lines = said.splitlines()
+    assert max(len(line) for line in lines if not line.startswith("Kept in")) <= 80
+
+
+def test_only_what_is_since_a_moment_is_shown(host: Host) -> None:
+    measured(host)
+    with_boots(host)
+    told = document("--since", "2026-03-07T12:00+00:00")
+    assert [b["boot_id"] for b in told["boots"]] == [
+        boot_record(number).boot_id for number in (9, 8, 7, 6)
+    ]
+    assert (told["lab_runs"], told["verifications"]) == ([], [])
+    assert len(document("--since", "2026-02-01")["lab_runs"]) == 1
+    assert call("--since", "0d").stdout == "Nothing was measured since.\n"
+    assert len(document("--since", "5000w", "--limit", "3")["boots"]) == 3
+
+
+@pytest.mark.parametrize("since", ["yesterday", "2026-13-01", "90", "99999999d", ""])
+def test_a_moment_that_is_none_is_a_wrong_command_line(since: str) -> None:
+    assert CliRunner().invoke(history, ["--since", since]).exit_code == 2
+
+
+def test_all_boots_are_exported_and_may_be_imported_elsewhere(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_boots(host)
+    exports = {form: tmp_path / form for form in ("--json", "--csv")}
+    for form, path in exports.items():
+        path.write_text(call(form).stdout)
+    rows = list(csv.DictReader(exports["--csv"].read_text().splitlines()))
+    assert len(rows) == 10
+    assert rows[0]["machine"] == OTHER_MACHINE
+    assert (rows[4]["setting"], rows[4]["unpack_us"]) == ("lz4 -9", "90000")
+    assert rows[3]["rejections"] == "menu"
+    for form, path in exports.items():
+        monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / f"state of {form}"))
+        said = call("--import", str(path)).stdout
+        assert said.startswith("10 of 10 boots are new; kept in ")
+        assert call("--import", str(path)).stdout.startswith("0 of 10 boots are new")
+        boots = document()["boots"]
+        assert len(boots) == 10
+        assert {boot["source"] for boot in boots} == {"import"}
+
+
+def test_forms_exclude_each_other(tmp_path: Path) -> None:
+    for arguments in (["--json", "--csv"], ["--json", "--import", str(tmp_path)]):
+        assert CliRunner().invoke(history, arguments).exit_code == 2
 
 
 def test_a_damaged_data_base_is_one_line(host: Host) -> None:
