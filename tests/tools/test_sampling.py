@@ -1,0 +1,213 @@
+"""Samples with the real compressors: how near they come, and what is left of a run cut short."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from math import log
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import psutil
+import pytest
+
+from initadvisor.generators import unknown
+from initadvisor.host import Host
+from initadvisor.model.setting import Setting
+from initadvisor.workflow import sampler
+from initadvisor.workflow.plan import recipes
+from initadvisor.workflow.sampling import sample_candidates
+from tests.fixtures.content import mixed_content
+from tests.fixtures.small_images import archive, write_image
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from initadvisor.workflow.plan import Recipe
+    from initadvisor.workflow.sampling import Sampled
+
+pytestmark = pytest.mark.tools
+
+CONTENT = mixed_content(17_000_000, seed=2)
+"""Long enough that neither sample is all of it."""
+
+SETTINGS = [
+    Setting.parse(text)
+    for text in (
+        *("cat", "lz4", "lz4 -9", "lzop", "lzop -9", "gzip", "gzip -9", "bzip2"),
+        *("zstd -1", "zstd", "zstd -9", "xz -0", "xz -2"),
+    )
+]
+WITHIN = 0.03
+
+
+class Silent:
+    """Is told how the work goes."""
+
+    def sampled(self, done: int, of: int) -> None:
+        """Take no note."""
+
+
+@contextmanager
+def a_file(content: bytes) -> Iterator[IO[bytes]]:
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        yield file
+
+
+def planned(host: Host, settings: Sequence[Setting]) -> tuple[Recipe, ...]:
+    found, gaps = recipes(host, unknown, settings, image_sha256="an image")
+    assert gaps == ()
+    return found
+
+
+def sampled(host: Host, wanted: Sequence[Recipe], *, content: bytes = CONTENT) -> Sampled:
+    with a_file(content) as file:
+        return sample_candidates(
+            host, unknown, file, len(content), wanted, directory=host.root, observer=Silent()
+        )
+
+
+def built_bytes(recipe: Recipe) -> int:
+    with subprocess.Popen(recipe.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        return len(process.communicate(CONTENT)[0])
+
+
+def test_estimates_are_near_what_the_compressors_make_of_the_whole(tmp_path: Path) -> None:
+    host = Host(root=tmp_path)
+    wanted = planned(host, SETTINGS)
+    found = sampled(host, wanted)
+    assert found.gaps == ()
+    with ThreadPoolExecutor(host.cores) as pool:
+        built = dict(zip(wanted, pool.map(built_bytes, wanted), strict=True))
+    inside = 0
+    for (recipe, size_bytes), candidate in zip(built.items(), found.candidates, strict=True):
+        size = candidate.main_bytes
+        error = log(size.median / size_bytes)
+        assert abs(error) < WITHIN, (recipe.setting, error)
+        assert candidate.sample_bytes < len(CONTENT) or size.log_sd == 0
+        assert candidate.build_peak_bytes > 0 or size.log_sd == 0
+        assert candidate.build_cpu_s > 0 or size.log_sd == 0
+        inside += abs(error) <= 1.96 * size.log_sd or error == 0
+    # The intervals are those of real images; a made-up content gives one setting in six more room.
+    assert inside >= 5 / 6 * len(SETTINGS)
+
+
+@pytest.mark.parametrize("size_bytes", [1, 1000, 500_000])
+def test_what_is_compressed_completely_is_exact(tmp_path: Path, size_bytes: int) -> None:
+    host = Host(root=tmp_path)
+    content = CONTENT[:size_bytes]
+    wanted = planned(host, SETTINGS)
+    for recipe, candidate in zip(
+        wanted, sampled(host, wanted, content=content).candidates, strict=True
+    ):
+        done = subprocess.run(recipe.argv, input=content, capture_output=True, check=True)
+        assert candidate.main_bytes.median == pytest.approx(len(done.stdout)), recipe.setting
+        assert candidate.main_bytes.log_sd == 0
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Put a script in the place of a program."""
+    directory = tmp_path / "programs"
+    directory.mkdir()
+    monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
+
+    def put(name: str, script: str) -> None:
+        path = directory / name
+        path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo {name} 1 && exit\n{script}\n')
+        path.chmod(0o755)
+
+    return put
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo no memory >&2; exit 3", "exited with status 3: no memory"),
+        ("kill -9 $$", "was killed by signal 9"),
+        ("cat", "gzip wrote something that is not gzip"),
+        ("exec zstd -q -c", "gzip wrote something that is not gzip"),
+        ("exit 0", "gzip wrote something that is not gzip"),
+        ("head -c 100000 | exec /bin/gzip -c", "gzip wrote something else than it was given"),
+        ("/bin/gzip -c | head -c 100000", "gzip wrote something that cannot be unpacked"),
+        ("sleep 600 & wait", "did not end within 2 s and was killed"),
+    ],
+    ids=["fails", "dies", "copies", "another format", "nothing", "half", "cut", "hangs"],
+)
+def test_a_compressor_that_does_not_work_is_a_gap_in_words(
+    tmp_path: Path,
+    programs: Callable[[str, str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+    said: str,
+) -> None:
+    monkeypatch.setattr(sampler, "_TIMEOUT_S", 2.0)
+    programs("gzip", script)
+    host = Host(root=tmp_path)
+    found = sampled(host, planned(host, [Setting.parse("gzip"), Setting.parse("lz4")]))
+    [gap] = found.gaps
+    assert str(gap.setting) == "gzip"
+    assert said in gap.reason
+    assert [str(candidate.setting) for candidate in found.candidates] == ["lz4"]
+    assert not [child for child in psutil.Process().children(recursive=True) if sleeping(child)]
+
+
+def sleeping(process: psutil.Process) -> bool:
+    return bool(process.is_running() and process.name() == "sleep")
+
+
+def test_a_compressor_that_is_gone_since_is_a_gap(
+    tmp_path: Path, programs: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs("gzip", "exit 0")
+    host = Host(root=tmp_path)
+    wanted = planned(host, [Setting.parse("gzip")])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("initadvisor.host.run.search_path", lambda: str(tmp_path))
+    [gap] = sampled(host, wanted).gaps
+    assert gap.reason == "cannot run gzip: not installed"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_takes_its_compressors_along_and_leaves_nothing(
+    tmp_path: Path, programs: Callable[[str, str], None], number: signal.Signals
+) -> None:
+    programs("gzip", "touch $0.started; sleep 600 & wait")
+    image = write_image(tmp_path / "image", archive())
+    arguments = ["recommend", "--image", str(image), "--only", "gzip", "--only", "zstd"]
+    with subprocess.Popen(
+        [sys.executable, "-c", "from initadvisor.cli import main; main()", *arguments],
+        env={
+            **os.environ,
+            "CACHE_DIRECTORY": str(tmp_path / "cache"),
+            "STATE_DIRECTORY": str(tmp_path / "state"),
+            "TMPDIR": str(tmp_path / "tmp"),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("programs/*.started")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        compressors = psutil.Process(process.pid).children(recursive=True)
+        assert compressors
+        process.send_signal(number)
+        try:
+            said, complaint = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == (130 if number is signal.SIGINT else 128 + number)
+    assert said == ""
+    assert "Traceback" not in complaint
+    assert psutil.wait_procs(compressors, timeout=10)[1] == []
+    left = [path for path in Path(tmp_path / "cache").rglob("*") if path.is_file()]
+    assert {path.parent.name for path in left} <= {"contents", "read"}
