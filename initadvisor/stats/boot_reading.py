@@ -57,9 +57,9 @@ factor of 30 (firmware starts its drivers, hashes the kernel, measures it into a
 is not at all like that but anything up to the whole interval.
 
 By simulation: with this one size leaves r's median where it was, and the 95 % intervals of r and of
-savings hold the truth in 94 % of machines like those expected and in 96 % of machines where L is 20
-times that. Anything up to the whole interval alone: 86 % of the former. L as expected alone: 43 %
-of the latter.
+savings hold the truth in 92 to 94 % of machines like those expected and in 96 % of machines where L
+is 20 times that. With anything up to the whole interval alone it is 85 % of the former, with L as
+expected alone 43 % of the latter.
 """
 
 _LEAST_MS = 1e-3
