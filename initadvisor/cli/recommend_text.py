@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initadvisor.model.cost import Factor, Objective, Outcome
-from initadvisor.model.estimate import SizeSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -125,11 +124,14 @@ def _unbuilt(answer: Recommendation) -> str:
     rows = [_row_of(answer, setting) for setting in answer.unbuilt]
     names = ", ".join(str(setting) for setting in answer.unbuilt)
     cpu_s = sum(row.build_cpu_s or 0.0 for row in rows)
-    return (
-        f"What has a ~ is estimated from a sample of the content. Building {names} could still "
-        f"change the answer (about {max(cpu_s, 1):.0f} s of processor time); --build does that and "
-        "builds nothing else."
-    )
+    price = f"about {max(cpu_s, 1):.0f} s of processor time"
+    if any(row.size_log_sd for row in rows):
+        return (
+            "Sizes with a ~, and what building takes, are estimated from a sample of the content. "
+            f"Building {names} could still change the answer ({price}); --build does that and "
+            "builds nothing else."
+        )
+    return f"Only {names} may be the best and not built yet: --build does that ({price})."
 
 
 def _stretches(fact: DecidingFact, unit: str) -> str:
@@ -178,7 +180,7 @@ def _table(answer: Recommendation) -> object:
         table.add_column(title, justify="right", no_wrap=True)
     for row in answer.rows:
         today = row.setting == answer.baseline
-        about = "~" if row.size_source is SizeSource.SAMPLED else ""
+        about = "~" if row.size_log_sd else ""
         table.add_row(
             str(row.setting),
             f"{about}{row.size_bytes / 1e6:.1f}",
@@ -189,8 +191,8 @@ def _table(answer: Recommendation) -> object:
             _interval(row.total_ms),
             "today" if today else _short(row.saving_ms.mean),
             "" if today else _interval(row.saving_ms),
-            "" if row.build_s is None else f"{about}{row.build_s:.0f}",
-            "" if row.build_peak_bytes is None else f"{about}{row.build_peak_bytes / 1e6:.0f}",
+            "" if row.build_s is None else f"{row.build_s:.0f}",
+            "" if row.build_peak_bytes is None else f"{row.build_peak_bytes / 1e6:.0f}",
             "yes" if row.fits else "NO",
             style="bold" if row.setting == answer.decision.setting else None,
         )

@@ -64,8 +64,8 @@ class Recommendation:
     ``baseline`` is today's setting, its row is among ``rows``; ``baseline_source`` says where it is
     configured, or that it was read from the image. ``assumptions`` are the priors the answer rests
     on, ``warnings`` what the user should know before following it, ``context`` what in the
-    generator's configuration matters more than the codec. ``unbuilt`` are the settings whose sizes
-    are estimates and which may be the best: a full build of these could change the answer.
+    generator's configuration matters more than the codec. ``unbuilt`` are the settings that may
+    be the best and of which there is no candidate, only an estimate.
     """
 
     image: Path

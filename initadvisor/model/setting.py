@@ -11,6 +11,22 @@ from typing_extensions import override
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import UsageError
 
+_OTHER_WORK = frozenset(
+    {
+        *("--decompress", "--uncompress", "--test", "--list", "--info", "--robot", "--train"),
+        *("--help", "--long-help", "--version", "--license", "--recursive", "--rm"),
+        *("--files", "--files0", "--filelist", "--patch-from"),
+    }
+)
+"""What compressors can be told besides how to compress stdin: other work, or other files."""
+
+
+def _is_other_work(codec: Codec, option: str) -> bool:
+    if option.startswith("--"):
+        return option.partition("=")[0] in _OTHER_WORK
+    letters = "dtVhH" if codec is Codec.LZ4 else "dtVhHl"  # lz4 -l is the format kernels read
+    return option[1:].isalpha() and not set(letters).isdisjoint(option[1:])
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Setting:
@@ -44,6 +60,9 @@ class Setting:
             raise UsageError(msg)
         if bad := next((word for word in options if not word.startswith("-") or word == "-"), None):
             msg = f"setting {text!r}: {bad!r} is not an option"
+            raise UsageError(msg, hint="write for example 'zstd -19'")
+        if other := next((word for word in options if _is_other_work(codec, word)), None):
+            msg = f"setting {text!r}: {other} does not say how to compress"
             raise UsageError(msg, hint="write for example 'zstd -19'")
         setting = cls(codec, options)
         if setting.level is not None and setting.level not in codec.spec.levels:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from initadvisor.model.codec import Codec
 from initadvisor.model.setting import Setting
 
 if TYPE_CHECKING:
@@ -32,8 +33,9 @@ def todays_setting(source: Source, configured: ConfiguredSetting | None) -> Base
     """Return what made the image: the configured setting, if the image has its codec."""
     found = Setting(source.contents.main.codec)
     if configured is None:
-        where = "read from the image, which does not tell the level"
-        return Baseline(setting=found, source=where, certain=False)
+        plain = found.codec is Codec.CAT
+        where = "read from the image" + ("" if plain else ", which does not tell the level")
+        return Baseline(setting=found, source=where, certain=plain)
     if configured.setting.codec is not found.codec:
         odd = (
             f"{source.path} is compressed with {found}, but {configured.setting} is configured "

@@ -14,6 +14,7 @@ from initadvisor.host.hardware import cpu_model
 from initadvisor.image.decompress import decompress
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.number import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,8 @@ log = logging.getLogger(__name__)
 
 ROUNDS = 3
 _SLOW_MS = 2000.0
+_MOST_MS = 1e7
+_LIMIT_BYTES = 1 << 16
 _SLOW_ROUNDS = 2
 
 
@@ -58,12 +61,12 @@ def decompression_ms(
     known = {stream.sha256: list(_stored(host, stream)) for stream in streams}
     order = list(streams)
     shuffle = random.Random(seed).shuffle  # noqa: S311 - not for secrets
-    for number in range(rounds):
+    for turn in range(rounds):
         shuffle(order)
         for stream in order:
             samples = known[stream.sha256]
-            if len(samples) > number or (
-                number >= _SLOW_ROUNDS and min(samples, default=0.0) > _SLOW_MS
+            if len(samples) > turn or (
+                turn >= _SLOW_ROUNDS and min(samples, default=0.0) > _SLOW_MS
             ):
                 continue
             samples.append(time_once(host, stream))
@@ -98,10 +101,11 @@ def _file(host: Host, stream: Stream) -> Path:
 
 def _stored(host: Host, stream: Stream) -> tuple[float, ...]:
     """Return the samples of earlier runs on this processor; what cannot be read counts as none."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        stored = json.loads(_file(host, stream).read_bytes())
+    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+        with _file(host, stream).open("rb") as file:
+            stored = json.loads(file.read(_LIMIT_BYTES))
         if stored["schema"] == 1 and stored["cpu"] == cpu_model(host):
-            return tuple(float(sample) for sample in stored["samples_ms"])
+            return tuple(number(sample, most=_MOST_MS) for sample in stored["samples_ms"])
     return ()
 
 

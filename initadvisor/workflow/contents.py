@@ -31,14 +31,14 @@ _TYPES = {**vars(codec), **vars(image), **vars(stream)}
 _LIMIT_BYTES = 16 << 20
 
 
-def known_contents(host: Host, sha256: str) -> image.ImageContents | None:
+def known_contents(host: Host, sha256: str, *, size_bytes: int) -> image.ImageContents | None:
     """Return what an earlier run found in the file with this digest; what is unreadable is none."""
     with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
         with _file(host, sha256).open("rb") as file:
             kept = json.loads(file.read(_LIMIT_BYTES))
         if kept["version"] == __version__:
             found = _value(image.ImageContents, kept["contents"])
-            if isinstance(found, image.ImageContents) and found.segments:
+            if isinstance(found, image.ImageContents) and _fits(found, size_bytes):
                 return found
     return None
 
@@ -55,6 +55,19 @@ def read_contents(host: Host, file: IO[bytes], *, sha256: str, tee: Tee) -> imag
     except (OSError, InitadvisorError) as err:
         log.info("cannot keep what is in an image in %s: %s", path, err)
     return found
+
+
+def _fits(found: image.ImageContents, size_bytes: int) -> bool:
+    """Tell whether there are segments, in a row, within the initramfs, and that within the file."""
+    initrd = found.initrd
+    position = min(initrd.offset, *(s.offset for s in found.segments)) if found.segments else -1
+    if position < 0 or initrd.offset + initrd.size_bytes > size_bytes:
+        return False
+    for segment in found.segments:
+        if segment.offset < position:
+            return False
+        position = segment.offset + segment.size_bytes + segment.padding_bytes
+    return position <= size_bytes and (found.main.offset >= initrd.offset or not initrd.size_bytes)
 
 
 def _file(host: Host, sha256: str) -> Path:

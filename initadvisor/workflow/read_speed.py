@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from initadvisor.host.files import make_directory, whole_file
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.estimate import Estimate
+from initadvisor.model.number import number, positive
 from initadvisor.model.storage import ColdRead, ReadWarning
+from initadvisor.model.text import shown
 from initadvisor.storage.cold_read import cold_read
 from initadvisor.storage.device import device_of
 
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
 
 log = logging.getLogger(__name__)
+
+_LIMIT_BYTES = 1 << 20
+_LEAST_MB_S, _MOST_MB_S = 1e-4, 1e6
+"""No device is slower or faster."""
 
 
 def known_cold_read(host: Host, image: Path) -> ColdRead:
@@ -53,11 +59,19 @@ def _record(host: Host, image: Path) -> Path | None:
 
 
 def _load(host: Host, image: Path, record: Path) -> ColdRead | None:
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        kept = json.loads(record.read_bytes())
+    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+        with record.open("rb") as file:
+            kept = json.loads(file.read(_LIMIT_BYTES))
+        speed = kept["speed_mb_s"]
+        low, mean, high = (
+            number(speed[name], least=_LEAST_MB_S, most=_MOST_MB_S)
+            for name in ("low", "mean", "high")
+        )
+        if not low <= mean <= high:
+            raise ValueError(speed)
         return ColdRead(
-            speed_mb_s=Estimate(**kept["speed_mb_s"]),
-            samples_mb_s=tuple(float(sample) for sample in kept["samples_mb_s"]),
+            speed_mb_s=Estimate(mean=mean, low=low, high=high, source=shown(speed["source"])),
+            samples_mb_s=tuple(positive(sample) for sample in kept["samples_mb_s"]),
             device=device_of(host, image),
             warnings=tuple(ReadWarning(text) for text in kept["warnings"]),
         )

@@ -71,7 +71,7 @@ def recommend(host: Host, request: Request, *, observer: Observer) -> Recommenda
     """Estimate or build, measure, weigh, and decide.
 
     Candidates that were not built are estimated from a sample; with ``build`` those that may be the
-    best are built and weighed again, until no estimate may be.
+    best are built, and all are weighed again.
 
     Raises ``InitadvisorError`` (with its exit code) where there is no image, it cannot be read or
     is none, nothing can be compared, or the lab is asked for and no virtual machine works.
@@ -82,27 +82,12 @@ def recommend(host: Host, request: Request, *, observer: Observer) -> Recommenda
         scales = _Scales(host, request, config, ground, observer, sample=target.sample)
         answer = scales.weigh()
         if request.build:
-            answer = _built(scales, answer)
+            scales.build(answer.field, answer.weighed.unbuilt)
+            answer = scales.weigh()
         if request.lab:
             scales.run_lab(answer.field)
             answer = scales.weigh()
         return _recommendation(host, target, config, scales, answer)
-
-
-_BUILDS_MOST = 3
-"""How often building may bring up other settings that may be the best."""
-
-
-def _built(scales: _Scales, answer: _Answer) -> _Answer:
-    """Build what may be the best, until that is built or cannot be."""
-    for _ in range(_BUILDS_MOST):
-        if not answer.weighed.unbuilt:
-            break
-        # A row may be named by its level, which is another command line (zstd -3 for zstd).
-        planned = {c.setting: c.sampled.setting for c in answer.field.contenders if c.sampled}
-        scales.build([planned[setting] for setting in answer.weighed.unbuilt])
-        answer = scales.weigh()
-    return answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,13 +133,20 @@ class _Scales:
             table=self.table,
         )
 
-    def build(self, settings: Sequence[Setting]) -> None:
-        """Build these settings; what cannot be built is not weighed any more."""
+    def build(self, field: Field, settings: Sequence[Setting]) -> None:
+        """Build those of the field's estimated candidates that have these settings.
+
+        What cannot be built is not weighed any more.
+        """
+        if not settings:
+            return
+        # A row may be named by its level, which is another command line (zstd -3 for zstd).
+        planned = {c.setting: c.sampled.setting for c in field.contenders if c.sampled}
         result = build_candidates(
             self._host,
             self._ground.generator,
             self._ground.source,
-            settings,
+            [planned[setting] for setting in settings],
             observer=self._observer,
             jobs=self._config.jobs,
             cache_limit_bytes=self._config.cache_limit_bytes,

@@ -16,7 +16,7 @@ from initadvisor.model.candidate import Gap
 from initadvisor.model.codec import Codec
 from initadvisor.model.cost import Quantity
 from initadvisor.model.sampling import SampledCandidate
-from initadvisor.stats.sampling import Rung, blocks, growth, related, thinned, whole_size
+from initadvisor.stats.sampling import Growth, Rung, blocks, growth, related, thinned, whole_size
 from initadvisor.workflow.knowledge import sampling_error
 from initadvisor.workflow.sampler import Sample, Sampler, Scratch, subject_of
 from initadvisor.workflow.schedule import PEAK_FULL_BYTES, expected_peak_bytes, threads_of
@@ -36,6 +36,7 @@ _SMALL_PART, _SMALL_BYTES = 0.035, 3 << 20
 
 _PHASE = 0.5
 _SLOWER_MOST = 1.5
+_EXPANSION = 1.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +104,7 @@ def estimate(sampler: Sampler, subject: Subject) -> SampledCandidate | Gap:
             _growth(sampler, subject),
             sampling_error(subject.codec, slow=subject.slow, far=subject.far),
             sampled_part=sample.size_bytes / whole_bytes,
+            most_bytes=whole_bytes * _EXPANSION,
             source=f"{sample.size_bytes / 1e6:.1f} MB of {whole_bytes / 1e6:.1f} MB",
         ),
         build_s=cpu_s / threads_of(recipe.argv, whole_bytes, sampler.host.cores),
@@ -130,8 +132,8 @@ def _uncompressed(recipe: Recipe, whole_bytes: int) -> SampledCandidate:
     )
 
 
-def _growth(sampler: Sampler, subject: Subject) -> float:
-    """Return the logarithm of what the whole is longer than the sample, for this setting."""
+def _growth(sampler: Sampler, subject: Subject) -> Growth:
+    """Return what the whole is longer than the sample, for this setting."""
     sample = sampler.sample_of(subject)
     own = _controlled(sampler, subject, sample)
     relative = sampler.relatives.get(subject)
@@ -141,14 +143,14 @@ def _growth(sampler: Sampler, subject: Subject) -> float:
     if any(isinstance(size, str) for size in sizes):
         return own
     small, large = (
-        log(size.size_bytes) + _controlled(sampler, relative, one)
+        log(size.size_bytes) + _controlled(sampler, relative, one).log
         for size, one in zip(sizes, (sampler.small, sampler.large), strict=True)
         if not isinstance(size, str)
     )
     return related(own, small, large)
 
 
-def _controlled(sampler: Sampler, subject: Subject, sample: Sample) -> float:
+def _controlled(sampler: Sampler, subject: Subject, sample: Sample) -> Growth:
     rungs = [
         Rung(
             window_log=control.window_log,
@@ -157,7 +159,8 @@ def _controlled(sampler: Sampler, subject: Subject, sample: Sample) -> float:
         )
         for control in subject.controls
     ]
-    return growth(rungs, subject.window_log)
+    in_bytes = log(sampler.whole.size_bytes / sample.size_bytes)
+    return growth(rungs, subject.window_log, in_bytes=in_bytes)
 
 
 def _slower(sampler: Sampler, subject: Subject) -> float:

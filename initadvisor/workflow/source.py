@@ -119,9 +119,12 @@ def open_source(
 
 
 def _contents(host: Host | None, file: IO[bytes], sha256: str, tee: Tee | None) -> ImageContents:
+    size_bytes = os.fstat(file.fileno()).st_size
     if host is None or tee is None:
         return scan(file)
-    return known_contents(host, sha256) or read_contents(host, file, sha256=sha256, tee=tee)
+    return known_contents(host, sha256, size_bytes=size_bytes) or read_contents(
+        host, file, sha256=sha256, tee=tee
+    )
 
 
 def is_current(path: Path, *, sha256: str) -> bool:

@@ -71,8 +71,8 @@ class Unpacking:
 class Weighed:
     """The decision, the weakest evidence it rests on, and a row for each contender.
 
-    ``unbuilt``: the estimated settings that may be the best, the likeliest first. Only they are
-    worth building.
+    ``unbuilt``: the settings without a candidate that may be the best, the likeliest first. Only
+    they are worth building.
     """
 
     decision: Decision
@@ -149,7 +149,7 @@ def _unbuilt(
     *,
     by_size: bool,
 ) -> tuple[Setting, ...]:
-    """Return what a full build may still bear on: what may win, and what is said to lead."""
+    """Return what is only estimated and may win, and what is said to lead."""
     chance = chances(draws, facts, by_size=by_size)
     named = {decision.setting, decision.leader}
     order = sorted(range(len(field)), key=lambda column: -chance[column])

@@ -124,7 +124,7 @@ def test_what_is_estimated_is_marked_and_still_fits_80_columns(
     assert max(len(line) for line in out.splitlines()) <= 80
     rows = [line.split() for line in out.splitlines() if line.startswith(("lz4 -9", "zstd "))]
     assert rows == [
-        ["lz4", "-9", "~30.0", "25", "100", "200", "900", "300..12k", "61", "20..104", "~2", "~60",
+        ["lz4", "-9", "~30.0", "25", "100", "200", "900", "300..12k", "61", "20..104", "2", "60",
          "yes"],
         ["zstd", "40.0", "33", "100", "200", "900", "300..12k", "today", "2", "60", "yes"],
     ]  # fmt: skip
@@ -133,9 +133,9 @@ def test_what_is_estimated_is_marked_and_still_fits_80_columns(
 def test_where_a_build_could_change_the_answer_that_is_said_with_its_price() -> None:
     [said] = advice(answer(decision(Outcome.SWITCH, saving=GAIN), sampled=True))
     assert said == (
-        "What has a ~ is estimated from a sample of the content. Building lz4 -9 could still "
-        "change the answer (about 2 s of processor time); --build does that and builds nothing "
-        "else."
+        "Sizes with a ~, and what building takes, are estimated from a sample of the content. "
+        "Building lz4 -9 could still change the answer (about 2 s of processor time); --build does "
+        "that and builds nothing else."
     )
 
 

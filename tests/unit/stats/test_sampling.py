@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from math import exp, isclose, log, nextafter
+from math import exp, hypot, inf, isclose, log, nextafter
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from initadvisor.stats.sampling import (
     BLOCK_BYTES,
     Error,
+    Growth,
     Rung,
     Stretch,
     blocks,
@@ -20,6 +22,9 @@ from initadvisor.stats.sampling import (
     thinned,
     whole_size,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 SIZES = st.one_of(
     st.integers(0, 4 * BLOCK_BYTES), st.integers(0, 600 * BLOCK_BYTES), st.integers(0, 1 << 36)
@@ -124,10 +129,14 @@ RUNGS = st.lists(
 )
 
 
+def grown(ladder: Iterable[Rung], window_log: float) -> float:
+    return growth(ladder, window_log, in_bytes=0.0).log
+
+
 @given(RUNGS)
 def test_at_a_control_its_growth_is_the_control_s(ladder: list[Rung]) -> None:
     for rung in ladder:
-        assert isclose(growth(ladder, rung.window_log), rung.growth, abs_tol=1e-9)
+        assert isclose(grown(ladder, rung.window_log), rung.growth, abs_tol=1e-9)
 
 
 @given(ladder=RUNGS, first=st.floats(-5, 40), second=st.floats(-5, 40))
@@ -139,7 +148,7 @@ def test_between_two_controls_growth_runs_straight_from_one_to_the_other(
         inside = sorted(
             min(max(place, below.window_log), above.window_log) for place in (first, second)
         )
-        values = [below.growth, *(growth(ladder, place) for place in inside), above.growth]
+        values = [below.growth, *(grown(ladder, place) for place in inside), above.growth]
         steps = [after - before for before, after in pairwise(values)]
         rising = above.growth >= below.growth
         assert all(step >= -1e-9 if rising else step <= 1e-9 for step in steps)
@@ -150,47 +159,88 @@ def test_beyond_the_controls_growth_is_that_of_the_nearest(
     ladder: list[Rung], beyond: float
 ) -> None:
     rungs = sorted(ladder, key=lambda rung: rung.window_log)
-    assert growth(ladder, rungs[0].window_log - beyond) == rungs[0].growth
-    assert growth(ladder, rungs[-1].window_log + beyond) == rungs[-1].growth
-    assert growth(reversed(ladder), 20.0) == growth(ladder, 20.0)
+    assert grown(ladder, rungs[0].window_log - beyond) == rungs[0].growth
+    assert grown(ladder, rungs[-1].window_log + beyond) == rungs[-1].growth
+    assert grown(reversed(ladder), 20.0) == grown(ladder, 20.0)
 
 
 def test_a_control_that_made_nothing_breaks_nothing() -> None:
     assert Rung(window_log=16, whole_bytes=0, sample_bytes=0).growth == 0
 
 
-@given(sample=BYTES, error=st.builds(Error, bias=st.floats(-1, 1), log_sd=st.floats(0, 1)))
-def test_what_was_sampled_completely_is_exact(sample: int, error: Error) -> None:
-    found = whole_size(sample, 0.0, error, sampled_part=1.0, source="all of it")
+def test_the_odder_the_content_the_larger_the_doubt() -> None:
+    """More of the same grows as its bytes do; what repeats from afar does not."""
+    doubts = []
+    for whole_bytes in (10_000, 9_000, 5_000, 1_000):
+        rungs = [
+            Rung(window_log=18, whole_bytes=10_000, sample_bytes=1_000),
+            Rung(window_log=23, whole_bytes=whole_bytes, sample_bytes=1_000),
+        ]
+        doubts.append(growth(rungs, 20.0, in_bytes=log(10)).doubt)
+    assert doubts[0] == pytest.approx(0, abs=1e-12)
+    assert doubts == sorted(doubts)
+    assert doubts[1] < 0.005
+    assert doubts[-1] > 0.5
+
+
+@given(
+    sample=BYTES,
+    error=st.builds(Error, bias=st.floats(-1, 1), log_sd=st.floats(0, 1)),
+    doubt=st.floats(0, 5),
+)
+def test_what_was_sampled_completely_is_exact(sample: int, error: Error, doubt: float) -> None:
+    grows = Growth(log=0.0, doubt=doubt)
+    found = whole_size(sample, grows, error, sampled_part=1.0, most_bytes=0.0, source="all of it")
     assert (found.median, found.log_sd, found.source) == (sample, 0, "all of it")
 
 
 @given(
     sample=st.integers(1, 1 << 30),
     grows=st.floats(-2, 6),
+    doubt=st.floats(0, 2),
     parts=st.tuples(st.floats(0, 1), st.floats(0, 1)),
 )
 def test_the_more_was_sampled_the_surer_the_size(
-    sample: int, grows: float, parts: tuple[float, float]
+    sample: int, grows: float, doubt: float, parts: tuple[float, float]
 ) -> None:
     less, more = (
-        whole_size(sample, grows, ERROR, sampled_part=part, source="") for part in sorted(parts)
+        whole_size(
+            sample,
+            Growth(log=grows, doubt=doubt),
+            ERROR,
+            sampled_part=part,
+            most_bytes=inf,
+            source="",
+        )
+        for part in sorted(parts)
     )
-    assert ERROR.log_sd >= less.log_sd >= more.log_sd >= 0
+    assert hypot(ERROR.log_sd, doubt) >= less.log_sd >= more.log_sd >= 0
     for found in (less, more):
         assert abs(log(found.median / sample) - grows) <= abs(ERROR.bias) + 1e-9
 
 
 def test_estimates_that_were_too_large_are_made_smaller() -> None:
-    found = whole_size(1000, log(10), ERROR, sampled_part=0.0, source="")
+    grows = Growth(log=log(10), doubt=0.0)
+    found = whole_size(1000, grows, ERROR, sampled_part=0.0, most_bytes=inf, source="")
     assert found.median == pytest.approx(10_000 * exp(-0.01))
     assert found.log_sd == ERROR.log_sd
+
+
+def test_no_estimate_is_larger_than_what_any_compressor_makes() -> None:
+    grows = Growth(log=log(10), doubt=0.0)
+    found = whole_size(1000, grows, ERROR, sampled_part=0.1, most_bytes=5_000, source="")
+    assert found.median == 5_000
 
 
 @given(st.floats(-5, 10), st.floats(-5, 30), st.floats(-5, 30))
 def test_a_slow_setting_shares_the_bad_luck_of_its_relative(
     slow: float, small: float, large: float
 ) -> None:
-    assert related(slow, small, small) == pytest.approx(slow, abs=1e-9)
+    own = Growth(log=slow, doubt=0.01)
+    same = related(own, small, small)
+    assert same.log == pytest.approx(slow, abs=1e-9)
+    assert same.doubt == pytest.approx(own.doubt)
     # Where the small sample has the relative too large, it has the slow setting too large as well.
-    assert related(slow, small, large) - slow == pytest.approx(large - small, abs=1e-9)
+    other = related(own, small, large)
+    assert other.log - slow == pytest.approx(large - small, abs=1e-9)
+    assert other.doubt >= own.doubt
