@@ -105,7 +105,7 @@ def _print_text(store: Store, since: datetime | None, limit: int) -> None:
         return
     if boots:
         print_boots(boots)
-        classes = summaries(store.boot_groups(since=since))[:limit]
+        classes = summaries(store.boot_groups(since=since), limit=limit)
         print_summaries(classes)
         explain_summaries(classes)
     for recorded in runs:

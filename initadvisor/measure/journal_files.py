@@ -48,10 +48,14 @@ class _MakeReader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalSource:
-    """Where to read: a directory, files, or without either the running system's journal."""
+    """Where to read: a directory, files, or without either the running system's journal.
+
+    ``latest``: of the latter only so many files, those that were written last.
+    """
 
     directory: Path | None = None
     files: tuple[Path, ...] = ()
+    latest: int | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,7 +125,10 @@ def _candidates(host: Host, source: JournalSource, forbidden: list[Path]) -> Ite
             raise InitadvisorError(msg)
         yield from _below(source.directory, forbidden)
     else:
-        yield from _systems_own(host, forbidden)
+        paths = list(_systems_own(host, forbidden))
+        if source.latest is not None:
+            paths = sorted(paths, key=_written_ns)[-source.latest :]
+        yield from paths
 
 
 def _systems_own(host: Host, forbidden: list[Path]) -> Iterator[Path]:
@@ -133,6 +140,13 @@ def _systems_own(host: Host, forbidden: list[Path]) -> Iterator[Path]:
             yield from (
                 path for path in _below(directory, forbidden) if path.name.startswith("system")
             )
+
+
+def _written_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _below(directory: Path, forbidden: list[Path]) -> Iterator[Path]:

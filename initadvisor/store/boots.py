@@ -54,13 +54,18 @@ def is_new(connection: sqlite3.Connection, record: BootRecord) -> bool:
 
 
 def recorded(
-    connection: sqlite3.Connection, *, since: datetime | None, limit: int | None
+    connection: sqlite3.Connection,
+    *,
+    since: datetime | None,
+    limit: int | None,
+    source: RecordSource | None,
 ) -> Iterator[BootRecord]:
     """Yield the boots that started at ``since`` or later, the latest first, at most ``limit``."""
     rows = connection.execute(
         "SELECT record FROM boot JOIN boot_record ON boot_record.boot = boot.number "
-        "WHERE started_at >= ? ORDER BY started_at DESC, number DESC LIMIT ?",
-        (since_text(since), -1 if limit is None else limit),
+        "WHERE started_at >= ?1 AND (?2 IS NULL OR source = ?2) "
+        "ORDER BY started_at DESC, number DESC LIMIT ?3",
+        (since_text(since), source, -1 if limit is None else limit),
     )
     for row in rows:
         yield as_record(json.loads(text(row, "record")))

@@ -185,20 +185,28 @@ class Store:
             return frozenset(r.boot_id for r in records if boots.is_new(self._connection, r))
 
     def boots(
-        self, *, since: datetime | None = None, limit: int | None = None
+        self,
+        *,
+        since: datetime | None = None,
+        limit: int | None = None,
+        source: RecordSource | None = None,
     ) -> tuple[BootRecord, ...]:
         """Return the boots that started at ``since`` or later, of other machines, too.
 
-        The latest come first, at most ``limit``.
+        The latest come first, at most ``limit``, only those from a ``source`` if it is given.
         """
-        return tuple(self.each_boot(since=since, limit=limit))
+        return tuple(self.each_boot(since=since, limit=limit, source=source))
 
     def each_boot(
-        self, *, since: datetime | None = None, limit: int | None = None
+        self,
+        *,
+        since: datetime | None = None,
+        limit: int | None = None,
+        source: RecordSource | None = None,
     ) -> Iterator[BootRecord]:
         """Yield what ``boots`` returns, one after the other; nothing else may be read meanwhile."""
         with self._reading():
-            yield from boots.recorded(self._connection, since=since, limit=limit)
+            yield from boots.recorded(self._connection, since=since, limit=limit, source=source)
 
     def known_boots(self) -> Mapping[str, RecordSource]:
         """Return the identifiers of all recorded boots, and where each record is from."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from initadvisor.stats.repeats import middles
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from initadvisor.model.boot_figures import BootGroup
     from initadvisor.stats.repeats import Middle
 
-_MOST_POINTS = 201
+_MOST_POINTS = 101
 """More values tell nothing more of a median that would show beside what two runs differ by."""
 
 
@@ -42,15 +43,12 @@ class ClassSummary:
     settings: tuple[SettingSummary, ...]
 
 
-def summaries(groups: Sequence[BootGroup]) -> tuple[ClassSummary, ...]:
-    """Return the classes in the order in which they come first."""
-    order = {(g.machine, g.class_key): None for g in groups}
-    places = {key: place for place, key in enumerate(order)}
-    ordered = sorted(groups, key=lambda group: places[group.machine, group.class_key])
-    return tuple(
-        _of_class(list(same))
-        for _, same in groupby(ordered, key=lambda group: (group.machine, group.class_key))
-    )
+def summaries(groups: Iterable[BootGroup], *, limit: int | None = None) -> tuple[ClassSummary, ...]:
+    """Return the classes in the order in which they come first, at most ``limit``."""
+    classes: defaultdict[tuple[str | None, str], list[BootGroup]] = defaultdict(list)
+    for group in groups:
+        classes[group.machine, group.class_key].append(group)
+    return tuple(_of_class(same) for same in islice(classes.values(), limit))
 
 
 def _of_class(groups: Sequence[BootGroup]) -> ClassSummary:

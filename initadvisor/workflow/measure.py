@@ -5,7 +5,6 @@ The running one is measured at each boot, so what that does not need is imported
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
@@ -20,25 +19,24 @@ from initadvisor.model.boot_class import BootClass
 from initadvisor.model.boot_record import RecordSource
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.store.store import open_store
-from initadvisor.workflow.known_images import KnownImages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from initadvisor.host import Host
-    from initadvisor.measure.journal import Journal
     from initadvisor.model.boot_record import BootRecord
     from initadvisor.model.journal_boot import BootSpan
     from initadvisor.store.store import Store
+    from initadvisor.workflow.known_images import KnownImages
     from initadvisor.workflow.past_boots import PastBoots
 
 _AT_ONCE = 50
 """How many boots are read before they are recorded: an interrupted run loses no more."""
 
-_LATEST = 8
-"""Among so many of the latest records there is one of this machine, unless others were just
-imported."""
+_LATEST_FILES = 2
+"""So many of a journal's files hold the running boot and the one before it; others take time and
+memory to open."""
 
 
 class Observer(Protocol):
@@ -72,20 +70,20 @@ def measure(
     A boot that is recorded stays as it is; ``dry_run`` records nothing. Raises ``NeedsRootError``
     where too little may be read, ``InitadvisorError`` where nothing can be kept.
     """
-    with open_store(host, readonly=dry_run) as store, contextlib.ExitStack() as stack:
+    with open_store(host, readonly=dry_run) as store:
         work = _Work(store=store, dry_run=dry_run)
-        journal = _journal(host, stack, work, needed=backfill)
-        images = KnownImages(host, others=store.lab_images())
-        running = _running(host, store, journal, images)
+        running, images = _running(host, work)
         work.keep([running])
-        if backfill and journal is not None:
+        if backfill:
             from initadvisor.workflow.past_boots import PastBoots
 
-            past = PastBoots(
-                journal=journal, own=running.machine, today=running.boot_class, images=images
-            )
-            spans = [span for span in journal.spans() if past.is_own(span)]
-            work.keep_past(past, spans, observer, but=running.boot_id)
+            with opened_journal(host, JournalSource()) as journal:
+                work.warnings = journal.warnings
+                past = PastBoots(
+                    journal=journal, own=running.machine, today=running.boot_class, images=images
+                )
+                spans = [span for span in journal.spans() if past.is_own(span)]
+                work.keep_past(past, spans, observer, but=running.boot_id)
         return work.result()
 
 
@@ -96,6 +94,7 @@ def measure_journal(
 
     Raises ``InitadvisorError`` where the journal cannot be read.
     """
+    from initadvisor.workflow.known_images import KnownImages
     from initadvisor.workflow.past_boots import PastBoots
 
     with open_store(host, readonly=dry_run) as store, opened_journal(host, source) as journal:
@@ -166,46 +165,49 @@ class _Work:
         )
 
 
-def _journal(
-    host: Host, stack: contextlib.ExitStack, work: _Work, *, needed: bool
-) -> Journal | None:
-    """Open this machine's journal; of the running boot something can be told without it."""
-    try:
-        journal = stack.enter_context(opened_journal(host, JournalSource()))
-    except InitadvisorError as err:
-        if needed:
-            raise
-        work.warnings.append(err.message)
-        return None
-    work.warnings += journal.warnings
-    return journal
+def _running(host: Host, work: _Work) -> tuple[BootRecord, KnownImages]:
+    """Return the running boot's record, and the images it was compared with.
 
-
-def _running(host: Host, store: Store, journal: Journal | None, images: KnownImages) -> BootRecord:
+    The journal is closed before those are looked at: both take memory.
+    """
     boot_id = running_boot_id(host)
-    span = journal.span(boot_id) if journal else None
-    before = _latest(store, but=boot_id)
+    journalled = _journalled(host, boot_id, work)
+    from initadvisor.workflow.known_images import KnownImages
+
+    images = KnownImages(host, others=work.store.lab_images())
+    before = _latest(work.store, but=boot_id)
     image = images.default_path
-    return running_record(
+    record = running_record(
         host,
-        _journalled(journal, span) if journal and span else None,
+        journalled,
         attribute=images.attribute,
         boot_disk=boot_disk(host, image) if image else None,
         previous=before.times if before else None,
     )
+    return record, images
 
 
-def _journalled(journal: Journal, span: BootSpan) -> Journalled:
-    before = journal.before(span)
-    return Journalled(
-        boot=journal.read(span),
-        end=journal.end(span),
-        before=before,
-        before_end=journal.end(before) if before else None,
-    )
+def _journalled(host: Host, boot_id: str, work: _Work) -> Journalled | None:
+    """Return what the journal has of a boot; of the running one something is told without it."""
+    try:
+        with opened_journal(host, JournalSource(latest=_LATEST_FILES)) as journal:
+            work.warnings += journal.warnings
+            span = journal.span(boot_id)
+            if span is None:
+                return None
+            before = journal.before(span)
+            return Journalled(
+                boot=journal.read(span),
+                end=journal.end(span),
+                before=before,
+                before_end=journal.end(before) if before else None,
+            )
+    except InitadvisorError as err:
+        work.warnings.append(err.message)
+        return None
 
 
 def _latest(store: Store, *, but: str | None = None) -> BootRecord | None:
     """Return the record of the latest boot that was measured while it ran."""
-    measured = (record for record in store.boots(limit=_LATEST) if record.boot_id != but)
-    return next((record for record in measured if record.source is RecordSource.UNIT), None)
+    latest = store.boots(source=RecordSource.UNIT, limit=2)
+    return next((record for record in latest if record.boot_id != but), None)
