@@ -27,6 +27,7 @@ from tests.fixtures.debian import Suite
 from tests.judges.unified import with_sections
 from tests.vm.boot import Then, boot
 from tests.vm.guest import Guest, Loader, Recipe, guest
+from tests.vm.kexec import KEXEC
 from tests.vm.machine import Machine
 
 if TYPE_CHECKING:
@@ -60,22 +61,6 @@ systemctl show | grep -E '^[A-Za-z]*Timestamp|^SoftRebootsCount' >{MANAGER}
 echo traces:
 tar c . | xz | base64 -w 700
 """
-_KEXEC = """
-if [ $(($(cat /proc/sys/kernel/bootloader_type) >> 4)) != 13 ]; then
-    python3 - <<'END'
-import ctypes, glob, os
-
-kernel, image = (os.open(glob.glob(f"/boot/debian/*/{name}*")[0], 0) for name in ("linux", "init"))
-line = open("/proc/cmdline", "rb").read().strip() + b"\\0"
-kexec_file_load = 320
-assert ctypes.CDLL(None).syscall(kexec_file_load, kernel, image, len(line), line, 0) == 0
-END
-    systemctl kexec
-    sleep infinity
-fi
-"""
-"""Debian's guests have no kexec-tools, so the system call is made by hand (x86-64's number)."""
-
 _BOOT_OPTION = "efibootmgr --create --disk /dev/vda --part 1 --label trial --loader '{file}'"
 _STUB_OPTION = r"""
 entry=/boot/loader/entries/*.conf
@@ -131,7 +116,7 @@ WAYS = {
     ),
     "grub": Way(recipe=Recipe(loader=Loader.GRUB)),
     "efi-stub": Way(first=_STUB_OPTION),
-    "kexec": Way(before=_KEXEC),
+    "kexec": Way(before=KEXEC),
 }
 
 

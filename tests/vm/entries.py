@@ -15,7 +15,7 @@ _ENTRY = """\
 title   Trial of {name}
 linux   /vmlinuz-{release}
 initrd  /trial/{name}.img
-options {command_line} trial={name}
+options {command_line} trial={name}{extra}
 """
 
 
@@ -24,11 +24,19 @@ def default_entry(guest: Guest) -> str:
     return f"debian-{guest.release}.conf"
 
 
-def add_trial_entry(guest: Guest, name: str, image: Path) -> str:
-    """Add an entry that boots this image with the guest's kernel, and return its identifier."""
+def add_trial_entry(guest: Guest, name: str, image: Path, *, options: str = "") -> str:
+    """Add an entry that boots this image with the guest's kernel, and return its identifier.
+
+    ``options`` are added to the kernel's command line.
+    """
     boot = guest.disk.files("/boot")
     boot.put({f"/trial/{name}.img": image})
-    entry = _ENTRY.format(name=name, release=guest.release, command_line=guest.recipe.command_line)
+    entry = _ENTRY.format(
+        name=name,
+        release=guest.release,
+        command_line=guest.recipe.command_line,
+        extra=f" {options}" if options else "",
+    )
     identifier = f"trial-{name}.conf"
     write(boot, f"/loader/entries/{identifier}", entry)
     return identifier
