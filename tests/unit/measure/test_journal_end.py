@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,7 @@ from initadvisor.measure.journal import opened_journal
 from initadvisor.measure.journal_files import JournalSource
 from initadvisor.model.journal_boot import BootEnd, Ending
 from tests.fakes.runner import FakeRunner
-from tests.fixtures.journals import Boot, write_journal
+from tests.fixtures.journals import MACHINE_ID, Boot, write_journal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,3 +108,20 @@ def test_the_boot_before_is_found_without_reading_all(tmp_path: Path) -> None:
             assert journal.before(span) == (spans[number - 1] if number else None)
         assert journal.span("f" * 32) is None
         assert journal.span("_BOOT_ID=x") is None
+
+
+def test_only_the_files_that_were_written_last_are_opened_where_that_is_asked(
+    tmp_path: Path,
+) -> None:
+    directory = tmp_path / "var/log/journal" / MACHINE_ID
+    for number, name in enumerate(("system@c", "system@a", "system", "user-1000"), 1):
+        path = write_journal(directory / f"{name}.journal", [Boot(number=number).ordinary()])
+        os.utime(path, (1000 + number, 1000 + number))
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/machine-id").write_text(MACHINE_ID)
+    for latest, boots in ((1, [3]), (2, [2, 3]), (9, [1, 2, 3]), (None, [1, 2, 3])):
+        with opened_journal(
+            Host(root=tmp_path, runner=FakeRunner()), JournalSource(latest=latest)
+        ) as journal:
+            found = [span.boot_id for span in journal.spans()]
+        assert found == [Boot(number=number).boot_id for number in boots]
