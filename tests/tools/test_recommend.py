@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.tools
 
-CONTENT_BYTES = 6_000_000
+CONTENT_BYTES = 8_000_000
+"""Of this, settings that compress slowly are given a sample, and the others all."""
 ESTIMATE = {"mean", "low", "high", "source"}
 CONFIG = "CONFIG_BLK_DEV_INITRD=y\nCONFIG_RD_GZIP=y\nCONFIG_RD_ZSTD=y\n# CONFIG_RD_LZ4 is not set\n"
 
@@ -86,9 +87,14 @@ def test_everything_that_is_promised_is_in_the_json(place: Path) -> None:
     assert recommendation["evidence"] == "bench"
     assert set(recommendation["saving_ms"]) >= ESTIMATE
     assert set(answer["storage"]["read_mb_s"]) >= ESTIMATE
+    assert set(answer["unbuilt"]) < set(settings(answer))
+    assert recommendation["leader"]["setting"] in answer["unbuilt"]
     for candidate in answer["candidates"]:
-        assert candidate["size_source"] == "built"
+        today = candidate["setting"] == answer["baseline"]
+        assert candidate["size_source"] == ("built" if today else "sampled")
         assert candidate["size_bytes"] > 1_000_000
+        low, high = candidate["size_interval_bytes"]
+        assert low <= candidate["size_bytes"] <= high
         assert candidate["fits"] is True
         for name in ("read_ms", "unpack_ms", "total_ms"):
             estimate = candidate[name]
@@ -97,7 +103,40 @@ def test_everything_that_is_promised_is_in_the_json(place: Path) -> None:
         assert candidate["unpack_ms"]["source"] == "bench"
 
 
+def candidates(place: Path) -> dict[str, int]:
+    """Return the size of every candidate that was built."""
+    done = initadvisor(place, "candidates", "list", "--json")
+    assert done.returncode == 0, done.stderr
+    return {row["setting"]: row["size_bytes"] for row in json.loads(done.stdout)["candidates"]}
+
+
+def test_build_builds_what_may_be_the_best_and_nothing_else(place: Path, tmp_path: Path) -> None:
+    own = tmp_path / "place"
+    own.mkdir()
+    (own / "image").write_bytes((place / "image").read_bytes())
+    machine = ("--read-speed", "20", "--shadow", "0")
+    choice = only("zstd", "gzip -1", "gzip -9", "bzip2", "lz4", "cat", "xz -2")
+    first = answered(own, *machine, *choice)
+    assert candidates(own) == {}
+    built = answered(own, "--build", *machine, *choice)
+    assert not set(built["unbuilt"]) & set(first["unbuilt"])
+    sizes = candidates(own)
+    assert set(first["unbuilt"]) <= {"zstd -3", *sizes}
+    assert 0 < len(sizes) < 7
+    rows = {row["setting"]: row for row in built["candidates"]}
+    for setting, size_bytes in sizes.items():
+        if setting in rows:
+            assert rows[setting]["size_source"] == "built"
+            assert rows[setting]["size_interval_bytes"] == [size_bytes, size_bytes]
+    again = answered(own, *machine, *choice)
+    assert again["unbuilt"] == built["unbuilt"]
+
+
 def test_the_image_s_own_setting_is_found_out_by_rebuilding_it(place: Path) -> None:
+    built = initadvisor(
+        place, "candidates", "build", "--image", str(place / "image"), *only("zstd")
+    )
+    assert built.returncode == 0, built.stderr
     answer = answered(place, *only("zstd -1", "zstd", "gzip"))
     assert answer["baseline"] == "zstd"
     assert "same bytes" in answer["baseline_source"]
@@ -153,7 +192,8 @@ def test_an_image_its_kernel_would_refuse_is_not_weighed(place: Path) -> None:
 
 
 def test_where_nothing_can_be_compared_that_is_said(place: Path) -> None:
-    done = initadvisor(place, "recommend", "--image", str(place / "image"), *only("zstd"))
+    image = ("--image", str(place / "image"))
+    done = initadvisor(place, "recommend", *image, "--build", *only("zstd"))
     assert done.returncode == 1
     assert "nothing to compare" in done.stderr
 
@@ -181,15 +221,37 @@ def test_by_size_the_smallest_wins_and_its_price_is_named(place: Path) -> None:
 
 def test_the_table_fits_80_columns(place: Path) -> None:
     done = initadvisor(place, "recommend", "--image", str(place / "image"), "--all")
+    assert "--build does that" in " ".join(done.stdout.split())
+    [slow] = [line for line in done.stdout.splitlines() if line.startswith("zstd -19")]
+    [fast] = [line for line in done.stdout.splitlines() if line.startswith("gzip -1")]
+    assert "~" in slow
+    assert "~" not in fast
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
     assert "…" not in done.stdout
 
 
-def test_a_second_run_builds_nothing(place: Path) -> None:
-    answered(place, *only("zstd", "gzip"))
-    before = {path: path.stat().st_mtime_ns for path in (place / "cache").rglob("*.img")}
-    answered(place, *only("zstd", "gzip"))
-    assert {path: path.stat().st_mtime_ns for path in (place / "cache").rglob("*.img")} == before
+def kept(place: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in (place / "cache").rglob("*")}
+
+
+def costs(answer: dict[str, Any]) -> list[tuple[object, ...]]:
+    """Return what is not measured anew, in an order of its own."""
+    names = ("setting", "size_bytes", "size_interval_bytes", "size_source", "build_s")
+    return sorted(tuple(row[name] for name in names) for row in answer["candidates"])
+
+
+@pytest.mark.parametrize("build", [(), ("--build",)])
+def test_a_second_run_makes_nothing(place: Path, build: tuple[str, ...]) -> None:
+    choice = only("zstd", "gzip")
+    first = answered(place, *build, *choice)
+    while build and first["unbuilt"]:  # what is named after the one before was built
+        first = answered(place, *build, *choice)
+    before = kept(place)
+    second = answered(place, *build, *choice)
+    assert {path for path in kept(place) if path.is_file()} == {
+        path for path in before if path.is_file()
+    }
+    assert costs(second) == costs(first)
 
 
 @pytest.mark.parametrize(

@@ -179,6 +179,20 @@ def test_build_builds_exactly_that(
         assert len(rounds) == 1
 
 
+def test_what_a_row_names_by_its_level_is_built_as_it_was_planned(
+    host: Host, image: Path, rounds: list[tuple[Setting, ...]]
+) -> None:
+    """Of today's image only the codec is known, so the default level is a row of its own."""
+    choice = (TODAY, Setting.parse("lz4"))
+    first = asked(host, image, only=choice, objective=Objective.SIZE)
+    assert [str(setting) for setting in first.unbuilt] == ["zstd -3"]
+    answer = asked(host, image, only=choice, objective=Objective.SIZE, build=True)
+    assert rounds == [(TODAY,)]
+    assert built(host) == [TODAY]
+    assert "zstd -3" not in {str(found.setting) for found in answer.rows}
+    assert "same bytes" in answer.baseline_source
+
+
 def test_what_was_built_once_is_not_an_estimate_any_more(host: Host, image: Path) -> None:
     unbuilt = asked(host, image, build=True).unbuilt
     answer = asked(host, image)
