@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_SCHEMA = 6
+_SCHEMA = 7
 """Counts up when estimates are made in another way."""
 
 _LIMIT_BYTES = 1 << 20
