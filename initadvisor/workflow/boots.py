@@ -113,6 +113,11 @@ def _said(learnt: Learnt) -> str:
     before, after = learnt.prior, learnt.posterior
     of = "1 boot" if learnt.boots == 1 else f"{learnt.boots} boots"
     return (
-        f"{words}: {after.mean:.3g} {unit} ({after.low:.3g}..{after.high:.3g}), from {of} of this "
-        f"machine; without them {before.mean:.3g} ({before.low:.3g}..{before.high:.3g})"
+        f"{words}: {_rounded(after.mean)} {unit} ({_rounded(after.low)}..{_rounded(after.high)}), "
+        f"from {of} of this machine; without them {_rounded(before.mean)} "
+        f"({_rounded(before.low)}..{_rounded(before.high)})"
     )
+
+
+def _rounded(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,130 @@
+"""Recorded boots become evidence: each only for what it can tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.host import Host
+from initadvisor.model.boot_evidence import Learnt, Lessons, Relation, Shared
+from initadvisor.model.boot_marks import Waiting
+from initadvisor.model.boot_record import RecordSource
+from initadvisor.model.certainty import Certainty
+from initadvisor.model.estimate import Estimate
+from initadvisor.model.rejection import Reason
+from initadvisor.store.store import open_store
+from initadvisor.workflow.boots import recorded_boots, what_was_learnt
+from tests.fixtures.boots import OTHER_MACHINE, ZSTD, boot_record, image_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.model.boot_evidence import BootEvidence
+    from initadvisor.model.boot_record import BootRecord
+
+RELEASE = "6.12.1-amd64"
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    return Host(root=tmp_path)
+
+
+def evidence(host: Host, *records: BootRecord, release: str | None = RELEASE) -> list[BootEvidence]:
+    """Return what the boots tell, the earliest first."""
+    with open_store(host) as store:
+        store.add_boots(records)
+    return list(reversed(recorded_boots(host, release).evidence))
+
+
+def test_nothing_recorded_tells_nothing(host: Host) -> None:
+    found = recorded_boots(host, RELEASE)
+    assert (found.evidence, found.warnings) == ((), ())
+    assert not host.state_dir().exists()
+
+
+def test_an_ordinary_boot_tells_everything(host: Host) -> None:
+    [found] = evidence(host, boot_record())
+    assert found.relation is Relation.SAME
+    assert (found.setting, found.digest) == (ZSTD, image_of(ZSTD).sha256)
+    assert found.loaded_mb == pytest.approx(40)
+    assert (found.unpack_us, found.begin_to_init_us) == (200_000, 300_000)
+    assert (found.waiting, found.shadow_us, found.rest_us) == (Waiting.WAITED, 50_000, 100_000)
+    assert found.read_us == 900_000
+    assert found.age_days == 0
+
+
+def test_a_boot_of_another_class_is_near_and_of_another_machine_nothing(host: Host) -> None:
+    old = boot_record(1, kernel="6.11.0-amd64 #1 SMP")
+    foreign = boot_record(2, machine=OTHER_MACHINE, source=RecordSource.IMPORT)
+    found = evidence(host, old, foreign, boot_record(3))
+    assert [one.relation for one in found] == [Relation.NEAR, Relation.SAME]
+    assert found[0].age_days == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("release", "relation"),
+    [(None, Relation.SAME), (RELEASE, Relation.SAME), ("6.13.0-amd64", Relation.NEAR)],
+)
+def test_boots_of_the_kernel_that_the_image_is_for_count_in_full(
+    host: Host, release: str | None, relation: Relation
+) -> None:
+    [found] = evidence(host, boot_record(), release=release)
+    assert found.relation is relation
+
+
+@pytest.mark.parametrize("certainty", [c for c in Certainty if c is not Certainty.CERTAIN])
+def test_an_image_that_is_not_certain_is_no_image_s_sample(
+    host: Host, certainty: Certainty
+) -> None:
+    [found] = evidence(host, boot_record(certainty=certainty))
+    assert (found.digest, found.setting) == (None, None)
+    assert found.shadow_us == 50_000  # which does not depend on the image
+
+
+def test_what_is_rejected_tells_nothing_but_what_its_reason_leaves(host: Host) -> None:
+    lost = boot_record(1, rejections=(Reason.NO_END,))
+    menu = boot_record(2, rejections=(Reason.MENU,))
+    [found] = evidence(host, lost, menu)
+    assert found.unpack_us == 200_000
+    assert (found.read_us, found.read_source) == (None, None)
+
+
+def test_figures_that_no_boot_can_have_are_left_out(host: Host) -> None:
+    assert evidence(host, boot_record(1, unpack_us=7_200_000_000)) == []
+
+
+def test_a_data_base_that_cannot_be_read_is_a_warning(host: Host) -> None:
+    evidence(host, boot_record())
+    [path] = host.state_dir().glob("*.sqlite")
+    path.write_bytes(b"garbage" * 1000)
+    found = recorded_boots(host, RELEASE)
+    assert found.evidence == ()
+    [warning] = found.warnings
+    assert warning.startswith("nothing of the recorded boots is used: ")
+
+
+def lessons(*learnt: Learnt, read_sizes: int = 0) -> Lessons:
+    return Lessons(
+        learnt=learnt, boots_used=1, own_boots=(), read_sizes=read_sizes, effective_draws=9000.0
+    )
+
+
+def test_what_was_learnt_is_said_with_what_was_known_before() -> None:
+    before = Estimate(mean=100, low=10, high=1000, source="assumed")
+    after = Estimate(mean=44.4, low=40, high=50, source="3 boots")
+    learnt = Learnt(what=Shared.SHADOW, prior=before, posterior=after, boots=3)
+    unknown = Learnt(what=Shared.CPU, prior=before, posterior=before, boots=0)
+    assert list(what_was_learnt(lessons(learnt, unknown))) == [
+        "the shadow (B1): 44.4 ms (40..50), from 3 boots of this machine; without them 100 "
+        "(10..1000)"
+    ]
+
+
+def test_one_size_is_said_to_bound_the_loader_only() -> None:
+    figure = Estimate(mean=100, low=50, high=300, source="1 boot")
+    learnt = Learnt(what=Shared.LOADER, prior=figure, posterior=figure, boots=1)
+    assert any("one size only" in line for line in what_was_learnt(lessons(learnt, read_sizes=1)))
+    assert not any("one size" in line for line in what_was_learnt(lessons(learnt, read_sizes=2)))
