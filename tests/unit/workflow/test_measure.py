@@ -1,19 +1,16 @@
-"""Boots are measured: on machines made of files, with journals by systemd's own writer."""
+"""The running boot is measured: on machines made of files, with journals of systemd's making."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 
 from initadvisor.measure import record as record_module
-from initadvisor.measure.journal_files import JournalSource
 from initadvisor.measure.machine_name import machine_name
-from initadvisor.model.attribution import Witness
-from initadvisor.model.boot_marks import BootMarks, KernelBoot, ShadowObservation, Waiting
+from initadvisor.model.boot_marks import KernelBoot, Waiting
 from initadvisor.model.boot_record import RecordSource
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
@@ -21,61 +18,23 @@ from initadvisor.model.loader import BootWay
 from initadvisor.model.read_interval import IntervalSource, NoInterval, ReadInterval
 from initadvisor.model.rejection import Reason
 from initadvisor.model.setting import Setting
-from initadvisor.store.store import open_store
-from initadvisor.workflow import measure as module
-from initadvisor.workflow.measure import measure, measure_journal
+from initadvisor.workflow.measure import measure
 from tests.fixtures.booted import IMAGE_BYTES, RELEASE, Booted
-from tests.fixtures.journals import MACHINE_ID, Boot, write_journal
+from tests.fixtures.journals import MACHINE_ID, Boot
 
 if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO
 
     from initadvisor.model.boot_record import BootRecord
-    from initadvisor.workflow.measure import Measured
 
-OTHER_ID = "f" * 32
-NTP = {"_SYSTEMD_UNIT": "systemd-timesyncd.service"}
-
-
-class Silent:
-    """Observes nothing."""
-
-    def doing(self, what: str) -> None:
-        del what
-
-
-@pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[BootRecord]:
-    """What the journal was told; nothing goes to the real one."""
-    records: list[BootRecord] = []
-    monkeypatch.setattr(module, "announce", records.append)
-    return records
-
-
-@pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[BootRecord]) -> Booted:
-    """A machine where nothing was measured yet."""
-    del told
-    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
-    monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "cache"))
-    return Booted(root=tmp_path / "machine")
-
-
-def measured(machine: Booted, *, backfill: bool = False, dry_run: bool = False) -> Measured:
-    return measure(machine.host(), observer=Silent(), backfill=backfill, dry_run=dry_run)
+from tests.unit.workflow.measuring import Silent, ended, kernel, measured
 
 
 def running(machine: Booted) -> BootRecord:
     """Measure the running boot."""
     [record] = measured(machine).records
     return record
-
-
-def ended(boot: Boot, target: str = "reboot.target") -> Boot:
-    """Have a boot's clock set and let it end."""
-    boot.add(**NTP, MESSAGE="Initial clock synchronization to Sat 2026-03-01 12:00:00 UTC.")
-    return boot.manager("Reached target.", UNIT=target, JOB_RESULT="done")
 
 
 def test_an_ordinary_boot_is_told_in_full(machine: Booted) -> None:
@@ -141,24 +100,6 @@ def test_a_dry_run_keeps_and_tells_nothing(
     assert len(result.records) == len(result.new) == 2
     assert told == []
     assert not (tmp_path / "state").exists()
-
-
-def kernel(unpack_us: int | None, *, missed: int = 0, release: str | None = RELEASE) -> KernelBoot:
-    """Return what a ring of messages told."""
-    end_us = None if unpack_us is None else 300_000 + unpack_us
-    marks = BootMarks(
-        release=release,
-        begun=True,
-        freed=True,
-        begin_us=300_000,
-        end_us=end_us,
-        run_init_us=2_000_000,
-        run_program="/init",
-        loaded_kib=42152,
-        missed_messages=missed,
-        messages=9,
-    )
-    return KernelBoot(marks=marks, shadow=ShadowObservation(waiting=Waiting.UNKNOWN))
 
 
 @pytest.mark.parametrize(
@@ -292,146 +233,6 @@ def test_what_is_wrong_with_a_source_is_noted(machine: Booted) -> None:
     record = running(machine)
     assert isinstance(record.read, NoInterval)
     assert "LoaderTimeExecUSec: is no time in microseconds: 'soon'" in record.notes
-
-
-def test_earlier_boots_are_read_from_the_journal(machine: Booted, told: list[BootRecord]) -> None:
-    machine.initramfs_tools()
-    machine.image()
-    machine.earlier = [
-        Boot(number=1).ordinary(),
-        Boot(number=2).marks(begin_us=300_000, end_us=350_000),
-        Boot(number=3).kernel(0, "Linux version 6.1.0-44-amd64 (a@b) (cc) #1 SMP"),
-    ]
-    result = measured(machine, backfill=True)
-    records = {record.boot_id: record for record in result.records}
-    assert result.new == records.keys() == {Boot(number=n).boot_id for n in (1, 2, 3, 9)}
-    assert {record.boot_id for record in told} == records.keys()
-    first, second, third, now = (records[Boot(number=n).boot_id] for n in (1, 2, 3, 9))
-    assert (first.source, now.source) == (RecordSource.BACKFILL, RecordSource.UNIT)
-    assert first.machine == now.machine
-    assert [p.duration_us for p in first.phases] == [
-        *(5_123_000, 63_100_000),
-        *(1_500_123, 3_000_456, 9_000_789),
-    ]
-    assert isinstance(first.read, NoInterval)
-    assert first.started_at == datetime.fromtimestamp(Boot(number=1).started_us / 1e6, tz=UTC)
-    assert first.attribution.certainty is Certainty.LIKELY
-    assert first.attribution.witnesses == (Witness.FREED_SIZE,)
-    assert (first.image, first.setting) == (None, None)
-    assert second.unpack_us == 50_000
-    assert third.rejections == (Reason.NO_BEGIN,)
-    assert first.class_key == second.class_key == now.class_key
-
-
-def test_a_later_backfill_reads_only_what_is_new(machine: Booted, told: list[BootRecord]) -> None:
-    machine.earlier = [Boot(number=1).ordinary()]
-    host = machine.host()
-    measure(host, observer=Silent(), backfill=True)
-    machine.journal(*(Boot(number=n).ordinary() for n in (1, 2, 9)))
-    again = measure(host, observer=Silent(), backfill=True)
-    assert again.new == {Boot(number=2).boot_id}
-    assert again.known == 1
-    assert len(told) == 3
-
-
-def test_a_boot_that_was_measured_while_it_ran_is_not_read_from_the_journal(
-    machine: Booted,
-) -> None:
-    machine.systemd_boot()
-    host = machine.host()
-    measure(host, observer=Silent())
-    machine.identify(Boot(number=10))
-    machine.journal(machine.boot, Boot(number=10).ordinary())
-    measure(host, observer=Silent(), backfill=True)
-    with open_store(host, readonly=True) as store:
-        assert [record.source for record in store.boots()] == [RecordSource.UNIT] * 2
-
-
-def test_an_image_that_was_written_since_is_none_of_an_earlier_boot(machine: Booted) -> None:
-    machine.initramfs_tools()
-    machine.image(written_us=Boot(number=5).started_us)
-    machine.earlier = [Boot(number=1).ordinary(), Boot(number=7).ordinary()]
-    records = {r.boot_id: r for r in measured(machine, backfill=True).records}
-    early, late = (records[Boot(number=n).boot_id].attribution for n in (1, 7))
-    assert early.certainty is Certainty.UNKNOWN
-    assert late.certainty is Certainty.LIKELY
-
-
-def test_two_images_of_one_size_are_not_told_apart(machine: Booted) -> None:
-    machine.initramfs_tools()
-    machine.image()
-    machine.image("6.1.0-43-amd64", head=b"\x1f\x8b")
-    machine.earlier = [Boot(number=1).ordinary()]
-    records = measured(machine, backfill=True).records
-    assert {record.attribution.certainty for record in records} == {Certainty.AMBIGUOUS}
-
-
-def test_after_a_kexec_an_earlier_boot_is_rejected_too(machine: Booted) -> None:
-    machine.earlier = [
-        ended(Boot(number=1).ordinary(), "kexec.target"),
-        Boot(number=2).ordinary(),
-    ]
-    records = {r.boot_id: r for r in measured(machine, backfill=True).records}
-    assert records[Boot(number=2).boot_id].rejections == (Reason.KEXEC,)
-    assert records[Boot(number=1).boot_id].rejections == ()
-
-
-def test_without_a_journal_there_is_no_backfill(
-    machine: Booted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unreadable(*_: object) -> object:
-        msg = "cannot read the journal"
-        raise NeedsRootError(msg)
-
-    monkeypatch.setattr("initadvisor.measure.journal.open_journal", unreadable)
-    monkeypatch.setattr(record_module, "running_boot", lambda _host: kernel(111_000))
-    with pytest.raises(NeedsRootError):
-        measured(machine, backfill=True)
-    result = measured(Booted(root=machine.root.with_name("other")))
-    assert result.warnings == ("cannot read the journal",)
-    assert result.records[0].unpack_us == 111_000
-
-
-def foreign(tmp_path: Path, *boots: Boot) -> Path:
-    """Write another machine's journal."""
-    directory = tmp_path / "foreign"
-    for boot in boots:
-        for number, entry in enumerate(boot.entries):
-            fields = {**entry.fields, "_MACHINE_ID": OTHER_ID}
-            boot.entries[number] = replace(entry, fields=fields)
-    write_journal(directory / "system.journal", boots)
-    return directory
-
-
-def test_another_machine_s_journal_is_an_import(
-    machine: Booted, tmp_path: Path, told: list[BootRecord]
-) -> None:
-    machine.initramfs_tools()
-    machine.image()
-    directory = foreign(tmp_path, Boot(number=1).ordinary(), Boot(number=2).ordinary())
-    host = machine.host()
-    source = JournalSource(directory=directory)
-    result = measure_journal(host, source, observer=Silent())
-    assert len(result.new) == 2
-    assert {record.source for record in result.records} == {RecordSource.IMPORT}
-    assert {record.machine for record in result.records} == {machine_name(OTHER_ID)}
-    assert {r.attribution.certainty for r in result.records} == {Certainty.UNKNOWN}
-    assert told == []
-    again = measure_journal(host, source, observer=Silent())
-    assert (again.new, again.known) == (frozenset(), 2)
-    with open_store(host, readonly=True) as store:
-        assert store.boot_figures() == ()
-
-
-def test_this_machine_s_own_boots_in_another_journal_are_recognised(
-    machine: Booted, tmp_path: Path
-) -> None:
-    path = write_journal(tmp_path / "old.journal", [Boot(number=1).ordinary()])
-    result = measure_journal(
-        machine.host(), JournalSource(files=(path,)), observer=Silent(), dry_run=False
-    )
-    [record] = result.records
-    assert (record.source, record.machine) == (RecordSource.BACKFILL, machine_name(MACHINE_ID))
 
 
 def test_only_images_that_fit_are_read(machine: Booted, monkeypatch: pytest.MonkeyPatch) -> None:
