@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from initadvisor.model.cost import Quantity
     from initadvisor.model.setting import Setting
+    from initadvisor.model.stream import StreamFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +19,7 @@ class SampledCandidate:
     ``build_cpu_s``, ``build_s`` and ``build_peak_bytes``: what its compressor would take.
     ``decompress_ms``: processor time of user-space decompression of all of it, one value for each
     time the sample was decompressed. ``command`` is what was run on ``sample_bytes`` of
-    ``whole_bytes``.
+    ``whole_bytes``, ``facts`` what the result says of itself.
     """
 
     setting: Setting
@@ -31,3 +32,4 @@ class SampledCandidate:
     command: tuple[str, ...]
     sample_bytes: int
     whole_bytes: int
+    facts: tuple[StreamFacts, ...] = ()

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import logging
 from contextlib import suppress
-from enum import StrEnum
-from functools import cache
-from types import NoneType, UnionType
-from typing import IO, TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+from typing import IO, TYPE_CHECKING
 
 from initadvisor import __version__
 from initadvisor.host.files import make_directory, whole_file
 from initadvisor.image.scan import scan
-from initadvisor.model import codec, image, stream
+from initadvisor.model import image
 from initadvisor.model.errors import InitadvisorError
+from initadvisor.workflow.plain import as_plain, from_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,9 +21,6 @@ if TYPE_CHECKING:
     from initadvisor.workflow.tee import Tee
 
 log = logging.getLogger(__name__)
-
-_TYPES = {**vars(codec), **vars(image), **vars(stream)}
-"""What the annotations of these modules may name."""
 
 _LIMIT_BYTES = 16 << 20
 
@@ -37,7 +31,7 @@ def known_contents(host: Host, sha256: str, *, size_bytes: int) -> image.ImageCo
         with _file(host, sha256).open("rb") as file:
             kept = json.loads(file.read(_LIMIT_BYTES))
         if kept["version"] == __version__:
-            found = _value(image.ImageContents, kept["contents"])
+            found = from_plain(image.ImageContents, kept["contents"])
             if isinstance(found, image.ImageContents) and _fits(found, size_bytes):
                 return found
     return None
@@ -50,7 +44,7 @@ def read_contents(host: Host, file: IO[bytes], *, sha256: str, tee: Tee) -> imag
     try:
         make_directory(path.parent)
         with whole_file(path, mode=0o600) as record:
-            kept = {"version": __version__, "contents": _plain(found)}
+            kept = {"version": __version__, "contents": as_plain(found)}
             record.write(json.dumps(kept).encode())
     except (OSError, InitadvisorError) as err:
         log.info("cannot keep what is in an image in %s: %s", path, err)
@@ -72,39 +66,3 @@ def _fits(found: image.ImageContents, size_bytes: int) -> bool:
 
 def _file(host: Host, sha256: str) -> Path:
     return host.cache_dir() / "contents" / f"{sha256[:32]}.json"
-
-
-def _plain(value: object) -> object:
-    """Return a value as JSON has it: one with fields as an object that also names its type."""
-    if dataclasses.is_dataclass(value):
-        fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return {"type": type(value).__name__, **fields}
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
-
-
-def _value(hint: Any, plain: Any) -> object:  # noqa: ANN401 - what both are is found out here
-    """Return the value of a type that ``_plain`` was given.
-
-    Raises ``ValueError``, ``KeyError`` or ``TypeError`` for what is no value of that type.
-    """
-    if get_origin(hint) is tuple and isinstance(plain, list):
-        return tuple(_value(get_args(hint)[0], item) for item in plain)
-    kinds = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
-    if plain is None and NoneType in kinds:
-        return None
-    if isinstance(plain, dict):
-        kind = {kind.__name__: kind for kind in kinds}[plain["type"]]
-        return kind(**{name: _value(part, plain[name]) for name, part in _fields(kind)})
-    kind = kinds[0]
-    if isinstance(kind, type) and issubclass(kind, StrEnum):
-        return kind(plain)
-    if type(plain) is not kind or (kind is int and plain < 0):
-        raise TypeError(plain)
-    return plain
-
-
-@cache
-def _fields(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
-    """Return the fields of a type with theirs; raises ``TypeError`` for one that has none."""
-    hints = get_type_hints(kind, localns=_TYPES)
-    return tuple((field.name, hints[field.name]) for field in dataclasses.fields(kind))

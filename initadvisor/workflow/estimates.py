@@ -16,8 +16,10 @@ from initadvisor.model.cost import Quantity
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.number import number, positive
 from initadvisor.model.sampling import SampledCandidate
+from initadvisor.model.stream import StreamFacts
 from initadvisor.model.text import shown
 from initadvisor.workflow.payload import LazyPayload
+from initadvisor.workflow.plain import as_plain, from_plain
 from initadvisor.workflow.sampling import Sampled, sample_candidates
 
 if TYPE_CHECKING:
@@ -110,8 +112,9 @@ def _load(host: Host, recipe: Recipe) -> SampledCandidate | None:
 def _candidate(recipe: Recipe, values: dict[str, Any]) -> SampledCandidate:
     """Return what was kept; raises one of ``_UNREADABLE`` for what nothing can be reckoned with."""
     size, times = values["main_bytes"], values["decompress_ms"]
-    if not times and recipe.setting.codec is not Codec.CAT:
-        raise ValueError(times)
+    facts: tuple[StreamFacts, ...] = from_plain(tuple[StreamFacts, ...], values["facts"])
+    if recipe.setting.codec is not Codec.CAT and not (times and facts):
+        raise ValueError(values)
     return SampledCandidate(
         setting=recipe.setting,
         key=recipe.key,
@@ -127,11 +130,16 @@ def _candidate(recipe: Recipe, values: dict[str, Any]) -> SampledCandidate:
         command=recipe.argv,
         sample_bytes=int(number(values["sample_bytes"])),
         whole_bytes=int(number(values["whole_bytes"])),
+        facts=facts,
     )
 
 
 def _keep(host: Host, sampled: SampledCandidate) -> None:
-    values = {**dataclasses.asdict(sampled), "setting": str(sampled.setting)}
+    values = {
+        **dataclasses.asdict(sampled),
+        "setting": str(sampled.setting),
+        "facts": as_plain(sampled.facts),
+    }
     record = {"schema": _SCHEMA, "cpu": cpu_model(host), "sampled": values}
     path = _file(host, sampled.key)
     try:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from initadvisor.generators import Generator
     from initadvisor.host import Host
+    from initadvisor.model.stream import StreamFacts
     from initadvisor.workflow.controls import Control
     from initadvisor.workflow.plan import Recipe
 
@@ -126,13 +127,14 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """What a compressor made of a sample, and the times it took to decompress that again."""
+    """What a compressor made of a sample, the times to decompress that again, what it says."""
 
     size_bytes: int
     cpu_s: float
     peak_bytes: int
     file: IO[bytes]
     decompress_ms: tuple[float, ...] = ()
+    facts: tuple[StreamFacts, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -241,11 +243,11 @@ class Sampler:
             self.outputs[key] = (
                 f"{subject.recipe.argv[0]} wrote {found}"
                 if isinstance(found, str)
-                else replace(output, decompress_ms=found)
+                else replace(output, decompress_ms=found.times_ms, facts=found.facts)
             )
         for of, found in zip(self.control_streams, times[len(made) :], strict=True):
             if not isinstance(found, str):
-                self.control_ms[of] = min(found)  # the one that was disturbed least
+                self.control_ms[of] = min(found.times_ms)  # the one that was disturbed least
 
 
 def _relatives(subjects: Sequence[Subject]) -> dict[Subject, Subject]:

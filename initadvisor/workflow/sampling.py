@@ -114,6 +114,7 @@ def estimate(sampler: Sampler, subject: Subject) -> SampledCandidate | Gap:
         command=recipe.argv,
         sample_bytes=sample.size_bytes,
         whole_bytes=whole_bytes,
+        facts=output.facts,
     )
 
 

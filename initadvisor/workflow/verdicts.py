@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
-    from initadvisor.model.codec import Codec
     from initadvisor.model.image import ImageContents
     from initadvisor.model.kernel import KernelConfig
     from initadvisor.workflow.bench import Stream
@@ -42,7 +41,7 @@ def lint_all(
 ) -> dict[str, Lint]:
     """Return the verdict on each contender by its digest.
 
-    Of one that was not built it is that on the same content in one stream of its codec. Verdicts
+    Of one that was not built it is that on the same content in a stream like the sample's. Verdicts
     are kept on disk, so that an image is unpacked for this once per kernel.
     """
 
@@ -62,14 +61,15 @@ def lint_all(
         found = dict(zip([s.sha256 for s in built], pool.map(verdict, built), strict=True))
     for contender in field:
         if contender.stream is None:
-            contents = _as_it_would_be(source.contents, contender.codec)
+            contents = _as_it_would_be(source.contents, contender)
             found[contender.digest] = lint(contents, config, release)
     return found
 
 
-def _as_it_would_be(contents: ImageContents, codec: Codec) -> ImageContents:
+def _as_it_would_be(contents: ImageContents, contender: Contender) -> ImageContents:
     """Return the contents of an image whose main segment was compressed anew."""
-    main = replace(contents.main, codec=codec, streams=1, facts=())
+    facts = contender.sampled.facts if contender.sampled else ()
+    main = replace(contents.main, codec=contender.codec, streams=1, facts=facts)
     return replace(contents, segments=(*contents.segments[:-1], main))
 
 

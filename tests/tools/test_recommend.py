@@ -178,6 +178,16 @@ def test_what_the_kernel_would_refuse_is_shown_and_never_recommended(place: Path
     assert answer["recommendation"]["leader"]["setting"] == "zstd"
 
 
+def test_what_no_kernel_unpacks_is_told_from_the_sample(place: Path) -> None:
+    refused = ("xz --check=sha256", "zstd --ultra --long=31")
+    answer = answered(place, "--objective", "size", *only("gzip", *refused))
+    rows = {row["setting"]: row for row in answer["candidates"]}
+    assert "SHA-256" in rows[refused[0]]["lint"]
+    assert "a zstd window of 2048 MiB" in rows[refused[1]]["lint"]
+    assert answer["recommendation"]["leader"]["setting"] not in refused
+    assert not set(refused) & set(answer["unbuilt"])
+
+
 def test_an_image_its_kernel_would_refuse_is_not_weighed(place: Path) -> None:
     config = place / "gzip-only"
     config.write_text("CONFIG_BLK_DEV_INITRD=y\nCONFIG_RD_GZIP=y\n")

@@ -230,6 +230,23 @@ HOSTILE = {
     "a build time that is no number": wrong(build_cpu_s=float("nan")),
     "a negative peak": wrong(build_peak_bytes=-1),
     "a peak that is a list": wrong(build_peak_bytes=[]),
+    "no facts": without("facts"),
+    "facts that are text": wrong(facts="zstd"),
+    "no fact at all": wrong(facts=[]),
+    "a fact that is none": wrong(facts=[None]),
+    "a fact of another kind": wrong(facts=[{"type": "Setting", "codec": "zstd", "options": []}]),
+    "half a fact": wrong(facts=[{"type": "ZstdFacts", "window_bytes": 5}]),
+    "a fact that is not true": wrong(
+        facts=[
+            {
+                "type": "ZstdFacts",
+                "window_bytes": -1,
+                "checksum": True,
+                "dictionary_id": 0,
+                "skippable": False,
+            }
+        ]
+    ),
     "a sample of nothing": wrong(sample_bytes=None),
 }
 

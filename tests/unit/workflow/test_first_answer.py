@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import lzma
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -286,6 +288,21 @@ def test_what_the_kernel_cannot_unpack_is_refused_unbuilt(host: Host, image: Pat
         assert "CONFIG_RD_XZ" in found.lint.reasons[0]
         assert str(answer.decision.leader) != "xz"
         assert Setting.parse("xz") not in built(host)
+
+
+def test_a_stream_that_no_kernel_unpacks_is_refused_unbuilt(
+    host: Host, image: Path, runner: FakeRunner
+) -> None:
+    only = tuple(Setting.parse(text) for text in ("xz", "gzip"))
+    runner.answer(unknown.compressor(host, only[0]), filter=partial(lzma.compress, preset=0))
+    for _first_and_second in range(2):
+        answer = asked(host, image, only=only, objective=Objective.SIZE)
+        found = row(answer, "xz")
+        assert found.size_source is SizeSource.SAMPLED
+        assert found.lint.verdict is Verdict.REFUSED
+        assert "xz check CRC64" in found.lint.reasons[0]
+        assert str(answer.decision.leader) != "xz"
+        assert "xz" not in {str(setting) for setting in answer.unbuilt}
 
 
 def fails_on(size_bytes: range, compress: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
