@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
@@ -35,15 +36,18 @@ def measure(
     It is best run once, soon after each boot, by initadvisor-measure.timer. A boot is recorded only
     once, however often this is run.
     """
+    if sum([backfill, directory is not None, bool(files)]) > 1:
+        msg = "--backfill, --directory and --file exclude each other"
+        raise click.UsageError(msg)
+    if not (backfill or directory or files):
+        gc.disable()  # one boot makes little garbage, and looking for it takes time
+
     from initadvisor.cli.progress import Progress
     from initadvisor.host import Host
     from initadvisor.measure.journal_files import JournalSource
     from initadvisor.workflow.measure import measure as measure_boots
     from initadvisor.workflow.measure import measure_journal
 
-    if sum([backfill, directory is not None, bool(files)]) > 1:
-        msg = "--backfill, --directory and --file exclude each other"
-        raise click.UsageError(msg)
     host = Host()
     with Progress() as progress:
         progress.doing("reading what this boot left behind")
