@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from initadvisor.model.boot_figures import BootFigures
 
 _DAY_S = 86_400
+_MOST = 10_000
+"""The latest boots that are used: what is left in doubt after so many is not what boots tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +40,7 @@ def recorded_boots(host: Host, kernel_release: str | None) -> Boots:
     """
     try:
         with open_store(host, readonly=True) as store:
-            figures = store.boot_figures()
+            figures = store.boot_figures(limit=_MOST)
     except InitadvisorError as err:
         return Boots(warnings=(f"nothing of the recorded boots is used: {err.message}",))
     if not figures:
