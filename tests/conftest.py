@@ -4,7 +4,29 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
+from tests.vm import costs
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Whoever runs the tests in the background of a shell has SIGINT ignored, and every program that
     # a test starts and interrupts would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Add up where the reports of all processes come together."""
+    if not hasattr(config, "workerinput"):  # a process of pytest-xdist's has it
+        config.pluginmanager.register(costs.VmCosts())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Come before the fixtures."""
+    costs.begin(item)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Come before the last report."""
+    costs.end(item)

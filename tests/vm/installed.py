@@ -1,0 +1,66 @@
+"""initadvisor in a guest, as a package would put it there: Python files, manual and units."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.vm.filesystems import put_tree
+
+if TYPE_CHECKING:
+    from tests.vm.guest import Guest
+
+_CHECKOUT = Path(__file__).parents[2]
+_PACKAGED = ("pyproject.toml", "README.md", "LICENSE", "initadvisor")
+_WHERE = "/usr/lib/python3/dist-packages"
+_PROGRAM = """\
+#!/usr/bin/python3
+from initadvisor.__main__ import main
+main()
+"""
+"""What installers make of the entry point."""
+
+UNPACK = f"""
+python3 -m zipfile -e /root/initadvisor-*.whl {_WHERE}
+python3 -m compileall -q {_WHERE}/initadvisor
+systemctl enable initadvisor-measure.timer
+"""
+"""For the script of the first boot: what a package manager does on the machine itself."""
+
+
+def install(guest: Guest) -> None:
+    """Put a wheel of this checkout and what ``make install`` installs on the guest's disk."""
+    with tempfile.TemporaryDirectory() as scratch:
+        files = Path(scratch) / "files"
+        _make_wheel(Path(scratch) / "checkout", files / "root")
+        command = ["make", "install", f"DESTDIR={files}", "PREFIX=/usr"]
+        subprocess.run(command, cwd=_CHECKOUT, check=True, capture_output=True, timeout=60)
+        program = files / "usr/bin/initadvisor"
+        program.parent.mkdir()
+        program.write_text(_PROGRAM)
+        program.chmod(0o755)
+        put_tree(guest.disk.root, files, "")
+
+
+def _make_wheel(copy: Path, target: Path) -> None:
+    """Build in a copy: setuptools leaves directories behind."""
+    copy.mkdir()
+    for name in _PACKAGED:
+        source = _CHECKOUT / name
+        if source.is_dir():
+            shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, copy)
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check"),
+            *("--no-deps", "--no-build-isolation", "--wheel-dir", str(target), str(copy)),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
