@@ -4,8 +4,8 @@
 
 The boots are of a machine that has had 200 kernels, with a few images each, booted with every
 setting; one in 30 is disturbed. The same again where no boot is like another (every image has a
-size of its own), which no machine does; that is for information. "summary": from the boots' figures to what
-is kept of them; "all of it": to the joint draws. Times are processor time.
+size of its own), which no machine does; that is for information. "summary": from the boots'
+figures to what is kept of them; "all of it": to the joint draws. Times are processor time.
 """
 
 from __future__ import annotations

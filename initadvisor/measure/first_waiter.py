@@ -32,7 +32,8 @@ _OF_THE_UNPACK = frozenset({Event.BEGIN, Event.FREED, Event.FAILED})
 
 _BY_OTHERS = re.compile(
     r"usb \d|ata\d|scsi \d|s[dr] \d|mmc\d| (?:sd[a-z]|nvme\dn\d|mmcblk\d):"
-    r"|input: |hid-generic |psmouse |tsc: Refined|clocksource: (?:tsc: mask|Switched|Watchdog)|random: crng"
+    r"|input: |hid-generic |psmouse |random: crng"
+    r"|tsc: Refined|clocksource: (?:tsc: mask|Switched|Watchdog)"
 )
 """How messages begin that work queues, interrupts and threads print while the init task is busy or
 waits."""

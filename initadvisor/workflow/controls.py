@@ -76,8 +76,9 @@ def controls_for(
     """Return the controls between which a compressor with this window stands."""
     if window_log <= _LZ4_WINDOW_LOG:
         return (_LZ4,)
-    if codec is Codec.ZSTD and level in _FAST_ZSTD_WINDOW_LOGS:
-        return (Control(codec, level, _FAST_ZSTD_WINDOW_LOGS[level]),)
+    own = _FAST_ZSTD_WINDOW_LOGS.get(level or 0) if codec is Codec.ZSTD else None
+    if own and window_log <= own:
+        return (Control(codec, level or 0, own),)
     if window_log <= _FAR_LOG:
         return _strong(_NEAR_LOG), _strong(_FAR_LOG)
     reach = min(_FARTHEST_LOG, ceil(min(window_log, log2(max(whole_bytes, 1)))))
