@@ -15,7 +15,7 @@ _ENTRY = """\
 title   Trial of {name}
 linux   /vmlinuz-{release}
 initrd  /trial/{name}.img
-options {command_line} trial={name}{extra}
+options {command_line}{extra}
 """
 
 

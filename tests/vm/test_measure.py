@@ -89,6 +89,11 @@ def test_every_boot_is_attributed_to_the_image_it_used(
             assert record["figures"]["setting"] == reboot.used.setting
 
 
+def test_the_boots_are_of_one_class(outcome: Outcome) -> None:
+    """Nothing differs but the image, and a journal knows it as well as a running system."""
+    assert len({record["figures"]["class_key"] for record in outcome.history["boots"]}) == 1
+
+
 def test_the_loader_s_time_is_recorded(
     outcome: Outcome, records: dict[str, dict[str, Any]]
 ) -> None:
