@@ -6,9 +6,11 @@ import atexit
 import gc
 import importlib
 import logging
+import os
 import shlex
 import signal
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -78,6 +80,8 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, _terminate)
     signal.signal(signal.SIGHUP, _terminate)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if sys.stdout is None:  # closed by whoever started this, who wants none of it
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the end
     try:
         sys.exit(root(standalone_mode=False))
     except click.exceptions.Exit as err:

@@ -22,7 +22,7 @@ _SHOWN = 10
 @click.command()
 @click.option(
     "--limit",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=1, max=1_000_000_000),
     help=f"Show only so many of each, the latest ones [{_SHOWN}, of exported boots all].",
 )
 @click.option(

@@ -40,7 +40,10 @@ def startup_times(text: str, fields: Mapping[str, str]) -> StartupTimes:
 
 
 def timespan_us(text: str) -> int | None:
-    """Read ``1min 33.440s`` as systemd's format_timespan() writes it, None for anything else."""
+    """Read ``1min 33.440s`` as systemd's format_timespan() writes it, None for anything else.
+
+    Also for more than a year, which no boot takes.
+    """
     total_us = 0
     for word in text.split(" "):
         if (found := _AMOUNT.fullmatch(word)) is None:
@@ -49,7 +52,7 @@ def timespan_us(text: str) -> int | None:
         fraction = found[2] or ""
         total_us += int(found[1]) * unit_us
         total_us += int(fraction or 0) * unit_us // 10 ** len(fraction)
-    return total_us
+    return total_us if total_us <= _UNITS_US["y"] else None
 
 
 def _microseconds(value: str | None) -> int | None:

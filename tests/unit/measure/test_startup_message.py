@@ -64,3 +64,9 @@ def test_the_other_phases_stand_in_fields() -> None:
 def test_no_text_whatever_makes_an_exception(text: str) -> None:
     times = startup_times(text, {"KERNEL_USEC": text})
     assert times.firmware_us is None or times.firmware_us >= 0
+
+
+def test_more_than_a_year_is_no_time_of_a_boot() -> None:
+    assert timespan_us("1y") is not None
+    assert timespan_us("1y 1us") is None
+    assert timespan_us("999999999y") is None
