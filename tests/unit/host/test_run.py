@@ -105,14 +105,10 @@ def test_output_to_a_given_file_is_not_limited(tmp_path: Path) -> None:
 
 
 def test_peak_memory_is_that_of_the_program() -> None:
-    # A machine that reclaims memory of its own accord (DAMON) may take pages away meanwhile.
-    peaks = [
-        SystemRunner()
-        .run([PYTHON, "-c", "block = bytearray(b'x') * (200 << 20)"], timeout_s=30)
-        .peak_bytes
-        for _ in range(3)
-    ]
-    assert 200 << 20 <= max(peaks) < 300 << 20
+    # Where the caller has needed more than the program, that is watched, which takes a moment.
+    fill = "import time; block = bytearray(b'x') * (200 << 20); time.sleep(0.5)"
+    completed = SystemRunner().run([PYTHON, "-c", fill], timeout_s=30)
+    assert 200 << 20 <= completed.peak_bytes < 300 << 20
 
 
 def test_the_callers_own_memory_does_not_count() -> None:
