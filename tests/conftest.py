@@ -5,8 +5,13 @@ from __future__ import annotations
 import signal
 
 import pytest
+from hypothesis import settings
 
 from tests.vm import costs
+
+# How long an example takes says nothing on a machine that has other work; tests time nothing.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Whoever runs the tests in the background of a shell has SIGINT ignored, and every program that
