@@ -6,17 +6,16 @@ import atexit
 import gc
 import importlib
 import logging
-import os
 import shlex
 import signal
 import sys
-from pathlib import Path
 from typing import NoReturn
 
 import click
 from typing_extensions import override
 
 from initadvisor import __version__
+from initadvisor.cli.output import named_output
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.model.text import shown
 
@@ -80,10 +79,11 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, _terminate)
     signal.signal(signal.SIGHUP, _terminate)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    if sys.stdout is None:  # closed by whoever started this, who wants none of it
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the end
+    sys.stdout = named_output()
     try:
-        sys.exit(root(standalone_mode=False))
+        status = root(standalone_mode=False)
+        sys.stdout.flush()  # later, nobody could say what is wrong with it
+        sys.exit(status)
     except click.exceptions.Exit as err:
         sys.exit(err.exit_code)
     except click.ClickException as err:

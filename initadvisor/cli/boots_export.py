@@ -7,6 +7,7 @@ import json
 from typing import IO, TYPE_CHECKING, Any
 
 from initadvisor.model.record_form import as_plain
+from initadvisor.model.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,11 +47,11 @@ def figures(record: BootRecord) -> dict[str, str | int | bool | None]:
 
 def write_json(head: dict[str, Any], records: Iterable[BootRecord], file: IO[str]) -> None:
     """Write a document whose last field, ``boots``, has a line for each: there may be many."""
-    file.write(json.dumps(head, indent=2, allow_nan=False).removesuffix("\n}"))
+    file.write(_json(head, indent=2).removesuffix("\n}"))
     file.write(',\n  "boots": [')
     for number, record in enumerate(records):
         file.write(",\n    " if number else "\n    ")
-        file.write(json.dumps(boot_document(record), allow_nan=False))
+        file.write(_json(boot_document(record)))
     file.write("\n  ]\n}\n")
 
 
@@ -67,9 +68,14 @@ def write_csv(records: Iterable[BootRecord], file: IO[str]) -> None:
             "way": record.start.way,
             **figures(record),
             "rejections": " ".join(record.rejections),
-            RECORD: json.dumps(as_plain(record), allow_nan=False),
+            RECORD: _json(as_plain(record)),
         }
         if writer is None:
             writer = csv.DictWriter(file, fieldnames=list(row))
             writer.writeheader()
-        writer.writerow(row)
+        writer.writerow({k: shown(v) if isinstance(v, str) else v for k, v in row.items()})
+
+
+def _json(value: object, *, indent: int | None = None) -> str:
+    """Return JSON that cannot command a terminal: it may leave DEL alone as it is (RFC 8259)."""
+    return json.dumps(value, indent=indent, allow_nan=False).replace("\x7f", "\\u007f")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,6 +59,9 @@ def history(
     if sum([as_json, as_csv, imported is not None]) > 1:
         msg = "--json, --csv and --import exclude each other"
         raise click.UsageError(msg)
+    if imported is not None and (since is not None or limit is not None):
+        msg = "--import takes all boots of a file, without --since or --limit"
+        raise click.UsageError(msg)
     host = Host()
     if imported is not None:
         _import(host, imported)
@@ -66,7 +70,8 @@ def history(
         if as_csv:
             from initadvisor.cli.boots_export import write_csv
 
-            write_csv(store.each_boot(since=since, limit=limit), sys.stdout)
+            with contextlib.closing(store.each_boot(since=since, limit=limit)) as boots:
+                write_csv(boots, sys.stdout)
         elif as_json:
             _print_json(store, since, limit)
         else:
@@ -88,7 +93,8 @@ def _print_json(store: Store, since: datetime | None, limit: int | None) -> None
     runs = store.lab_runs(limit=limit or _SHOWN, since=since)
     verifications = store.verifications(limit=limit or _SHOWN, since=since)
     head = as_document(store.path, runs, verifications)
-    write_json(head, store.each_boot(since=since, limit=limit), sys.stdout)
+    with contextlib.closing(store.each_boot(since=since, limit=limit)) as boots:
+        write_json(head, boots, sys.stdout)
 
 
 def _print_text(store: Store, since: datetime | None, limit: int) -> None:

@@ -14,7 +14,7 @@ from initadvisor.store.connection import damaged, explained, transaction
 from initadvisor.store.opening import opened_for_reading, opened_for_writing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Generator, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from initadvisor.host import Host
@@ -203,8 +203,11 @@ class Store:
         since: datetime | None = None,
         limit: int | None = None,
         source: RecordSource | None = None,
-    ) -> Iterator[BootRecord]:
-        """Yield what ``boots`` returns, one after the other; nothing else may be read meanwhile."""
+    ) -> Generator[BootRecord, None, None]:
+        """Yield what ``boots`` returns, one after the other; nothing else may be read meanwhile.
+
+        Whoever does not take all of them has to close it before the store.
+        """
         with self._reading():
             yield from boots.recorded(self._connection, since=since, limit=limit, source=source)
 

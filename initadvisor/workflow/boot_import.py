@@ -26,6 +26,9 @@ _SCHEMA = 1
 _MOST_JSON_BYTES = 16 << 20
 """What is read as a whole; a table is read row by row."""
 _MOST_LINE_BYTES = 1 << 18
+_BOM = b"\xef\xbb\xbf"
+"""What some editors put in front of text."""
+
 _MOST_BOOTS = 1_000_000
 
 
@@ -65,7 +68,7 @@ def import_boots(host: Host, path: Path) -> Imported:
 
 def _records(file: IO[bytes]) -> Iterator[BootRecord]:
     """Yield the records; raises ``ValueError`` for what is none."""
-    is_json = file.read(1) == b"{"
+    is_json = file.read(_MOST_LINE_BYTES).removeprefix(_BOM).lstrip()[:1] in {b"{", b"["}
     file.seek(0)
     for number, record in enumerate(_of_json(file) if is_json else _of_csv(file)):
         if number == _MOST_BOOTS:
@@ -79,7 +82,10 @@ def _of_json(file: IO[bytes]) -> Iterator[BootRecord]:
     if len(data) > _MOST_JSON_BYTES:
         msg = f"the file is longer than {_MOST_JSON_BYTES >> 20} MiB; export it with --csv"
         raise ValueError(msg)
-    document = json.loads(data.decode(errors="replace"))
+    document = json.loads(data.removeprefix(_BOM).decode(errors="replace"))
+    if not isinstance(document, dict):
+        msg = "the JSON is no object, as an export is"
+        raise ValueError(msg)
     if document.get("schema") != _SCHEMA:
         msg = f"the schema is not {_SCHEMA}: another version of initadvisor wrote it"
         raise ValueError(msg)

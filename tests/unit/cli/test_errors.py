@@ -5,12 +5,17 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from initadvisor import __main__ as start
 from initadvisor import cli
+from initadvisor.host import Host
 from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError, UsageError
+from initadvisor.store.store import open_store
+from tests.fakes.runner import FakeRunner
+from tests.fixtures.boots import boot_record
 
 
 def outcome(
@@ -76,6 +81,26 @@ def test_an_interruption_while_the_program_still_loads_is_one_line(
         start.main()
     assert caught.value.code == 130
     assert capsys.readouterr().err == "initadvisor: interrupted\n"
+
+
+@pytest.mark.parametrize("command", [["history"], ["history", "--csv"], ["--help"]], ids=" ".join)
+def test_an_output_that_takes_no_more_is_named(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
+    with open_store(Host(root=tmp_path, runner=FakeRunner())) as store:
+        store.add_boots([boot_record(1), boot_record(2)])
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-m", "initadvisor", *command],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    said = "initadvisor: cannot use standard output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, said)
 
 
 def test_the_package_can_be_run() -> None:

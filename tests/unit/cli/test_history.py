@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from initadvisor.model.certainty import Certainty
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.lab import BootKind, Engine, LabKernel, RunEnd
+from initadvisor.model.record_form import as_record
 from initadvisor.model.rejection import Reason
 from initadvisor.model.setting import Setting
 from initadvisor.store.store import open_store
@@ -228,7 +230,24 @@ def test_only_what_is_since_a_moment_is_shown(host: Host) -> None:
     assert len(document("--since", "5000w", "--limit", "3")["boots"]) == 3
 
 
-@pytest.mark.parametrize("since", ["yesterday", "2026-13-01", "90", "99999999d", ""])
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York"])
+def test_the_first_day_of_all_and_the_last_are_days(
+    host: Host, monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        with_boots(host)
+        assert len(document("--since", "0001-01-01")["boots"]) == 10
+        assert call("--since", "9999-12-31T23:59").stdout == "Nothing was measured since.\n"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize(
+    "since", ["yesterday", "2026-13-01", "90", "99999999d", "", "\u0663d", "\u0662026-01-31"]
+)
 def test_a_moment_that_is_none_is_a_wrong_command_line(since: str) -> None:
     assert CliRunner().invoke(history, ["--since", since]).exit_code == 2
 
@@ -256,8 +275,33 @@ def test_all_boots_are_exported_and_may_be_imported_elsewhere(
 
 
 def test_forms_exclude_each_other(tmp_path: Path) -> None:
-    for arguments in (["--json", "--csv"], ["--json", "--import", str(tmp_path)]):
+    file = ["--import", str(tmp_path)]
+    for arguments in (
+        ["--json", "--csv"],
+        *(["--json", *file], ["--since", "1d", *file], ["--limit", "1", *file]),
+    ):
         assert CliRunner().invoke(history, arguments).exit_code == 2
+
+
+def test_what_a_boot_says_cannot_command_the_terminal(host: Host) -> None:
+    evil = "\x1b]0;owned\x07\n\u202e\x7f\x9b"
+    ordinary = boot_record(1, source=RecordSource.IMPORT, machine=OTHER_MACHINE, kernel=evil)
+    record = replace(
+        ordinary,
+        notes=(evil,),
+        start=replace(ordinary.start, loader=evil, clues=(evil,)),
+        attribution=replace(ordinary.attribution, words=evil),
+    )
+    with open_store(host) as store:
+        store.add_boots([record])
+    for form in ((), ("--json",), ("--csv",)):
+        said = call(*form).stdout
+        assert "owned" in said
+        assert all(char.isprintable() for char in said.replace("\r\n", "").replace("\n", ""))
+    [boot] = document()["boots"]
+    assert as_record(boot) == record
+    [row] = csv.DictReader(call("--csv").stdout.splitlines())
+    assert as_record(json.loads(row["record"])) == record
 
 
 def test_a_damaged_data_base_is_one_line(host: Host) -> None:

@@ -121,6 +121,12 @@ def test_one_bad_boot_keeps_all_out(host: Host, tmp_path: Path, form: str) -> No
         (b'{"schema": 1, "boots": [{}]}', "record lacks"),
         (b'{"schema": 1, "boots": ' + b"[" * 100_000, "nested too deeply"),
         (b'{"schema": ' + b"1" * 5000 + b"}", "boot 1:"),
+        (b' \n{"schema": 1, "boots": ' + b"[" * 100_000, "nested too deeply"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b"[]", "the JSON is no object"),
+        (b'\xef\xbb\xbf{"schema": 2}', "schema is not 1"),
+        (b"record\n" + b"[" * 100_000 + b"\n", "nested too deeply"),
+        (b"record\n" + b"[" * 200_000 + b"\n", "field larger than"),
         (b"\xff\xfe{", "neither JSON nor a table"),
         (b"record\n{}\n", "record lacks"),
         (b"record\nnothing\n", "boot 1:"),
@@ -129,7 +135,7 @@ def test_one_bad_boot_keeps_all_out(host: Host, tmp_path: Path, form: str) -> No
         (b"record\n" + b"x" * (1 << 19) + b"\n", "line is longer"),
         (b"record\n" + b'"' + b"x\n" * (1 << 18), "boot 1:"),
     ],
-    ids=range(17),
+    ids=range(23),
 )
 def test_what_is_no_export_is_refused_in_one_line(
     host: Host, tmp_path: Path, content: bytes, words: str
