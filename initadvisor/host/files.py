@@ -84,17 +84,30 @@ def open_regular(path: Path) -> IO[bytes]:
     return os.fdopen(descriptor, "rb")
 
 
-def sha256_of(file: IO[bytes], *, offset: int = 0, size_bytes: int | None = None) -> str:
-    """Return the SHA-256 of a range of ``file``, up to its end unless a length is given."""
+def sha256_of(
+    file: IO[bytes], *, offset: int = 0, size_bytes: int | None = None, once: bool = False
+) -> str:
+    """Return the SHA-256 of a range of ``file``, up to its end unless a length is given.
+
+    ``once``: nobody reads it soon again, so that it is not to stay in memory; see ``read_once``.
+    """
     import hashlib
 
+    from initadvisor.host.direct import read_once
+
     digest = hashlib.sha256()
+    read = read_once if once else _read
+    for block in read(file, offset=offset, size_bytes=size_bytes):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _read(file: IO[bytes], *, offset: int, size_bytes: int | None) -> Iterator[bytes]:
     left = sys.maxsize if size_bytes is None else size_bytes
     file.seek(offset)
     while chunk := file.read(min(left, _CHUNK_BYTES)):
-        digest.update(chunk)
+        yield chunk
         left -= len(chunk)
-    return digest.hexdigest()
 
 
 def append_range(target: IO[bytes], source: IO[bytes], *, offset: int, size_bytes: int) -> None:

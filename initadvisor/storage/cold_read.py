@@ -7,6 +7,7 @@ import mmap
 import os
 from typing import IO, TYPE_CHECKING
 
+from initadvisor.host.direct import direct_reads
 from initadvisor.host.files import open_regular
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.storage import ColdRead
@@ -15,7 +16,6 @@ from initadvisor.storage.resident import resident_fraction
 from initadvisor.storage.speed import doubts, next_read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from initadvisor.host import Host
@@ -44,7 +44,7 @@ def cold_read(host: Host, path: Path, *, repeats: int = 5) -> ColdRead:
             msg = f"cannot measure how fast {path} is read: it is empty"
             raise InitadvisorError(msg)
         try:
-            samples, direct, resident = _samples(host, file, path, repeats)
+            samples, direct, resident = _samples(host, file, repeats)
         except OSError as err:
             msg = f"cannot read {path}: {err.strerror}"
             raise InitadvisorError(msg) from err
@@ -62,42 +62,19 @@ def cold_read(host: Host, path: Path, *, repeats: int = 5) -> ColdRead:
     )
 
 
-def _samples(
-    host: Host, file: IO[bytes], path: Path, repeats: int
-) -> tuple[list[float], bool, float]:
+def _samples(host: Host, file: IO[bytes], repeats: int) -> tuple[list[float], bool, float]:
     """Return the speeds in MB/s, whether O_DIRECT was used, and how much stayed in memory."""
     started = host.clock.monotonic_ns()
     samples: list[float] = []
     resident = 0.0
-    with _direct(path) as direct:
-        descriptor = file.fileno() if direct is None else direct
+    with direct_reads(file) as direct:
         for _ in range(repeats):
             drop_from_memory(file.fileno())
             resident = max(resident, resident_fraction(file))
-            samples.append(_read_once(host, descriptor))
+            samples.append(_read_once(host, file.fileno()))
             if (host.clock.monotonic_ns() - started) / 1e9 > _MOST_S:
                 break
-        return samples, direct is not None, resident
-
-
-@contextlib.contextmanager
-def _direct(path: Path) -> Iterator[int | None]:
-    """Open the file for direct reads and try one; None where the file system has none."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECT)
-    except OSError:
-        yield None
-        return
-    try:
-        usable = True
-        try:
-            with mmap.mmap(-1, mmap.PAGESIZE) as block:
-                os.preadv(descriptor, [block], 0)
-        except OSError:
-            usable = False
-        yield descriptor if usable else None
-    finally:
-        os.close(descriptor)
+        return samples, direct, resident
 
 
 def drop_from_memory(descriptor: int) -> None:

@@ -125,7 +125,7 @@ class KnownImages:
 
     def _read_images(self, file: _File) -> tuple[KnownImage, ...]:
         with open_regular(file.installed.path) as opened:
-            sha256 = sha256_of(opened, offset=file.offset, size_bytes=file.size_bytes)
+            sha256 = sha256_of(opened, offset=file.offset, size_bytes=file.size_bytes, once=True)
             codec = main_codec(opened, offset=file.offset, size_bytes=file.size_bytes)
         return tuple(file.images(sha256, self._setting(file, sha256, codec)))
 

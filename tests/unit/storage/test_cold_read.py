@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,14 +43,14 @@ def image(tmp_path: Path) -> Path:
 @pytest.fixture
 def no_direct_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file system that refuses O_DIRECT, as tmpfs did up to Linux 6.5."""
-    real_open = os.open
+    real_fcntl = fcntl.fcntl
 
-    def refuse(path: str, flags: int, mode: int = 0o777) -> int:
-        if flags & os.O_DIRECT:
-            raise OSError(22, "Invalid argument", path)
-        return real_open(path, flags, mode)
+    def refuse(descriptor: int, command: int, argument: int = 0) -> int:
+        if command == fcntl.F_SETFL and argument & os.O_DIRECT:
+            raise OSError(22, "Invalid argument")
+        return real_fcntl(descriptor, command, argument)
 
-    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(fcntl, "fcntl", refuse)
 
 
 def test_a_file_is_read_as_often_as_asked_and_the_source_says_how(image: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +16,8 @@ from initadvisor.model.attribution import Attribution, ImageTraces, KnownImage
 from initadvisor.model.candidate import Candidate
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.setting import Setting
+from initadvisor.storage.cold_read import drop_from_memory
+from initadvisor.storage.resident import resident_fraction
 from initadvisor.workflow.cache import Cache, CachedCandidate
 from initadvisor.workflow.known_images import KnownImages
 from tests.fixtures.booted import RELEASE, Booted
@@ -21,7 +25,6 @@ from tests.fixtures.small_images import uki
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 BEFORE, AFTER = NOW - timedelta(days=1), NOW + timedelta(days=1)
@@ -98,6 +101,17 @@ def test_an_installed_image_was_made_as_configured_if_it_is_of_that_codec(machin
     assert found.certainty is Certainty.CERTAIN
     assert found.image is not None
     assert (found.image.path, found.image.setting) == (str(path), Setting.parse("zstd -19"))
+
+
+def test_an_image_that_was_looked_at_is_not_left_in_memory() -> None:
+    """There it would be charged to the service, which is short of it."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:  # /tmp may be memory
+        machine = Booted(root=Path(directory))
+        machine.initramfs_tools()
+        with machine.image(size_bytes=8 << 20).open("rb") as file:
+            drop_from_memory(file.fileno())
+            assert attributed(machine, loaded(8 << 20)).certainty is Certainty.CERTAIN
+            assert resident_fraction(file) < 0.1
 
 
 def test_an_image_of_another_codec_was_made_nobody_knows_how(machine: Booted) -> None:
