@@ -113,7 +113,8 @@ class Host:
     def state_dir(self) -> Path:
         """Return where measurements are kept: ``/var/lib`` for root, else the user's state.
 
-        ``STATE_DIRECTORY``, which systemd sets for a unit (systemd.exec(5)), comes before both.
+        ``STATE_DIRECTORY``, which systemd sets for a unit (systemd.exec(5)), comes before both;
+        empty it is as good as unset, as for systemd itself.
         """
         if directory := os.environ.get("STATE_DIRECTORY"):
             return Path(directory)
@@ -125,9 +126,13 @@ class Host:
     def state_file(self, name: str) -> Path | None:
         """Return where ``name`` is to be read: the own one, or the machine's; None without both.
 
-        So that a user who measured nothing sees what root measured.
+        So that a user who measured nothing sees what root measured. Whoever names a directory
+        (``STATE_DIRECTORY``) means that one and none else.
         """
-        for directory in (self.state_dir(), self.path(_MACHINE_STATE)):
+        places = [self.state_dir()]
+        if not os.environ.get("STATE_DIRECTORY"):
+            places.append(self.path(_MACHINE_STATE))
+        for directory in places:
             if os.path.lexists(path := directory / name):
                 return path
         return None

@@ -7,7 +7,6 @@ a boot in the middle of a large journal costs as little as one of a small one.
 from __future__ import annotations
 
 import contextlib
-import logging
 import re
 from collections import deque
 from typing import TYPE_CHECKING
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
     from initadvisor.measure.journal_files import JournalSource, Reader
     from initadvisor.model.journal_boot import BootEnd
-
-_log = logging.getLogger(__name__)
 
 _STARTUP_FINISHED = "MESSAGE_ID=b07a249cd024414a82dd00cd181378ff"
 _EMERGENCY = ("UNIT=emergency.target", "JOB_RESULT=done", MANAGER)
@@ -128,8 +125,6 @@ class Journal:
 def opened_journal(host: Host, source: JournalSource) -> Iterator[Journal]:
     """Open a journal; see ``open_journal`` for what is raised."""
     opened = open_journal(host, source)
-    for warning in opened.warnings:
-        _log.warning("%s", warning)
     try:
         yield Journal(opened.reader, opened.warnings)
     finally:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
+from initadvisor.model.text import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from initadvisor.host import Host
+
+_log = logging.getLogger(__name__)
 
 _SYSTEM = ("/var/log/journal", "/run/log/journal")
 _SUFFIXES = (".journal", ".journal~")
@@ -57,6 +61,11 @@ class JournalSource:
     files: tuple[Path, ...] = ()
     latest: int | None = None
 
+    @property
+    def is_named(self) -> bool:
+        """Whether somebody asked for just this journal."""
+        return self.directory is not None or bool(self.files)
+
 
 @dataclass(slots=True, kw_only=True)
 class OpenedJournal:
@@ -70,10 +79,10 @@ def open_journal(host: Host, source: JournalSource) -> OpenedJournal:
     """Open every file that can be, with a warning for each other one.
 
     Raises ``NeedsRootError`` where there are files but none may be read, ``InitadvisorError``
-    where what is named is not there or python-systemd is not installed.
+    where python-systemd is not installed, or what is named is not there or no journal at all.
     """
     make_reader = _reader_class()
-    warnings: list[str] = []
+    problems: dict[Path, str] = {}
     good: list[str] = []
     forbidden: list[Path] = []
     for path in _candidates(host, source, forbidden):
@@ -85,19 +94,35 @@ def open_journal(host: Host, source: JournalSource) -> OpenedJournal:
         if problem is None:
             good.append(str(path))
         else:
-            warnings.append(f"{path} was left out: {problem}")
+            problems[path] = problem
     if forbidden and not good:
         msg = f"cannot read the journal: {forbidden[0]}: permission denied"
         raise NeedsRootError(msg, hint="run this as root or as a member of group systemd-journal")
-    warnings += [f"{path} was left out: permission denied" for path in forbidden]
+    if source.is_named and not good:
+        raise _nothing_to_read(source, problems)
+    problems |= dict.fromkeys(forbidden, "permission denied")
+    warnings = [f"{path} was left out: {problem}" for path, problem in problems.items()]
     return OpenedJournal(reader=make_reader(files=good) if good else None, warnings=warnings)
+
+
+def _nothing_to_read(source: JournalSource, problems: Mapping[Path, str]) -> InitadvisorError:
+    """Return the error where nothing of what was named can be read: one line for each file.
+
+    All but one go to the log, whose lines they are.
+    """
+    if not problems:
+        return InitadvisorError(f"cannot read the journal: {source.directory} has no journal files")
+    *others, (path, problem) = problems.items()
+    for other, reason in others:
+        _log.error("%s", shown(f"cannot read the journal: {other}: {reason}"))
+    return InitadvisorError(f"cannot read the journal: {path}: {problem}")
 
 
 def _problem(path: Path, make_reader: _MakeReader) -> str | None:
     """Return why a file cannot be used, None for one that can."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a FIFO would wait for ever
-            return "it is no file"
+            return "not an ordinary file"
         with path.open("rb"):  # libsystemd does not tell what it may not open from what is damaged
             pass
         reader = make_reader(files=[str(path)])
@@ -109,7 +134,7 @@ def _problem(path: Path, make_reader: _MakeReader) -> str | None:
     except PermissionError:
         raise
     except (OSError, ValueError) as err:
-        return f"it is no journal or damaged ({_words(err)})"
+        return f"no journal, or a damaged one ({_words(err)})"
 
 
 def _candidates(host: Host, source: JournalSource, forbidden: list[Path]) -> Iterator[Path]:

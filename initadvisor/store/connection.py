@@ -20,7 +20,12 @@ _WAIT_S = 5.0
 
 _MEMORY = ":memory:"
 
-_MOVE_AWAY = "whatever is measured next moves it aside and begins a new one"
+MOVED_ASIDE = "whatever is measured next moves it aside and begins a new one"
+"""The remedy for what is found whenever a data base is opened for writing."""
+
+_BY_HAND = "move it away, and a new one is begun; or set another STATE_DIRECTORY"
+"""The remedy for what nobody looks for then."""
+
 _BUSY = (f"another process has held it for {_WAIT_S:.0f} s", "try again when it has ended")
 _REASONS: dict[int, tuple[str, str | None]] = {
     sqlite3.SQLITE_BUSY: _BUSY,
@@ -80,25 +85,28 @@ def transaction(connection: sqlite3.Connection, *, write: bool = True) -> Iterat
 
 
 @contextlib.contextmanager
-def explained(action: str, path: Path) -> Iterator[None]:
-    """Raise SQLite's errors as ``InitadvisorError``; ``action``: "read" or "write"."""
+def explained(action: str, path: Path, *, remedy: str = _BY_HAND) -> Iterator[None]:
+    """Raise SQLite's errors as ``InitadvisorError``; ``action``: "read" or "write".
+
+    ``remedy``: what becomes of a file that SQLite takes for none of its own or for a damaged one.
+    """
     try:
         yield
     except sqlite3.Error as err:
         code = getattr(err, "sqlite_errorcode", 0) & 0xFF  # the rest extends the primary code
         if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
-            raise damaged(path, err) from err
-        why, hint = _REASONS.get(code, (f"it is damaged ({shown(str(err))})", _MOVE_AWAY))
+            raise damaged(path, err, remedy=remedy) from err
+        why, hint = _REASONS.get(code, (f"it is damaged ({shown(str(err))})", _BY_HAND))
         msg = f"cannot {action} {path}: {why}"
         raise InitadvisorError(msg, hint=hint) from err
     except UnicodeDecodeError as err:  # an error message that quotes what is no text
         raise damaged(path, "no text where there should be some") from err
 
 
-def damaged(path: Path, why: object) -> DamagedError:
+def damaged(path: Path, why: object, *, remedy: str = _BY_HAND) -> DamagedError:
     """Return the error for a data base that holds what the program never wrote."""
     msg = f"cannot read {path}: it is no data base, or a damaged one ({shown(str(why))})"
-    return DamagedError(msg, hint=_MOVE_AWAY)
+    return DamagedError(msg, hint=remedy)
 
 
 def is_there(path: Path) -> bool:
@@ -113,12 +121,16 @@ def is_there(path: Path) -> bool:
     except PermissionError as err:
         msg = f"cannot read {path}: only its owner may"
         raise NeedsRootError(msg) from err
+    except NotADirectoryError as err:
+        msg = f"cannot read {path}: {path.parent} is no directory"
+        hint = "STATE_DIRECTORY or XDG_STATE_HOME has to name a directory"
+        raise InitadvisorError(msg, hint=hint) from err
     except OSError as err:
         msg = f"cannot read {path}: {err.strerror}"
         raise InitadvisorError(msg) from err
     if not stat.S_ISREG(status.st_mode):
         msg = f"cannot read {path}: not an ordinary file"
-        raise InitadvisorError(msg, hint=_MOVE_AWAY)
+        raise InitadvisorError(msg, hint=_BY_HAND)
     # Opening the file to see, and closing it, would drop this process's locks on it (fcntl(2)).
     if not os.access(path, os.R_OK):
         msg = f"cannot read {path}: only its owner may"

@@ -23,6 +23,7 @@ from initadvisor.host.files import make_directory
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.store.aside import alone_in, move_aside
 from initadvisor.store.connection import (
+    MOVED_ASIDE,
     DamagedError,
     beside,
     connect,
@@ -87,7 +88,7 @@ def opened_for_reading(path: Path) -> Iterator[Opened]:
 
     Where there is none it is empty. Raises ``InitadvisorError`` for one that cannot be used.
     """
-    with explained("read", path):
+    with explained("read", path, remedy=MOVED_ASIDE):
         opened = _readable(path)
     with contextlib.closing(opened.connection):
         yield opened
@@ -111,7 +112,7 @@ def _newest(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
 
     It is looked at first by a connection that cannot change it.
     """
-    with contextlib.ExitStack() as stack, explained("write", path):
+    with contextlib.ExitStack() as stack, explained("write", path, remedy=MOVED_ASIDE):
         if is_there(path):
             keeper = stack.enter_context(_closed_on_error(_looked_at(path)))
             _check(keeper, path)
@@ -175,7 +176,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     if path.stat().st_size <= _CHECKED_BYTES or _size_bytes(beside(path, "wal")):
         [words] = connection.execute("PRAGMA quick_check(1)").fetchone()
         if words != "ok":
-            raise damaged(path, words)
+            raise damaged(path, words, remedy=MOVED_ASIDE)
 
 
 def _check_length(connection: sqlite3.Connection, path: Path) -> None:
@@ -188,7 +189,8 @@ def _check_length(connection: sqlite3.Connection, path: Path) -> None:
         _tables(connection)
         size_bytes = path.stat().st_size
     if size_bytes % page_bytes:
-        raise damaged(path, f"its {size_bytes} bytes are no whole number of pages")
+        why = f"its {size_bytes} bytes are no whole number of pages"
+        raise damaged(path, why, remedy=MOVED_ASIDE)
 
 
 def _make_durable(connection: sqlite3.Connection) -> None:

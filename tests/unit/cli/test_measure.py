@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from initadvisor import host as host_package
 from initadvisor.cli.measure import measure
 from initadvisor.cli.measure_text import print_measured
+from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.record_form import as_record
 from initadvisor.workflow import measure as workflow
 from initadvisor.workflow.measure import Measured
@@ -115,6 +116,21 @@ def test_a_journal_that_is_named_is_read(machine: Booted, tmp_path: Path, option
     path = write_journal(tmp_path / "there/a.journal", [Boot(number=4).ordinary()])
     told = document(option, str(path if option == "--file" else path.parent))
     assert told["new"] == [Boot(number=4).boot_id]
+
+
+def test_a_file_that_is_no_journal_is_told_once_beside_one_that_is(
+    machine: Booted, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    del machine
+    good = write_journal(tmp_path / "a.journal", [Boot(number=4).ordinary()])
+    bad = tmp_path / "b.journal"
+    bad.write_bytes(b"no journal\n" * 10_000)
+    done = call("--file", str(good), "--file", str(bad))
+    said = " ".join((done.output + caplog.text).split())
+    assert said.count("b.journal was left out: no journal, or a damaged one") == 1
+    assert "1 boot recorded" in said
+    with pytest.raises(InitadvisorError, match=r"b\.journal: no journal, or a damaged one"):
+        call("--file", str(bad))
 
 
 def test_only_one_kind_of_journal_is_read_at_once(tmp_path: Path) -> None:

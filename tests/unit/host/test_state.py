@@ -60,3 +60,18 @@ def test_what_is_read_is_the_own_file_or_the_machine_s(
     own.parent.mkdir(parents=True)
     own.touch()
     assert host.state_file("table") == own
+
+
+@pytest.mark.parametrize("is_root", [True, False])
+def test_a_directory_that_is_named_is_meant_even_without_the_file(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_root: bool
+) -> None:
+    monkeypatch.setattr(Host, "is_root", is_root)
+    machine_s = host.path("/var/lib/initadvisor/table")
+    machine_s.parent.mkdir(parents=True)
+    machine_s.touch()
+    for place in (tmp_path / "empty", machine_s):  # there is nothing below a file either
+        monkeypatch.setenv("STATE_DIRECTORY", str(place))
+        assert host.state_file("table") is None
+    monkeypatch.setenv("STATE_DIRECTORY", "")  # as good as unset
+    assert host.state_file("table") == machine_s

@@ -278,3 +278,8 @@ def test_what_the_program_never_wrote_is_called_damage(host: Host, path: Path, c
     with pytest.raises(InitadvisorError, match="damaged") as caught:
         read_all(host)
     assert str(path) in caught.value.message
+    with contextlib.suppress(InitadvisorError), open_store(host):
+        pass  # whoever writes does not see it, so the remedy is another
+    assert not list(path.parent.glob("*.aside*"))
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("move it away")

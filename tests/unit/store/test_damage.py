@@ -75,8 +75,38 @@ def test_who_only_reads_refuses_what_is_no_data_base(
     with pytest.raises(InitadvisorError) as caught:
         read_all(host)
     assert str(path) in caught.value.message
-    assert caught.value.hint is not None
+    assert caught.value.hint == "whatever is measured next moves it aside and begins a new one"
     assert path.read_bytes() == content
+
+
+@BOTH
+def test_what_is_no_file_stays_and_is_said_to_be_for_its_owner_to_move(
+    host: Host, path: Path, readonly: bool
+) -> None:
+    path.mkdir(parents=True)
+    with (
+        pytest.raises(InitadvisorError, match="not an ordinary file") as caught,
+        open_store(host, readonly=readonly),
+    ):
+        pass
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("move it away")
+    assert path.is_dir()
+
+
+@BOTH
+def test_a_file_in_the_directory_s_place_is_an_error(
+    host: Host, path: Path, readonly: bool
+) -> None:
+    machine_s = host.path("/var/lib/initadvisor/initadvisor.sqlite")
+    machine_s.parent.mkdir(parents=True)
+    path.parent.write_bytes(b"a file")
+    with (
+        pytest.raises(InitadvisorError, match=str(path.parent)),
+        open_store(host, readonly=readonly),
+    ):
+        pass
+    assert path.parent.read_bytes() == b"a file"
 
 
 @GARBAGE
