@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from initadvisor.model.boot_class import BootClass, Hardware, command_line_sha256
+from initadvisor.model.boot_class import (
+    FIRMWARE_BEGINS,
+    BootClass,
+    Hardware,
+    command_line_sha256,
+)
 
 if TYPE_CHECKING:
     from initadvisor.model.boot_marks import MachineWords
@@ -64,8 +69,8 @@ def past_class(boot: JournalBoot, *, today: BootClass | None) -> BootClass:
 
 
 def _hardware(words: MachineWords) -> Hardware:
-    """Split "Vendor Product/Board, BIOS Version Date" (drivers/firmware/dmi_scan.c)."""
-    product, _, firmware = (words.product or "").partition(", BIOS ")
+    """Split "Vendor Product/Board, BIOS Version Date"."""
+    product, _, firmware = (words.product or "").partition(FIRMWARE_BEGINS)
     return Hardware(
         product=product or None,
         firmware_version=firmware or None,

@@ -20,6 +20,11 @@ _OF_ONE_BOOT = ("initrd", "BOOT_IMAGE", TRIAL_TAG)
 """What names the files and the trial, so that it differs between boots that are to be compared."""
 
 
+FIRMWARE_BEGINS = ", BIOS "
+"""What the kernel puts between the names of vendor, product and board and the firmware's version
+and date (drivers/firmware/dmi_scan.c, dmi_format_ids)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hardware:
     """The machine: its name and firmware, processor and microcode, and the disk it boots from."""

@@ -24,8 +24,8 @@ class Relation(StrEnum):
     """How comparable a boot is with those that the advice is for.
 
     ``same``: of the same class (kernel, command line, hardware, power). ``near``: of this machine,
-    but of another class; it tells less, see ``stats/boot_summary.py``. Boots of other hardware or
-    within another virtual machine are no evidence at all.
+    but of another class; it tells less, see ``stats/boot_summary.py``. Boots of another board or
+    processor are no evidence at all.
     """
 
     SAME = "same"
@@ -40,7 +40,7 @@ class BootEvidence:
     what made it, only where they are certain. ``loaded_mb``: all that the loader passed, in 10^6
     bytes. ``shadow_us`` and ``rest_us``: B1 and B2 where they were seen, see ``ShadowObservation``.
     ``read_us``: an interval that contains the reading of the image, by which clock readings and
-    with what else in it; None also where disk, firmware or loader were others than now.
+    with what else in it; None also where disk or way of booting were others than now.
 
     Raises ``ValueError`` for a figure that is no time (or size) of a boot: 0 where something must
     have passed, more than an hour, not a number.

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class BootKind:
     """What many boots have in common; see ``BootRecord`` for each.
 
-    ``machine``: None for this one, ``?`` for one that is not known. ``kernel_counts`` and
+    ``machine``: None for this one, ``?`` for one that is not known. ``boot_disk``: None where it is
+    not known, as of all boots that only a journal tells of. ``kernel_counts`` and
     ``loader_counts``: whether the kernel's part and that of firmware and loader are samples.
     ``image_sha256`` and ``setting`` are of an image that is certain or likely, as ``certainty``
     says; a setting is None, too, where it is not known what made the image.
@@ -29,6 +30,8 @@ class BootKind:
     way: BootWay
     kernel: str | None
     class_key: str
+    hardware_key: str
+    boot_disk: str | None
     kernel_counts: bool
     loader_counts: bool
     waiting: Waiting
@@ -62,7 +65,8 @@ class BootGroup:
 
     ``machine``, ``setting`` and ``certainty`` as in ``BootKind``. ``boots``: how many there are,
     samples or not; ``latest_at``: when the latest of them started. ``unpack_us`` and ``read_us``:
-    those of samples, by their size; ``read_source`` says which interval the latter are of, the one
+    those of samples, by their size; the latter only from the disk that the latest boot of the class
+    was from, as far as disks are known. ``read_source`` says which interval they are of, the one
     that most of these boots have.
     """
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from initadvisor.model.attribution import ImageTraces
-from initadvisor.model.boot_class import BootClass
+from initadvisor.model.boot_class import FIRMWARE_BEGINS, BootClass
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.loader import LoaderTimes
 from initadvisor.model.read_interval import ReadInterval
@@ -127,16 +127,31 @@ class BootRecord:
     def class_key(self) -> str:
         """The same for boots of one class, whether measured while they ran or read from a journal.
 
-        So of the hardware only what the kernel's messages name counts; see ``BootClass``.
+        So of the hardware only what the kernel's messages name counts; see ``BootClass``. The disk
+        is none of it, which matters to the reading alone.
         """
         known, machine = self.boot_class, self.marks.machine
         parts = (
             *(known.virtualisation, known.on_battery or False, known.kernel),
             *(known.command_line_sha256, machine.product, machine.processor, machine.microcode),
         )
-        return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+        return _key(parts)
+
+    @property
+    def hardware_key(self) -> str:
+        """The same for boots of one board and processor; most virtual machines have their own.
+
+        Firmware and microcode are updated, which changes the class but not the machine.
+        """
+        machine = self.marks.machine
+        product = (machine.product or "").partition(FIRMWARE_BEGINS)[0]
+        return _key((product, machine.processor))
 
     @property
     def setting(self) -> Setting | None:
         """The setting that made the image, where both are certain."""
         return self.image.setting if self.image else None
+
+
+def _key(parts: tuple[object, ...]) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]

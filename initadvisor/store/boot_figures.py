@@ -18,7 +18,7 @@ from initadvisor.store.rows import number, text, utc_time
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     Row = tuple[int, str, Sequence[int | None]]
@@ -76,15 +76,38 @@ def groups(connection: sqlite3.Connection, *, since: datetime | None) -> tuple[B
     for own, kind in kinds.items():
         same = (kind.machine, kind.class_key, kind.setting, kind.certainty)
         of_kind[own] = found.setdefault(same, _Gathered(kind=kind))
+    elsewhere = _from_other_disks(connection, kinds, since)
     for own, at, (unpack_us, read_us) in _rows(
         connection,
         "SELECT kind, started_at, unpack_us, read_us FROM boot WHERE started_at >= ?",
         (since_text(since),),
     ):
-        of_kind[own].add(kinds[own], at, unpack_us, read_us)
+        of_kind[own].add(kinds[own], at, unpack_us, None if own in elsewhere else read_us)
     there = [gathered.group() for gathered in found.values() if gathered.boots]
     there.sort(key=lambda group: group.latest_at, reverse=True)
     return tuple(sorted(there, key=lambda group: group.machine or ""))
+
+
+def _from_other_disks(
+    connection: sqlite3.Connection, kinds: Mapping[int, BootKind], since: datetime | None
+) -> set[int]:
+    """Return the kinds of boots from another disk than the latest known one of their class."""
+    latest: dict[tuple[str | None, str], tuple[str, str]] = {}
+    for own, at, _ in _rows(
+        connection,
+        "SELECT kind, max(started_at) FROM boot WHERE started_at >= ? GROUP BY kind",
+        (since_text(since),),
+    ):
+        kind = kinds[own]
+        if kind.boot_disk is not None:
+            same = kind.machine, kind.class_key
+            latest[same] = max(latest.get(same, ("", "")), (at, kind.boot_disk))
+    return {
+        own
+        for own, kind in kinds.items()
+        if kind.boot_disk is not None
+        and kind.boot_disk != latest.get((kind.machine, kind.class_key), ("", ""))[1]
+    }
 
 
 @dataclass(slots=True)
@@ -155,6 +178,8 @@ def _kind(row: sqlite3.Row) -> BootKind:
         way=BootWay(text(row, "way")),
         kernel=text(row, "kernel") or None,
         class_key=text(row, "class_key"),
+        hardware_key=text(row, "hardware_key"),
+        boot_disk=text(row, "boot_disk") or None,
         kernel_counts=bool(number(row, "kernel_counts")),
         loader_counts=bool(number(row, "loader_counts")),
         waiting=Waiting(text(row, "waiting")),

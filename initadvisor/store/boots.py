@@ -115,6 +115,8 @@ def _insert_kind(connection: sqlite3.Connection, record: BootRecord) -> int:
         "way": record.start.way,
         "kernel": record.boot_class.kernel or "",
         "class_key": record.class_key,
+        "hardware_key": record.hardware_key,
+        "boot_disk": record.boot_class.hardware.boot_disk or "",
         "kernel_counts": int(record.kernel_counts),
         "loader_counts": int(record.loader_counts),
         "waiting": record.shadow.waiting,

@@ -107,6 +107,8 @@ _BOOTS = (
         way TEXT NOT NULL,
         kernel TEXT NOT NULL,
         class_key TEXT NOT NULL,
+        hardware_key TEXT NOT NULL,
+        boot_disk TEXT NOT NULL,
         kernel_counts INTEGER NOT NULL,
         loader_counts INTEGER NOT NULL,
         waiting TEXT NOT NULL,
@@ -116,7 +118,7 @@ _BOOTS = (
         image_sha256 TEXT NOT NULL,
         setting TEXT NOT NULL,
         UNIQUE (owner, class_key, setting, image_sha256, certainty, kernel, way, kernel_counts,
-            loader_counts, waiting, read_source, read_beside)
+            loader_counts, waiting, read_source, read_beside, hardware_key, boot_disk)
     ) STRICT
     """,
     """

@@ -13,10 +13,12 @@ from initadvisor.store.store import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from initadvisor.host import Host
     from initadvisor.model.boot_evidence import Learnt, Lessons
-    from initadvisor.model.boot_figures import BootFigures
+    from initadvisor.model.boot_figures import BootFigures, BootKind
+    from initadvisor.model.loader import BootWay
 
 _DAY_S = 86_400
 _MOST = 10_000
@@ -34,21 +36,54 @@ class Boots:
 def recorded_boots(host: Host, kernel_release: str | None) -> Boots:
     """Return what is recorded of this machine's boots.
 
-    The latest one says of which class the machine is now; boots of that class count in full, if it
-    was the kernel that the image is for. A data base that cannot be read is a warning: the advice
-    then rests on less.
+    The latest one says what the machine is now: boots of its class count in full, if it was the
+    kernel that the image is for, and boots of another board or processor not at all. A data base
+    that cannot be read is a warning: the advice then rests on less.
     """
     try:
         with open_store(host, readonly=True) as store:
             figures = store.boot_figures(limit=_MOST)
     except InitadvisorError as err:
         return Boots(warnings=(f"nothing of the recorded boots is used: {err.message}",))
-    if not figures:
+    latest = next((boot for boot in figures if boot.kind.kernel_counts), None)
+    if latest is None:
         return Boots()
-    latest = figures[0]
-    today = latest.kind.class_key if _is_of(latest, kernel_release) else None
-    evidence = (_evidence(boot, latest, today) for boot in figures)
+    now = _Now(
+        at=latest.started_at,
+        class_key=latest.kind.class_key if _is_of(latest, kernel_release) else None,
+        hardware_key=latest.kind.hardware_key,
+        way=next((b.kind.way for b in figures if b.kind.loader_counts and b.read_us), None),
+        boot_disk=next((disk for boot in figures if (disk := boot.kind.boot_disk)), None),
+    )
+    evidence = (_evidence(boot, now) for boot in figures)
     return Boots(evidence=tuple(found for found in evidence if found))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Now:
+    """What the machine is now, by its latest boots.
+
+    ``class_key``: None where the image is for another kernel. ``way``: how the latest boot was
+    started whose reading counts.
+    """
+
+    at: datetime
+    class_key: str | None
+    hardware_key: str
+    way: BootWay | None
+    boot_disk: str | None
+
+    def reads_like(self, kind: BootKind) -> bool:
+        """Tell whether such boots read by today's loader, and not from what is another disk.
+
+        A disk that is not known may be today's: what describes itself to nobody, such as an array,
+        mostly does so from the first boot to the last.
+        """
+        return (
+            kind.loader_counts
+            and kind.way is self.way
+            and (kind.boot_disk is None or kind.boot_disk == self.boot_disk)
+        )
 
 
 def _is_of(boot: BootFigures, kernel_release: str | None) -> bool:
@@ -57,20 +92,21 @@ def _is_of(boot: BootFigures, kernel_release: str | None) -> bool:
     return kernel is None or kernel_release in {None, kernel.partition(" ")[0]}
 
 
-def _evidence(boot: BootFigures, latest: BootFigures, today: str | None) -> BootEvidence | None:
+def _evidence(boot: BootFigures, now: _Now) -> BootEvidence | None:
     """Return what a boot tells the model, None for nothing, or for figures no boot can have.
 
     Which image it unpacked counts only where that is certain.
     """
     kind = boot.kind
-    if not kind.kernel_counts:
+    if not kind.kernel_counts or kind.hardware_key != now.hardware_key:
         return None
     certain = kind.certainty is Certainty.CERTAIN
+    alike = now.reads_like(kind)
     with suppress(ValueError):
         return BootEvidence(
-            relation=Relation.SAME if kind.class_key == today else Relation.NEAR,
+            relation=Relation.SAME if kind.class_key == now.class_key else Relation.NEAR,
             class_key=kind.class_key,
-            age_days=max(0.0, (latest.started_at - boot.started_at).total_seconds() / _DAY_S),
+            age_days=max(0.0, (now.at - boot.started_at).total_seconds() / _DAY_S),
             digest=kind.image_sha256 if certain else None,
             setting=kind.setting if certain else None,
             loaded_mb=boot.loaded_bytes / 1e6 if boot.loaded_bytes else None,
@@ -79,9 +115,9 @@ def _evidence(boot: BootFigures, latest: BootFigures, today: str | None) -> Boot
             waiting=kind.waiting,
             shadow_us=boot.shadow_us,
             rest_us=boot.rest_us,
-            read_us=boot.read_us if kind.loader_counts else None,
-            read_source=kind.read_source if kind.loader_counts else None,
-            read_beside=kind.read_beside if kind.loader_counts else (),
+            read_us=boot.read_us if alike else None,
+            read_source=kind.read_source if alike else None,
+            read_beside=kind.read_beside if alike else (),
         )
     return None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -127,3 +127,25 @@ def test_the_same_class_has_the_same_key_and_another_has_not() -> None:
     one, other = boot_record(1), boot_record(2, unpack_us=300_000, read_us=1)
     assert one.class_key == other.class_key
     assert one.class_key != boot_record(3, kernel="6.13.0 #1").class_key
+
+
+def of_machine(product: str, *, processor: str = "A Processor") -> BootRecord:
+    marks = boot_record().marks
+    machine = replace(marks.machine, product=product, processor=processor)
+    return replace(boot_record(), marks=replace(marks, machine=machine))
+
+
+def test_firmware_and_microcode_are_updated_without_being_another_machine() -> None:
+    one = of_machine("A Machine, BIOS 1.0 01/01/2026")
+    updated = of_machine("A Machine, BIOS 1.1 01/02/2026")
+    assert one.class_key != updated.class_key
+    assert one.hardware_key == updated.hardware_key
+    another = of_machine("Another Machine, BIOS 1.0 01/01/2026")
+    with_another_processor = of_machine("A Machine, BIOS 1.0 01/01/2026", processor="Faster")
+    keys = {each.hardware_key for each in (one, another, with_another_processor)}
+    assert len(keys) == 3
+
+
+def test_the_disk_is_none_of_the_class_for_a_journal_does_not_name_it() -> None:
+    known, unknown = boot_record(1, boot_disk="SSD, 1000.2 GB"), boot_record(2)
+    assert known.class_key == unknown.class_key

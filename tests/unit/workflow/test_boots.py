@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from initadvisor.model.boot_marks import Waiting
 from initadvisor.model.boot_record import RecordSource
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.estimate import Estimate
+from initadvisor.model.loader import BootWay
 from initadvisor.model.rejection import Reason
 from initadvisor.store.store import open_store
 from initadvisor.workflow.boots import recorded_boots, what_was_learnt
@@ -90,6 +92,66 @@ def test_what_is_rejected_tells_nothing_but_what_its_reason_leaves(host: Host) -
     [found] = evidence(host, lost, menu)
     assert found.unpack_us == 200_000
     assert (found.read_us, found.read_source) == (None, None)
+
+
+def readings(found: list[BootEvidence]) -> list[float | None]:
+    assert all((one.read_us is None) is (one.read_source is None) for one in found)
+    return [one.read_us for one in found]
+
+
+def test_what_was_read_from_another_disk_is_not_compared(host: Host) -> None:
+    """The kernel's part is: it had all of it in memory."""
+    old = boot_record(1, boot_disk="HDD, 500.1 GB", read_us=9_000_000)
+    journalled = boot_record(2, boot_disk=None, read_us=800_000)
+    new = boot_record(3, boot_disk="SSD, 1000.2 GB", read_us=700_000)
+    found = evidence(host, old, journalled, new)
+    assert readings(found) == [None, 800_000, 700_000]
+    assert [one.relation for one in found] == [Relation.SAME] * 3
+    assert [one.unpack_us for one in found] == [200_000] * 3
+
+
+def test_a_disk_that_is_not_known_today_is_the_latest_known(host: Host) -> None:
+    disks = ("HDD, 500.1 GB", "SSD, 1000.2 GB", None)
+    found = evidence(host, *(boot_record(n, boot_disk=disk) for n, disk in enumerate(disks)))
+    assert readings(found) == [None, 900_000, 900_000]
+
+
+def test_what_another_loader_read_is_not_compared(host: Host) -> None:
+    def by(number: int, way: BootWay, *rejections: Reason) -> BootRecord:
+        record = boot_record(number, rejections=rejections)
+        return replace(record, start=replace(record.start, way=way))
+
+    found = evidence(
+        host,
+        by(1, BootWay.SYSTEMD_BOOT),
+        by(2, BootWay.SYSTEMD_BOOT_UKI),
+        by(3, BootWay.SYSTEMD_BOOT),
+        by(4, BootWay.SYSTEMD_BOOT_UKI, Reason.MENU),
+    )
+    assert readings(found) == [900_000, None, 900_000, None]
+
+
+def on(number: int, product: str, *rejections: Reason) -> BootRecord:
+    record = boot_record(number, rejections=rejections)
+    machine = replace(record.marks.machine, product=product)
+    return replace(record, marks=replace(record.marks, machine=machine))
+
+
+def test_boots_of_the_machine_that_the_disk_was_in_before_are_no_evidence(host: Host) -> None:
+    old, new = on(1, "Old, BIOS 1.0"), on(2, "New, BIOS 1.0")
+    updated = on(3, "New, BIOS 2.0")
+    found = evidence(host, old, new, updated)
+    assert [one.relation for one in found] == [Relation.NEAR, Relation.SAME]
+
+
+def test_a_boot_that_is_no_sample_does_not_say_what_the_machine_is_now(host: Host) -> None:
+    lost = on(2, "", Reason.NO_BEGIN)
+    [found] = evidence(host, on(1, "New, BIOS 1.0"), lost)
+    assert found.relation is Relation.SAME
+
+
+def test_without_a_sample_there_is_no_evidence(host: Host) -> None:
+    assert evidence(host, boot_record(rejections=(Reason.NO_END,))) == []
 
 
 def test_figures_that_no_boot_can_have_are_left_out(host: Host) -> None:
