@@ -29,9 +29,13 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
     Booleans = NDArray[np.bool_]
 
-_READ_LOG_SD = 0.05
-_SAME_SIZE_LOG_SD = 0.02
-"""How far single intervals are apart before repeats tell, and what all of one size may share."""
+_READ_LOG_SD = 0.08
+_SAME_SIZE_LOG_SD = 0.01
+"""How far single intervals are apart before repeats tell, and by which part reading one file differs
+from reading another of its size."""
+
+_LEAST_SHARED = 0.1
+"""Reading is taken to be at least such a part of an interval: a slope may be no slope at all."""
 
 _NEAR_LOG_SD = 0.2
 """How far r may have been another one in boots of another class."""
@@ -45,8 +49,11 @@ _MOST_LINES = 40
 _ROBUST_FREEDOM = 4.0
 _MOST_FREEDOM = 30.0
 _ROUNDS = 10
-_GRID = 4096
+_GRID = 768
 _GRID_SDS = 5.0
+_NOWHERE = 25.0
+"""Where the logarithm of a density is so much less than where it is highest, there is none."""
+
 _LEVELS = 15
 _LEVEL_SDS = 3.0
 _REDRAWS = 10
@@ -118,6 +125,7 @@ def summarise_reading(boots: Columns, candidates: Sequence[CandidateFacts]) -> R
     number = boots.line[known] * _SIZES + sizes + _SIZES // 2
     groups = grouped(np.log(boots.read_ms[known]), number)
     spread = scatter(groups, _READ_LOG_SD)
+    middle = groups.middle(spread)
     owners = groups.keys // _SIZES
     size = np.exp((groups.keys % _SIZES - _SIZES // 2) / _SAME_SIZE)
     boots_of = np.bincount(owners, weights=groups.count.astype(np.float64))
@@ -128,7 +136,7 @@ def summarise_reading(boots: Columns, candidates: Sequence[CandidateFacts]) -> R
         own = np.flatnonzero(owners == owner)
         own = own[_most_telling(size[own], groups.count[own])]
         lines.append(
-            _fitted(boots.lines[owner], size[own], groups.median[own], groups.count[own], spread)
+            _fitted(boots.lines[owner], size[own], middle[own], groups.count[own], spread)
         )
     return Reading(lines=tuple(lines), beside_mb=_beside(boots, candidates), used=known)
 
@@ -149,13 +157,18 @@ def _beside(boots: Columns, candidates: Sequence[CandidateFacts]) -> float:
 def _fitted(line: Line, size: Floats, logs: Floats, count: Integers, spread: float) -> ReadLine:
     """Fit a line that single sizes, if disturbed, do not bend."""
     read = np.exp(logs)
-    errors = [location(0.0, int(n), sd=spread, floor=_SAME_SIZE_LOG_SD).sd for n in count]
-    weight = (read * np.array(errors)) ** -2.0
+    own_ms = read * np.array([location(0.0, int(n), sd=spread, floor=0.0).sd for n in count])
+    shared_ms = _SAME_SIZE_LOG_SD * read
+    weight = 1 / (own_ms**2 + shared_ms**2)
     slope, level = _best_pair(size, read, weight)
     centre = float(size.mean())
     level += slope * centre
     trusted = weight
     for _ in range(_ROUNDS):
+        if len(size) > 1:
+            # What boots of one size share is how its file is read, not what else takes its time.
+            part = np.clip(slope * size, _LEAST_SHARED * read, read)
+            weight = 1 / (own_ms**2 + (_SAME_SIZE_LOG_SD * part) ** 2)
         squares = weight * (read - level - slope * (size - centre)) ** 2
         trusted = weight * np.minimum(1, (_ROBUST_FREEDOM + 1) / (_ROBUST_FREEDOM + squares))
         centre, level = float(np.average(size, weights=trusted)), np.average(read, weights=trusted)
@@ -218,25 +231,38 @@ def draw_reading(
 def _draw_slope(rng: np.random.Generator, machine: Machine, reading: Reading, count: int) -> Floats:
     """Draw r from its density at points of its logarithm, which is known exactly there.
 
-    What is likely to be beside the reading counts once: it is the same loader's in every class.
+    Few points show where it is at all, the others lie there.
     """
     prior = machine.read_s_per_mb
     steps = np.linspace(-_GRID_SDS, _GRID_SDS, _GRID)
-    width = steps[1] - steps[0]
+    same, near = _told(machine, reading, steps)
+    if prior.log_sd and near.any():
+        near = _blurred(near, _NEAR_LOG_SD / (prior.log_sd * (steps[1] - steps[0])))
+    density = same + near - steps**2 / 2
+    there = np.flatnonzero(density > density.max() - _NOWHERE)
+    low, high = max(there[0] - 1, 0), min(there[-1] + 1, _GRID - 1)
+    points = np.linspace(steps[low], steps[high], _GRID)
+    density = _told(machine, reading, points)[0] + np.interp(points, steps, near) - points**2 / 2
+    mass = np.cumsum(np.exp(density - density.max()))
+    at = np.searchsorted(mass, rng.random(count) * mass[-1])
+    between = points[at] + (rng.random(count) - 0.5) * (points[1] - points[0])
+    return np.asarray(prior.median * np.exp(prior.log_sd * between))
+
+
+def _told(machine: Machine, reading: Reading, steps: Floats) -> tuple[Floats, Floats]:
+    """Return what boots say of r, those of the same class and those of others (logarithms).
+
+    What is likely to be beside the reading counts once: it is the same loader's in every class.
+    """
+    prior = machine.read_s_per_mb
     slopes = prior.median * np.exp(prior.log_sd * steps)
-    told = {near: np.zeros(_GRID) for near in (False, True)}
+    told = {near: np.zeros(len(steps)) for near in (False, True)}
     for found in reading.lines:
         told[found.line.near] += _log_likelihood(found, slopes, machine.kernel_mb)
     main = reading.today or reading.lines[0]
     if not main.line.may_have_menu:
         told[main.line.near] += log_sum(_left(main, machine, slopes)[0])
-    density = told[False] - steps**2 / 2
-    if prior.log_sd and told[True].any():
-        density += _blurred(told[True], _NEAR_LOG_SD / (prior.log_sd * width))
-    mass = np.cumsum(np.exp(density - density.max()))
-    at = np.searchsorted(mass, rng.random(count) * mass[-1])
-    between = steps[at] + (rng.random(count) - 0.5) * width
-    return np.asarray(prior.median * np.exp(prior.log_sd * between))
+    return told[False], told[True]
 
 
 def _left(found: ReadLine, machine: Machine, slopes: Floats) -> tuple[Floats, Floats]:

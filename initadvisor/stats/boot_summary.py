@@ -3,7 +3,7 @@
 Boots of one class scatter by a spread that is learnt from repeats (``groups.scatter``), from a
 stated prior where there are none. What is not scatter does not shrink with the number of boots:
 
-- Of the very image in the same class: 2 %. What all those boots have in common (where memory was
+- Of the very image in the same class: 1 %. What all those boots have in common (where memory was
   laid out, how warm the machine was that month) need not be so at the next.
 - Of an earlier image made with the same setting, by its size: 5 %.
 - Of another class (another kernel, command line, battery): 20 % for unpacking, 35 % for B1 and B2.
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
     Booleans = NDArray[np.bool_]
 
-_UNPACK_LOG_SD = 0.05
+_UNPACK_LOG_SD = 0.07
 _SHADOW_LOG_SD = 0.1
 _REST_LOG_SD = 0.1
 """How far single boots are apart, before repeats tell."""
 
-_SAME_IMAGE_LOG_SD = 0.02
+_SAME_IMAGE_LOG_SD = 0.01
 _REBUILT_LOG_SD = 0.05
 _NEAR_UNPACK_LOG_SD = 0.2
 _NEAR_SHADOW_LOG_SD = 0.35
@@ -128,9 +128,9 @@ def summarise_unpacking(boots: Columns, candidates: Sequence[CandidateFacts]) ->
     spread = _unpack_spread(boots)
     groups = grouped((np.log(boots.unpack_ms) + grown)[known], (column * len(floors) + kind)[known])
     found: dict[int, list[Location]] = {}
-    for key, median, count in zip(groups.keys, groups.median, groups.count, strict=True):
+    for key, middle, count in zip(groups.keys, groups.middle(spread), groups.count, strict=True):
         of, which = divmod(int(key), len(floors))
-        place = location(float(median), int(count), sd=spread, floor=floors[which])
+        place = location(float(middle), int(count), sd=spread, floor=floors[which])
         found.setdefault(of, []).append(place)
     of_own = boots.own_column[known & own & ~boots.near]
     return UnpackSummary(
@@ -199,8 +199,10 @@ def _place(
     near = float(np.hypot(floor, _NEAR_SHADOW_LOG_SD))
     return combined(
         [
-            location(float(median), int(count), sd=spread, floor=near if key else floor)
-            for key, median, count in zip(groups.keys, groups.median, groups.count, strict=True)
+            location(float(middle), int(count), sd=spread, floor=near if key else floor)
+            for key, middle, count in zip(
+                groups.keys, groups.middle(spread), groups.count, strict=True
+            )
         ]
     )
 
@@ -242,12 +244,13 @@ def _together(boots: Columns, which: Booleans) -> tuple[Together, ...]:
     whole = np.log(np.maximum(boots.begin_to_init_ms, boots.unpack_ms + LEAST_MS)[which])
     spread = scatter(grouped(whole, boots.class_key[which]), _REST_LOG_SD)
     unpack, groups = grouped(logs, number), grouped(whole, number)
+    middle = groups.middle(spread)
     commonest = np.lexsort((groups.keys, -groups.count))[:_MOST_BINS]
     return tuple(
         Together(
             unpack_ms=float(np.exp(unpack.median[index])),
             whole=location(
-                float(groups.median[index]),
+                float(middle[index]),
                 int(groups.count[index]),
                 sd=spread,
                 floor=_NEAR_SHADOW_LOG_SD if groups.keys[index] % 2 else _SAME_IMAGE_LOG_SD,

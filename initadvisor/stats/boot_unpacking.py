@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from initadvisor.stats.costs import populate_column
-from initadvisor.stats.tempering import log_sum, tempered
+from initadvisor.stats.tempering import log_sum, posterior_of_normal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -121,12 +121,7 @@ def draw_unpacking(
     """
     model = _Unpacking(machine, candidates, seen)
     count = len(prior.cpu)
-    found = tempered(
-        rng.standard_normal((count, len(model.active))),
-        lambda draws: -(draws**2).sum(axis=1) / 2,
-        model.log_likelihood,
-        rng=rng,
-    )
+    found = posterior_of_normal(model.log_likelihood, len(model.active), count, rng=rng)
     shared = model.shared(found.draws)
     own = prior.own_ms.copy()
     for column, booted in model.booted.items():

@@ -39,9 +39,10 @@ _READING, _UNPACKING, _SHADOW = range(3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What candidates cost, given boots, and what the boots taught."""
+    """What candidates cost, given boots, the parts that makes, and what the boots taught."""
 
     draws: Draws
+    parts: Parts
     lessons: Lessons
 
 
@@ -73,8 +74,24 @@ def draw_costs_given(
         posterior, effective = _given(machine, candidates, prior, found, seed=seed)
     return Given(
         draws=priced(posterior, machine, candidates),
+        parts=posterior,
         lessons=_lessons(machine, candidates, prior, posterior, found, effective),
     )
+
+
+def draw_parts_given(
+    machine: Machine,
+    candidates: Sequence[CandidateFacts],
+    boots: Sequence[BootEvidence],
+    *,
+    seed: int,
+    count: int = DRAWS,
+) -> Parts:
+    """Draw the parts that ``draw_costs_given`` puts together, without saying what was learnt."""
+    prior = draw_parts(machine, candidates, seed=seed, count=count)
+    if not boots:
+        return prior
+    return _given(machine, candidates, prior, summarised(machine, candidates, boots), seed=seed)[0]
 
 
 def summarised(

@@ -1,13 +1,14 @@
 """Many values in groups: the middle of each group, and how far values scatter within all of them.
 
-Medians, because a boot that was disturbed (a disk that woke up, a file system check) says nothing
-of the others. All functions give the same to the last bit whatever the order of the values.
+A boot that was disturbed (a disk that woke up, a file system check) says nothing of the others, so
+middles are medians first, and then means in which what is far from the median counts for no more
+than what is nearer. All functions give the same to the last bit whatever the order of the values.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import hypot, pi, sqrt
+from math import hypot, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,20 +28,41 @@ _PRIOR_FREEDOM = 4.0
 
 _MOST_FREEDOM = 30.0
 
+_REACH = 1.345
+_EFFICIENCY = 0.95
+"""A mean that counts nothing beyond so many standard deviations (Huber, 1964) is worth so much of
+what a mean would be if nothing were ever disturbed; a median is worth 0.64 of it.
+"""
+
+_TOWARDS_THE_MEAN = 3
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
     """Groups by their key, sorted: how many values each has, and their median.
 
-    ``distances``: of the values from their group's median, corrected for their number.
-    ``repeats``: by how many values there are more than groups.
+    ``values``: all of them, those of one group together. ``distances``: of the values from their
+    group's median, corrected for their number. ``repeats``: by how many values there are more than
+    groups.
     """
 
     keys: Integers
     count: Integers
     median: Floats
+    values: Floats
     distances: Floats
     repeats: int
+
+    def middle(self, sd: float) -> Floats:
+        """Return the robust mean of each group of values that scatter by ``sd``."""
+        found = self.median
+        if not self.repeats:
+            return found
+        first = np.cumsum(self.count) - self.count
+        for _ in range(_TOWARDS_THE_MEAN):
+            off = self.values - np.repeat(found, self.count)
+            found = found + np.add.reduceat(off.clip(-_REACH * sd, _REACH * sd), first) / self.count
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +91,7 @@ def grouped(values: Floats, keys: Integers) -> Groups:
         keys=unique,
         count=count,
         median=median,
+        values=values,
         distances=distances,
         repeats=len(values) - len(unique),
     )
@@ -84,16 +107,15 @@ def scatter(groups: Groups, prior_sd: float) -> float:
     return sqrt(squares / (_PRIOR_FREEDOM + worth))
 
 
-def location(median: float, count: int, *, sd: float, floor: float) -> Location:
-    """Return where the middle is of which ``count`` values, each with ``sd``, have this median.
+def location(middle: float, count: int, *, sd: float, floor: float) -> Location:
+    """Return where the truth is of which ``count`` values, each with ``sd``, have this middle.
 
     However many there are, it is not known better than to ``floor``. The fewer, the likelier that
-    their median is that of disturbed boots.
+    their middle is that of disturbed boots.
     """
-    # The variance of a median of so many normal variates: exact for 1, within 3 % if odd.
-    error = sd * sqrt(pi / 2 / (count + pi / 2 - 1))
+    error = sd / sqrt(1 + _EFFICIENCY * (count - 1))
     return Location(
-        middle=median,
+        middle=middle,
         sd=hypot(error, floor),
         freedom=min(_PRIOR_FREEDOM - 1 + count, _MOST_FREEDOM),
         count=count,
