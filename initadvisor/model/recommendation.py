@@ -22,7 +22,8 @@ class Row:
     ``size_log_sd``: how far the size may be off, as a logarithm; 0 where there is a file. Of one
     that was not built the figures of building are estimates, too.
     ``build_s``, ``build_cpu_s`` and ``build_peak_bytes`` are None for an image that was found, not
-    built. ``fits``: the boot partition has room for it beside today's image.
+    built. ``fits``: the boot partition has room for it beside today's image. ``unusable`` says why
+    the generator cannot be configured for the setting, None where it can.
     """
 
     setting: Setting
@@ -39,6 +40,7 @@ class Row:
     fits: bool
     lint: Lint
     notes: tuple[str, ...] = ()
+    unusable: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -230,6 +230,7 @@ def _rows(
                 fits=_fits(contender, disk),
                 lint=verdicts[contender.digest],
                 notes=(*notes, contender.unusable) if contender.unusable else notes,
+                unusable=contender.unusable,
             )
         )
     return rows
