@@ -188,7 +188,7 @@ def _started_at(host: Host, journalled: Journalled | None) -> datetime:
     """Return when the kernel started: by the clock as it is now, rather than as it was then."""
     for line in (host.read_text("/proc/stat") or "").splitlines():
         name, _, value = line.partition(" ")
-        if name == "btime" and value.isdecimal() and len(value) <= 12:
+        if name == "btime" and value.isdecimal() and len(value) <= 11:
             return _moment(int(value) * 1_000_000)
     if journalled is None:
         msg = "cannot tell when this boot began: /proc/stat has no btime"

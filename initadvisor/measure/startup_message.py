@@ -56,4 +56,6 @@ def timespan_us(text: str) -> int | None:
 
 
 def _microseconds(value: str | None) -> int | None:
-    return int(value) if value is not None and _FIELD.fullmatch(value) else None
+    if value is None or not _FIELD.fullmatch(value) or int(value) > _UNITS_US["y"]:
+        return None
+    return int(value)

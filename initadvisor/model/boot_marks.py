@@ -82,15 +82,20 @@ class BootMarks:
 
     @property
     def unpack_us(self) -> int | None:
-        """How long unpacking took (U of the cost model), from mark to mark."""
+        """How long unpacking took (U of the cost model), from mark to mark.
+
+        None also where both have the same stamp: the clock is then too coarse to tell.
+        """
         if self.begin_us is not None and self.end_us is not None:
-            return self.end_us - self.begin_us
-        return self.initcall_us if self.synchronous and self.begin_us is not None else None
+            return _between(self.begin_us, self.end_us, least=1)
+        if not self.synchronous or self.begin_us is None:
+            return None
+        return self.initcall_us or None
 
     @property
     def begin_to_init_us(self) -> int | None:
         """From the beginning of unpacking until /init runs: max(B1, U) + B2."""
-        return _between(self.begin_us, self.run_init_us)
+        return _between(self.begin_us, self.run_init_us, least=1)
 
     @property
     def slack_us(self) -> int | None:
@@ -98,11 +103,14 @@ class BootMarks:
 
         NOT what the boot hides: B2 is in it, all of it where the kernel waited.
         """
-        return _between(self.end_us, self.run_init_us)
+        return _between(self.end_us, self.run_init_us, least=0)
 
 
-def _between(first_us: int | None, last_us: int | None) -> int | None:
-    return None if first_us is None or last_us is None else last_us - first_us
+def _between(first_us: int | None, last_us: int | None, *, least: int) -> int | None:
+    """Return the time from one mark to another, None where they cannot be in that order."""
+    if first_us is None or last_us is None or last_us - first_us < least:
+        return None
+    return last_us - first_us
 
 
 class Waiting(StrEnum):

@@ -47,7 +47,7 @@ class Reason(StrEnum):
 
 _EXPLANATIONS = {
     Reason.NO_MESSAGES: "the kernel's messages of this boot are gone",
-    Reason.NO_TIMES: "the kernel's messages carry no times of their own",
+    Reason.NO_TIMES: "the kernel's messages carry no times, or none that tell how long it took",
     Reason.NO_INITRAMFS: "the boot loader passed no initramfs that the kernel could use",
     Reason.NO_BEGIN: "the message that unpacking begins is missing",
     Reason.NO_END: "the message that unpacking has ended is missing",

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from initadvisor.model.boot_record import RecordSource
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.read_interval import ReadInterval
-from initadvisor.model.record_form import as_plain, as_record
+from initadvisor.model.record_form import as_record
+from initadvisor.model.record_text import as_text
 from initadvisor.store.rows import bound, holder, insert, number, text, utc_text
 
 if TYPE_CHECKING:
@@ -33,14 +34,16 @@ _TELLING = {Certainty.CERTAIN, Certainty.LIKELY}
 def add(connection: sqlite3.Connection, record: BootRecord) -> bool:
     """Record a boot once; tell whether anything changed.
 
-    A record of the same boot that is there stays, unless this one's source ranks higher.
+    A record of the same boot that is there stays, unless this one's source ranks higher. Raises
+    ``UnfitRecordError`` for one that is not to be kept; nothing has changed then.
     """
     if not is_new(connection, record):
         return False
+    kept = as_text(record)
     row = _insert_boot(connection, record)
     connection.execute(
         "INSERT OR REPLACE INTO boot_record (boot, record) VALUES (?, ?)",
-        (row, json.dumps(as_plain(record), separators=(",", ":"))),
+        (row, kept),
     )
     return True
 

@@ -9,12 +9,13 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from initadvisor.model.errors import UsageError
+from initadvisor.model.record_text import UnfitRecordError, as_text
 from initadvisor.store import boots
 from initadvisor.store.connection import damaged, explained, transaction
 from initadvisor.store.opening import opened_for_reading, opened_for_writing
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from initadvisor.host import Host
@@ -170,19 +171,49 @@ class Store:
         with self._reading():
             return verdicts.trial_of(self._connection, engine, circumstances)
 
-    def add_boots(self, records: Iterable[BootRecord]) -> frozenset[str]:
-        """Record boots, all of them or none, each once; return the IDs of those that are new.
+    def add_boots(
+        self,
+        records: Iterable[BootRecord],
+        *,
+        refused: Callable[[BootRecord, UnfitRecordError], None] | None = None,
+    ) -> frozenset[str]:
+        """Record boots in one transaction, each once; return the IDs of those that are new.
 
-        A record of a boot that is there stays, unless the new one's source ranks higher.
+        A record of a boot that is there stays, unless the new one's source ranks higher. What is
+        not fit to be kept goes to ``refused``, and the rest is recorded; without that it raises
+        ``UnfitRecordError``, and nothing is.
         """
+        added = []
         with self._writing():
-            added = [r.boot_id for r in records if boots.add(self._connection, r)]
+            for record in records:
+                try:
+                    if boots.add(self._connection, record):
+                        added.append(record.boot_id)
+                except UnfitRecordError as err:
+                    if refused is None:
+                        raise
+                    refused(record, err)
         return frozenset(added)
 
-    def new_boots(self, records: Iterable[BootRecord]) -> frozenset[str]:
+    def new_boots(
+        self,
+        records: Iterable[BootRecord],
+        *,
+        refused: Callable[[BootRecord, UnfitRecordError], None],
+    ) -> frozenset[str]:
         """Return the IDs of those that ``add_boots`` would record."""
+        new = []
         with self._reading():
-            return frozenset(r.boot_id for r in records if boots.is_new(self._connection, r))
+            for record in records:
+                if not boots.is_new(self._connection, record):
+                    continue
+                try:
+                    as_text(record)
+                except UnfitRecordError as err:
+                    refused(record, err)
+                else:
+                    new.append(record.boot_id)
+        return frozenset(new)
 
     def boots(
         self,

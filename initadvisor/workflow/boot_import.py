@@ -52,8 +52,8 @@ def import_boots(host: Host, path: Path) -> Imported:
     def counted(records: Iterator[BootRecord]) -> Iterator[BootRecord]:
         nonlocal boots
         for record in records:
-            boots += 1
             yield replace(record, source=RecordSource.IMPORT)
+            boots += 1  # once it is kept
 
     with open_regular(path) as file:
         try:

@@ -5,6 +5,7 @@ The running one is measured at each boot, so what that does not need is imported
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
@@ -18,6 +19,7 @@ from initadvisor.measure.record import Journalled, running_boot_id, running_reco
 from initadvisor.model.boot_class import BootClass
 from initadvisor.model.boot_record import RecordSource
 from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.text import shown
 from initadvisor.store.store import open_store
 
 if TYPE_CHECKING:
@@ -27,9 +29,12 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
     from initadvisor.model.boot_record import BootRecord
     from initadvisor.model.journal_boot import BootSpan
+    from initadvisor.model.record_text import UnfitRecordError
     from initadvisor.store.store import Store
     from initadvisor.workflow.known_images import KnownImages
     from initadvisor.workflow.past_boots import PastBoots
+
+_log = logging.getLogger(__name__)
 
 _AT_ONCE = 50
 """How many boots are read before they are recorded: an interrupted run loses no more."""
@@ -52,7 +57,7 @@ class Measured:
     """What came of it: the ``records``, and the ``new`` ones of them, by boot ID.
 
     ``known``: how many boots of the journal were recorded before and not read again. ``warnings``:
-    what could not be read. ``path``: where records are kept.
+    what could not be read, or not be kept. ``path``: where records are kept.
     """
 
     records: tuple[BootRecord, ...]
@@ -120,17 +125,24 @@ class _Work:
     new: set[str] = field(default_factory=set)
     known: int = 0
     warnings: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
 
     def keep(self, records: Sequence[BootRecord]) -> None:
         """Record boots, and tell the journal of those of this machine that are new."""
-        self.records += records
+        refused: dict[str, str] = {}
+
+        def leave_out(record: BootRecord, err: UnfitRecordError) -> None:
+            refused[record.boot_id] = str(err)
+
         if self.dry_run:
-            self.new |= self.store.new_boots(records)
-            return
-        new = self.store.add_boots(records)
-        for record in records:
-            if record.boot_id in new and record.source is not RecordSource.IMPORT:
-                announce(record)
+            new = self.store.new_boots(records, refused=leave_out)
+        else:
+            new = self.store.add_boots(records, refused=leave_out)
+            for record in records:
+                if record.boot_id in new and record.source is not RecordSource.IMPORT:
+                    announce(record)
+        self.records += [record for record in records if record.boot_id not in refused]
+        self.left_out |= refused
         self.new |= new
 
     def keep_past(
@@ -146,21 +158,26 @@ class _Work:
         if but is not None:
             recorded[but] = RecordSource.UNIT
         others = sum(span.boot_id != but for span in spans)
+        before = len(self.records) + len(self.left_out)
         records = past.records(spans, recorded)
-        made = 0
         while batch := list(islice(records, _AT_ONCE)):
             self.keep(batch)
-            made += len(batch)
-            observer.doing(f"reading the journal: {made} boots are new so far")
-        self.known += others - made
+            observer.doing(f"reading the journal: {len(self.new)} boots are new so far")
+        self.known += others - (len(self.records) + len(self.left_out) - before)
 
     def result(self) -> Measured:
-        """Return all of it."""
+        """Return all of it; raises ``InitadvisorError`` where nothing of it could be kept."""
+        left_out = [f"boot {boot[:8]} was left out: {why}" for boot, why in self.left_out.items()]
+        if left_out and not self.records and not self.known:
+            *others, last = left_out
+            for line in others:
+                _log.error("%s", shown(line))
+            raise InitadvisorError(last)
         return Measured(
             records=tuple(self.records),
             new=frozenset(self.new),
             known=self.known,
-            warnings=tuple(self.warnings),
+            warnings=(*self.warnings, *left_out),
             path=self.store.path,
         )
 

@@ -20,6 +20,7 @@ from initadvisor.model.boot_record import RecordSource
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.read_interval import Beside, IntervalSource
+from initadvisor.model.record_text import UnfitRecordError
 from initadvisor.model.rejection import Reason
 from initadvisor.store import schema
 from initadvisor.store.store import open_store
@@ -51,6 +52,11 @@ for number in range(first, first + count):
     with open_store(Host()) as store:
         print(number, *store.add_boots([boot_record(number)]), flush=True)
 """
+
+
+def never(record: BootRecord, err: UnfitRecordError) -> None:
+    """Refuse nothing."""
+    raise AssertionError(record, err)
 
 
 def add(host: Host, *records: BootRecord) -> frozenset[str]:
@@ -102,7 +108,7 @@ def test_what_was_measured_while_it_ran_beats_the_journal_and_that_beats_an_impo
     wins = order.index(second) > order.index(first)
     add(host, one)
     with open_store(host, readonly=True) as store:
-        assert store.new_boots([two]) == ({two.boot_id} if wins else frozenset())
+        assert store.new_boots([two], refused=never) == ({two.boot_id} if wins else frozenset())
     assert add(host, two) == ({two.boot_id} if wins else frozenset())
     assert all_boots(host) == (two if wins else one,)
     assert (rows(path, "boot"), rows(path, "boot_record")) == (1, 1)
@@ -113,9 +119,23 @@ def test_what_was_measured_while_it_ran_beats_the_journal_and_that_beats_an_impo
 
 def test_boots_are_added_all_or_none(host: Host) -> None:
     bad = replace(boot_record(2), started_at=EPOCH.replace(tzinfo=None))
-    with pytest.raises(ValueError, match="time zone"):
+    with pytest.raises(UnfitRecordError, match="not be read again"):
         add(host, boot_record(1), bad)
     assert all_boots(host) == ()
+
+
+@pytest.mark.parametrize("readonly", [True, False])
+def test_what_is_not_fit_to_be_kept_is_told_and_the_rest_recorded(
+    host: Host, readonly: bool
+) -> None:
+    refused: dict[str, str] = {}
+    boots = [boot_record(1), boot_record(2, read_us=-5), boot_record(3)]
+    with open_store(host, readonly=readonly) as store:
+        would_add = store.new_boots if readonly else store.add_boots
+        new = would_add(boots, refused=lambda boot, err: refused.update({boot.boot_id: str(err)}))
+    assert new == {boots[0].boot_id, boots[2].boot_id}
+    assert refused == {boots[1].boot_id: "record.read.duration_us cannot be -5"}
+    assert len(all_boots(host)) == (0 if readonly else 2)
 
 
 def test_only_boots_since_a_moment_or_the_latest_are_returned(host: Host) -> None:
@@ -196,11 +216,11 @@ def test_groups_keep_apart_what_cannot_be_compared(host: Host) -> None:
     assert own == sorted(own, reverse=True)
 
 
-def test_a_time_of_nothing_or_less_is_no_sample(host: Host) -> None:
-    add(host, boot_record(1, unpack_us=0, read_us=0), boot_record(2, unpack_us=-5, read_us=-5))
+def test_a_time_of_nothing_is_no_sample(host: Host) -> None:
+    add(host, boot_record(1, unpack_us=0, read_us=0, rejections=(Reason.NO_TIMES,)))
     with open_store(host, readonly=True) as store:
         [group] = store.boot_groups()
-    assert (group.boots, group.unpack_us, group.read_us, group.read_source) == (2, (), (), None)
+    assert (group.boots, group.unpack_us, group.read_us, group.read_source) == (1, (), (), None)
 
 
 def test_the_first_version_s_data_base_takes_boots_and_keeps_what_it_had(

@@ -14,7 +14,7 @@ from initadvisor.measure.machine_name import machine_name
 from initadvisor.model.attribution import Witness
 from initadvisor.model.boot_record import RecordSource
 from initadvisor.model.certainty import Certainty
-from initadvisor.model.errors import NeedsRootError
+from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.model.read_interval import NoInterval
 from initadvisor.model.rejection import Reason
 from initadvisor.store.store import open_store
@@ -128,6 +128,33 @@ def test_without_a_journal_there_is_no_backfill(
     result = measured(Booted(root=machine.root.with_name("other")))
     assert result.warnings == ("cannot read the journal",)
     assert result.records[0].unpack_us == 111_000
+
+
+def test_boots_that_cannot_be_kept_are_told_and_the_rest_goes_on(
+    machine: Booted, told: list[BootRecord]
+) -> None:
+    machine.earlier = [
+        Boot(number=1).ordinary(),
+        Boot(number=2).ordinary(),
+        Boot(number=3, start_us=2**55 - 2**40).ordinary(),
+    ]
+    result = measured(machine, backfill=True)
+    late = Boot(number=3).boot_id
+    assert late not in {record.boot_id for record in result.records}
+    assert late not in {record.boot_id for record in told}
+    assert len(result.new) == 3
+    assert result.known == 0
+    [warning] = result.warnings
+    assert warning.startswith(f"boot {late[:8]} was left out: ")
+
+
+def test_where_nothing_can_be_kept_that_is_an_error(
+    machine: Booted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoilt = kernel(8_000_000_000)
+    monkeypatch.setattr(record_module, "running_boot", lambda _host: spoilt)
+    with pytest.raises(InitadvisorError, match="was left out: unpack_us cannot be 8000000000"):
+        measured(machine)
 
 
 def foreign(tmp_path: Path, *boots: Boot) -> Path:

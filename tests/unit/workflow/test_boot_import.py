@@ -6,7 +6,7 @@ import contextlib
 import io
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -106,6 +106,24 @@ def test_one_bad_boot_keeps_all_out(host: Host, tmp_path: Path, form: str) -> No
     text = path.read_text().replace(FOREIGN[1].boot_id, "not an ID")
     path.write_text(text)
     assert "boot 2: boot_id cannot be 'not an ID'" in refused(host, path)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("marks", "words"),
+    [
+        ({"run_init_us": 1}, "marks are not in order"),
+        ({"end_us": 300_000}, "no time to unpack"),
+        ({"end_us": 10**12, "run_init_us": 10**12}, "unpack_us cannot be"),
+    ],
+)
+def test_figures_that_no_boot_can_have_keep_all_out(
+    host: Host, tmp_path: Path, form: str, marks: dict[str, Any], words: str
+) -> None:
+    bad = replace(FOREIGN[1], marks=replace(FOREIGN[1].marks, **marks))
+    said = refused(host, export(tmp_path, [FOREIGN[0], bad], form))
+    assert "boot 2: " in said
+    assert words in said
 
 
 @pytest.mark.parametrize(

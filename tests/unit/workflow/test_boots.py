@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -155,7 +157,11 @@ def test_without_a_sample_there_is_no_evidence(host: Host) -> None:
 
 
 def test_figures_that_no_boot_can_have_are_left_out(host: Host) -> None:
-    assert evidence(host, boot_record(1, unpack_us=7_200_000_000)) == []
+    evidence(host, boot_record(1))
+    [path] = host.state_dir().glob("*.sqlite")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("UPDATE boot SET unpack_us = 7200000000")
+    assert recorded_boots(host, RELEASE).evidence == ()
 
 
 def test_a_data_base_that_cannot_be_read_is_a_warning(host: Host) -> None:
