@@ -45,8 +45,8 @@ def truth_table(name_or_path: str) -> TruthTable:
     if known := _built_in().get(name_or_path):
         return known
     path = Path(name_or_path)
-    if not path.name or "\0" in name_or_path or not path.exists():
-        msg = f"no built-in table and no file is called {shown(name_or_path)!r}"
+    if not _is_there(path):
+        msg = f"no built-in table and no file is called {_quoted(name_or_path)}"
         raise UsageError(msg, hint=f"one of: {', '.join(truth_table_names())}; or a file's path")
     return read_table(path)
 
@@ -74,6 +74,15 @@ def _built_in() -> Mapping[str, TruthTable]:
         raise ValueError(document["schema"])
     tables = [_table(table, name="", source="") for table in document["tables"]]
     return {table.name: table for table in tables}
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return bool(path.name) and path.exists()
+    except PermissionError:
+        return True  # who may read it is told when it is opened
+    except (OSError, ValueError):  # no name that a file can have
+        return False
 
 
 def _text(path: Path) -> str:
