@@ -1,0 +1,45 @@
+"""A number, or a range of numbers, as an option's value."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from initadvisor.model.whatif import Span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from initadvisor.model.whatif import Given
+
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_GIVEN = re.compile(rf"({_NUMBER})(?:\.\.({_NUMBER}))?")
+
+
+def number_or_range(
+    *, least: float, most: float
+) -> Callable[[click.Context, click.Parameter, str | None], Given | None]:
+    """Return a callback that reads ``180``, or ``20..2000``: from a number up to a larger one."""
+
+    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> Given | None:
+        if value is None:
+            return None
+        found = _GIVEN.fullmatch(value)
+        if found is None:
+            msg = f"{value!r} is neither a number nor a range like 20..2000"
+            raise click.BadParameter(msg, ctx=ctx, param=param)
+        numbers = [float(text) for text in found.groups() if text is not None]
+        if not all(least <= number <= most for number in numbers):
+            msg = f"{value!r} is not from {least:g} to {most:g}"
+            raise click.BadParameter(msg, ctx=ctx, param=param)
+        if len(numbers) == 1:
+            return numbers[0]
+        low, high = numbers
+        if low >= high:
+            msg = f"{value!r} does not lead from a number up to a larger one"
+            raise click.BadParameter(msg, ctx=ctx, param=param)
+        return Span(low=low, high=high)
+
+    return read

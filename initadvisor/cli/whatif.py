@@ -1,0 +1,121 @@
+"""``initadvisor whatif``: what would be best with another disk, processor or shadow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from initadvisor.cli.span import number_or_range
+from initadvisor.model.cost import Objective
+from initadvisor.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from initadvisor.model.truth_table import TruthTable
+    from initadvisor.model.whatif import Given
+
+
+@click.command()
+@click.option(
+    "--read-speed",
+    callback=number_or_range(least=0.01, most=1e6),
+    metavar="MB/S",
+    help="How fast the boot loader reads; also a range, 20..2000.",
+)
+@click.option(
+    "--cpu-scale",
+    callback=number_or_range(least=0.001, most=1000),
+    metavar="X",
+    help="How many times as long the processor takes (2: half as fast); also a range.",
+)
+@click.option(
+    "--shadow",
+    callback=number_or_range(least=0, most=1e6),
+    metavar="MS",
+    help="For how long the kernel does not wait for the initramfs; also a range.",
+)
+@click.option(
+    "--table",
+    metavar="NAME|FILE",
+    help="Compare the settings of a table: a built-in one, or a TOML or CSV file.",
+)
+@click.option(
+    "--image",
+    type=click.Path(readable=False, path_type=Path),
+    help="Compare candidates of this image, of any machine, instead of this machine's own.",
+)
+@click.option(
+    "--objective",
+    type=click.Choice([str(objective) for objective in Objective]),
+    help="What is to be small: the time of a boot, the image, or boot and build together.",
+)
+@click.option("--list", "as_list", is_flag=True, help="List the built-in tables.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+def whatif(
+    *,
+    read_speed: Given | None,
+    cpu_scale: Given | None,
+    shadow: Given | None,
+    table: str | None,
+    image: Path | None,
+    objective: str | None,
+    as_list: bool,
+    as_json: bool,
+) -> None:
+    """Say which setting would be best with another disk, processor or shadow.
+
+    Without options: on an NVMe disk, a SATA SSD and an SD card. A range shows from where to where
+    each setting is the best, two ranges a map. The images are this machine's, unless --table names
+    other sizes and times.
+    """
+    if as_list:
+        others = (read_speed, cpu_scale, shadow, table, image, objective)
+        if any(other is not None for other in others):
+            msg = "--list goes with --json only"
+            raise UsageError(msg)
+        _print_tables(as_json=as_json)
+        return
+    if table is not None and image is not None:
+        msg = "--table and --image exclude each other"
+        raise UsageError(msg)
+    from initadvisor.cli.progress import Progress
+    from initadvisor.host import Host
+    from initadvisor.workflow.whatif import Question, what_if
+
+    question = Question(
+        table=table,
+        image=image,
+        read_speed_mb_s=read_speed,
+        cpu_scale=cpu_scale,
+        shadow_ms=shadow,
+        objective=Objective(objective) if objective else None,
+    )
+    with Progress() as progress:
+        answer = what_if(Host(), question, observer=progress)
+    if as_json:
+        from initadvisor.cli.whatif_json import as_document
+
+        _print_json(as_document(answer))
+    else:
+        from initadvisor.cli.whatif_text import print_what_if
+
+        print_what_if(answer)
+
+
+def _print_tables(*, as_json: bool) -> None:
+    from initadvisor.cli.whatif_json import tables_document
+    from initadvisor.cli.whatif_text import print_tables
+    from initadvisor.workflow.truth_tables import truth_table, truth_table_names
+
+    tables: list[TruthTable] = [truth_table(name) for name in truth_table_names()]
+    if as_json:
+        _print_json(tables_document(tables))
+    else:
+        print_tables(tables)
+
+
+def _print_json(document: object) -> None:
+    import json
+
+    click.echo(json.dumps(document, indent=2, allow_nan=False))

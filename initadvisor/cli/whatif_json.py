@@ -1,0 +1,142 @@
+"""The JSON of ``whatif``; its fields are part of the interface (schema 1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from initadvisor.stats.whatif_views import UNITS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initadvisor.model.cost import Stretch
+    from initadvisor.model.estimate import Estimate
+    from initadvisor.model.truth_table import TruthTable
+    from initadvisor.model.whatif import Choice, Column, Line, WhatIf, WinnersMap
+
+
+def as_document(answer: WhatIf) -> dict[str, Any]:
+    """Return the answer as plain values for ``json.dumps``."""
+    return {
+        "schema": 1,
+        "table": answer.name,
+        "source": answer.source,
+        "objective": answer.objective,
+        "tolerance": {
+            "ms": answer.rule.tolerance_ms,
+            "fraction": answer.rule.tolerance_fraction,
+        },
+        "settings": [_choice(choice) for choice in answer.choices],
+        "columns": [_column(column) for column in answer.columns],
+        "ranges": [_line(line) for line in answer.lines],
+        "maps": [_map(one) for one in answer.maps],
+        "left_out": [
+            {"setting": str(gap.setting), "reason": gap.reason} for gap in answer.left_out
+        ],
+        "assumptions": list(answer.assumptions),
+    }
+
+
+def tables_document(tables: Sequence[TruthTable]) -> dict[str, Any]:
+    """Return the built-in tables, all that is in them."""
+    return {
+        "schema": 1,
+        "tables": [
+            {
+                "name": table.name,
+                "source": table.source,
+                "populate_ms": table.populate_ms,
+                "settings": [
+                    {
+                        "setting": str(row.setting),
+                        "size_mb": round(row.size_mb, 6),
+                        "unpack_ms": row.unpack_ms,
+                        "log_sd": row.log_sd,
+                        "build_cpu_s": row.build_cpu_s,
+                    }
+                    for row in table.rows
+                ],
+            }
+            for table in tables
+        ],
+    }
+
+
+def _choice(choice: Choice) -> dict[str, Any]:
+    return {
+        "setting": str(choice.setting),
+        "codec": choice.setting.codec,
+        "size_mb": _estimate(choice.size_mb),
+        "unpack_ms": _estimate(choice.unpack_ms),
+        "build_ms_per_boot": round(choice.extra_ms, 3),
+    }
+
+
+def _column(column: Column) -> dict[str, Any]:
+    conditions = column.conditions
+    return {
+        "title": column.title,
+        "read_mb_s": conditions.read_mb_s,
+        "cpu_scale": conditions.cpu_scale,
+        "shadow_ms": conditions.shadow_ms,
+        "settings": [
+            {
+                "setting": str(standing.setting),
+                "cost_ms": _estimate(standing.cost_ms),
+                "best": standing.best,
+                "as_good": standing.as_good,
+            }
+            for standing in column.standings
+        ],
+    }
+
+
+def _line(line: Line) -> dict[str, Any]:
+    return {
+        "place": line.place or None,
+        "varies": line.factor,
+        "unit": UNITS[line.factor],
+        "low": line.span.low,
+        "high": line.span.high,
+        "best": _stretches(line.stretches),
+        "as_good": {
+            str(setting): [{"low": part.low, "high": part.high} for part in parts]
+            for setting, parts in line.suitable.items()
+        },
+        "columns": [_column(column) for column in line.columns],
+    }
+
+
+def _map(one: WinnersMap) -> dict[str, Any]:
+    return {
+        "place": one.place or None,
+        "across": {
+            "varies": one.across,
+            "unit": UNITS[one.across],
+            "values": list(one.values),
+        },
+        "down": {"varies": one.down, "unit": UNITS[one.down]},
+        "rows": [
+            {
+                "value": row.value,
+                "best": [str(setting) for setting in row.best],
+                "stretches": _stretches(row.stretches),
+            }
+            for row in one.rows
+        ],
+    }
+
+
+def _stretches(stretches: Sequence[Stretch]) -> list[dict[str, Any]]:
+    return [{"low": s.low, "high": s.high, "setting": str(s.setting)} for s in stretches]
+
+
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    """Return a figure; where nothing is known of how far off it may be, its bounds are null."""
+    known = estimate.low < estimate.high
+    return {
+        "mean": round(estimate.mean, 3),
+        "low": round(estimate.low, 3) if known else None,
+        "high": round(estimate.high, 3) if known else None,
+        "source": estimate.source,
+    }

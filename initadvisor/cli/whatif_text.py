@@ -1,0 +1,190 @@
+"""The answer of ``whatif`` for a person: costs side by side, and where the best setting changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from initadvisor.cli.paragraphs import print_item, print_paragraph
+from initadvisor.cli.tables import Table, print_table
+from initadvisor.model.cost import Factor, Objective
+from initadvisor.model.text import shown
+from initadvisor.stats.whatif_views import UNITS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from initadvisor.model.estimate import Estimate
+    from initadvisor.model.setting import Setting
+    from initadvisor.model.truth_table import TruthTable
+    from initadvisor.model.whatif import (
+        Choice,
+        Column,
+        Line,
+        Span,
+        Standing,
+        WhatIf,
+        WinnersMap,
+    )
+
+_FACTORS = {
+    Factor.LOADER: "read speed",
+    Factor.CPU: "time the processor takes",
+    Factor.SHADOW: "shadow",
+}
+_MOST_WITH_INTERVALS = 4
+"""With more columns a table with an interval in each is too wide to read."""
+
+
+def print_what_if(answer: WhatIf) -> None:
+    """Print the whole answer to stdout."""
+    print_paragraph(f"{shown(answer.name)}: {shown(answer.source)}")
+    click.echo()
+    if answer.columns:
+        _print_columns(answer, answer.columns, {})
+    for line in answer.lines:
+        _print_line(answer, line)
+    for one in answer.maps:
+        _print_map(one)
+    print_paragraph(_legend(answer))
+    for title, items in (
+        ("Left out", [f"{gap.setting}: {gap.reason}" for gap in answer.left_out]),
+        ("Given or assumed", answer.assumptions),
+    ):
+        if items:
+            click.echo(f"\n{title}:")
+            for item in items:
+                print_item(item)
+
+
+def print_tables(tables: Sequence[TruthTable]) -> None:
+    """List tables of candidates, each with who measured it."""
+    for number, table in enumerate(tables):
+        if number:
+            click.echo()
+        sizes = [row.size_mb for row in table.rows]
+        times = [row.unpack_ms for row in table.rows]
+        click.echo(
+            f"{table.name}: {len(table.rows)} settings, {min(sizes):.1f} to {max(sizes):.1f} MB, "
+            f"unpacked in {min(times):.0f} to {max(times):.0f} ms"
+        )
+        print_paragraph(table.source, first="    ", others="    ")
+
+
+def _print_line(answer: WhatIf, line: Line) -> None:
+    unit = UNITS[line.factor]
+    place = f"{line.place}, " if line.place else ""
+    span = f"{_rounded(line.span.low)} to {_rounded(line.span.high)} {unit}"
+    click.echo(f"{place}{_FACTORS[line.factor]} from {span}:\n")
+    print_table(
+        Table(
+            titles=(f"from {unit}", f"to {unit}", "best"),
+            rows=tuple((_rounded(s.low), _rounded(s.high), str(s.setting)) for s in line.stretches),
+            text=2,
+        )
+    )
+    throughout = [
+        str(setting) for setting, parts in line.suitable.items() if _covers(parts, line.span)
+    ]
+    if throughout:
+        print_paragraph(f"As good as the best from end to end: {', '.join(throughout)}.")
+    else:
+        print_paragraph("No setting is as good as the best from end to end.")
+    click.echo()
+    suitable = {
+        setting: ", ".join(f"{_rounded(part.low)}..{_rounded(part.high)}" for part in parts)
+        for setting, parts in line.suitable.items()
+    }
+    _print_columns(answer, line.columns, suitable)
+
+
+def _covers(parts: Sequence[Span], span: Span) -> bool:
+    return len(parts) == 1 and parts[0].low <= span.low and parts[0].high >= span.high
+
+
+def _print_columns(answer: WhatIf, columns: Sequence[Column], suitable: dict[Setting, str]) -> None:
+    """Print what every setting costs, the cheapest of the first column first."""
+    order = sorted(
+        range(len(answer.choices)),
+        key=lambda number: columns[0].standings[number].cost_ms.mean,
+    )
+    intervals = len(columns) <= _MOST_WITH_INTERVALS
+    print_table(
+        Table(
+            titles=(
+                *("setting", "size MB", "unpack ms"),
+                *(["build ms"] if answer.objective is Objective.BALANCED else []),
+                *(column.title for column in columns),
+                *(["as good from..to"] if suitable else []),
+            ),
+            rows=tuple(
+                (
+                    *_figures(answer.choices[number], answer.objective),
+                    *(_cell(column.standings[number], intervals) for column in columns),
+                    *([suitable[answer.choices[number].setting]] if suitable else []),
+                )
+                for number in order
+            ),
+            text=0,
+        )
+    )
+
+
+def _figures(choice: Choice, objective: Objective) -> Iterator[str]:
+    yield str(choice.setting)
+    mark = "" if choice.built else "~"
+    yield f"{mark}{choice.size_mb.mean:.1f}"
+    yield f"{choice.unpack_ms.mean:.0f}{_interval(choice.unpack_ms)}"
+    if objective is Objective.BALANCED:
+        yield f"{choice.extra_ms:.0f}"
+
+
+def _cell(standing: Standing, intervals: bool) -> str:
+    mark = "*" if standing.best else "=" if standing.as_good else " "
+    cost = standing.cost_ms
+    return f"{cost.mean:.0f}{mark}" + (_interval(cost) if intervals else "")
+
+
+def _interval(estimate: Estimate) -> str:
+    if estimate.low == estimate.high:
+        return ""
+    return f" {estimate.low:.0f}..{estimate.high:.0f}"
+
+
+def _print_map(one: WinnersMap) -> None:
+    place = f"{one.place}: the" if one.place else "The"
+    click.echo(
+        f"{place} best setting, {_FACTORS[one.across]} across ({UNITS[one.across]}), "
+        f"{_FACTORS[one.down]} down ({UNITS[one.down]}):\n"
+    )
+    print_table(
+        Table(
+            titles=("", *(_rounded(value) for value in one.values)),
+            rows=tuple(
+                (_rounded(row.value), *(str(setting) for setting in row.best)) for row in one.rows
+            ),
+        )
+    )
+
+
+def _legend(answer: WhatIf) -> str:
+    rule = answer.rule
+    if answer.maps:
+        return "Settings that are as good as the best (see initadvisor-whatif(1)) are not shown."
+    if rule.by_size:
+        return (
+            "* the smallest; = as small: larger by at most "
+            f"{rule.tolerance_fraction:.0%} of it. Times decide nothing here."
+        )
+    builds = " and the build's share" if answer.objective is Objective.BALANCED else ""
+    return (
+        f"Costs are ms per boot: reading and waiting for the unpacking{builds}. * the best; = as "
+        f"good: dearer by at most {rule.tolerance_ms:g} ms or {rule.tolerance_fraction:.0%}. "
+        "Intervals are each setting's own; differences are known better."
+    )
+
+
+def _rounded(value: float) -> str:
+    """Return a number with three significant digits, in full."""
+    return f"{float(f'{value:.3g}'):.10g}"

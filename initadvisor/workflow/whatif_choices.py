@@ -1,0 +1,158 @@
+"""What is compared: the settings of a table, or this machine's images as far as they are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import exp, sqrt
+from typing import TYPE_CHECKING
+
+from initadvisor.model.candidate import Gap
+from initadvisor.model.cost import Objective
+from initadvisor.model.errors import UsageError
+from initadvisor.model.estimate import Estimate, SizeSource
+from initadvisor.model.image import Verdict
+from initadvisor.model.whatif import Choice, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from initadvisor.model.config import Config
+    from initadvisor.model.recommendation import Recommendation, Row
+    from initadvisor.model.truth_table import TruthTable
+
+_Z95 = 1.96
+_LEAST = 2
+_OF_READING_AND_WAITING = ("the loader's reading", "the shadow (B1)", "what every image pays (L)")
+"""How those assumptions of ``recommend`` begin that are replaced by what is asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is compared and who says so.
+
+    ``loader``: this machine's own, where the images are its own. ``remarks``: what their figures
+    rest on.
+    """
+
+    name: str
+    source: str
+    choices: tuple[Choice, ...]
+    left_out: tuple[Gap, ...]
+    loader: Place | None = None
+    remarks: tuple[str, ...] = ()
+
+
+def of_table(table: TruthTable, config: Config, objective: Objective) -> Subject:
+    """Return the settings of a table.
+
+    Raises ``UsageError`` where the objective counts builds and the table does not tell of them.
+    """
+    known = [
+        (
+            Choice(
+                setting=row.setting,
+                size_mb=_lognormal(row.size_mb, 0.0, "the table"),
+                unpack_ms=_lognormal(row.unpack_ms, row.log_sd, "the table"),
+            ),
+            row.build_cpu_s,
+        )
+        for row in table.rows
+    ]
+    choices, gaps = _with_builds(known, config, objective)
+    _require_comparison(table.name, choices, gaps)
+    return Subject(name=table.name, source=table.source, choices=choices, left_out=gaps)
+
+
+def of_machine(answer: Recommendation, config: Config, objective: Objective) -> Subject:
+    """Return what ``recommend`` knows of an image and its candidates, and of the loader.
+
+    What may not be chosen on this machine is left out. Raises ``UsageError`` where less than two
+    are left.
+    """
+    unfit = {row.setting: why for row in answer.rows if (why := _why_unfit(row))}
+    fit = [row for row in answer.rows if row.setting not in unfit]
+    known = [(_of_row(row), _build_cpu_s(row, answer.rows)) for row in fit]
+    choices, unbuilt = _with_builds(known, config, objective)
+    gaps = (
+        *(Gap(setting=setting, reason=why) for setting, why in unfit.items()),
+        *unbuilt,
+        *answer.gaps,
+    )
+    _require_comparison(str(answer.image), choices, gaps)
+    speed = answer.storage.loader_mb_s
+    middle = sqrt(speed.low * speed.high)  # of a figure known up to a factor
+    return Subject(
+        name=str(answer.image),
+        source=f"this image and its candidates as recommend knows them, evidence: "
+        f"{answer.evidence}",
+        choices=choices,
+        left_out=gaps,
+        loader=Place(name="this machine", read_mb_s=replace(speed, mean=middle)),
+        remarks=(
+            *(a for a in answer.assumptions if not a.startswith(_OF_READING_AND_WAITING)),
+            *(f"{row.setting}: {note}" for row in fit for note in row.notes),
+            *answer.warnings,
+        ),
+    )
+
+
+def _of_row(row: Row) -> Choice:
+    return Choice(
+        setting=row.setting,
+        size_mb=_lognormal(row.size_bytes / 1e6, row.size_log_sd, str(row.size_source)),
+        unpack_ms=row.unpack_ms,
+        built=row.size_source is SizeSource.BUILT,
+    )
+
+
+def _build_cpu_s(row: Row, rows: Sequence[Row]) -> float | None:
+    """Return what building a row took; of an image nobody built, what its likeliest setting does.
+
+    That is the candidate with its codec that is nearest to it in size.
+    """
+    if row.build_cpu_s is not None:
+        return row.build_cpu_s
+    alike = [
+        other
+        for other in rows
+        if other.setting.codec is row.setting.codec and other.build_cpu_s is not None
+    ]
+    likeliest = min(alike, key=lambda other: abs(other.size_bytes - row.size_bytes), default=row)
+    return likeliest.build_cpu_s
+
+
+def _why_unfit(row: Row) -> str | None:
+    if row.lint.verdict is Verdict.REFUSED:
+        return f"its kernel would refuse it: {'; '.join(row.lint.reasons)}"
+    if row.unusable is not None:
+        return row.unusable
+    return None if row.fits else "the boot partition has no room for it"
+
+
+def _with_builds(
+    known: Iterable[tuple[Choice, float | None]], config: Config, objective: Objective
+) -> tuple[tuple[Choice, ...], tuple[Gap, ...]]:
+    """Add each build's share of a boot, if the objective counts it."""
+    if objective is not Objective.BALANCED:
+        return tuple(choice for choice, _ in known), ()
+    choices, gaps = [], []
+    for choice, cpu_s in known:
+        if cpu_s is None:
+            reason = "what building it takes is not known"
+            gaps.append(Gap(setting=choice.setting, reason=reason))
+        else:
+            extra_ms = cpu_s * 1000 / config.boots_per_upgrade
+            choices.append(replace(choice, extra_ms=extra_ms))
+    return tuple(choices), tuple(gaps)
+
+
+def _require_comparison(name: str, choices: Sequence[Choice], gaps: Iterable[Gap]) -> None:
+    if len(choices) < _LEAST:
+        why = "; ".join(f"{gap.setting}: {gap.reason}" for gap in gaps)
+        msg = f"cannot compare the settings of {name}: less than two are left ({why})"
+        raise UsageError(msg, hint="choose another --objective or table")
+
+
+def _lognormal(middle: float, log_sd: float, source: str) -> Estimate:
+    factor = exp(_Z95 * log_sd)
+    return Estimate(mean=middle, low=middle / factor, high=middle * factor, source=source)

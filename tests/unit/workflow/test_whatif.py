@@ -1,0 +1,258 @@
+"""Under which conditions settings are compared, which of them, and what is said of both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.host import Host
+from initadvisor.model.config import Config
+from initadvisor.model.cost import Factor, Objective, Outcome
+from initadvisor.model.errors import UsageError
+from initadvisor.model.image import Lint, Verdict
+from initadvisor.model.setting import Setting
+from initadvisor.model.whatif import Span
+from initadvisor.workflow import recommend as recommend_module
+from initadvisor.workflow.whatif import DISKS, Question, what_if
+from initadvisor.workflow.whatif_choices import of_machine
+from tests.fakes.runner import FakeRunner
+from tests.unit.cli.answers import LZ4, ZSTD, answer, decision, figure
+from tests.unit.workflow.test_machine import known
+
+if TYPE_CHECKING:
+    from initadvisor.model.recommendation import Recommendation, Row
+    from initadvisor.model.whatif import WhatIf
+
+FIXED = Span(low=20, high=2000)
+CSV = "setting,size_mb,unpack_ms,build_cpu_s\nlz4 -9,50,100,1\nzstd -19,30,300,70\ncat,120,80,\n"
+
+
+class Silent:
+    """Is told how the work goes."""
+
+    def __getattr__(self, name: str) -> object:
+        return lambda *_args, **_named: None
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    """A machine without a configuration."""
+    return Host(root=tmp_path, runner=FakeRunner())
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    """A table of three settings."""
+    path = tmp_path / "mine.csv"
+    path.write_text(CSV)
+    return str(path)
+
+
+def asked(host: Host, question: Question) -> WhatIf:
+    """Ask it, with nobody looking."""
+    return what_if(host, question, observer=Silent())  # type: ignore[arg-type] # takes any call
+
+
+def recommendation(*rows: Row) -> Recommendation:
+    """Return what recommend knows of lz4 -9 and zstd, today's, and of other rows."""
+    known_answer = answer(decision(Outcome.KEEP, saving=figure(0, 0, 0)))
+    return replace(known_answer, rows=(*known_answer.rows, *rows))
+
+
+def of(setting: str, **changed: object) -> Row:
+    """Return a row of another setting."""
+    first = recommendation().rows[0]
+    return replace(first, setting=Setting.parse(setting), **changed)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine of which recommend knows two settings."""
+    monkeypatch.setattr(recommend_module, "recommend", lambda *_, **__: recommendation())
+
+
+def test_a_table_without_options_is_compared_on_three_disks_that_are_called_assumed(
+    host: Host, table: str
+) -> None:
+    found = asked(host, Question(table=table))
+    assert [column.title for column in found.columns] == ["NVMe", "SATA SSD", "SD card"]
+    assert [column.conditions.read_mb_s for column in found.columns] == [1500, 500, 20]
+    best = [next(s for s in column.standings if s.best) for column in found.columns]
+    assert [str(one.setting) for one in best] == ["lz4 -9", "lz4 -9", "zstd -19"]
+    assert best[2].cost_ms.mean == pytest.approx(30 / 20 * 1000 + 300)
+    for place in DISKS:
+        assert any(
+            line.startswith(f"{place.name}: ") and "assumed, not measured" in line
+            for line in found.assumptions
+        )
+    assert not found.lines
+    assert not found.maps
+
+
+def test_what_is_given_holds_and_is_said_to_be_given(host: Host, table: str) -> None:
+    question = Question(table=table, read_speed_mb_s=100, cpu_scale=2, shadow_ms=50)
+    found = asked(host, question)
+    (column,) = found.columns
+    conditions = column.conditions
+    assert (conditions.read_mb_s, conditions.cpu_scale, conditions.shadow_ms) == (100, 2, 50)
+    assert column.standings[0].cost_ms.mean == pytest.approx(50 / 100 * 1000 + 2 * 100)
+    said = "\n".join(found.assumptions)
+    assert "100 MB/s (as given)" in said
+    assert "2 times as long, as given" in said
+    assert "50 ms, as given" in said
+
+
+def test_a_range_of_speeds_is_one_line_with_its_crossing(host: Host, table: str) -> None:
+    found = asked(host, Question(table=table, read_speed_mb_s=FIXED))
+    (line,) = found.lines
+    assert (line.place, line.factor) == ("", Factor.LOADER)
+    assert [str(stretch.setting) for stretch in line.stretches] == ["zstd -19", "lz4 -9"]
+    assert line.stretches[0].high == pytest.approx(100)  # 20 MB less, 200 ms longer
+    assert [column.conditions.read_mb_s for column in line.columns] == [20, 63.2, 200, 632, 2000]
+    assert "as given" not in "\n".join(found.assumptions)
+
+
+def test_another_range_is_followed_on_each_disk(host: Host, table: str) -> None:
+    found = asked(host, Question(table=table, shadow_ms=Span(low=0, high=500)))
+    assert [line.place for line in found.lines] == ["NVMe", "SATA SSD", "SD card"]
+    assert [column.conditions.shadow_ms for column in found.lines[0].columns] == [
+        *(0, 125, 250, 375, 500)
+    ]
+    found = asked(host, Question(table=table, cpu_scale=Span(low=0.5, high=2), shadow_ms=10))
+    assert {column.conditions.shadow_ms for column in found.lines[2].columns} == {10}
+
+
+def test_two_ranges_are_a_map_whose_rows_agree_with_their_stretches(host: Host, table: str) -> None:
+    found = asked(
+        host,
+        Question(table=table, cpu_scale=Span(low=0.5, high=4), read_speed_mb_s=FIXED),
+    )
+    (one,) = found.maps
+    assert (one.across, one.down, one.place) == (Factor.LOADER, Factor.CPU, "")
+    assert (one.values[0], one.values[-1]) == (20, 2000)
+    assert (one.rows[0].value, one.rows[-1].value) == (0.5, 4)
+    for row in one.rows:
+        for value, best in zip(one.values, row.best, strict=True):
+            assert best in [s.setting for s in row.stretches if s.low <= value <= s.high]
+    # The slower the processor, the earlier reading more is worth it.
+    assert one.rows[0].stretches[0].high > one.rows[-1].stretches[0].high
+
+
+def test_a_map_without_speeds_is_drawn_for_each_disk(host: Host, table: str) -> None:
+    span = Span(low=1, high=100)
+    found = asked(host, Question(table=table, shadow_ms=span, cpu_scale=span))
+    assert [one.place for one in found.maps] == ["NVMe", "SATA SSD", "SD card"]
+    assert {(one.across, one.down) for one in found.maps} == {(Factor.SHADOW, Factor.CPU)}
+
+
+def test_three_ranges_are_refused_before_anything_is_read(host: Host) -> None:
+    question = Question(
+        image=Path("/no/such/image"), read_speed_mb_s=FIXED, cpu_scale=FIXED, shadow_ms=FIXED
+    )
+    with pytest.raises(UsageError, match="at the same time"):
+        asked(host, question)
+
+
+def test_a_build_counts_where_the_objective_says_so(host: Host, table: str) -> None:
+    found = asked(host, Question(table=table, objective=Objective.BALANCED))
+    boots = Config().boots_per_upgrade
+    assert [choice.extra_ms for choice in found.choices] == [1000 / boots, 70_000 / boots]
+    assert [str(gap.setting) for gap in found.left_out] == ["cat"]
+    # The processor that unpacks builds, too.
+    slower = asked(host, Question(table=table, objective=Objective.BALANCED, cpu_scale=3))
+    costs = [answer.columns[0].standings[1].cost_ms.mean for answer in (found, slower)]
+    assert costs[1] - costs[0] == pytest.approx(2 * (300 + 70_000 / boots))
+
+
+def test_builds_that_nobody_knows_cannot_be_weighed(host: Host) -> None:
+    question = Question(table="arm-board-2013", objective=Objective.BALANCED)
+    with pytest.raises(UsageError, match="what building it takes is not known"):
+        asked(host, question)
+
+
+def test_by_size_the_smallest_is_the_best_whatever_it_costs(host: Host, table: str) -> None:
+    found = asked(host, Question(table=table, objective=Objective.SIZE, read_speed_mb_s=1e6))
+    assert [s.best for s in found.columns[0].standings] == [False, True, False]
+
+
+def test_the_configured_tolerance_counts(host: Host, table: str) -> None:
+    path = host.path("/etc/initadvisor.toml")
+    path.parent.mkdir()
+    path.write_text("[recommend]\ntolerance_ms = 190\n")
+    found = asked(host, Question(table=table, read_speed_mb_s=1e6))
+    assert [s.as_good for s in found.columns[0].standings] == [True, False, True]
+
+
+@pytest.mark.usefixtures("machine")
+def test_this_machine_s_loader_stands_beside_the_classic_disks(host: Host) -> None:
+    found = asked(host, Question())
+    assert [column.title for column in found.columns] == [
+        *("this machine", "NVMe", "SATA SSD", "SD card")
+    ]
+    # Known as 50 to 5000 MB/s: the middle of a figure that is known up to a factor.
+    assert found.columns[0].conditions.read_mb_s == pytest.approx(500)
+    here, nvme = (column.standings[0].cost_ms for column in found.columns[:2])
+    assert here.high - here.low > nvme.high - nvme.low
+
+
+@pytest.mark.usefixtures("machine")
+def test_with_another_processor_it_is_this_machine_s_disk_that_is_read(host: Host) -> None:
+    found = asked(host, Question(cpu_scale=2))
+    assert [column.title for column in found.columns] == ["this machine"]
+    found = asked(host, Question(cpu_scale=Span(low=1, high=2)))
+    assert [line.place for line in found.lines] == ["this machine"]
+    found = asked(host, Question(read_speed_mb_s=77))
+    assert [column.title for column in found.columns] == ["77 MB/s"]
+
+
+def test_what_may_not_be_chosen_is_left_out_with_the_reason() -> None:
+    refused = of("bzip2", lint=Lint(verdict=Verdict.REFUSED, reasons=("bzip2 not configured",)))
+    unusable = of("cat", unusable="it would fall back to gzip", notes=("it would fall back",))
+    too_large = of("lzop", fits=False)
+    subject = of_machine(recommendation(refused, unusable, too_large), Config(), Objective.BOOT)
+    assert [choice.setting for choice in subject.choices] == [LZ4, ZSTD]
+    assert {str(gap.setting): gap.reason for gap in subject.left_out} == {
+        "bzip2": "its kernel would refuse it: bzip2 not configured",
+        "cat": "it would fall back to gzip",
+        "lzop": "the boot partition has no room for it",
+    }
+    assert not any(remark.startswith("cat") for remark in subject.remarks)
+
+
+def test_an_image_nobody_built_is_taken_to_cost_what_its_likeliest_setting_does() -> None:
+    today = recommendation().rows[1]
+    near, far = of("zstd -3", build_cpu_s=7.0), of("zstd -19", build_cpu_s=90.0)
+    rows = (
+        replace(today, build_cpu_s=None),
+        replace(near, size_bytes=today.size_bytes + 1),
+        replace(far, size_bytes=today.size_bytes // 2),
+    )
+    subject = of_machine(
+        replace(recommendation(), rows=rows), Config(boots_per_upgrade=7), Objective.BALANCED
+    )
+    assert [choice.extra_ms for choice in subject.choices] == pytest.approx(
+        [1000, 1000, 90_000 / 7]
+    )
+
+
+def test_what_is_asked_replaces_what_was_assumed_of_reading_and_waiting() -> None:
+    assumptions = known().assumptions
+    assert len(assumptions) == 3
+    about_unpacking = "creating the files (P): 97 ms"
+    subject = of_machine(
+        replace(recommendation(), assumptions=(*assumptions, about_unpacking), warnings=("w",)),
+        Config(),
+        Objective.BOOT,
+    )
+    assert subject.remarks == (about_unpacking, "w")
+
+
+def test_sizes_from_a_sample_have_an_interval_and_a_mark() -> None:
+    row = of("zstd -9", size_bytes=30_000_000, size_log_sd=0.01)
+    subject = of_machine(recommendation(row), Config(), Objective.BOOT)
+    size = subject.choices[-1].size_mb
+    assert [size.low, size.mean, size.high] == pytest.approx([29.42, 30, 30.59], rel=1e-3)
+    assert subject.choices[0].size_mb.low == subject.choices[0].size_mb.high
