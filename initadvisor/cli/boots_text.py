@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from initadvisor.cli.intervals import explain_intervals, interval
 from initadvisor.cli.paragraphs import moment, print_item, print_paragraph
 from initadvisor.cli.tables import Table, print_table
 from initadvisor.model.boot_record import RecordSource
@@ -64,6 +65,7 @@ def explain_summaries(classes: Sequence[ClassSummary]) -> None:
     sources = {s.group.read_source for s in settings if s.group.read_source is not None}
     for source in sorted(sources):
         print_item(f"read: {source}, in which there is more than the reading of the image")
+    explain_intervals([m for s in settings for m in (s.unpack_ms, s.read_ms) if m is not None])
     if len(classes) > 1:
         print_item("boots of different classes are not to be compared")
 
@@ -108,4 +110,4 @@ def _summary_row(summary: SettingSummary) -> tuple[str, ...]:
 def _middle(middle: Middle | None, count: int) -> tuple[str, str, str]:
     if middle is None:
         return "", "", ""
-    return f"{middle.median:.1f}", f"{middle.low:.1f}..{middle.high:.1f}", str(count)
+    return f"{middle.median:.1f}", interval(middle), str(count)

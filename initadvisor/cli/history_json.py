@@ -89,8 +89,8 @@ def _figure(middle: Middle | None) -> dict[str, Any] | None:
         return None
     return {
         "median": round(middle.median, 3),
-        "low": round(middle.low, 3),
-        "high": round(middle.high, 3),
+        "low": None if middle.assumed else round(middle.low, 3),
+        "high": None if middle.assumed else round(middle.high, 3),
         "count": middle.count,
         "outliers": [round(value, 3) for value in middle.outliers],
     }

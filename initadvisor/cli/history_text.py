@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from initadvisor.cli.intervals import explain_intervals, interval
 from initadvisor.cli.paragraphs import moment, print_item, print_paragraph
 from initadvisor.cli.tables import Table, print_table
 from initadvisor.model.lab import RunEnd, Unpacked
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from initadvisor.model.lab import RecordedRun, Verification
-    from initadvisor.stats.repeats import Middle
     from initadvisor.workflow.history import SubjectResult
 
 _ENDS = {
@@ -51,11 +51,11 @@ def print_run(recorded: RecordedRun) -> None:
     found = results(recorded)
     click.echo()
     print_table(_table(found))
+    explain_intervals([result.unpack_ms for result in found if result.unpack_ms is not None])
     lines = (*_until_init(found), *_lost(found), *recorded.warnings)
     for line in lines:
         print_item(line)
-    if lines:
-        click.echo()
+    click.echo()
 
 
 def _table(found: Sequence[SubjectResult]) -> Table:
@@ -66,7 +66,7 @@ def _table(found: Sequence[SubjectResult]) -> Table:
                 f"{shown(str(result.subject.setting))}{' (today)' if result.subject.today else ''}",
                 f"{result.subject.size_bytes / 1e6:.1f}",
                 f"{result.unpack_ms.median:.1f}" if result.unpack_ms else "",
-                _interval(result.unpack_ms),
+                interval(result.unpack_ms) if result.unpack_ms else "",
                 str(result.unpack_ms.count if result.unpack_ms else 0),
                 str(len(result.lost) or ""),
             )
@@ -91,10 +91,6 @@ def _until_init(found: Iterable[SubjectResult]) -> Iterator[str]:
             f"{result.subject.setting}: /init would run {result.init_ms:.0f} ms after unpacking "
             f"began{waited}"
         )
-
-
-def _interval(middle: Middle | None) -> str:
-    return f"{middle.low:.1f}..{middle.high:.1f}" if middle else ""
 
 
 def _lost(found: Iterable[SubjectResult]) -> Iterator[str]:

@@ -25,6 +25,10 @@ _LEAST_LOG_SD = 0.002
 _UNKNOWN_LOG_SD = 0.1
 """How far samples are taken to scatter where there is only one of each."""
 
+_ENOUGH_REPEATS = 7
+"""Samples beyond the first of each thing from which a spread can be told: with fewer, intervals
+that claim 95 % hold 88 to 94 % (simulated, for a spread well above that between runs)."""
+
 _ENOUGH_TO_DRAW_FROM = 8
 _DRAWS = 2000
 _SEED = 1
@@ -38,6 +42,8 @@ class Middle:
     """A median of ``count`` samples, and where that of another such run is with 95 % probability.
 
     ``outliers`` are the samples that are far from the others; a median does not mind them.
+    ``assumed``: too few samples were repeated to tell how far they scatter, or this one was not, so
+    that ``low`` and ``high`` rest on an assumption: they are for planning, not to be shown.
     """
 
     median: float
@@ -45,6 +51,7 @@ class Middle:
     high: float
     count: int
     outliers: tuple[float, ...]
+    assumed: bool
 
 
 def log_spread(samples: Mapping[str, Sequence[float]]) -> float:
@@ -99,8 +106,14 @@ def middles(samples: Mapping[str, Sequence[float]]) -> dict[str, Middle]:
     """Return the median and interval of each thing that has samples (all above 0)."""
     spread = log_spread(samples)
     errors = {n: median_error(samples, n) for n in {len(v) for v in samples.values() if v}}
+    repeats = sum(len(values) - 1 for values in samples.values() if values)
     return {
-        key: _middle(values, spread, errors[len(values)])
+        key: _middle(
+            values,
+            spread,
+            errors[len(values)],
+            assumed=len(values) < 2 or repeats < _ENOUGH_REPEATS,
+        )
         for key, values in samples.items()
         if values
     }
@@ -146,7 +159,7 @@ def _pair_settled(
     return difference > error or difference + error < matters
 
 
-def _middle(values: Sequence[float], spread: float, error: float) -> Middle:
+def _middle(values: Sequence[float], spread: float, error: float, *, assumed: bool) -> Middle:
     middle = median(values)
     # This run's median is as uncertain as the next one's.
     width = _Z95 * hypot(sqrt(2) * error, BETWEEN_RUNS_LOG_SD)
@@ -157,4 +170,5 @@ def _middle(values: Sequence[float], spread: float, error: float) -> Middle:
         high=middle * exp(width),
         count=len(values),
         outliers=tuple(value for value in values if abs(log(value / middle)) > far),
+        assumed=assumed,
     )

@@ -43,6 +43,9 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     return machine
 
 
+TIMES_US = (*range(214_000, 219_000, 1000), 219_000, 230_000, 240_000, 250_000)
+
+
 def call(*arguments: str) -> Result:
     """Call the command; errors are raised."""
     return CliRunner().invoke(history, arguments, catch_exceptions=False)
@@ -59,7 +62,7 @@ def measured(host: Host) -> None:
     """Record a run with everything in it."""
     with open_store(host) as store:
         number = store.begin_lab_run(run())
-        for round_number, time_us in enumerate((216_000, 218_000, 240_000), 1):
+        for round_number, time_us in enumerate(TIMES_US, 1):
             store.add_sample(number, sample(time_us, number=round_number))
         store.add_sample(number, sample(97_000, image=CAT))
         store.add_sample(number, sample(250_000, kind=BootKind.INIT))
@@ -91,7 +94,12 @@ def test_a_run_is_shown_with_median_interval_and_what_was_lost(host: Host) -> No
     assert today[3:5] == ["40.0", "218.0"]
     low, high = map(float, today[5].split(".."))
     assert low < 218 < high
-    assert today[6:] == ["3"]
+    assert today[6:] == ["9"]
+    [other] = [line.split() for line in said.splitlines() if line.startswith("cat ")]
+    assert other == ["cat", "40.0", "97.0", "1", "2"]  # of one time there is no interval
+    assert "95 %: where the median of as many others would be" in words
+    assert "2% (assumed) from one occasion to another" in words
+    assert "no interval: too few boots" in words
     assert "zstd -19: /init would run 251 ms after unpacking began" in words
     assert "cat: 2 boots lost: the VM said nothing for 60 s" in words
     assert "the machine runs on battery" in words
@@ -121,10 +129,12 @@ def test_the_json_has_every_sample(host: Host) -> None:
     assert (zstd["setting"], zstd["today"], cat["today"]) == ("zstd -19", True, False)
     assert zstd["unpack_ms"]["median"] == 218
     assert zstd["unpack_ms"]["low"] < 218 < zstd["unpack_ms"]["high"]
-    assert zstd["unpack_ms"]["count"] == 3
+    assert zstd["unpack_ms"]["count"] == 9
+    assert (cat["unpack_ms"]["median"], cat["unpack_ms"]["count"]) == (97, 1)
+    assert (cat["unpack_ms"]["low"], cat["unpack_ms"]["high"]) == (None, None)
     assert zstd["init_ms"] == 251
-    assert [s["unpack_us"] for s in zstd["samples"]] == [216_000, 218_000, 240_000, 250_000]
-    assert zstd["samples"][3]["waiter"] == "populate_rootfs"
+    assert [s["unpack_us"] for s in zstd["samples"]] == [*TIMES_US, 250_000]
+    assert zstd["samples"][9]["waiter"] == "populate_rootfs"
     assert cat["init_ms"] is None
     assert [boot["reason"] for boot in cat["lost"]] == ["the VM said nothing for 60 s"] * 2
     assert recorded["warnings"] == ["the machine runs on battery"]
@@ -202,10 +212,8 @@ def test_boots_are_shown_and_summed_up_per_setting(host: Host) -> None:
     )
     [zstd] = [row for row in rows if row[:3] == ["zstd", "-19", "6"]]
     assert zstd[3] == "201.5"
-    low, high = map(float, zstd[4].split(".."))
-    assert low < 201.5 < high
-    assert zstd[5:7] == ["6", "900.0"]
-    assert zstd[8] == "5"  # the menu's boot is none of the loader's
+    assert zstd[4:] == ["6", "900.0", "5"]  # the menu's boot is none of the loader's
+    assert "no interval: too few boots" in said
     assert "This machine, Linux 6.12.1-amd64 #1 SMP, class" in said
     assert "This machine, Linux 6.13.0 #1, class" in said
     assert f"Machine {OTHER_MACHINE[:8]}, Linux" in said
@@ -215,6 +223,18 @@ def test_boots_are_shown_and_summed_up_per_setting(host: Host) -> None:
     assert "read: LoaderTimeExecUSec - LoaderTimeInitUSec" in said
     lines = said.splitlines()
     assert max(len(line) for line in lines if not line.startswith("Kept in")) <= 80
+
+
+def test_an_interval_is_shown_where_boots_tell_how_far_they_scatter(host: Host) -> None:
+    records = [boot_record(n, unpack_us=200_000 + 1000 * n) for n in range(9)]
+    with open_store(host) as store:
+        store.add_boots([*records, boot_record(9, setting=LZ4, unpack_us=90_000)])
+    rows = [line.split() for line in call().stdout.splitlines()]
+    [zstd] = [row for row in rows if row[:3] == ["zstd", "-19", "9"]]
+    low, high = map(float, zstd[4].split(".."))
+    assert low < 204 < high
+    [lz4] = [row for row in rows if row[:3] == ["lz4", "-9", "1"]]
+    assert lz4[3:] == ["90.0", "1", "900.0", "1"]
 
 
 def test_only_what_is_since_a_moment_is_shown(host: Host) -> None:

@@ -102,6 +102,30 @@ def test_single_samples_are_taken_to_scatter() -> None:
     assert set(shown) == {"a", "b"}
     assert shown["a"].low < 85
     assert shown["a"].high > 115
+    assert all(middle.assumed for middle in shown.values())
+
+
+def test_an_interval_rests_on_repeats_or_is_said_to_be_assumed() -> None:
+    few = middles({"a": [100.0, 101.0], "b": [100.0, 102.0], "c": [7.0]})
+    assert all(middle.assumed for middle in few.values())
+    more = middles({"a": [100.0, 101.0, 99.0, 98.0], "b": [100.0, 102.0] * 3, "c": [7.0]})
+    # Whether what was seen once scatters like the others nobody knows.
+    assert [name for name, middle in more.items() if middle.assumed] == ["c"]
+
+
+@pytest.mark.parametrize("count", [8, 9, 12])
+def test_an_interval_that_is_not_assumed_holds_what_it_claims(count: int) -> None:
+    rng = np.random.default_rng(count)
+
+    def boots() -> list[float]:
+        return [float(time) for time in 200 * rng.lognormal(0, 0.1, count)]
+
+    held = 0
+    for _ in range(300):
+        shown = middles({"a": boots()})["a"]
+        assert not shown.assumed
+        held += shown.low <= median(boots()) <= shown.high
+    assert held >= 275  # 0.917: three standard errors below 95 %
 
 
 @given(
