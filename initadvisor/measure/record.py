@@ -28,6 +28,8 @@ from initadvisor.model.journal_boot import Ending
 from initadvisor.model.loader import BootStart, BootWay
 from initadvisor.model.read_interval import NoInterval, read_interval
 
+_WHO_MAY_READ = "run this as root, or as a member of group systemd-journal, who may read them"
+
 _FOREIGN = Attribution(certainty=Certainty.UNKNOWN, words="another machine's images are not known")
 
 if TYPE_CHECKING:
@@ -166,7 +168,8 @@ def _kernel(host: Host, journalled: Journalled | None) -> tuple[KernelBoot, tupl
         found.insert(0, running_boot(host))
     except NeedsRootError as err:
         if not found:
-            raise
+            msg = f"{err.message}, and no journal that may be read has them"
+            raise NeedsRootError(msg, hint=_WHO_MAY_READ) from err
         notes = (err.message,)
     except InitadvisorError as err:
         notes = (err.message,)

@@ -149,9 +149,12 @@ def test_where_no_message_may_be_read_that_is_said(
     host = machine.host()
     [record] = measure(host, observer=Silent()).records  # the journal has them
     assert record.notes == ("cannot read the kernel's messages",)
+    assert (record.unpack_us, record.rejections) == (200_000, ())
     machine.identify(Boot(number=77))
-    with pytest.raises(NeedsRootError):
+    with pytest.raises(NeedsRootError, match="no journal that may be read has them") as raised:
         measure(host, observer=Silent())
+    assert raised.value.hint is not None
+    assert "group systemd-journal" in raised.value.hint
 
 
 def test_without_an_id_boots_cannot_be_told_apart(machine: Booted) -> None:
