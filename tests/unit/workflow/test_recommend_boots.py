@@ -1,0 +1,184 @@
+"""Boots of an installed image, from the journal through the store into the advice on all images."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import shutil
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.image.cpio import CpioWriter
+from initadvisor.model.certainty import Certainty
+from initadvisor.model.estimate import Estimate, Evidence
+from initadvisor.model.setting import Setting
+from initadvisor.model.storage import ColdRead
+from initadvisor.storage.device import device_of
+from initadvisor.workflow import read_speed
+from initadvisor.workflow.recommend import Request, recommend
+from tests.fakes.compressors import fake_compressors
+from tests.fixtures.booted import RELEASE, Booted
+from tests.fixtures.journals import Boot
+from tests.fixtures.small_images import write_image
+from tests.unit.workflow.measuring import measured
+from tests.unit.workflow.test_recommend import Silent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.model.recommendation import Recommendation
+    from initadvisor.workflow.recommend import Observer
+
+CONFIG = "CONFIG_BLK_DEV_INITRD=y\nCONFIG_RD_GZIP=y\nCONFIG_RD_ZSTD=y\nCONFIG_RD_LZ4=y\n"
+CHOICE = tuple(Setting.parse(text) for text in ("zstd -3", "lz4 -9", "gzip -9"))
+BEGIN_US = 300_000
+MANY = 12
+ONE_SIZE = "the boots loaded images of one size only"
+
+
+def archive() -> bytes:
+    """Return what takes a few milliseconds to decompress."""
+    words = [random.Random(seed).randbytes(6) for seed in range(4000)]
+    file = io.BytesIO()
+    with CpioWriter(file) as writer:
+        for directory in ("lib", "lib/modules", f"lib/modules/{RELEASE}"):
+            writer.directory(directory)
+        content = b"".join(random.Random(1).choices(words, k=500_000))
+        writer.file(f"lib/modules/{RELEASE}/modules.dep", content)
+    return file.getvalue()
+
+
+@pytest.fixture
+def machine(machine: Booted, monkeypatch: pytest.MonkeyPatch) -> Booted:
+    """A machine with systemd-boot and Debian's generator, which has installed an image.
+
+    Its disk is as fast each time it is asked, for what boots teach is to be told from what that is.
+    """
+
+    def read(host: Host, image: Path) -> ColdRead:
+        speed = Estimate(mean=500, low=480, high=520, source="a test")
+        return ColdRead(speed_mb_s=speed, samples_mb_s=(500,), device=device_of(host, image))
+
+    monkeypatch.setattr(read_speed, "cold_read", read)
+    compressors = fake_compressors()
+    machine.runner.programs = {*machine.runner.programs, *compressors.programs}
+    machine.runner.answers = [*compressors.answers, *machine.runner.answers]
+    machine.initramfs_tools("COMPRESS=zstd\nCOMPRESSLEVEL=3\n")
+    machine.write(f"/boot/config-{RELEASE}", CONFIG)
+    machine.write("/proc/self/mountinfo", "22 1 0:22 / / rw - tmpfs tmpfs rw\n")
+    image = write_image(machine.image(), archive())
+    written_s = Boot(number=0).started_us / 1e6
+    os.utime(image, (written_s, written_s))
+    return machine
+
+
+def asked(machine: Booted) -> Recommendation:
+    observer: Observer = Silent()  # type: ignore[assignment]
+    request = Request(only=CHOICE, everything=True)
+    return recommend(machine.host(), request, observer=observer)
+
+
+def boot(machine: Booted, number: int, *, unpack_ms: float, read_ms: float = 900) -> None:
+    """Boot the installed image once more and have the boot measured."""
+    size_bytes = (machine.root / f"boot/initrd.img-{RELEASE}").stat().st_size
+    pages_kib = -(-size_bytes // 4096) * 4
+    machine.boot = Boot(number=number).ordinary(
+        end_us=BEGIN_US + round(unpack_ms * 1000), freed_kib=pages_kib
+    )
+    shutil.rmtree(machine.root / "var/log/journal", ignore_errors=True)
+    machine.systemd_boot(exec_us=5_000_000 + round(read_ms * 1000))
+    machine.loaded(size_bytes)
+    [record] = measured(machine).records
+    assert (record.attribution.certainty, record.setting) == (Certainty.CERTAIN, CHOICE[0])
+    assert record.rejections == ()
+
+
+def answers(machine: Booted) -> list[Recommendation]:
+    """Ask without boots, after one, and after many, which are all as the first answer expected."""
+    found = [asked(machine)]
+    today = next(row for row in found[0].rows if row.setting == CHOICE[0])
+    for number in range(1, MANY + 1):
+        off = 1 + 0.02 * (number % 3 - 1)
+        boot(machine, number, unpack_ms=today.unpack_ms.mean * off, read_ms=900 * off)
+        if number in {1, MANY}:
+            found.append(asked(machine))
+    return found
+
+
+def estimates(answer: Recommendation, name: str) -> dict[str, Estimate]:
+    assert {row.setting for row in answer.rows} == set(CHOICE)
+    return {str(row.setting): getattr(row, name) for row in answer.rows}
+
+
+def factor(estimate: Estimate) -> float:
+    """Return how far apart the ends of the interval are."""
+    return estimate.high / estimate.low
+
+
+@pytest.fixture
+def three(machine: Booted) -> list[Recommendation]:
+    return answers(machine)
+
+
+def test_boots_sharpen_every_candidate_s_interval(three: list[Recommendation]) -> None:
+    without, one, many = (estimates(answer, "unpack_ms") for answer in three)
+    for setting, before in without.items():
+        for after in (one, many):
+            assert factor(after[setting]) < 0.9 * factor(before), setting
+    assert factor(many[str(CHOICE[0])]) < 0.9 * factor(one[str(CHOICE[0])])
+    for fewer, more in pairwise(estimates(answer, "total_ms") for answer in three):
+        for setting, before in fewer.items():
+            assert factor(more[setting]) < 0.9 * factor(before), setting
+
+
+def test_how_many_were_used_is_said_and_of_what(three: list[Recommendation]) -> None:
+    for answer, said in zip(three, ("", "from 1 boot of", f"from {MANY} boots of"), strict=True):
+        learnt = [line for line in answer.assumptions if "of this machine; without them" in line]
+        assert len(learnt) == (6 if said else 0)
+        assert all(said in line for line in learnt)
+    without, one, many = (estimates(answer, "unpack_ms") for answer in three)
+    today = str(CHOICE[0])
+    assert without[today].source == Evidence.BENCH
+    assert one[today].source == many[today].source == Evidence.BOOTS
+    assert {many[s].source for s in many if s != today} == {Evidence.BENCH}
+
+
+def test_one_size_however_often_does_not_tell_how_fast_the_loader_reads(
+    three: list[Recommendation],
+) -> None:
+    without, *others = three
+    for answer in others:
+        assert any(line.startswith(ONE_SIZE) for line in answer.assumptions)
+        assert factor(answer.storage.loader_mb_s) > 0.8 * factor(without.storage.loader_mb_s)
+        for setting, before in estimates(without, "read_ms").items():
+            assert factor(estimates(answer, "read_ms")[setting]) > 0.8 * factor(before)
+
+
+def test_images_of_several_sizes_tell_it(machine: Booted) -> None:
+    image = machine.root / f"boot/initrd.img-{RELEASE}"
+    own_bytes, without = image.stat().st_size, asked(machine)
+    for number in range(1, MANY + 1):
+        size_bytes = own_bytes + number % 3 * 20_000_000  # zeros behind it, as loaders read them
+        os.truncate(image, size_bytes)
+        written_s = Boot(number=0).started_us / 1e6
+        os.utime(image, (written_s, written_s))
+        boot(machine, number, unpack_ms=50, read_ms=300 + size_bytes / 50_000)
+    os.truncate(image, own_bytes)
+    answer = asked(machine)
+    assert not any(line.startswith(ONE_SIZE) for line in answer.assumptions)
+    known = answer.storage.loader_mb_s
+    assert factor(known) < 1.5 < 0.1 * factor(without.storage.loader_mb_s)
+    assert known.low < 50 < known.high
+
+
+def test_the_boots_of_an_image_that_is_not_installed_are_not_used(machine: Booted) -> None:
+    boot(machine, 1, unpack_ms=50)
+    image = machine.root / f"boot/initrd.img-{RELEASE}"
+    observer: Observer = Silent()  # type: ignore[assignment]
+    request = Request(image=image, only=CHOICE, everything=True)
+    answer = recommend(machine.host(), request, observer=observer)
+    assert not any("of this machine" in line for line in answer.assumptions)
