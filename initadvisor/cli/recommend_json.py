@@ -32,6 +32,8 @@ def as_document(answer: Recommendation) -> dict[str, Any]:
             "outcome": decision.outcome,
             "setting": str(decision.setting),
             "probability": round(decision.probability, 4),
+            "best_probability": round(decision.best_probability, 4),
+            "settled": decision.settled,
             "certainty_needed": answer.certainty,
             "saving_ms": _estimate(decision.saving_ms),
             "evidence": answer.evidence,

@@ -165,15 +165,21 @@ class DecidingFact:
 class Decision:
     """The advice. ``setting`` is today's for ``keep`` and for ``undecided``.
 
-    ``probability``: for ``switch`` that the setting saves more than the tolerance, otherwise that
-    no setting does. ``saving_ms`` is what the setting saves per boot against today's. ``leader``
-    is the setting with the largest expected saving, which for ``undecided`` is not certain.
+    ``probability``: for ``switch`` that the setting saves anything (what it saves is then likelier
+    than not more than the tolerance), otherwise that no setting saves more than the tolerance.
+    ``best_probability``: that nothing is better than the setting by more than the tolerance;
+    ``settled``: that this is certain, too, so that nothing is left to find out. ``saving_ms`` is
+    what the setting saves per boot against today's. ``leader`` is the setting with the largest
+    expected saving, which for ``undecided`` is not certain; ``leader_probability``: that it saves
+    more than the tolerance.
     """
 
     action: Action
     outcome: Outcome
     setting: Setting
     probability: float
+    best_probability: float
+    settled: bool
     saving_ms: Estimate
     leader: Setting
     leader_probability: float

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
     Booleans = NDArray[np.bool_]
 
-_READ_LOG_SD = 0.08
+READ_LOG_SD = 0.08
 _SAME_SIZE_LOG_SD = 0.01
-"""How far single intervals are apart before repeats tell, and by which part reading one file differs
-from reading another of its size."""
+"""How far single intervals are apart before repeats tell, and by how much the reading of one file
+may differ from that of another of its size.
+"""
 
 _LEAST_SHARED = 0.1
 """Reading is taken to be at least such a part of an interval: a slope may be no slope at all."""
@@ -98,12 +99,14 @@ class ReadLine:
 class Reading:
     """What boots tell of the loader.
 
-    ``beside_mb``: how much more is loaded than the image (microcode, what a stub adds). ``used``:
-    for each boot, whether it tells any of this.
+    ``beside_mb``: how much more is loaded than the image (microcode, what a stub adds).
+    ``log_sd``: how far intervals of one size are apart. ``used``: for each boot, whether it tells
+    any of this.
     """
 
     lines: tuple[ReadLine, ...]
     beside_mb: float
+    log_sd: float
     used: Booleans
 
     @property
@@ -124,7 +127,7 @@ def summarise_reading(boots: Columns, candidates: Sequence[CandidateFacts]) -> R
     sizes = np.round(_SAME_SIZE * np.log(boots.loaded_mb[known])).astype(np.int64)
     number = boots.line[known] * _SIZES + sizes + _SIZES // 2
     groups = grouped(np.log(boots.read_ms[known]), number)
-    spread = scatter(groups, _READ_LOG_SD)
+    spread = scatter(groups, READ_LOG_SD)
     middle = groups.middle(spread)
     owners = groups.keys // _SIZES
     size = np.exp((groups.keys % _SIZES - _SIZES // 2) / _SAME_SIZE)
@@ -135,10 +138,10 @@ def summarise_reading(boots: Columns, candidates: Sequence[CandidateFacts]) -> R
     for owner in owned[np.lexsort((owned, -boots_of[owned], near))[:_MOST_LINES]]:
         own = np.flatnonzero(owners == owner)
         own = own[_most_telling(size[own], groups.count[own])]
-        lines.append(
-            _fitted(boots.lines[owner], size[own], middle[own], groups.count[own], spread)
-        )
-    return Reading(lines=tuple(lines), beside_mb=_beside(boots, candidates), used=known)
+        lines.append(_fitted(boots.lines[owner], size[own], middle[own], groups.count[own], spread))
+    return Reading(
+        lines=tuple(lines), beside_mb=_beside(boots, candidates), log_sd=spread, used=known
+    )
 
 
 def _most_telling(size: Floats, count: Integers) -> Integers:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
     Booleans = NDArray[np.bool_]
 
-_UNPACK_LOG_SD = 0.07
+UNPACK_LOG_SD = 0.07
 _SHADOW_LOG_SD = 0.1
 _REST_LOG_SD = 0.1
 """How far single boots are apart, before repeats tell."""
@@ -148,7 +148,7 @@ def _unpack_spread(boots: Columns) -> float:
     image = np.where(boots.digest >= 0, 2 * boots.digest, 2 * size.astype(np.int64) + 1)
     known = ~np.isnan(boots.unpack_ms) & ((boots.digest >= 0) | ~np.isnan(boots.loaded_mb))
     number = (image - image.min()) * (boots.class_key.max() + 1) + boots.class_key
-    return scatter(grouped(np.log(boots.unpack_ms[known]), number[known]), _UNPACK_LOG_SD)
+    return scatter(grouped(np.log(boots.unpack_ms[known]), number[known]), UNPACK_LOG_SD)
 
 
 def summarise_shadow(boots: Columns, *, unpack_log_sd: float, synchronous: bool) -> ShadowSummary:

@@ -21,17 +21,65 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _BINS = 20
+_EVEN = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """When a difference counts: more than ``tolerance_ms`` and more than ``tolerance_fraction`` of
-    today's total, with probability ``certainty``.
+    """When a difference counts: if there is one with probability ``certainty``, and if it is likely
+    more than ``tolerance_ms`` and more than ``tolerance_fraction`` of today's total.
     """
 
     tolerance_ms: float = 5.0
     tolerance_fraction: float = 0.02
     certainty: float = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How candidates stand against today's and each other; rows are draws, columns candidates.
+
+    ``cost_ms``: what a boot costs, the objective included. ``saving_ms``: against today's.
+    ``tolerance_ms``: what does not matter, a value for each draw. For each candidate:
+    ``eligible``: it is today's, or may replace it; ``faster``, ``helps``: with which probability it
+    saves anything, and more than the tolerance; ``within``: with which probability nothing eligible
+    is better by more than the tolerance.
+    """
+
+    cost_ms: Floats
+    saving_ms: Floats
+    tolerance_ms: Floats
+    size_mb: Floats
+    unpack_ms: Floats
+    eligible: NDArray[np.bool_]
+    faster: Floats
+    helps: Floats
+    within: Floats
+
+
+def standing(
+    draws: Draws, candidates: Sequence[CandidateFacts], *, baseline: int, thresholds: Thresholds
+) -> Standing:
+    """Compare every candidate with today's (the one with index ``baseline``) and with the best."""
+    cost = draws.total_ms + draws.extra_ms
+    saving = cost[:, [baseline]] - cost
+    tolerance = np.maximum(
+        thresholds.tolerance_ms, thresholds.tolerance_fraction * draws.total_ms[:, baseline]
+    )
+    eligible = _eligible(candidates, baseline)
+    eligible[baseline] = True
+    best = np.where(eligible, cost, np.inf).min(axis=1) + tolerance
+    return Standing(
+        cost_ms=cost,
+        saving_ms=saving,
+        tolerance_ms=tolerance,
+        size_mb=draws.size_mb,
+        unpack_ms=draws.unpack_ms,
+        eligible=eligible,
+        faster=(saving > 0).mean(axis=0),
+        helps=(saving > tolerance[:, None]).mean(axis=0),
+        within=(cost <= best[:, None]).mean(axis=0),
+    )
 
 
 def decide(
@@ -44,27 +92,30 @@ def decide(
 ) -> Decision:
     """Weigh every eligible candidate against today's (the one with index ``baseline``).
 
-    A tie within the tolerance goes to today's setting. ``source`` names the evidence in the
-    figures that are returned.
+    A switch is advised if it is certain that the candidate saves something and it is likelier than
+    not that this matters. A tie within the tolerance goes to today's setting. ``source`` names the
+    evidence in the figures that are returned.
     """
-    saving = savings(draws, baseline)
-    gain = _gains(saving, draws, candidates, baseline, thresholds)
-    chosen, outcome = _choose(gain, saving, thresholds)
-    helps = (gain > 0).mean(axis=0)
-    best = np.where(_eligible(candidates, baseline), saving.mean(axis=0), -np.inf)
-    leader = int(best.argmax()) if np.isfinite(best).any() else baseline
+    found = standing(draws, candidates, baseline=baseline, thresholds=thresholds)
+    saving = found.saving_ms
+    gain = _gains(found, baseline)
+    chosen, outcome = _choose(gain, saving, found.within, thresholds)
+    expected = np.where(_eligible(candidates, baseline), saving.mean(axis=0), -np.inf)
+    leader = int(expected.argmax()) if np.isfinite(expected).any() else baseline
     index = baseline if chosen is None else chosen
-    none_helps = float((gain <= 0).all(axis=1).mean())
+    within = float(found.within[index])
     return Decision(
         action=Action.SWITCH if outcome is Outcome.SWITCH else Action.KEEP,
         outcome=outcome,
         setting=candidates[index].setting,
-        probability=none_helps if chosen is None else float(helps[chosen]),
+        probability=within if chosen is None else float(found.faster[chosen]),
+        best_probability=within,
+        settled=outcome is not Outcome.UNDECIDED and within >= thresholds.certainty,
         saving_ms=summary(saving[:, index], source),
         leader=candidates[leader].setting,
-        leader_probability=float(helps[leader]),
+        leader_probability=float(found.helps[leader]),
         leader_saving_ms=summary(saving[:, leader], source),
-        deciding=_deciding_fact(draws, gain, saving, candidates, baseline, thresholds)
+        deciding=_deciding_fact(draws, gain, found, candidates, baseline, thresholds)
         if outcome is Outcome.UNDECIDED
         else None,
     )
@@ -97,6 +148,8 @@ def decide_by_size(
         outcome=Outcome.SWITCH if switch else (Outcome.KEEP if certain_keep else Outcome.UNDECIDED),
         setting=candidates[index].setting,
         probability=float(helps[leader]) if switch else none_helps,
+        best_probability=float(helps[leader]) if switch else none_helps,
+        settled=switch or certain_keep,
         saving_ms=summary(saving[:, index], source),
         leader=candidates[leader].setting,
         leader_probability=float(helps[leader]),
@@ -125,27 +178,29 @@ def _eligible(candidates: Sequence[CandidateFacts], baseline: int) -> NDArray[np
     return np.array([c.eligible and i != baseline for i, c in enumerate(candidates)])
 
 
-def _gains(
-    saving: Floats,
-    draws: Draws,
-    candidates: Sequence[CandidateFacts],
-    baseline: int,
-    thresholds: Thresholds,
-) -> Floats:
+def _gains(found: Standing, baseline: int) -> Floats:
     """Return the savings beyond the tolerance; what may not be chosen never gains."""
-    total = draws.total_ms[:, baseline]
-    tolerance = np.maximum(thresholds.tolerance_ms, thresholds.tolerance_fraction * total)
-    gain = saving - tolerance[:, None]
-    gain[:, ~_eligible(candidates, baseline)] = -np.inf
+    gain = found.saving_ms - found.tolerance_ms[:, None]
+    gain[:, ~found.eligible] = -np.inf
+    gain[:, baseline] = -np.inf
     return gain
 
 
-def _choose(gain: Floats, saving: Floats, thresholds: Thresholds) -> tuple[int | None, Outcome]:
-    """Return the certain candidate with the largest mean saving, or None and why there is none."""
-    certain = (gain > 0).mean(axis=0) >= thresholds.certainty
+def _choose(
+    gain: Floats, saving: Floats, within: Floats, thresholds: Thresholds
+) -> tuple[int | None, Outcome]:
+    """Return the certain candidate that is best, or None and why there is none.
+
+    Of those that are as certainly the best as is asked for, it is the one with the largest mean
+    saving; where there is none, the likeliest to be.
+    """
+    matters = gain > 0
+    certain = (matters.mean(axis=0) > _EVEN) & ((saving > 0).mean(axis=0) >= thresholds.certainty)
     if certain.any():
-        return int(np.where(certain, saving.mean(axis=0), -np.inf).argmax()), Outcome.SWITCH
-    if (gain <= 0).all(axis=1).mean() >= thresholds.certainty:
+        rank = np.where(certain, within.clip(max=thresholds.certainty), -np.inf)
+        likeliest = rank == rank.max()
+        return int(np.where(likeliest, saving.mean(axis=0), -np.inf).argmax()), Outcome.SWITCH
+    if float((~matters).all(axis=1).mean()) >= thresholds.certainty:
         return None, Outcome.KEEP
     return None, Outcome.UNDECIDED
 
@@ -153,7 +208,7 @@ def _choose(gain: Floats, saving: Floats, thresholds: Thresholds) -> tuple[int |
 def _deciding_fact(
     draws: Draws,
     gain: Floats,
-    saving: Floats,
+    found: Standing,
     candidates: Sequence[CandidateFacts],
     baseline: int,
     thresholds: Thresholds,
@@ -169,8 +224,8 @@ def _deciding_fact(
         outcomes: list[Outcome] = []
         stretches: list[tuple[float, float, int]] = []
         for inside in np.array_split(np.argsort(values), _BINS):
-            own_gain, own_saving = gain[inside], saving[inside]
-            outcomes.append(_choose(own_gain, own_saving, thresholds)[1])
+            own_gain, own_saving = gain[inside], found.saving_ms[inside]
+            outcomes.append(_choose(own_gain, own_saving, found.within, thresholds)[1])
             previous = stretches[-1][2] if stretches else baseline
             best = _best_within(own_gain, baseline, previous)
             stretches.append((float(values[inside[0]]), float(values[inside[-1]]), best))

@@ -15,9 +15,13 @@ import numpy as np
 
 from initadvisor.model.boot_evidence import Learnt, Lessons, Shared
 from initadvisor.stats.boot_columns import columns
-from initadvisor.stats.boot_reading import draw_reading, summarise_reading
+from initadvisor.stats.boot_reading import READ_LOG_SD, draw_reading, summarise_reading
 from initadvisor.stats.boot_shadow import draw_shadow_given
-from initadvisor.stats.boot_summary import summarise_shadow, summarise_unpacking
+from initadvisor.stats.boot_summary import (
+    UNPACK_LOG_SD,
+    summarise_shadow,
+    summarise_unpacking,
+)
 from initadvisor.stats.boot_unpacking import draw_unpacking
 from initadvisor.stats.costs import DRAWS, draw_parts, populate_times, priced, summary
 
@@ -38,11 +42,38 @@ _READING, _UNPACKING, _SHADOW = range(3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """How far single boots of one image are apart, as standard deviations of logarithms.
+
+    ``loader_seen``: whether boots of this machine show an interval that contains the reading.
+    """
+
+    unpack_log_sd: float = UNPACK_LOG_SD
+    read_log_sd: float = READ_LOG_SD
+    loader_seen: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posterior:
+    """The parts of the model as draws, given boots, and what further boots would be like.
+
+    ``found``: None without boots. ``effective``: how many independent draws they are worth, in the
+    part where they are worth least.
+    """
+
+    parts: Parts
+    prior: Parts
+    noise: Noise
+    found: Summaries | None
+    effective: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What candidates cost, given boots, the parts that makes, and what the boots taught."""
+    """What candidates cost, given boots, what that is made of, and what the boots taught."""
 
     draws: Draws
-    parts: Parts
+    posterior: Posterior
     lessons: Lessons
 
 
@@ -67,31 +98,35 @@ def draw_costs_given(
 
     The order of the boots does not matter. Without boots it is the same draws as without this.
     """
-    prior = draw_parts(machine, candidates, seed=seed, count=count)
-    posterior, found, effective = prior, None, float(count)
-    if boots:
-        found = summarised(machine, candidates, boots)
-        posterior, effective = _given(machine, candidates, prior, found, seed=seed)
+    posterior = draw_posterior(machine, candidates, boots, seed=seed, count=count)
     return Given(
-        draws=priced(posterior, machine, candidates),
-        parts=posterior,
-        lessons=_lessons(machine, candidates, prior, posterior, found, effective),
+        draws=priced(posterior.parts, machine, candidates),
+        posterior=posterior,
+        lessons=_lessons(machine, candidates, posterior),
     )
 
 
-def draw_parts_given(
+def draw_posterior(
     machine: Machine,
     candidates: Sequence[CandidateFacts],
     boots: Sequence[BootEvidence],
     *,
     seed: int,
     count: int = DRAWS,
-) -> Parts:
-    """Draw the parts that ``draw_costs_given`` puts together, without saying what was learnt."""
+) -> Posterior:
+    """Draw what ``draw_costs_given`` puts together, without saying what was learnt."""
     prior = draw_parts(machine, candidates, seed=seed, count=count)
     if not boots:
-        return prior
-    return _given(machine, candidates, prior, summarised(machine, candidates, boots), seed=seed)[0]
+        return Posterior(
+            parts=prior, prior=prior, noise=Noise(), found=None, effective=float(count)
+        )
+    found = summarised(machine, candidates, boots)
+    parts, effective = _given(machine, candidates, prior, found, seed=seed)
+    seen = bool(found.reading.lines)
+    noise = Noise(
+        unpack_log_sd=found.unpacking.log_sd, read_log_sd=found.reading.log_sd, loader_seen=seen
+    )
+    return Posterior(parts=parts, prior=prior, noise=noise, found=found, effective=effective)
 
 
 def summarised(
@@ -138,15 +173,11 @@ def _given(
 
 
 def _lessons(
-    machine: Machine,
-    candidates: Sequence[CandidateFacts],
-    prior: Parts,
-    posterior: Parts,
-    found: Summaries | None,
-    effective: float,
+    machine: Machine, candidates: Sequence[CandidateFacts], posterior: Posterior
 ) -> Lessons:
-    before = _shared(machine, candidates, prior)
-    after = _shared(machine, candidates, posterior)
+    found = posterior.found
+    before = _shared(machine, candidates, posterior.prior)
+    after = _shared(machine, candidates, posterior.parts)
     boots = _boots(machine, candidates, found) if found else dict.fromkeys(Shared, 0)
     sources = _sources(machine)
     used = found.reading.used | found.unpacking.used | found.shadow.used if found else np.zeros(0)
@@ -163,7 +194,7 @@ def _lessons(
         boots_used=int(used.sum()),
         own_boots=tuple(found.unpacking.own.tolist()) if found else (0,) * len(candidates),
         read_sizes=found.reading.sizes if found else 0,
-        effective_draws=effective,
+        effective_draws=posterior.effective,
     )
 
 

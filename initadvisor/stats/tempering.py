@@ -71,7 +71,7 @@ def posterior_of_normal(
     """
 
     def log_posterior(draws: Floats) -> Floats:
-        return log_likelihood(draws) - (draws**2).sum(axis=1) / 2
+        return np.asarray(log_likelihood(draws) - (draws**2).sum(axis=1) / 2)
 
     place, precision = _summit(log_posterior, dimensions)
     root = np.linalg.cholesky(precision)
@@ -91,7 +91,10 @@ def posterior_of_normal(
         shares = np.log([[_FROM_PRIOR], [1 - _FROM_PRIOR]])
         return log_sum(parts + shares)
 
-    return tempered(start, log_start, lambda draws: log_posterior(draws) - log_start(draws), rng=rng)
+    def log_gain(draws: Floats) -> Floats:
+        return log_posterior(draws) - log_start(draws)
+
+    return tempered(start, log_start, log_gain, rng=rng)
 
 
 def _summit(log_density: LogDensity, dimensions: int) -> tuple[Floats, Floats]:

@@ -90,6 +90,24 @@ def know_machine(
     )
 
 
+def unmeasured_machine(table: CalibrationTable) -> Machine:
+    """Return what holds for machines of which nothing was measured; medians are of one MB each.
+
+    How far each figure may be off is what it is for a machine that was looked at.
+    """
+    boots = observed_boots()
+    source = "nothing measured"
+    return Machine(
+        read_s_per_mb=Quantity(median=0.01, log_sd=_LOADER_LOG_SD, source=source),
+        fixed_ms=_LOADER_FIXED,
+        kernel_mb=0.0,
+        populate_ms=table.populate_ms_per_mb,
+        cpu=Quantity(median=1.0, log_sd=table.machine_log_sd, source=table.source),
+        lab=_LAB,
+        shadow=Shadow(boots=boots, source=f"unknown, drawn from {len(boots)} boots of machines"),
+    )
+
+
 def unpacking_assumptions(
     field: Sequence[Contender], machine: Machine, evidence: LabEvidence
 ) -> tuple[str, ...]:

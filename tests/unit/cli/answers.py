@@ -62,6 +62,8 @@ def decision(
         outcome=outcome,
         setting=LZ4 if switch else ZSTD,
         probability=0.97 if outcome is not Outcome.UNDECIDED else 0.3,
+        best_probability=0.96 if outcome is not Outcome.UNDECIDED else 0.3,
+        settled=outcome is not Outcome.UNDECIDED,
         saving_ms=saving if switch else figure(0, 0, 0),
         leader=LZ4,
         leader_probability=0.97 if switch else 0.6,

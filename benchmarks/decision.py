@@ -1,0 +1,201 @@
+"""How many boots a decision takes, and how often it is right, on machines whose answer is known.
+
+    python -m benchmarks.decision [--machines 1000] [--processes 2] [--evidence lab|bench|both]
+        [--only READ,SHADOW,NOISE] [--json FILE]
+
+36 cells: the loader reads 16, 100, 500 or 1500 MB/s, the kernel has 0, 100 or 800 ms of other work,
+single boots are 3, 6 or 12 % apart; one boot in 20 is disturbed. In each cell half of the machines
+are as the model says, the other half break it in one of five ways. Their images are those of the
+built-in tables that were measured for this package, varied. What is known beforehand is what a lab
+would say (5 % off, and all of it 10 % off), or a bench (30 % off). A campaign ends when its
+decision is settled, and is given up after 40 boots, which counts as a miss. The classic comparison
+(20 boots of every setting) is run beside it. Seeds are fixed: the same code gives the same figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass
+from itertools import product
+from multiprocessing import Pool
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+from initadvisor.model.simulation import Conditions, Strain
+from initadvisor.stats.decision import Thresholds
+from initadvisor.stats.next_boot import Limits
+from initadvisor.stats.simulation import Rules, summarised
+from initadvisor.workflow.simulate import Ground, prior_machine, simulate_one
+from initadvisor.workflow.truth_tables import truth_table, truth_table_names
+
+if TYPE_CHECKING:
+    from initadvisor.model.simulation import CampaignRun, FixedRun, Simulated
+
+READ_MB_S = (16.0, 100.0, 500.0, 1500.0)
+SHADOW_MS = (0.0, 100.0, 800.0)
+NOISE = (0.03, 0.06, 0.12)
+STRAINS = tuple(strain for strain in Strain if strain is not Strain.NONE)
+LAB_LOG_SD, BENCH_LOG_SD = 0.05, 0.30
+RULES = Rules(thresholds=Thresholds(), limits=Limits())
+LEAST_ROWS = 8
+"""Tables of fewer settings (published ones name two) are no campaign."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One combination of conditions, of machines that follow the model or break it."""
+
+    lab: bool
+    follows: bool
+    read_mb_s: float
+    shadow_ms: float
+    noise: float
+
+    def conditions(self, number: int) -> Conditions:
+        """Return those of the machine with this number."""
+        return Conditions(
+            read_mb_s=self.read_mb_s,
+            shadow_ms=self.shadow_ms,
+            noise_log_sd=self.noise,
+            strain=Strain.NONE if self.follows else STRAINS[number % len(STRAINS)],
+            unpack_log_sd=LAB_LOG_SD if self.lab else BENCH_LOG_SD,
+            lab=self.lab,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One machine of a cell."""
+
+    cell: Cell
+    strain: Strain
+    campaign: CampaignRun
+    fixed: FixedRun
+
+
+def ground() -> Ground:
+    """Return the tables of this package's own measurements."""
+    tables = (truth_table(name) for name in truth_table_names())
+    return Ground(tables=tuple(table for table in tables if len(table.rows) >= LEAST_ROWS))
+
+
+def run(job: tuple[Cell, int, int]) -> list[Run]:
+    """Run some machines of a cell: from the first number up to the second."""
+    cell, first, last = job
+    prior, tables = prior_machine(), ground()
+    runs = []
+    for number in range(first, last):
+        conditions = cell.conditions(number)
+        seed = (
+            *(int(cell.lab), int(cell.follows), int(cell.read_mb_s), int(cell.shadow_ms)),
+            *(round(cell.noise * 100), number),
+        )
+        campaign, fixed = simulate_one(tables, conditions, RULES, prior=prior, seed=seed)
+        runs.append(Run(cell=cell, strain=conditions.strain, campaign=campaign, fixed=fixed))
+    return runs
+
+
+def figures(runs: list[Run]) -> Simulated:
+    """Put runs into figures."""
+    return summarised([run.campaign for run in runs], [run.fixed for run in runs])
+
+
+def shown(name: str, found: Simulated) -> str:
+    """Return a line."""
+    median, most = (
+        "-" if boots is None else str(boots) for boots in (found.boots_median, found.boots_90)
+    )
+    stated = " ".join(f"{one.stated:.3f}:{one.right:.3f}({one.count})" for one in found.calibration)
+    return (
+        f"{name:<34} n={found.machines:<5} boots {median:>3} {most:>3}  decided {found.decided:.3f}"
+        f"  right {found.right:.3f}  beyond {found.beyond_ms:6.2f} ms  stated {stated}"
+        f"  | fixed {found.fixed_boots}: {found.fixed_right:.3f} {found.fixed_beyond_ms:.2f} ms"
+    )
+
+
+def misses(runs: list[Run], *, lab: bool) -> list[str]:
+    """Return what is not as it should be, over all cells of one kind of evidence."""
+    found = []
+    whole = figures(runs)
+    median, most = whole.boots_median, whole.boots_90
+    if median is None or median > (3 if lab else 8):
+        found.append(f"median of boots {median}")
+    if lab and (most is None or most > 20):
+        found.append(f"90 % of boots {most}")
+    for cell in dict.fromkeys(run.cell for run in runs):
+        own = figures([run for run in runs if run.cell == cell])
+        name = f"{cell.read_mb_s:g} MB/s {cell.shadow_ms:g} ms {cell.noise:.0%}"
+        name += "" if cell.follows else " broken"
+        if own.right < (0.95 if cell.follows else 0.90):
+            found.append(f"{name}: right {own.right:.3f}")
+        if cell.read_mb_s >= 100 and own.beyond_ms >= 3:
+            found.append(f"{name}: regret beyond the tolerance {own.beyond_ms:.2f} ms")
+    found.extend(
+        f"stated {one.stated:.3f}, right {one.right:.3f} of {one.count}"
+        for one in whole.calibration
+        if one.right < one.stated - 0.02
+    )
+    return found
+
+
+def main() -> int:
+    """Print figures for every cell; 1 where they are not what they should be."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--machines", type=int, default=1000)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--evidence", choices=("lab", "bench", "both"), default="both")
+    parser.add_argument("--only", help="READ,SHADOW,NOISE of one cell")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    kinds = {"lab": (True,), "bench": (False,), "both": (True, False)}[args.evidence]
+    cells = [
+        Cell(lab=lab, follows=follows, read_mb_s=read, shadow_ms=shadow, noise=noise)
+        for lab, follows, read, shadow, noise in product(
+            kinds, (True, False), READ_MB_S, SHADOW_MS, NOISE
+        )
+        if args.only in {None, f"{read:g},{shadow:g},{noise:g}"}
+    ]
+    started = time.monotonic()
+    per_cell = max(1, args.machines // 2)
+    step = 50
+    jobs = [
+        (cell, first, min(first + step, per_cell))
+        for cell in cells
+        for first in range(0, per_cell, step)
+    ]
+    runs: list[Run] = []
+    with Pool(args.processes) as pool:
+        for done in pool.imap_unordered(run, jobs):
+            runs.extend(done)
+            if sys.stderr.isatty():
+                print(f"\r{len(runs)} machines", end="", file=sys.stderr)
+    bad = []
+    for lab in kinds:
+        print(f"== {'lab (5 %)' if lab else 'bench (30 %)'}")
+        of_kind = [run for run in runs if run.cell.lab == lab]
+        for cell in (cell for cell in cells if cell.lab == lab):
+            name = f"{cell.read_mb_s:g} MB/s {cell.shadow_ms:g} ms {cell.noise:.0%} "
+            name += "" if cell.follows else "broken"
+            print(shown(name, figures([run for run in of_kind if run.cell == cell])))
+        for strain in Strain:
+            if own := [run for run in of_kind if run.strain is strain]:
+                print(shown(f"all, {strain}", figures(own)))
+        print(shown("all", figures(of_kind)))
+        bad += [f"{'lab' if lab else 'bench'}: {miss}" for miss in misses(of_kind, lab=lab)]
+    print(f"{len(runs)} machines in {time.monotonic() - started:.0f} s")
+    for miss in bad:
+        print(f"MISSED: {miss}")
+    if args.json:
+        args.json.write_text(json.dumps([asdict(run) for run in runs], default=str))
+    return int(bool(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""Campaigns on made-up machines: how long they take, and how often they end right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from initadvisor.stats.simulated_machine import draw_machine, known_beforehand
+from initadvisor.stats.simulation import run_campaign, run_fixed
+from initadvisor.workflow.knowledge import shipped_calibration
+from initadvisor.workflow.machine import unmeasured_machine
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initadvisor.model.cost import Machine
+    from initadvisor.model.setting import Setting
+    from initadvisor.model.simulation import CampaignRun, Conditions, FixedRun
+    from initadvisor.model.truth_table import TruthTable
+    from initadvisor.stats.simulation import Rules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """Where machines are drawn from.
+
+    ``tables``: one of them for each machine. ``today``: today's setting, drawn where it is None;
+    ``like_table``: the machines are the very ones of the tables.
+    """
+
+    tables: tuple[TruthTable, ...]
+    today: Setting | None = None
+    like_table: bool = False
+
+
+def prior_machine() -> Machine:
+    """Return what is known of a machine before anything of it was measured."""
+    return unmeasured_machine(shipped_calibration())
+
+
+def simulate_one(
+    ground: Ground, conditions: Conditions, rules: Rules, *, prior: Machine, seed: Sequence[int]
+) -> tuple[CampaignRun, FixedRun]:
+    """Draw a machine, run a campaign on it, and the classic comparison beside it."""
+    rng = np.random.default_rng(list(seed))
+    table = ground.tables[int(rng.integers(len(ground.tables)))]
+    truth = draw_machine(
+        rng, table, conditions, prior, today=ground.today, like_table=ground.like_table
+    )
+    machine, candidates = known_beforehand(rng, truth, prior, conditions)
+    own = int(rng.integers(1 << 32))
+    return (
+        run_campaign(truth, machine, candidates, rules=rules, seed=own),
+        run_fixed(truth, rules=rules, seed=own),
+    )
