@@ -1,4 +1,8 @@
-"""Boots as JSON and CSV; the fields are part of the interface (schema 1) and can be imported."""
+"""Boots as JSON and CSV; the fields are part of the interface (schema 1) and can be imported.
+
+They are made to be given away, so a machine's ID stands nowhere in them, whatever file or entry is
+named after it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import csv
 import json
 from typing import IO, TYPE_CHECKING, Any
 
+from initadvisor.measure.machine_name import without_id
 from initadvisor.model.record_form import as_plain
 from initadvisor.model.text import shown
 
@@ -51,7 +56,7 @@ def write_json(head: dict[str, Any], records: Iterable[BootRecord], file: IO[str
     file.write(',\n  "boots": [')
     for number, record in enumerate(records):
         file.write(",\n    " if number else "\n    ")
-        file.write(_json(boot_document(record)))
+        file.write(without_id(_json(boot_document(record)), record.machine))
     file.write("\n  ]\n}\n")
 
 
@@ -73,7 +78,12 @@ def write_csv(records: Iterable[BootRecord], file: IO[str]) -> None:
         if writer is None:
             writer = csv.DictWriter(file, fieldnames=list(row))
             writer.writeheader()
-        writer.writerow({k: shown(v) if isinstance(v, str) else v for k, v in row.items()})
+        writer.writerow(
+            {
+                name: without_id(shown(value), record.machine) if isinstance(value, str) else value
+                for name, value in row.items()
+            }
+        )
 
 
 def _json(value: object, *, indent: int | None = None) -> str:

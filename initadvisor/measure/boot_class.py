@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initadvisor.host.hardware import cpu_model
+from initadvisor.measure.machine_name import command_line_key
 from initadvisor.measure.power import on_battery
 from initadvisor.model.boot_class import BootClass, Hardware, command_line_sha256
 from initadvisor.model.errors import ProgramError
@@ -25,12 +26,15 @@ def boot_class(host: Host, *, boot_disk: str | None, own_words: Collection[str] 
     the moment it was started.
     """
     command_line = host.read_text("/proc/cmdline")
+    key = command_line_key((host.read_text("/etc/machine-id") or "").strip())
     return BootClass(
         virtualisation=_virtualisation(host),
         on_battery=on_battery(host),
         kernel=_kernel(host),
         command_line_sha256=(
-            command_line_sha256(command_line, own_words=own_words) if command_line else None
+            command_line_sha256(command_line, key=key, own_words=own_words)
+            if command_line
+            else None
         ),
         hardware=Hardware(
             product=_line(host, "/sys/class/dmi/id/product_name")

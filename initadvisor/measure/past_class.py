@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from initadvisor.measure.machine_name import command_line_key
 from initadvisor.model.boot_class import (
     FIRMWARE_BEGINS,
     BootClass,
@@ -63,7 +64,13 @@ def past_class(boot: JournalBoot, *, today: BootClass | None) -> BootClass:
         else said and _HYPERVISORS.get(said, said.lower()),
         on_battery=boot.on_battery,
         kernel=kernel,
-        command_line_sha256=command_line_sha256(marks.command_line or "") if whole else None,
+        command_line_sha256=(
+            command_line_sha256(
+                marks.command_line or "", key=command_line_key(boot.span.machine_id)
+            )
+            if whole
+            else None
+        ),
         hardware=hardware,
     )
 

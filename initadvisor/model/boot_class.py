@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -77,7 +78,12 @@ def comparable_command_line(command_line: str, *, own_words: Collection[str] = (
     )
 
 
-def command_line_sha256(command_line: str, *, own_words: Collection[str] = ()) -> str:
-    """Return the digest by which command lines are compared."""
+def command_line_sha256(command_line: str, *, key: bytes, own_words: Collection[str] = ()) -> str:
+    """Return the digest by which command lines of one machine are compared (HMAC with SHA-256).
+
+    ``key``: the machine's own. Without a secret, whoever is given a record could confirm a guess of
+    what stands on the command line: a disk's UUID, a name of a host.
+    """
     comparable = comparable_command_line(command_line, own_words=own_words)
-    return hashlib.sha256(comparable.encode(errors="surrogateescape")).hexdigest()
+    text = comparable.encode(errors="surrogateescape")
+    return hmac.digest(key, text, hashlib.sha256).hex()

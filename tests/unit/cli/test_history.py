@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from initadvisor import host as host_package
 from initadvisor.cli.history import history
 from initadvisor.host import Host
+from initadvisor.measure.machine_name import machine_name
 from initadvisor.model.boot_record import RecordSource
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.codec import Codec
@@ -26,6 +27,7 @@ from initadvisor.model.setting import Setting
 from initadvisor.store.store import open_store
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.boots import LZ4, OTHER_MACHINE, boot_record
+from tests.fixtures.journals import MACHINE_ID
 from tests.unit.store.values import CAT, KERNEL, fill, lost, run, sample, verification
 
 if TYPE_CHECKING:
@@ -292,6 +294,32 @@ def test_all_boots_are_exported_and_may_be_imported_elsewhere(
         boots = document()["boots"]
         assert len(boots) == 10
         assert {boot["source"] for boot in boots} == {"import"}
+
+
+@pytest.mark.parametrize("form", ["--json", "--csv"])
+def test_a_machine_s_id_is_in_no_export(host: Host, form: str) -> None:
+    name = machine_name(MACHINE_ID)
+    ordinary = boot_record(1, machine=name)
+    [image] = ordinary.attribution.images
+    entry, path = f"{MACHINE_ID}-6.1.conf", f"/efi/{MACHINE_ID.upper()}/6.1/initrd"
+    record = replace(
+        ordinary,
+        start=replace(ordinary.start, entry=entry, clues=(path,)),
+        traces=replace(ordinary.traces, entry=entry),
+        attribution=replace(
+            ordinary.attribution,
+            images=(replace(image, path=path, entries=(entry,)),),
+            words=path,
+        ),
+    )
+    with open_store(host) as store:
+        store.add_boots([record])
+    exported = call(form).stdout
+    assert MACHINE_ID not in exported.lower()
+    assert exported.count(f"{name}-6.1.conf") == 3
+    assert f"/efi/{name}/6.1/initrd" in exported
+    with open_store(host, readonly=True) as store:
+        assert store.boots() == (record,)
 
 
 def test_forms_exclude_each_other(tmp_path: Path) -> None:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.measure.machine_name import app_specific, machine_name
+from initadvisor.measure.machine_name import (
+    app_specific,
+    command_line_key,
+    machine_name,
+    without_id,
+)
 
 MACHINE_ID = "00112233445566778899aabbccddeeff"
 
@@ -24,6 +29,21 @@ def test_the_name_is_not_the_id_and_stays_the_same() -> None:
     assert name == machine_name(MACHINE_ID)
 
 
+def test_the_key_is_the_machine_s_own_and_not_its_name() -> None:
+    key = command_line_key(MACHINE_ID)
+    assert len(key) == 16
+    assert key not in {command_line_key(MACHINE_ID[::-1]), bytes.fromhex(MACHINE_ID)}
+    assert key.hex() != machine_name(MACHINE_ID)
+
+
+def test_the_name_takes_the_place_of_the_id_and_of_no_other() -> None:
+    name, digest = machine_name(MACHINE_ID), f"{MACHINE_ID}{MACHINE_ID}"
+    text = f"{MACHINE_ID}-6.1.conf {MACHINE_ID.upper()}\\6.1 {'0' * 32} {digest}"
+    assert without_id(text, name) == f"{name}-6.1.conf {name}\\6.1 {'0' * 32} {digest}"
+    assert without_id(text, None) == text
+
+
 @pytest.mark.parametrize("machine_id", [None, "", "uninitialized", "f" * 31, "F" * 32])
 def test_without_an_id_there_is_no_name(machine_id: str | None) -> None:
     assert machine_name(machine_id) is None
+    assert command_line_key(machine_id) == b""

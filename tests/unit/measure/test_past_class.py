@@ -45,7 +45,7 @@ def test_the_class_of_a_boot_is_told_by_its_messages() -> None:
         virtualisation=None,
         on_battery=True,
         kernel="6.1.0 #1 SMP",
-        command_line_sha256=command_line_sha256("root=/dev/sda1"),
+        command_line_sha256=command_line_sha256("root=/dev/sda1", key=b""),
         hardware=Hardware(
             product="LENOVO 20N588101/20N588101",
             firmware_version="N2IETA0W (1.78 ) 09/19/2023",

@@ -48,4 +48,5 @@ def test_what_names_files_and_trials_is_left_out() -> None:
 def test_comparing_changes_nothing_that_was_already_compared(line: str) -> None:
     once = comparable_command_line(line)
     assert comparable_command_line(once) == once
-    assert command_line_sha256(once) == command_line_sha256(line)
+    assert command_line_sha256(once, key=b"1") == command_line_sha256(line, key=b"1")
+    assert command_line_sha256(line, key=b"1") != command_line_sha256(line, key=b"2")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.measure import record as record_module
-from initadvisor.measure.machine_name import machine_name
+from initadvisor.measure.machine_name import command_line_key, machine_name
+from initadvisor.model.boot_class import command_line_sha256, comparable_command_line
 from initadvisor.model.boot_marks import KernelBoot, Waiting
 from initadvisor.model.boot_record import RecordSource
 from initadvisor.model.certainty import Certainty
@@ -77,6 +78,12 @@ def test_the_command_line_itself_is_not_kept(machine: Booted) -> None:
     record = running(machine)
     assert record.marks.command_line is None
     assert record.boot_class.command_line_sha256 is not None
+    line = comparable_command_line((machine.root / "proc/cmdline").read_text())
+    guessed = hashlib.sha256(line.encode()).hexdigest()  # what others could compare with it
+    assert record.boot_class.command_line_sha256 != guessed
+    assert record.boot_class.command_line_sha256 == command_line_sha256(
+        line, key=command_line_key(MACHINE_ID)
+    )
 
 
 def test_a_boot_is_recorded_once_and_the_journal_told_once(
