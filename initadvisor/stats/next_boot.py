@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Booleans = NDArray[np.bool_]
 
+MOST_BOOTS = 40
+"""A decision that takes more is one between things that are hardly different."""
+
 _MOST_DRAWS = 4000
 _CLIPPED = 0.02
 """What is further out than this quantile counts as if it were there: the covariance of a quantity
@@ -47,7 +50,6 @@ _DOMINATED = 0.95
 _SEEN_SHADOW_LOG_SD = 0.35
 _LEAST_SEEN = 0.05
 _LIKELY = 0.8
-_MOST_BOOTS = 40
 _LEAST_VARIANCE = 1e-12
 
 
@@ -85,12 +87,13 @@ def next_boots(
     baseline: int,
     thresholds: Thresholds,
     limits: Limits,
+    most_boots: int = MOST_BOOTS,
 ) -> BootPlan | None:
     """Return which candidate to boot next and what else would settle the decision; None: nothing.
 
     A decision is not settled before today's image booted, and the chosen one, too: what rests on no
     boot of this machine at all rests on what other machines are like. ``own_boots``: of each
-    candidate, as in ``Lessons``.
+    candidate, as in ``Lessons``. A plan that would take more than ``most_boots`` ends there.
     """
     if not own_boots[baseline]:
         return BootPlan.of_one(baseline, Purpose.TODAY)
@@ -103,7 +106,7 @@ def next_boots(
     allowed = bootable(found, candidates, baseline=baseline, limits=limits)
     question = _question(found, allowed, baseline)
     beliefs = _Beliefs(posterior, parts, machine, found, question)
-    return _plan(beliefs, question, np.flatnonzero(allowed), thresholds)
+    return _plan(beliefs, question, np.flatnonzero(allowed), thresholds, most_boots)
 
 
 def bootable(
@@ -186,26 +189,27 @@ class _Beliefs:
         """What is left of the variance of the difference."""
         return max(float(self._covariance[0, 0]), _LEAST_VARIANCE)
 
-    def narrowing(self, column: int) -> float:
-        """Return by how much a boot of a candidate would lessen the variance, in ms squared."""
-        rows, noise = self._rows(column)
-        seen = self._covariance[np.ix_(rows, rows)] + np.diag(noise)
+    def narrowing(self, columns: NDArray[np.int64]) -> Floats:
+        """Return by how much a boot of each would lessen the variance, in ms squared."""
+        rows = self._rows(columns)
+        seen = self._covariance[rows[:, :, None], rows[:, None, :]]
+        seen = seen + np.eye(rows.shape[1]) * self._noise[:, columns].T[:, None, :]
         towards = self._covariance[0, rows]
-        return float(towards @ np.linalg.solve(seen, towards))
+        solved = np.linalg.solve(seen, towards[:, :, None])[:, :, 0]
+        return np.asarray((towards * solved).sum(axis=1))
 
     def boot(self, column: int) -> None:
         """Take account of a boot of a candidate."""
-        rows, noise = self._rows(column)
+        rows = self._rows(np.array([column]))[0]
         before = self.variance_ms2
-        seen = self._covariance[np.ix_(rows, rows)] + np.diag(noise)
-        gain = self._covariance[:, rows] @ np.linalg.inv(seen)
-        self._covariance = self._covariance - gain @ self._covariance[rows, :]
+        seen = self._covariance[np.ix_(rows, rows)] + np.diag(self._noise[:, column])
+        gain = np.linalg.solve(seen, self._covariance[rows, :])
+        self._covariance = self._covariance - self._covariance[:, rows] @ gain
         self.known_ms2 += before - self.variance_ms2
 
-    def _rows(self, column: int) -> tuple[NDArray[np.int64], Floats]:
-        """Return which quantities a boot of a candidate shows, and how noisily (variances)."""
-        rows = 1 + column + self._count * np.arange(len(self._noise))
-        return rows, self._noise[:, column]
+    def _rows(self, columns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return which quantities a boot of each candidate shows."""
+        return np.asarray(1 + columns[:, None] + self._count * np.arange(len(self._noise)))
 
 
 def _shown(
@@ -236,14 +240,17 @@ def _shown(
 
 
 def _plan(
-    beliefs: _Beliefs, question: _Question, allowed: NDArray[np.int64], thresholds: Thresholds
+    beliefs: _Beliefs,
+    question: _Question,
+    allowed: NDArray[np.int64],
+    thresholds: Thresholds,
+    most_boots: int,
 ) -> BootPlan:
     """Choose boots one after the other until the question is likely to be settled."""
     order: list[int] = []
     chance = 0.0
-    while len(order) < _MOST_BOOTS and chance < _LIKELY:
-        gains = [beliefs.narrowing(int(column)) for column in allowed]
-        column = int(allowed[int(np.argmax(gains))])
+    while len(order) < most_boots and chance < _LIKELY:
+        column = int(allowed[int(beliefs.narrowing(allowed).argmax())])
         beliefs.boot(column)
         order.append(column)
         chance = _settled(beliefs, question, thresholds.certainty)

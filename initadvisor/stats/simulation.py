@@ -77,6 +77,7 @@ def run_campaign(
             baseline=0,
             thresholds=rules.thresholds,
             limits=rules.limits,
+            most_boots=1,
         )
         if plan is None or len(order) == rules.most_boots:
             break
