@@ -12,6 +12,7 @@ from initadvisor.model.errors import InitadvisorError
 from initadvisor.store import schema
 from initadvisor.store.schema import MIGRATIONS, NewerError, NotOursError
 from initadvisor.store.store import open_store
+from tests.fixtures.boots import boot_record
 from tests.unit.store.values import fill, run
 
 if TYPE_CHECKING:
@@ -179,3 +180,43 @@ def test_the_data_base_of_another_program_is_left_alone(
     ):
         pass
     assert path.read_bytes() == before
+
+
+def test_boots_of_a_store_that_knew_no_disks_are_told_apart_by_their_records(
+    host: Host, path: Path
+) -> None:
+    """As the second version kept them: no disk, no hardware, and an old way to compute classes."""
+    records = (boot_record(1, boot_disk="SSD"), boot_record(2, boot_disk="HDD"), boot_record(3))
+    with open_store(host) as store:
+        store.add_boots(records)
+        now = store.boot_figures()
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as database:
+        rows = database.execute(
+            "SELECT boot_record.record, boot.* "
+            "FROM boot JOIN boot_record ON boot_record.boot = boot.number"
+        ).fetchall()
+        [(kind,)] = database.execute("SELECT count(DISTINCT class_key) FROM boot_kind")
+        database.execute("DROP TABLE boot_record")
+        database.execute("DROP TABLE boot")
+        database.execute("CREATE TEMP TABLE kinds AS SELECT * FROM boot_kind")
+        database.execute("DROP TABLE boot_kind")
+        for statement in MIGRATIONS[1]:
+            database.execute(statement)
+        database.execute(
+            "INSERT INTO boot_kind SELECT min(number), owner, way, kernel, 'old', kernel_counts, "
+            "loader_counts, waiting, read_source, read_beside, certainty, image_sha256, setting "
+            "FROM kinds GROUP BY owner, way, kernel, kernel_counts, loader_counts, waiting, "
+            "read_source, read_beside, certainty, image_sha256, setting"
+        )
+        [(number,)] = database.execute("SELECT number FROM boot_kind")
+        for record, *columns in rows:
+            columns[3] = number
+            holders = ", ".join("?" * len(columns))
+            database.execute(f"INSERT INTO boot VALUES ({holders})", columns)  # noqa: S608
+            database.execute("INSERT INTO boot_record VALUES (?, ?)", (columns[0], record))
+        database.execute("PRAGMA user_version = 2")
+    assert kind == 1
+    with open_store(host) as store:
+        assert version(path) == len(MIGRATIONS)
+        assert store.boot_figures() == now
+        assert list(store.boots()) == sorted(records, key=lambda r: r.started_at, reverse=True)
