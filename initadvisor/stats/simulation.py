@@ -95,6 +95,8 @@ def run_campaign(
         tolerance_ms=tolerance,
         right=bool(regret <= tolerance and (chosen == 0 or costs[chosen] < costs[0])),
         order=tuple(order),
+        booted=tuple(truth.settings[column] for column in order),
+        best=truth.settings[int(costs.argmin())],
     )
 
 
