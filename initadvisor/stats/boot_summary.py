@@ -123,6 +123,7 @@ def summarise_unpacking(boots: Columns, candidates: Sequence[CandidateFacts]) ->
     column = np.where(own, boots.own_column, boots.setting_column)
     grown = np.where(own, 0.0, np.log(sizes[column] / boots.loaded_mb))
     known = (column >= 0) & ~np.isnan(boots.unpack_ms) & (np.abs(grown) < _ANOTHER_CONTENT)
+    known &= ~boots.near | _latest(boots)
     kind = np.where(boots.near, 2, np.where(own, 0, 1))
     floors = (_SAME_IMAGE_LOG_SD, _REBUILT_LOG_SD, _NEAR_UNPACK_LOG_SD)
     spread = _unpack_spread(boots)
