@@ -21,19 +21,25 @@ import sys
 import time
 from dataclasses import asdict, dataclass
 from itertools import product
-from multiprocessing import Pool
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from initadvisor.model.simulation import Conditions, Strain
+from initadvisor.model.estimate import Evidence
+from initadvisor.model.simulation import BREAKING, Conditions, Strain
 from initadvisor.stats.decision import Thresholds
 from initadvisor.stats.next_boot import Limits
 from initadvisor.stats.simulation import Rules, summarised
-from initadvisor.workflow.simulate import Ground, prior_machine, simulate_one
-from initadvisor.workflow.truth_tables import truth_table, truth_table_names
+from initadvisor.workflow.processes import spread
+from initadvisor.workflow.simulate import (
+    UNPACK_LOG_SD,
+    Ground,
+    measured_tables,
+    prior_machine,
+    simulate_one,
+)
 
 if TYPE_CHECKING:
     from initadvisor.model.simulation import CampaignRun, FixedRun, Simulated
@@ -41,11 +47,7 @@ if TYPE_CHECKING:
 READ_MB_S = (16.0, 100.0, 500.0, 1500.0)
 SHADOW_MS = (0.0, 100.0, 800.0)
 NOISE = (0.03, 0.06, 0.12)
-STRAINS = tuple(strain for strain in Strain if strain is not Strain.NONE)
-LAB_LOG_SD, BENCH_LOG_SD = 0.05, 0.30
 RULES = Rules(thresholds=Thresholds(), limits=Limits())
-LEAST_ROWS = 8
-"""Tables of fewer settings (published ones name two) are no campaign."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +66,8 @@ class Cell:
             read_mb_s=self.read_mb_s,
             shadow_ms=self.shadow_ms,
             noise_log_sd=self.noise,
-            strain=Strain.NONE if self.follows else STRAINS[number % len(STRAINS)],
-            unpack_log_sd=LAB_LOG_SD if self.lab else BENCH_LOG_SD,
+            strain=Strain.NONE if self.follows else BREAKING[number % len(BREAKING)],
+            unpack_log_sd=UNPACK_LOG_SD[Evidence.LAB if self.lab else Evidence.BENCH],
             lab=self.lab,
         )
 
@@ -80,16 +82,10 @@ class Run:
     fixed: FixedRun
 
 
-def ground() -> Ground:
-    """Return the tables of this package's own measurements."""
-    tables = (truth_table(name) for name in truth_table_names())
-    return Ground(tables=tuple(table for table in tables if len(table.rows) >= LEAST_ROWS))
-
-
 def run(job: tuple[Cell, int, int]) -> list[Run]:
     """Run some machines of a cell: from the first number up to the second."""
     cell, first, last = job
-    prior, tables = prior_machine(), ground()
+    prior, ground = prior_machine(), Ground(tables=measured_tables())
     runs = []
     for number in range(first, last):
         conditions = cell.conditions(number)
@@ -97,8 +93,10 @@ def run(job: tuple[Cell, int, int]) -> list[Run]:
             *(int(cell.lab), int(cell.follows), int(cell.read_mb_s), int(cell.shadow_ms)),
             *(round(cell.noise * 100), number),
         )
-        campaign, fixed = simulate_one(tables, conditions, RULES, prior=prior, seed=seed)
-        runs.append(Run(cell=cell, strain=conditions.strain, campaign=campaign, fixed=fixed))
+        one = simulate_one(ground, conditions, RULES, prior=prior, seed=seed)
+        runs.append(
+            Run(cell=cell, strain=conditions.strain, campaign=one.campaign, fixed=one.fixed)
+        )
     return runs
 
 
@@ -171,11 +169,10 @@ def main() -> int:
         for first in range(0, per_cell, step)
     ]
     runs: list[Run] = []
-    with Pool(args.processes) as pool:
-        for done in pool.imap_unordered(run, jobs):
-            runs.extend(done)
-            if sys.stderr.isatty():
-                print(f"\r{len(runs)} machines", end="", file=sys.stderr)
+    for done in spread(run, jobs, processes=args.processes):
+        runs.extend(done)
+        if sys.stderr.isatty():
+            print(f"\r{len(runs)} machines", end="", file=sys.stderr)
     bad = []
     for lab in kinds:
         print(f"== {'lab (5 %)' if lab else 'bench (30 %)'}")

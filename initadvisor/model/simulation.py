@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from initadvisor.model.cost import Outcome
     from initadvisor.model.setting import Setting
+    from initadvisor.model.whatif import Given
 
 
 class Strain(StrEnum):
@@ -28,6 +29,10 @@ class Strain(StrEnum):
     OUTLIERS = "outliers"
 
 
+BREAKING = tuple(strain for strain in Strain if strain is not Strain.NONE)
+"""The ways in which a machine can break the model."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
     """What the machines of one simulation have in common.
@@ -43,6 +48,23 @@ class Conditions:
     noise_log_sd: float
     outliers: float = 0.05
     strain: Strain = Strain.NONE
+    unpack_log_sd: float
+    lab: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """Of which conditions the machines of a simulation draw theirs; fields as in ``Conditions``.
+
+    Of a range each machine draws a value, all orders of magnitude (of the shadow those above 1 ms)
+    alike. ``strains`` are taken in turns.
+    """
+
+    read_mb_s: Given
+    shadow_ms: Given
+    noise_log_sd: float
+    outliers: float
+    strains: tuple[Strain, ...]
     unpack_log_sd: float
     lab: bool
 
@@ -77,7 +99,8 @@ class CampaignRun:
     ``boots``: after how many; ``outcome`` is undecided where they were used up. ``stated``: with
     which probability it was said to be right. ``regret_ms``: what a boot costs more than with the
     best; ``right``: that is within the tolerance, and a switch does not lose time.
-    ``order``: which candidates booted, by column.
+    ``order``: which candidates booted, by column; ``booted``: the same as settings. ``best``: what
+    costs least in truth.
     """
 
     boots: int
@@ -88,6 +111,8 @@ class CampaignRun:
     tolerance_ms: float
     right: bool
     order: tuple[int, ...]
+    booted: tuple[Setting, ...]
+    best: Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,3 +158,123 @@ class Simulated:
     fixed_boots: int
     fixed_right: float
     fixed_beyond_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineRun:
+    """One made-up machine: what it was drawn from, and what came of both designs."""
+
+    seed: tuple[int, ...]
+    table: str
+    conditions: Conditions
+    today: Setting
+    campaign: CampaignRun
+    fixed: FixedRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """A part of a number of machines; ``low`` and ``high`` bound, with 95 %, that of all such."""
+
+    count: int
+    of: int
+    part: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootCount:
+    """After how many boots some part of all campaigns is settled, and its 95 % interval.
+
+    None: not within the boots that a campaign may take.
+    """
+
+    boots: int | None
+    low: int | None
+    high: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mean:
+    """A mean over machines and its 95 % interval, None where they do not differ or there is one."""
+
+    mean: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Believed:
+    """Settled decisions said to be right with about the same probability, and how many were."""
+
+    stated: float
+    right: Share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingUse:
+    """What became of one setting, over all machines.
+
+    ``best``: it is what costs least in truth. ``chosen``: it is what a campaign ended with, today's
+    setting where it was not settled. ``booted``: it was booted at all; ``boots``: how often, on
+    average. ``fixed_chosen``: what the classic comparison ended with.
+    """
+
+    setting: Setting
+    best: Share
+    chosen: Share
+    booted: Share
+    boots: Mean
+    fixed_chosen: Share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedFigures:
+    """What came of the classic comparison; ``boots`` is the median, fields as in ``Figures``."""
+
+    boots: int
+    right: Share
+    regret_ms: Mean
+    beyond_ms: Mean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What came of the campaigns on some machines, each figure with how far chance may move it.
+
+    ``settled``, ``right``: parts of all; what is not settled is not right. ``regret_ms``: what a
+    boot costs more than with the best; ``beyond_ms``: what of it is beyond the tolerance.
+    """
+
+    machines: int
+    boots_median: BootCount
+    boots_90: BootCount
+    settled: Share
+    right: Share
+    regret_ms: Mean
+    beyond_ms: Mean
+    calibration: tuple[Believed, ...]
+    fixed: FixedFigures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulation:
+    """The whole answer to how long a campaign takes on machines like some.
+
+    ``tables``: what they are drawn from. ``by_strain``: the same figures for each way to break the
+    model, where there are several. ``assumptions``: all that was made up, in words.
+    """
+
+    seed: int
+    tables: tuple[str, ...]
+    scenario: Scenario
+    certainty: float
+    tolerance_ms: float
+    tolerance_fraction: float
+    most_boots: int
+    runs: tuple[MachineRun, ...]
+    figures: Figures
+    by_strain: tuple[tuple[Strain, Figures], ...]
+    settings: tuple[SettingUse, ...]
+    assumptions: tuple[str, ...]

@@ -13,25 +13,27 @@ from initadvisor.model.boot_marks import Waiting
 from initadvisor.model.codec import Codec
 from initadvisor.model.cost import CandidateFacts, Quantity
 from initadvisor.model.read_interval import Beside, IntervalSource
-from initadvisor.model.simulation import Strain, TrueMachine
+from initadvisor.model.simulation import Conditions, Strain, TrueMachine
+from initadvisor.model.whatif import Span
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from initadvisor.model.cost import Machine
     from initadvisor.model.setting import Setting
-    from initadvisor.model.simulation import Conditions
+    from initadvisor.model.simulation import Scenario
     from initadvisor.model.truth_table import TruthTable
+    from initadvisor.model.whatif import Given
 
     Floats = NDArray[np.float64]
 
 _SHIPPED = frozenset({Codec.ZSTD, Codec.GZIP, Codec.XZ, Codec.LZ4})
 """What distributions configure; today's setting is one of these."""
 
-_CONTENT_LOG_SD = 0.25
-_PROCESSOR_LOG_SD = 0.5
-_OWN_SIZE_LOG_SD = 0.02
-_OWN_TIME_LOG_SD = 0.1
+CONTENT_LOG_SD = 0.25
+PROCESSOR_LOG_SD = 0.5
+OWN_SIZE_LOG_SD = 0.02
+OWN_TIME_LOG_SD = 0.1
 """How machines differ from the table they are drawn from: what the image holds, how fast the
 processor is, and what that does to single settings.
 """
@@ -48,6 +50,30 @@ _CORRELATION = 0.8
 _MORE_OUTLIERS = 3
 _DISTURBED_LOGS = (0.5, 2.0)
 _SEEN_SHADOW_LOG_SD = 0.3
+
+
+def draw_conditions(rng: np.random.Generator, scenario: Scenario, number: int) -> Conditions:
+    """Draw the conditions of the machine with a number, its turn to break the model included."""
+    return Conditions(
+        read_mb_s=_drawn(rng, scenario.read_mb_s, above=0.0),
+        shadow_ms=_drawn(rng, scenario.shadow_ms, above=1.0),
+        noise_log_sd=scenario.noise_log_sd,
+        outliers=scenario.outliers,
+        strain=scenario.strains[number % len(scenario.strains)],
+        unpack_log_sd=scenario.unpack_log_sd,
+        lab=scenario.lab,
+    )
+
+
+def _drawn(rng: np.random.Generator, given: Given, *, above: float) -> float:
+    """Return a value as it is, one of a range so that its logarithm is anywhere alike.
+
+    ``above`` is added before the logarithm is taken: a range may begin at 0.
+    """
+    if not isinstance(given, Span):
+        return given
+    logs = rng.uniform(np.log(given.low + above), np.log(given.high + above))
+    return float(np.clip(np.exp(logs) - above, given.low, given.high))
 
 
 def draw_machine(
@@ -67,10 +93,10 @@ def draw_machine(
     first = _today(rng, table, today)
     rows = [table.rows[first], *(row for number, row in enumerate(table.rows) if number != first)]
     vary = 0.0 if like_table else 1.0
-    scale = float(np.exp(vary * rng.normal(0, _CONTENT_LOG_SD)))
-    slower = scale * float(np.exp(vary * rng.normal(0, _PROCESSOR_LOG_SD)))
-    sizes = np.exp(vary * rng.normal(0, _OWN_SIZE_LOG_SD, len(rows)))
-    times = np.exp(vary * rng.normal(0, _OWN_TIME_LOG_SD, len(rows)))
+    scale = float(np.exp(vary * rng.normal(0, CONTENT_LOG_SD)))
+    slower = scale * float(np.exp(vary * rng.normal(0, PROCESSOR_LOG_SD)))
+    sizes = np.exp(vary * rng.normal(0, OWN_SIZE_LOG_SD, len(rows)))
+    times = np.exp(vary * rng.normal(0, OWN_TIME_LOG_SD, len(rows)))
     decompress = np.array([row.unpack_ms - table.populate_ms for row in rows])
     strain = conditions.strain
     machine = TrueMachine(

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 _DRAWS = 2000
 """Enough for a probability of 0.95 to be right within 0.01 (two standard errors)."""
 
-_FIXED_BOOTS = 20
+FIXED_BOOTS = 20
+"""Of every setting, in the classic comparison."""
+
 _STATED = (0.95, 0.97, 0.99)
 
 
@@ -113,13 +115,13 @@ def run_fixed(truth: TrueMachine, *, rules: Rules, seed: int) -> FixedRun:
     booter = Booter(truth, np.random.default_rng([seed, 2]))
     means = []
     for column in range(len(truth.settings)):
-        boots = [booter.boot(column) for _ in range(_FIXED_BOOTS)]
+        boots = [booter.boot(column) for _ in range(FIXED_BOOTS)]
         means.append(np.mean([(b.read_us or 0) + (b.begin_to_init_us or 0) for b in boots]))
     costs = true_costs(truth)
     chosen = int(np.argmin(means))
     regret = float(costs[chosen] - costs.min())
     return FixedRun(
-        boots=_FIXED_BOOTS * len(means),
+        boots=FIXED_BOOTS * len(means),
         setting=truth.settings[chosen],
         regret_ms=regret,
         right=regret <= tolerance_ms(costs, rules.thresholds),

@@ -72,7 +72,9 @@ def setting_uses(runs: Sequence[MachineRun]) -> tuple[SettingUse, ...]:
             (campaign.best, campaign.setting, run.fixed.setting, *campaign.booted)
         )
     uses = [_use(setting, runs) for setting in named]
-    return tuple(sorted(uses, key=lambda use: (-use.best.count, -use.chosen.count, -use.boots.mean)))
+    return tuple(
+        sorted(uses, key=lambda use: (-use.best.count, -use.chosen.count, -use.boots.mean))
+    )
 
 
 def _use(setting: Setting, runs: Sequence[MachineRun]) -> SettingUse:
@@ -118,7 +120,7 @@ def boot_count(boots: Sequence[float], part: float) -> BootCount:
     high = ordered[above - 1] if above <= count else inf
     return BootCount(
         boots=_whole(ordered[ceil(part * count) - 1]),
-        low=round(min(low, max(value for value in (0.0, *boots) if not isinf(value)))),
+        low=_whole(low),
         high=_whole(high),
     )
 

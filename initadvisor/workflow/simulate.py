@@ -7,19 +7,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from initadvisor.model.estimate import Evidence
+from initadvisor.model.simulation import MachineRun
 from initadvisor.stats.simulated_machine import draw_machine, known_beforehand
 from initadvisor.stats.simulation import run_campaign, run_fixed
 from initadvisor.workflow.knowledge import shipped_calibration
 from initadvisor.workflow.machine import unmeasured_machine
+from initadvisor.workflow.truth_tables import truth_table, truth_table_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initadvisor.model.cost import Machine
     from initadvisor.model.setting import Setting
-    from initadvisor.model.simulation import CampaignRun, Conditions, FixedRun
+    from initadvisor.model.simulation import Conditions
     from initadvisor.model.truth_table import TruthTable
     from initadvisor.stats.simulation import Rules
+
+UNPACK_LOG_SD = {Evidence.BENCH: 0.30, Evidence.LAB: 0.05}
+"""How far off a time to unpack is that is known beforehand; all of the lab's are off together by
+``Machine.lab`` besides.
+"""
+
+_LEAST_ROWS = 8
+"""Tables of fewer settings (published ones name two) are no campaign."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +46,12 @@ class Ground:
     like_table: bool = False
 
 
+def measured_tables() -> tuple[TruthTable, ...]:
+    """Return the built-in tables of this package's own measurements."""
+    tables = (truth_table(name) for name in truth_table_names())
+    return tuple(table for table in tables if len(table.rows) >= _LEAST_ROWS)
+
+
 def prior_machine() -> Machine:
     """Return what is known of a machine before anything of it was measured."""
     return unmeasured_machine(shipped_calibration())
@@ -42,7 +59,7 @@ def prior_machine() -> Machine:
 
 def simulate_one(
     ground: Ground, conditions: Conditions, rules: Rules, *, prior: Machine, seed: Sequence[int]
-) -> tuple[CampaignRun, FixedRun]:
+) -> MachineRun:
     """Draw a machine, run a campaign on it, and the classic comparison beside it."""
     rng = np.random.default_rng(list(seed))
     table = ground.tables[int(rng.integers(len(ground.tables)))]
@@ -51,7 +68,11 @@ def simulate_one(
     )
     machine, candidates = known_beforehand(rng, truth, prior, conditions)
     own = int(rng.integers(1 << 32))
-    return (
-        run_campaign(truth, machine, candidates, rules=rules, seed=own),
-        run_fixed(truth, rules=rules, seed=own),
+    return MachineRun(
+        seed=tuple(seed),
+        table=table.name,
+        conditions=conditions,
+        today=truth.settings[0],
+        campaign=run_campaign(truth, machine, candidates, rules=rules, seed=own),
+        fixed=run_fixed(truth, rules=rules, seed=own),
     )
