@@ -65,11 +65,13 @@ class ScriptFailedError(Exception):
 class Boot:
     """A boot that is over.
 
+    ``started_s``: when the machine was started, by the host's monotonic clock.
     ``boot_id`` (as the journal has it) and ``entry`` (LoaderEntrySelected) are None where the boot
     was not completed, or there was no loader that says it; ``output`` is what the script said.
     """
 
     end: End
+    started_s: float
     lines: tuple[Line, ...]
     boot_id: str | None
     entry: str | None
@@ -128,6 +130,7 @@ class Running:
         ready = next((m for line in lines if (m := _READY.search(line.text))), None)
         return Boot(
             end=self._end(lines),
+            started_s=self._console.started_s,
             lines=lines,
             boot_id=ready[1] if ready else None,
             entry=ready[2] if ready and ready[2] != "-" else None,

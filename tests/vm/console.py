@@ -43,6 +43,11 @@ class Console:
         self._thread.start()
 
     @property
+    def started_s(self) -> float:
+        """When the machine was started, by the host's monotonic clock."""
+        return self._started
+
+    @property
     def lines(self) -> tuple[Line, ...]:
         """What was said so far."""
         with self._changed:

@@ -101,16 +101,17 @@ class Loader(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """What a guest is made of."""
+    """What a guest is made of; ``also`` names packages that few guests need."""
 
     suite: Suite = Suite.TRIXIE
     generator: Generator = Generator.INITRAMFS_TOOLS
     loader: Loader = Loader.SYSTEMD_BOOT
+    also: tuple[str, ...] = ()
 
     @property
     def packages(self) -> tuple[str, ...]:
         """What is installed."""
-        return (*_PACKAGES, self.generator.value, *self.loader.packages)
+        return (*_PACKAGES, self.generator.value, *self.loader.packages, *self.also)
 
     @property
     def root_argument(self) -> str:

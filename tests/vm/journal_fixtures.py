@@ -1,11 +1,13 @@
 """Record what boots of real guests leave in their journals, for the fast tests:
 
-    python -m tests.vm.journal_fixtures [SUITE...]
+    python -m tests.vm.journal_fixtures [SUITE...] [reboots]
 
 boots a guest of each Debian release several times, with other images and other parameters each
 time, and writes to ``tests/fixtures/guest_journals``, for each release, ``SUITE.export.xz``, which
-is the journal's entries of the kernel, journald and the manager in the journal export format, and
-``SUITE.json``: what was booted, and what the serial console said of it.
+is the journal's entries of the kernel, journald, the manager and what sets the clock in the journal
+export format, and ``SUITE.json``: what was booted, and what the serial console said of it.
+``reboots`` are those of a guest whose clock is synchronised, with what its clocks and the host's
+showed.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.fixtures.debian import Suite
-from tests.vm import tools
+from tests.vm import clock, tools
 from tests.vm.boot import Then, boot
 from tests.vm.candidates import recompressed
 from tests.vm.entries import add_trial_entry, arm, default_entry
@@ -52,10 +54,14 @@ fi
 """
 _KEPT = (
     *("_MACHINE_ID", "_HOSTNAME", "_TRANSPORT", "_PID", "_SOURCE_MONOTONIC_TIMESTAMP"),
+    "_SYSTEMD_UNIT",
     *("SYSLOG_FACILITY", "SYSLOG_IDENTIFIER", "PRIORITY", "MESSAGE", "MESSAGE_ID"),
     *("UNIT", "JOB_TYPE", "JOB_RESULT", "KERNEL_USEC", "INITRD_USEC", "USERSPACE_USEC"),
 )
-_WRITERS = ("_TRANSPORT=kernel", "+", "_TRANSPORT=driver", "+", "_PID=1")
+_WRITERS = (
+    *("_TRANSPORT=kernel", "+", "_TRANSPORT=driver", "+", "_PID=1"),
+    *("+", "_SYSTEMD_UNIT=systemd-timesyncd.service"),
+)
 _CURSOR = re.compile(rb"(?m)^__(?:CURSOR|SEQNUM|SEQNUM_ID)=.*\n")
 
 
@@ -89,22 +95,43 @@ PLANS = {
 }
 """What is booted, by name, in this order."""
 
+REBOOTS = "reboots"
+_REBOOTED = {
+    "first": Plan(before=clock.SHOW),
+    "lz4": Plan(codec="lz4", before=clock.SHOW),
+    "again": Plan(before=clock.SHOW),
+    "last": Plan(before=clock.SHOW),
+}
+
 
 def record(suite: Suite, directory: Path) -> None:
     """Boot all that is planned for a release, and write what came of it."""
     loader = Loader.SYSTEMD_BOOT if suite is not Suite.BOOKWORM else Loader.SYSTEMD_BOOT_XBOOTLDR
     copy = guest(Recipe(suite=suite, loader=loader)).copied_to(directory / suite)
     plans = PLANS[suite]
-    entries = {name: _entry(copy, name, plan) for name, plan in plans.items()}
-    boots = _boot_all(copy, plans, entries)
-    facts = {
-        "release": copy.release,
-        "boots": [fact for name in plans for fact in _facts(name, plans[name], boots[name])],
-    }
+    boots = _boot_all(copy, plans)
+    _write(suite, copy, [fact for name in plans for fact in _facts(name, plans[name], boots[name])])
+
+
+def record_reboots(directory: Path) -> None:
+    """Reboot a guest whose clock is synchronised, and write what clocks showed in each boot."""
+    copy = guest(Recipe(also=clock.PACKAGES)).copied_to(directory / REBOOTS)
+    clock.synchronise(copy)
+    boots = _boot_all(copy, _REBOOTED)
+    facts = [
+        {**fact, **dataclasses.asdict(clock.clocks(booted))}
+        for name, booted in boots.items()
+        for fact in _facts(name, _REBOOTED[name], booted)
+    ]
+    _write(REBOOTS, copy, facts)
+
+
+def _write(name: str, copy: Guest, facts: list[dict[str, object]]) -> None:
     DIRECTORY.mkdir(exist_ok=True)
-    (DIRECTORY / f"{suite}.json").write_text(json.dumps(facts, indent=2) + "\n")
+    told = {"release": copy.release, "initrd_bytes": copy.initrd.stat().st_size, "boots": facts}
+    (DIRECTORY / f"{name}.json").write_text(json.dumps(told, indent=2) + "\n")
     exported = lzma.compress(_exported(copy), preset=9 | lzma.PRESET_EXTREME)
-    (DIRECTORY / f"{suite}.export.xz").write_bytes(exported)
+    (DIRECTORY / f"{name}.export.xz").write_bytes(exported)
 
 
 def _entry(copy: Guest, name: str, plan: Plan) -> str:
@@ -115,8 +142,9 @@ def _entry(copy: Guest, name: str, plan: Plan) -> str:
     return add_trial_entry(copy, name, image, options=plan.options)
 
 
-def _boot_all(copy: Guest, plans: dict[str, Plan], entries: dict[str, str]) -> dict[str, Boot]:
+def _boot_all(copy: Guest, plans: dict[str, Plan]) -> dict[str, Boot]:
     """Boot each; every boot arms the next one."""
+    entries = {name: _entry(copy, name, plan) for name, plan in plans.items()}
     names = [*plans]
     booted = {}
     for name, following in zip(names, [*names[1:], None], strict=True):
@@ -154,12 +182,19 @@ def _exported(copy: Guest) -> bytes:
 
 
 def main() -> None:
-    """Record the releases that are named, or all."""
+    """Record what is named, or all."""
     parser = argparse.ArgumentParser(prog="python -m tests.vm.journal_fixtures")
-    parser.add_argument("suites", type=Suite, nargs="*", default=[*PLANS], metavar="SUITE")
+    parser.add_argument("names", type=_name, nargs="*", default=[*PLANS, REBOOTS], metavar="NAME")
     with tempfile.TemporaryDirectory() as scratch:
-        for suite in parser.parse_args().suites:
-            record(suite, Path(scratch))
+        for name in parser.parse_args().names:
+            if isinstance(name, Suite):
+                record(name, Path(scratch))
+            else:
+                record_reboots(Path(scratch))
+
+
+def _name(word: str) -> Suite | str:
+    return REBOOTS if word == REBOOTS else Suite(word)
 
 
 if __name__ == "__main__":
