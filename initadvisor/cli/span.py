@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import click
+from typing_extensions import override
 
 from initadvisor.model.whatif import Span
 
@@ -16,6 +17,19 @@ if TYPE_CHECKING:
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _GIVEN = re.compile(rf"({_NUMBER})(?:\.\.({_NUMBER}))?")
+
+
+class Number(click.FloatRange):
+    """A decimal number within a range; unlike what Python takes for one, "nan" is none."""
+
+    @override
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number; fails as click's own types do."""
+        if isinstance(value, str) and re.fullmatch(_NUMBER, value) is None:
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return float(super().convert(float(value), param, ctx))
 
 
 def number_or_range(

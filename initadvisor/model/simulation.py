@@ -197,7 +197,7 @@ class BootCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mean:
-    """A mean over machines and its 95 % interval, None where they do not differ or there is one."""
+    """A mean over machines and its 95 % interval, None where they are few or do not differ."""
 
     mean: float
     low: float | None

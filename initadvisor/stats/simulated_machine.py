@@ -48,7 +48,9 @@ _DRIFT = 0.01
 _CONTENTION = 0.3
 _CORRELATION = 0.8
 _MORE_OUTLIERS = 3
-_DISTURBED_LOGS = (0.5, 2.0)
+DISTURBED_LOGS = (0.5, 2.0)
+"""By which logarithm one part of a disturbed boot takes longer, anywhere in this range."""
+
 _SEEN_SHADOW_LOG_SD = 0.3
 
 
@@ -242,5 +244,5 @@ class Booter:
             self._before = noise
         noise = noise * machine.noise_log_sd
         if rng.random() < machine.outliers:
-            noise[rng.integers(4)] += rng.uniform(*_DISTURBED_LOGS)
+            noise[rng.integers(4)] += rng.uniform(*DISTURBED_LOGS)
         return np.asarray(noise)

@@ -2,7 +2,7 @@
 
 Machines are drawn at random, so that every figure would be another one with other machines. Shares
 have Wilson's interval, numbers of boots one of order statistics (both hold for few machines, too),
-means that of the normal distribution.
+means that of the normal distribution, but none where there are few machines.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 _OUTSIDE = 0.025
 _Z95 = NormalDist().inv_cdf(1 - _OUTSIDE)
+_LEAST_FOR_MEAN = 20
+"""Of fewer values the mean is far from normal where most are 0 and a few large."""
+
 _LEVELS = (0.0, 0.4, 0.8)
 """Where decisions are parted by what was said of them, on the way from the certainty asked for to
 1: with 0.95 that is 0.95, 0.97 and 0.99.
@@ -145,7 +148,7 @@ def _whole(value: float) -> int | None:
 def mean(values: Sequence[float]) -> Mean:
     """Return the mean of values (at least one), none of which is negative."""
     middle = float(np.mean(values))
-    if len(set(values)) == 1:
+    if len(values) < _LEAST_FOR_MEAN or len(set(values)) == 1:
         return Mean(mean=middle, low=None, high=None)
     reach = _Z95 * float(np.std(values, ddof=1)) / sqrt(len(values))
     return Mean(mean=middle, low=max(0.0, middle - reach), high=middle + reach)

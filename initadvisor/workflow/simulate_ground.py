@@ -19,6 +19,7 @@ from initadvisor.workflow.whatif_choices import of_machine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from initadvisor.host import Host
     from initadvisor.model.setting import Setting
@@ -66,15 +67,18 @@ def like_tables(names: Sequence[str], today: Setting | None) -> Likeness:
     return Likeness(ground=Ground(tables=kept, today=today), read_mb_s=None, said=tuple(said))
 
 
-def like_this_machine(host: Host, today: Setting | None, *, observer: Observer) -> Likeness:
+def like_this_machine(
+    host: Host, image: Path | None, today: Setting | None, *, observer: Observer
+) -> Likeness:
     """Return machines with the images and the loader of this one, as ``recommend`` knows them.
 
-    Raises whatever ``recommend`` raises, and ``UsageError`` where today's setting, or what is given
-    in its place, cannot be compared.
+    ``image``: another image, of whatever machine, in the place of its own. Raises whatever
+    ``recommend`` raises, and ``UsageError`` where today's setting, or what is given in its place,
+    cannot be compared.
     """
     from initadvisor.workflow.recommend import Request, recommend  # takes long; tables need it not
 
-    answer = recommend(host, Request(), observer=observer)
+    answer = recommend(host, Request(image=image), observer=observer)
     subject = of_machine(answer, load_config(host), Objective.BOOT)
     table = _table(subject.choices, source=subject.source)
     first = today or answer.baseline

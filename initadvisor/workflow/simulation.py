@@ -13,7 +13,7 @@ from initadvisor.model.simulation import BREAKING, MachineRun, Scenario, Simulat
 from initadvisor.model.whatif import Span
 from initadvisor.stats.decision import Thresholds
 from initadvisor.stats.next_boot import Limits
-from initadvisor.stats.simulated_machine import draw_conditions
+from initadvisor.stats.simulated_machine import DISTURBED_LOGS, draw_conditions
 from initadvisor.stats.simulation import FIXED_BOOTS, Rules
 from initadvisor.stats.simulation_figures import figures, setting_uses
 from initadvisor.workflow.configuration import load_config
@@ -203,13 +203,14 @@ def _said(scenario: Scenario, likeness: Likeness, prior: Machine) -> tuple[str, 
     """Say in words what was made up beside sizes and times."""
     own = scenario.read_mb_s == likeness.read_mb_s
     speeds = _drawn(scenario.read_mb_s, "MB/s")
-    today = likeness.ground.today
+    today, (low, high) = likeness.ground.today, DISTURBED_LOGS
     return (
         f"today's setting: {today or 'drawn from zstd, gzip, xz and lz4 at any level'}",
-        f"the loader reads {speeds}" + (", what is known of this machine's" if own else ""),
+        f"the loader's speed is {speeds}" + (", what is known of this machine's" if own else ""),
         f"the shadow (B1) is {_drawn(scenario.shadow_ms, 'ms')}",
-        f"boots of one image are {scenario.noise_log_sd:.0%} apart in each of their parts, and "
-        f"{scenario.outliers:.0%} of them are disturbed: one part takes 1.6 to 7.4 times as long",
+        f"boots of one image are {_percent(scenario.noise_log_sd)} apart in each of their parts, "
+        f"and {_percent(scenario.outliers)} of them are disturbed: one part takes "
+        f"{exp(low):.1f} to {exp(high):.1f} times as long",
         _beforehand(scenario, prior),
         *_broken(scenario),
         "a campaign is settled when it is certain that nothing is better by more than the "
@@ -222,9 +223,9 @@ def _said(scenario: Scenario, likeness: Likeness, prior: Machine) -> tuple[str, 
 def _beforehand(scenario: Scenario, prior: Machine) -> str:
     """Say what a campaign knows before its first boot."""
     speed = exp(_Z95 * prior.read_s_per_mb.log_sd)
-    times = f"times to unpack to {scenario.unpack_log_sd:.0%}"
+    times = f"times to unpack to {_percent(scenario.unpack_log_sd)}"
     if scenario.lab:
-        times += f" each and {prior.lab.log_sd:.0%} all together, as from a lab"
+        times += f" each and {_percent(prior.lab.log_sd)} all together, as from a lab"
     else:
         times += ", as from a bench"
     return (
@@ -239,12 +240,22 @@ def _broken(scenario: Scenario) -> tuple[str, ...]:
     if not breaking:
         return ("every machine is as the cost model says, which no real one is",)
     part = sum(strain is not Strain.NONE for strain in scenario.strains) / len(scenario.strains)
-    whole = "every machine breaks" if part == 1 else f"{part:.0%} of the machines break"
+    whole = "every machine breaks" if part == 1 else f"{_percent(part)} of the machines break"
     ways = "; ".join(f"{strain}: {STRAINS[strain]}" for strain in breaking)
     return (f"{whole} the cost model on purpose, by turns in these ways: {ways}",)
 
 
 def _drawn(given: Given, unit: str) -> str:
     if isinstance(given, Span):
-        return f"drawn from {given.low:.4g} to {given.high:.4g} {unit}, every factor alike"
-    return f"{given:.4g} {unit}"
+        ends = f"{_rounded(given.low)} to {_rounded(given.high)} {unit}"
+        return f"drawn from {ends}, all orders of magnitude alike"
+    return f"{_rounded(given)} {unit}"
+
+
+def _percent(part: float) -> str:
+    return f"{part * 100:.3g} %"
+
+
+def _rounded(value: float) -> str:
+    """Return a number with three significant digits, in full."""
+    return f"{float(f'{value:.3g}'):.10g}"
