@@ -68,6 +68,7 @@ class FiniteRange(click.FloatRange):
     is_flag=True,
     help="Build them, and let kernels unpack them in virtual machines before they are weighed.",
 )
+@click.option("--explain", is_flag=True, help="Say why: what decides, and what was assumed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def recommend(
     *,
@@ -81,6 +82,7 @@ def recommend(
     everything: bool,
     build: bool,
     lab: bool,
+    explain: bool,
     as_json: bool,
 ) -> None:
     """Say which initramfs compression suits this machine, and how sure that is.
@@ -112,6 +114,7 @@ def recommend(
         everything=everything,
         build=build or lab,
         lab=lab,
+        explain=explain,
     )
     with Progress() as progress:
         answer = ask(Host(), request, observer=progress)

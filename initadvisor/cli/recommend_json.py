@@ -7,9 +7,10 @@ from math import exp
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from initadvisor.model.cost import DecidingFact
+    from initadvisor.model.cost import DecidingFact, Stretch
     from initadvisor.model.estimate import Estimate
-    from initadvisor.model.recommendation import Recommendation, Row
+    from initadvisor.model.explanation import Explanation
+    from initadvisor.model.recommendation import Contrast, Plan, Recommendation, Rival, Row
 
 
 _Z95 = 1.96
@@ -44,6 +45,14 @@ def as_document(answer: Recommendation) -> dict[str, Any]:
                 "saving_ms": _estimate(decision.leader_saving_ms),
             },
             "deciding": _deciding(decision.deciding),
+            "rival": _rival(answer.rival),
+        },
+        "plan": _plan(answer.plan),
+        "boots_per_upgrade": {
+            "boots": round(answer.pace.boots, 3),
+            "source": answer.pace.source,
+            "recorded_boots": answer.pace.recorded_boots,
+            "upgrades": answer.pace.upgrades,
         },
         "storage": {
             "device": answer.storage.device,
@@ -60,6 +69,7 @@ def as_document(answer: Recommendation) -> dict[str, Any]:
         "assumptions": list(answer.assumptions),
         "warnings": list(answer.warnings),
         "context": list(answer.context),
+        "explain": _explanation(answer.explanation),
     }
 
 
@@ -102,8 +112,89 @@ def _deciding(fact: DecidingFact | None) -> dict[str, Any] | None:
     return {
         "factor": fact.factor,
         "settled": round(fact.settled, 3),
-        "stretches": [
-            {"low": round(s.low, 3), "high": round(s.high, 3), "setting": str(s.setting)}
-            for s in fact.stretches
+        "stretches": _stretches(fact.stretches),
+    }
+
+
+def _stretches(stretches: tuple[Stretch, ...]) -> list[dict[str, Any]]:
+    return [
+        {"low": round(s.low, 3), "high": round(s.high, 3), "setting": str(s.setting)}
+        for s in stretches
+    ]
+
+
+def _rival(rival: Rival | None) -> dict[str, Any] | None:
+    if rival is None:
+        return None
+    return {
+        "setting": str(rival.setting),
+        "probability": round(rival.probability, 4),
+        "contrast": _contrast(rival.contrast),
+    }
+
+
+def _contrast(contrast: Contrast) -> dict[str, Any]:
+    return {
+        "one": str(contrast.one),
+        "other": str(contrast.other),
+        "read_ms": _estimate(contrast.read_ms),
+        "waited_ms": _estimate(contrast.waited_ms),
+        "build_ms": round(contrast.build_ms, 3),
+        "all_ms": _estimate(contrast.all_ms),
+    }
+
+
+def _plan(plan: Plan | None) -> dict[str, Any] | None:
+    if plan is None:
+        return None
+    return {
+        "purpose": plan.purpose,
+        "next": str(plan.following),
+        "boots": [
+            {"setting": str(planned.setting), "boots": planned.boots} for planned in plan.boots
+        ],
+        "chance": round(plan.chance, 4),
+        "enough": plan.enough,
+        "contrast": _contrast(plan.contrast),
+        "loader_seen": plan.loader_seen,
+        "unbuilt": [str(setting) for setting in plan.unbuilt],
+    }
+
+
+def _explanation(why: Explanation | None) -> dict[str, Any] | None:
+    if why is None:
+        return None
+    return {
+        "contrast": None if why.contrast is None else _contrast(why.contrast),
+        "facts": [
+            {
+                "what": weight.what,
+                "now": _estimate(weight.now),
+                "share": round(weight.share, 4),
+                "turns": round(weight.turns, 4),
+                "stretches": _stretches(weight.stretches),
+            }
+            for weight in why.weights
+        ],
+        "images_share": round(why.images_share, 4),
+        "steps": [
+            {
+                "evidence": step.evidence,
+                "used": step.used,
+                "outcome": step.outcome,
+                "leader": str(step.leader),
+                "saving_ms": _estimate(step.saving_ms),
+                "probability": round(step.probability, 4),
+            }
+            for step in why.steps
+        ],
+        "learnt": [
+            {
+                "what": learnt.what,
+                "boots": learnt.boots,
+                "before": _estimate(learnt.prior),
+                "now": _estimate(learnt.posterior),
+            }
+            for learnt in why.learnt
         ],
     }

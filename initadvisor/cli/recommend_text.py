@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from initadvisor.cli.plan_text import plan_sentences
+from initadvisor.cli.wording import figure, interval, percent, rounded, short
 from initadvisor.model.cost import Factor, Objective, Outcome
 
 if TYPE_CHECKING:
@@ -55,12 +57,19 @@ def print_recommendation(answer: Recommendation) -> None:
         console.print(f"{title}:")
         for line in lines:
             console.print(Padding(f"- {line}", (0, 0, 0, 2)))
+    if answer.explanation:
+        from initadvisor.cli.explain_text import explained
+
+        for title, lines in explained(answer, answer.explanation):
+            console.print(f"\n{title}:")
+            for line in lines:
+                console.print(Padding(f"- {line}", (0, 0, 0, 2)))
 
 
 def verdict(answer: Recommendation) -> str:
     """Return the recommendation in one sentence, with its certainty and evidence."""
     decision = answer.decision
-    sure = f"{_percent(decision.probability)} sure, evidence: {answer.evidence}"
+    sure = f"{percent(decision.probability)} sure, evidence: {answer.evidence}"
     match decision.outcome:
         case Outcome.SWITCH if answer.objective is Objective.SIZE:
             before, after = (_row_of(answer, s) for s in (answer.baseline, decision.setting))
@@ -69,11 +78,11 @@ def verdict(answer: Recommendation) -> str:
             price = f"costs {cost:.0f} ms" if cost > 0 else f"saves {-cost:.0f} ms"
             return (
                 f"Switch to {decision.setting}: the image is {saved:.1f} MB smaller ({sure}); "
-                f"each boot {price} ({_interval(decision.saving_ms)})."
+                f"each boot {price} ({interval(decision.saving_ms)})."
             )
         case Outcome.SWITCH:
             return (
-                f"Switch to {decision.setting}: it saves {_figure(decision.saving_ms)} ms "
+                f"Switch to {decision.setting}: it saves {figure(decision.saving_ms)} ms "
                 f"{_per_boot(answer)}{_share(answer, decision.saving_ms)} ({sure})."
             )
         case Outcome.KEEP:
@@ -81,21 +90,22 @@ def verdict(answer: Recommendation) -> str:
         case Outcome.UNDECIDED if decision.leader_saving_ms.mean <= 0:
             return (
                 f"Undecided, so keep {decision.setting}: no other setting is expected to save "
-                f"anything, but that none does is only {_percent(decision.probability)} sure and "
-                f"{_percent(answer.certainty)} is needed (evidence: {answer.evidence})."
+                f"anything, but that none does is only {percent(decision.probability)} sure and "
+                f"{percent(answer.certainty)} is needed (evidence: {answer.evidence})."
             )
         case Outcome.UNDECIDED:
             return (
                 f"Undecided, so keep {decision.setting}: the largest expected gain is that of "
-                f"{decision.leader}, which saves {_figure(decision.leader_saving_ms)} ms "
+                f"{decision.leader}, which saves {figure(decision.leader_saving_ms)} ms "
                 f"{_per_boot(answer)}{_share(answer, decision.leader_saving_ms)}, but that this "
-                f"matters is only {_percent(decision.leader_probability)} sure and "
-                f"{_percent(answer.certainty)} is needed (evidence: {answer.evidence})."
+                f"matters is only {percent(decision.leader_probability)} sure and "
+                f"{percent(answer.certainty)} is needed (evidence: {answer.evidence})."
             )
 
 
 def advice(answer: Recommendation) -> Iterator[str]:
     """Yield what would make the answer surer."""
+    yield from plan_sentences(answer)
     if answer.unbuilt:
         yield _unbuilt(answer)
     fact = answer.decision.deciding
@@ -114,7 +124,7 @@ def advice(answer: Recommendation) -> Iterator[str]:
         )
     else:
         yield (
-            f"What would decide it ({_percent(fact.settled)} likely): {what}: "
+            f"To know one fact would decide it ({percent(fact.settled)} likely), {what}: "
             f"{_stretches(fact, unit)}. {known}"
         )
 
@@ -138,11 +148,11 @@ def _stretches(fact: DecidingFact, unit: str) -> str:
     parts = []
     for number, stretch in enumerate(fact.stretches):
         if number == 0:
-            parts.append(f"below {_rounded(stretch.high)} {unit} {stretch.setting} is best")
+            parts.append(f"below {rounded(stretch.high)} {unit} {stretch.setting} is best")
         elif number == len(fact.stretches) - 1:
-            parts.append(f"above {_rounded(stretch.low)} {unit} {stretch.setting}")
+            parts.append(f"above {rounded(stretch.low)} {unit} {stretch.setting}")
         else:
-            parts.append(f"from there to {_rounded(stretch.high)} {unit} {stretch.setting}")
+            parts.append(f"from there to {rounded(stretch.high)} {unit} {stretch.setting}")
     return ", ".join(parts)
 
 
@@ -185,12 +195,12 @@ def _table(answer: Recommendation) -> object:
             str(row.setting),
             f"{about}{row.size_bytes / 1e6:.1f}",
             f"{100 * row.size_bytes / answer.unpacked_bytes:.0f}",
-            _short(row.read_ms.mean),
-            _short(row.unpack_ms.mean),
-            _short(row.total_ms.mean),
-            _interval(row.total_ms),
-            "today" if today else _short(row.saving_ms.mean),
-            "" if today else _interval(row.saving_ms),
+            short(row.read_ms.mean),
+            short(row.unpack_ms.mean),
+            short(row.total_ms.mean),
+            interval(row.total_ms),
+            "today" if today else short(row.saving_ms.mean),
+            "" if today else interval(row.saving_ms),
             "" if row.build_s is None else f"{row.build_s:.0f}",
             "" if row.build_peak_bytes is None else f"{row.build_peak_bytes / 1e6:.0f}",
             "yes" if row.fits else "NO",
@@ -201,31 +211,6 @@ def _table(answer: Recommendation) -> object:
 
 def _row_of(answer: Recommendation, setting: object) -> Row:
     return next(row for row in answer.rows if row.setting == setting)
-
-
-def _figure(estimate: Estimate) -> str:
-    return f"{_short(estimate.mean)} ({_interval(estimate)})"
-
-
-def _interval(estimate: Estimate) -> str:
-    low, high = _short(estimate.low), _short(estimate.high)
-    return f"{low}..{high}"
-
-
-def _short(value: float) -> str:
-    return f"{value / 1000:.0f}k" if abs(value) >= 10_000 else f"{value:.0f}"
-
-
-def _rounded(value: float) -> str:
-    """Return a number with two significant digits, in full."""
-    return f"{float(f'{value:.2g}'):g}"
-
-
-def _percent(probability: float) -> str:
-    """Return a probability in percent that never claims certainty."""
-    if probability > 0.99:
-        return "over 99 %"
-    return "under 1 %" if probability < 0.01 else f"{probability * 100:.0f} %"
 
 
 def _per_boot(answer: Recommendation) -> str:

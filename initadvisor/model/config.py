@@ -14,6 +14,7 @@ It is TOML with two tables, every key optional:
     tolerance_ms = 5.0
     tolerance_fraction = 0.02
     certainty = 0.95
+    max_excess_s = 3.0
 
 What each key means stands with the field of the same name in ``Config``.
 """
@@ -51,13 +52,16 @@ class Config:
     ``objective``: what is to be small: ``boot`` (the time a boot takes), ``size`` (the image) or
     ``balanced`` (the time of a boot plus that of a build, divided by ``boots_per_upgrade``).
 
-    ``boots_per_upgrade``: how many boots there are between two builds of the image, until the
-    journal tells.
+    ``boots_per_upgrade``: how many boots there are between two builds of the image; None: counted
+    from recorded boots, see ``model/upgrade_pace.py``.
 
     ``tolerance_ms``, ``tolerance_fraction``: a saving below the larger of the two (the latter as a
     part of today's total) does not matter.
 
     ``certainty``: how probable a saving must be before a switch is recommended.
+
+    ``max_excess_s``: a candidate that is expected to cost so much more than today's image is not
+    booted to learn from, unless everything is asked for.
     """
 
     settings: tuple[Setting, ...] = ()
@@ -67,10 +71,11 @@ class Config:
     jobs: int | None = None
     cache_limit_bytes: int = 4_000_000_000
     objective: Objective = Objective.BOOT
-    boots_per_upgrade: int = 14
+    boots_per_upgrade: int | None = None
     tolerance_ms: float = 5.0
     tolerance_fraction: float = 0.02
     certainty: float = 0.95
+    max_excess_s: float = 3.0
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any], *, source: str) -> Self:
@@ -168,6 +173,7 @@ _KEYS: dict[str, dict[str, tuple[str, Callable[[Any], Any]]]] = {
         "tolerance_ms": ("tolerance_ms", _number(0, math.inf)),
         "tolerance_fraction": ("tolerance_fraction", _number(0, 1)),
         "certainty": ("certainty", _number(0.5, 1)),
+        "max_excess_s": ("max_excess_s", _number(0, math.inf)),
     },
 }
 """Each table's keys: the field of ``Config`` it sets and how its value is read."""

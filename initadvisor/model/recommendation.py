@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from initadvisor.model.boot_plan import Purpose
     from initadvisor.model.candidate import Gap
     from initadvisor.model.cost import Decision, Objective
     from initadvisor.model.estimate import Estimate, Evidence, SizeSource
+    from initadvisor.model.explanation import Explanation
     from initadvisor.model.image import Lint
     from initadvisor.model.setting import Setting
+    from initadvisor.model.upgrade_pace import UpgradePace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +26,8 @@ class Row:
     that was not built the figures of building are estimates, too.
     ``build_s``, ``build_cpu_s`` and ``build_peak_bytes`` are None for an image that was found, not
     built. ``fits``: the boot partition has room for it beside today's image. ``unusable`` says why
-    the generator cannot be configured for the setting, None where it can.
+    this machine cannot make it (its generator cannot be configured for the setting, or the build
+    needs more memory than there is), None where it can.
     """
 
     setting: Setting
@@ -60,6 +64,72 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Contrast:
+    """What a boot of ``one`` costs more than a boot of ``other``; less where it is negative.
+
+    ``waited_ms``: of the time to unpack what the shadow does not hide. ``build_ms``: the build's
+    share of a boot, 0 where the objective does not count it.
+    """
+
+    one: Setting
+    other: Setting
+    read_ms: Estimate
+    waited_ms: Estimate
+    build_ms: float
+    all_ms: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rival:
+    """What is likeliest to be better than the setting that is advised.
+
+    ``probability``: that it is, by more than the tolerance. ``contrast``: what the advised setting
+    costs more than it.
+    """
+
+    setting: Setting
+    probability: float
+    contrast: Contrast
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedBoots:
+    """So many boots of a setting."""
+
+    setting: Setting
+    boots: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The boots that would settle the decision, see ``BootPlan``; the first one's setting is next.
+
+    ``enough``: that they do is likely; where they are not, ``boots`` ends where a plan has to.
+    ``contrast``: of the two settings whose difference is in question. ``loader_seen``: what boots
+    of this machine tell shows how long the loader reads. ``unbuilt``: those of the settings that
+    have to be built before they can boot.
+    """
+
+    purpose: Purpose
+    boots: tuple[PlannedBoots, ...]
+    chance: float
+    enough: bool
+    contrast: Contrast
+    loader_seen: bool
+    unbuilt: tuple[Setting, ...]
+
+    @property
+    def following(self) -> Setting:
+        """The setting to boot next."""
+        return self.boots[0].setting
+
+    @property
+    def count(self) -> int:
+        """How many boots these are."""
+        return sum(planned.boots for planned in self.boots)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
     """The whole answer.
 
@@ -67,7 +137,10 @@ class Recommendation:
     configured, or that it was read from the image. ``assumptions`` are the priors the answer rests
     on, ``warnings`` what the user should know before following it, ``context`` what in the
     generator's configuration matters more than the codec. ``unbuilt`` are the settings that may
-    be the best and of which there is no candidate, only an estimate.
+    be the best and of which there is no candidate, only an estimate. ``rival`` and ``plan`` are
+    None where sizes decide, ``plan`` also where nothing is left to find out or boots of this
+    machine tell nothing of the image. ``pace`` divides the builds. ``explanation``: None where
+    nobody asked for it.
     """
 
     image: Path
@@ -84,6 +157,10 @@ class Recommendation:
     unpacked_bytes: int
     whole_boot_ms: float | None
     rows: tuple[Row, ...]
+    pace: UpgradePace
+    rival: Rival | None = None
+    plan: Plan | None = None
+    explanation: Explanation | None = None
     unbuilt: tuple[Setting, ...] = ()
     gaps: tuple[Gap, ...] = ()
     assumptions: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from initadvisor.model.boot_evidence import BootEvidence, Relation, Shared
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.errors import InitadvisorError
+from initadvisor.stats.upgrades import counted_pace
 from initadvisor.store.store import open_store
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from initadvisor.model.boot_evidence import Learnt, Lessons
     from initadvisor.model.boot_figures import BootFigures, BootKind
     from initadvisor.model.loader import BootWay
+    from initadvisor.model.upgrade_pace import UpgradePace
 
 _DAY_S = 86_400
 _MOST = 10_000
@@ -27,9 +29,13 @@ _MOST = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boots:
-    """The boots of this machine that tell something; ``warnings``: why there may be more."""
+    """The boots of this machine that tell something; ``warnings``: why there may be more.
+
+    ``pace``: of its kernel upgrades, counted from all that are recorded, None where they are few.
+    """
 
     evidence: tuple[BootEvidence, ...] = ()
+    pace: UpgradePace | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -45,9 +51,10 @@ def recorded_boots(host: Host, kernel_release: str | None) -> Boots:
             figures = store.boot_figures(limit=_MOST)
     except InitadvisorError as err:
         return Boots(warnings=(f"nothing of the recorded boots is used: {err.message}",))
+    pace = counted_pace((boot.started_at, _release(boot)) for boot in figures)
     latest = next((boot for boot in figures if boot.kind.kernel_counts), None)
     if latest is None:
-        return Boots()
+        return Boots(pace=pace)
     now = _Now(
         at=latest.started_at,
         class_key=latest.kind.class_key if _is_of(latest, kernel_release) else None,
@@ -56,7 +63,7 @@ def recorded_boots(host: Host, kernel_release: str | None) -> Boots:
         boot_disk=next((disk for boot in figures if (disk := boot.kind.boot_disk)), None),
     )
     evidence = (_evidence(boot, now) for boot in figures)
-    return Boots(evidence=tuple(found for found in evidence if found))
+    return Boots(evidence=tuple(found for found in evidence if found), pace=pace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +94,15 @@ class _Now:
 
 
 def _is_of(boot: BootFigures, kernel_release: str | None) -> bool:
-    """Tell whether the boot was of this kernel; ``uname -rv`` begins with the release."""
+    """Tell whether the boot was of this kernel."""
+    release = _release(boot)
+    return release is None or kernel_release in {None, release}
+
+
+def _release(boot: BootFigures) -> str | None:
+    """Return the kernel's release, with which ``uname -rv`` begins, None where it is not known."""
     kernel = boot.kind.kernel
-    return kernel is None or kernel_release in {None, kernel.partition(" ")[0]}
+    return kernel.partition(" ")[0] if kernel else None
 
 
 def _evidence(boot: BootFigures, now: _Now) -> BootEvidence | None:
@@ -122,7 +135,7 @@ def _evidence(boot: BootFigures, now: _Now) -> BootEvidence | None:
     return None
 
 
-_WORDS = {
+SHARED_WORDS = {
     Shared.LOADER: ("the loader reads", "MB/s"),
     Shared.FIXED: ("what every image pays (L)", "ms"),
     Shared.SHADOW: ("the shadow (B1)", "ms"),
@@ -131,6 +144,7 @@ _WORDS = {
     Shared.CPU: ("the kernel's decompression, by the prediction", "times"),
     Shared.LAB: ("the bare machine, by the virtual one", "times"),
 }
+"""Each quantity in words, and the unit of its values."""
 
 
 def what_was_learnt(lessons: Lessons) -> Iterator[str]:
@@ -147,7 +161,7 @@ def what_was_learnt(lessons: Lessons) -> Iterator[str]:
 
 
 def _said(learnt: Learnt) -> str:
-    words, unit = _WORDS[learnt.what]
+    words, unit = SHARED_WORDS[learnt.what]
     before, after = learnt.prior, learnt.posterior
     of = "1 boot" if learnt.boots == 1 else f"{learnt.boots} boots"
     return (

@@ -16,6 +16,7 @@ from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.image import Lint, Verdict
+from initadvisor.workflow.evidence import refused_by_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,6 +65,25 @@ def lint_all(
             contents = _as_it_would_be(source.contents, contender)
             found[contender.digest] = lint(contents, config, release)
     return found
+
+
+def verdicts_on(
+    host: Host,
+    source: Source,
+    field: Sequence[Contender],
+    *,
+    config: KernelConfig | None,
+    release: str | None,
+) -> dict[str, Lint]:
+    """Return the same, overruled where this machine's kernel refused what lint would pass."""
+    verdicts = lint_all(host, source, field, config=config, release=release)
+    refusals = refused_by_kernel(host, verdicts, release)
+    return {
+        digest: replace(found, verdict=Verdict.REFUSED, reasons=(*found.reasons, refusals[digest]))
+        if digest in refusals
+        else found
+        for digest, found in verdicts.items()
+    }
 
 
 def _as_it_would_be(contents: ImageContents, contender: Contender) -> ImageContents:

@@ -11,6 +11,7 @@ from initadvisor.model.cost import Objective
 from initadvisor.model.errors import UsageError
 from initadvisor.model.estimate import Estimate, SizeSource
 from initadvisor.model.image import Verdict
+from initadvisor.model.upgrade_pace import upgrade_pace
 from initadvisor.model.whatif import Choice, Place
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from initadvisor.model.config import Config
     from initadvisor.model.recommendation import Recommendation, Row
     from initadvisor.model.truth_table import TruthTable
+    from initadvisor.model.upgrade_pace import UpgradePace
 
 _Z95 = 1.96
 _LEAST = 2
@@ -58,9 +60,16 @@ def of_table(table: TruthTable, config: Config, objective: Objective) -> Subject
         )
         for row in table.rows
     ]
-    choices, gaps = _with_builds(known, config, objective)
+    pace = upgrade_pace(config.boots_per_upgrade, None)
+    choices, gaps = _with_builds(known, pace, objective)
     _require_comparison(table.name, choices, gaps)
-    return Subject(name=table.name, source=table.source, choices=choices, left_out=gaps)
+    return Subject(
+        name=table.name,
+        source=table.source,
+        choices=choices,
+        left_out=gaps,
+        remarks=_said(pace, objective),
+    )
 
 
 def of_machine(answer: Recommendation, config: Config, objective: Objective) -> Subject:
@@ -72,7 +81,8 @@ def of_machine(answer: Recommendation, config: Config, objective: Objective) -> 
     unfit = {row.setting: why for row in answer.rows if (why := _why_unfit(row))}
     fit = [row for row in answer.rows if row.setting not in unfit]
     known = [(_of_row(row), _build_cpu_s(row, answer.rows)) for row in fit]
-    choices, unbuilt = _with_builds(known, config, objective)
+    pace = upgrade_pace(config.boots_per_upgrade, answer.pace)
+    choices, unbuilt = _with_builds(known, pace, objective)
     gaps = (
         *(Gap(setting=setting, reason=why) for setting, why in unfit.items()),
         *unbuilt,
@@ -89,7 +99,13 @@ def of_machine(answer: Recommendation, config: Config, objective: Objective) -> 
         left_out=gaps,
         loader=Place(name="this machine", read_mb_s=replace(speed, mean=middle)),
         remarks=(
-            *(a for a in answer.assumptions if not a.startswith(_OF_READING_AND_WAITING)),
+            *(
+                assumption
+                for assumption in answer.assumptions
+                if not assumption.startswith(_OF_READING_AND_WAITING)
+                and assumption != answer.pace.words
+            ),
+            *_said(pace, objective),
             *(f"{row.setting}: {note}" for row in fit for note in row.notes),
             *answer.warnings,
         ),
@@ -130,7 +146,7 @@ def _why_unfit(row: Row) -> str | None:
 
 
 def _with_builds(
-    known: Iterable[tuple[Choice, float | None]], config: Config, objective: Objective
+    known: Iterable[tuple[Choice, float | None]], pace: UpgradePace, objective: Objective
 ) -> tuple[tuple[Choice, ...], tuple[Gap, ...]]:
     """Add each build's share of a boot, if the objective counts it."""
     if objective is not Objective.BALANCED:
@@ -141,9 +157,14 @@ def _with_builds(
             reason = "what building it takes is not known"
             gaps.append(Gap(setting=choice.setting, reason=reason))
         else:
-            extra_ms = cpu_s * 1000 / config.boots_per_upgrade
+            extra_ms = cpu_s * 1000 / pace.boots
             choices.append(replace(choice, extra_ms=extra_ms))
     return tuple(choices), tuple(gaps)
+
+
+def _said(pace: UpgradePace, objective: Objective) -> tuple[str, ...]:
+    """Say over how many boots a build is spread, if the objective counts it."""
+    return (pace.words,) if objective is Objective.BALANCED else ()
 
 
 def _require_comparison(name: str, choices: Sequence[Choice], gaps: Iterable[Gap]) -> None:

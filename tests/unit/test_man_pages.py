@@ -15,6 +15,7 @@ import pytest
 from initadvisor import __version__
 from initadvisor.cli import COMMANDS, root
 from initadvisor.model.config import _KEYS, Config
+from initadvisor.model.upgrade_pace import ASSUMED_BOOTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +81,7 @@ def test_the_configuration_page_names_every_key_and_default() -> None:
         if isinstance(value, float):
             assert str(value) in page
     assert str(defaults.cache_limit_bytes // 1_000_000) in page
-    assert str(defaults.boots_per_upgrade) in page
+    assert str(ASSUMED_BOOTS) in page
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in MAN.iterdir()))

@@ -17,6 +17,7 @@ from initadvisor.model.estimate import Estimate, Evidence, SizeSource
 from initadvisor.model.image import Lint, Verdict
 from initadvisor.model.recommendation import Recommendation, Row, Storage
 from initadvisor.model.setting import Setting
+from initadvisor.model.upgrade_pace import upgrade_pace
 
 ZSTD, LZ4 = Setting.parse("zstd"), Setting.parse("lz4 -9")
 
@@ -114,6 +115,7 @@ def answer(
         ),
         unpacked_bytes=120_000_000,
         whole_boot_ms=whole_boot_ms,
+        pace=upgrade_pace(None, None),
         rows=(
             row(
                 LZ4,

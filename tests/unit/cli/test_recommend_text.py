@@ -147,7 +147,7 @@ def test_of_several_builds_all_are_named_and_their_times_added() -> None:
     made = answer(decision(Outcome.UNDECIDED, saving=GAIN, deciding=LOADER_DECIDES), sampled=True)
     named, decides = advice(replace(made, unbuilt=(LZ4, ZSTD)))
     assert "Building lz4 -9, zstd could still change the answer (about 5 s" in named
-    assert decides.startswith("What would decide it")
+    assert decides.startswith("To know one fact would decide it (60 % likely), how fast")
 
 
 def test_the_json_has_the_doubt_of_a_size_and_what_to_build() -> None:

@@ -23,7 +23,7 @@ def read(text: str) -> Config:
 def test_an_empty_file_gives_the_defaults() -> None:
     assert read("") == Config()
     assert Config().hopeless == {Codec.BZIP2, Codec.LZMA}
-    assert (Config().boots_per_upgrade, Config().tolerance_ms) == (14, 5.0)
+    assert (Config().boots_per_upgrade, Config().tolerance_ms) == (None, 5.0)
     assert (Config().tolerance_fraction, Config().certainty) == (0.02, 0.95)
 
 

@@ -23,7 +23,7 @@ from initadvisor.model.image import Verdict
 from initadvisor.model.setting import Setting
 from initadvisor.stats.sampling import BLOCK_BYTES
 from initadvisor.workflow import recommend as module
-from initadvisor.workflow import sampling
+from initadvisor.workflow import sampling, scales
 from initadvisor.workflow.candidates import build_candidates, cached_candidates
 from initadvisor.workflow.recommend import Request, recommend
 from initadvisor.workflow.source import open_source
@@ -118,7 +118,7 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Setting, ...]]:
         asked_for.append(tuple(args[3]))
         return build_candidates(*args, **named)
 
-    monkeypatch.setattr(module, "build_candidates", noting)
+    monkeypatch.setattr(scales, "build_candidates", noting)
     return asked_for
 
 

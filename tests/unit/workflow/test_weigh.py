@@ -15,19 +15,25 @@ from initadvisor.model.estimate import Estimate, Evidence
 from initadvisor.model.image import Lint, Verdict
 from initadvisor.model.sampling import SampledCandidate
 from initadvisor.model.setting import Setting
+from initadvisor.model.upgrade_pace import upgrade_pace
 from initadvisor.workflow.boot_context import BootContext
+from initadvisor.workflow.case import Case, Unpacking
 from initadvisor.workflow.contenders import Contender
 from initadvisor.workflow.disk import Disk
 from initadvisor.workflow.evidence import LabEvidence
 from initadvisor.workflow.knowledge import shipped_calibration
 from initadvisor.workflow.machine import know_machine, unpacking_assumptions
-from initadvisor.workflow.weigh import Unpacking, Weighed, weigh
+from initadvisor.workflow.weigh import Weighed, weigh
 from tests.unit.workflow.test_evidence import contender
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from initadvisor.host.memory import Memory
     from initadvisor.model.recommendation import Row
+    from initadvisor.model.upgrade_pace import UpgradePace
+    from initadvisor.stats.next_boot import Limits
+    from initadvisor.workflow.machine import Knowledge
 
 BENCH_MS = {"zstd": (100.0, 101.0, 99.0), "lz4": (60.0, 61.0, 59.0), "cat": (0.0,) * 3}
 FIELD = [contender(setting) for setting in BENCH_MS]
@@ -68,6 +74,34 @@ def other_kernel(**times_ms: float) -> LabEvidence:
     )
 
 
+def case(
+    evidence: LabEvidence,
+    *,
+    field: Sequence[Contender] = FIELD,
+    refused: str | None = None,
+    boots: Sequence[BootEvidence] = (),
+    free_bytes: int = 10**9,
+    config: Config = Config(),  # noqa: B008 # frozen
+    pace: UpgradePace | None = None,
+    memory: Memory | None = None,
+    limits: Limits | None = None,
+    knowledge: Knowledge = KNOWLEDGE,
+) -> Case:
+    return Case(
+        field=field,
+        unpacking=Unpacking(bench_ms=BENCH_MS, table=shipped_calibration(), lab=evidence),
+        verdicts={c.digest: REFUSED if str(c.setting) == refused else OK for c in field},
+        disk=replace(DISK, free_bytes=free_bytes),
+        knowledge=knowledge,
+        boots=boots,
+        config=config,
+        pace=upgrade_pace(config.boots_per_upgrade, pace),
+        memory=memory,
+        limits=limits,
+        seed=1,
+    )
+
+
 def weighed(
     evidence: LabEvidence,
     *,
@@ -78,14 +112,14 @@ def weighed(
     objective: Objective = Objective.BOOT,
 ) -> Weighed:
     return weigh(
-        field,
-        unpacking=Unpacking(bench_ms=BENCH_MS, table=shipped_calibration(), lab=evidence),
-        verdicts={c.digest: REFUSED if str(c.setting) == refused else OK for c in field},
-        disk=replace(DISK, free_bytes=free_bytes),
-        knowledge=KNOWLEDGE,
-        boots=boots,
-        config=Config(objective=objective),
-        seed=1,
+        case(
+            evidence,
+            field=field,
+            refused=refused,
+            boots=boots,
+            free_bytes=free_bytes,
+            config=Config(objective=objective),
+        )
     )
 
 

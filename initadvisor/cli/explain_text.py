@@ -1,0 +1,164 @@
+"""``recommend --explain`` in sentences: what decides, what moved the answer, what it rests on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initadvisor.cli.wording import (
+    boots,
+    figure,
+    more_or_less,
+    percent,
+    rounded,
+    short,
+)
+from initadvisor.model.boot_evidence import Shared
+from initadvisor.model.cost import Objective, Outcome
+from initadvisor.model.estimate import Evidence
+from initadvisor.workflow.boots import SHARED_WORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from initadvisor.model.boot_evidence import Learnt
+    from initadvisor.model.cost import Stretch
+    from initadvisor.model.estimate import Estimate
+    from initadvisor.model.explanation import Explanation, Step, Weight
+    from initadvisor.model.recommendation import Contrast, Recommendation
+
+_MOST_FACTS = 3
+_LEAST_SHARE = 0.01
+_FACTS = {
+    Shared.LOADER: "how fast the boot loader reads",
+    Shared.SHADOW: "how long the kernel can do without the initramfs",
+    Shared.CPU: "how fast this kernel decompresses, by the prediction",
+    Shared.POPULATE: "how long creating the files takes",
+    Shared.LAB: "how the bare machine compares with the virtual one",
+}
+
+
+def explained(answer: Recommendation, why: Explanation) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield the parts of the explanation, each with its title."""
+    contrast = why.contrast
+    if contrast is not None:
+        yield f"Why {contrast.one} rather than {contrast.other}", [_compared(contrast)]
+        yield "What decides between them here", _facts(answer, why, contrast)
+    if why.steps:
+        yield "What each kind of evidence made of it", _steps(why.steps)
+    yield (
+        "What is known of this machine, and was without its boots",
+        [_learnt(learnt) for learnt in why.learnt],
+    )
+
+
+def _compared(contrast: Contrast) -> str:
+    build = contrast.build_ms
+    parts = [
+        f"reading takes {more_or_less(contrast.read_ms)}",
+        f"waiting for the unpacking {more_or_less(contrast.waited_ms)}",
+    ]
+    if build:
+        word = "more" if build > 0 else "less"
+        parts.append(f"its share of a build {short(abs(build))} ms {word}")
+    return (
+        f"with {contrast.one} {', '.join(parts)}; together {more_or_less(contrast.all_ms)} "
+        f"(evidence: {contrast.all_ms.source})"
+    )
+
+
+def _facts(answer: Recommendation, why: Explanation, contrast: Contrast) -> list[str]:
+    if answer.objective is Objective.SIZE:
+        return ["their sizes alone; what each boot costs is not weighed"]
+    said = [
+        _weight(weight)
+        for weight in why.weights[:_MOST_FACTS]
+        if weight.share >= _LEAST_SHARE or weight.turns
+    ]
+    if why.images_share >= _LEAST_SHARE:
+        said.append(
+            f"{percent(why.images_share)} of the doubt is about {contrast.one} and "
+            f"{contrast.other} themselves: how large they are, how long they take to decompress"
+        )
+    return said or ["nothing of which more than a hundredth of the doubt is left"]
+
+
+def _weight(weight: Weight) -> str:
+    unit = SHARED_WORDS[weight.what][1]
+    return (
+        f"{_FACTS[weight.what]}: {_known(weight.now, unit)}. {_percent_of(weight.share)} of the "
+        f"doubt; {_turning(weight.stretches, unit)}"
+    )
+
+
+def _percent_of(share: float) -> str:
+    said = percent(share)
+    return said[0].upper() + said[1:]
+
+
+def _known(estimate: Estimate, unit: str) -> str:
+    return f"{_three(estimate.mean)} ({_three(estimate.low)}..{_three(estimate.high)}) {unit}" + (
+        f" ({estimate.source})" if estimate.source else " (assumed)"
+    )
+
+
+def _three(value: float) -> str:
+    """Return three significant digits, in full: some are factors near 1, some hundreds."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _turning(stretches: Sequence[Stretch], unit: str) -> str:
+    first, *others = stretches
+    if not others:
+        return f"{first.setting} is best wherever in this range it is"
+    *middle, last = others
+    return ", ".join(
+        (
+            f"below {rounded(first.high)} {unit} {first.setting} is best",
+            *(f"from there to {rounded(one.high)} {unit} {one.setting}" for one in middle),
+            f"above {'it' if not middle else f'{rounded(last.low)} {unit}'} {last.setting}",
+        )
+    )
+
+
+def _steps(steps: Sequence[Step]) -> list[str]:
+    said = [_step(step) for step in steps]
+    missing = set(Evidence) - {step.evidence for step in steps}
+    if Evidence.LAB in missing:
+        said.append("the lab: has not unpacked any of these images")
+    if Evidence.BOOTS in missing:
+        said.append("boots: none is recorded that tells anything of these images")
+    return said
+
+
+def _step(step: Step) -> str:
+    saves = f"{figure(step.saving_ms)} ms"
+    if step.outcome is Outcome.SWITCH:
+        sure = f"{percent(step.probability)} sure"
+        return f"{_of(step)}: switch to {step.leader}, which saves {saves}, {sure}"
+    word = "keep" if step.outcome is Outcome.KEEP else "undecided"
+    return (
+        f"{_of(step)}: {word}; the largest expected gain is that of {step.leader}, {saves}, which "
+        f"matters with a probability of {percent(step.probability)}"
+    )
+
+
+def _of(step: Step) -> str:
+    match step.evidence:
+        case Evidence.BENCH:
+            return "sizes and bench"
+        case Evidence.LAB:
+            return f"and the lab, which unpacked {step.used} of the images"
+        case Evidence.BOOTS:
+            return f"and {boots(step.used)} of this machine"
+
+
+def _learnt(learnt: Learnt) -> str:
+    words, unit = SHARED_WORDS[learnt.what]
+    before = _known(learnt.prior, unit)
+    if not learnt.boots:
+        return f"{words}: {before}; no boot tells of it"
+    now = learnt.posterior
+    return (
+        f"{words}: {_three(now.mean)} ({_three(now.low)}..{_three(now.high)}) {unit}, from "
+        f"{boots(learnt.boots)}; without them {before}"
+    )

@@ -1,0 +1,230 @@
+"""What is decided about, and the decision: contenders as facts for the cost model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import hypot, log
+from statistics import median, stdev
+from typing import TYPE_CHECKING
+
+from initadvisor.model.codec import Codec
+from initadvisor.model.cost import CandidateFacts, Objective, Outcome, Quantity
+from initadvisor.model.estimate import Evidence
+from initadvisor.model.image import Verdict
+from initadvisor.stats.decision import Thresholds, decide, decide_by_size
+from initadvisor.stats.given import draw_costs_given
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from initadvisor.host.memory import Memory
+    from initadvisor.model.boot_evidence import BootEvidence
+    from initadvisor.model.config import Config
+    from initadvisor.model.cost import Decision
+    from initadvisor.model.image import Lint
+    from initadvisor.model.setting import Setting
+    from initadvisor.model.upgrade_pace import UpgradePace
+    from initadvisor.stats.given import Given
+    from initadvisor.stats.next_boot import Limits
+    from initadvisor.workflow.contenders import BuildCost, Contender
+    from initadvisor.workflow.disk import Disk
+    from initadvisor.workflow.evidence import LabEvidence
+    from initadvisor.workflow.knowledge import CalibrationTable
+    from initadvisor.workflow.machine import Knowledge
+
+_LEAST_LOG_SD = 0.03
+"""However alike the samples of one run are, another run differs by this much."""
+
+_SAMPLED_LOG_SD = 0.1
+"""How far the time to decompress the whole is from that of a sample, grown by their sizes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpacking:
+    """What is known of the time to unpack, by the digest of the image.
+
+    ``bench_ms``: samples of user-space decompression; ``table``: how a kernel's compares with that;
+    ``lab``: what kernels in virtual machines took, which counts for more.
+    """
+
+    bench_ms: Mapping[str, Sequence[float]]
+    table: CalibrationTable
+    lab: LabEvidence
+
+    def decompress_ms(self, contender: Contender) -> Quantity:
+        """Return D: another kernel's, where it unpacked the image, else scaled user-space time."""
+        if measured := self.lab.decompress_ms.get(contender.digest):
+            return measured
+        sampled = contender.sampled
+        samples_ms = sampled.decompress_ms if sampled else self.bench_ms[contender.digest]
+        found = _decompress_ms(contender.codec, samples_ms, self.table)
+        if sampled is None:
+            return found
+        return replace(found, log_sd=hypot(found.log_sd, _SAMPLED_LOG_SD))
+
+
+def _decompress_ms(codec: Codec, samples_ms: Sequence[float], table: CalibrationTable) -> Quantity:
+    """Return what a kernel is expected to take, from samples of user-space decompression."""
+    if codec is Codec.CAT:
+        return Quantity(median=0.0, source="not compressed")
+    ratio = table.codecs[codec].ratio
+    spread = stdev(log(sample) for sample in samples_ms) if len(samples_ms) > 1 else 0.0
+    return Quantity(
+        median=median(samples_ms) * ratio.median,
+        log_sd=hypot(max(spread, _LEAST_LOG_SD), ratio.log_sd),
+        source=ratio.source,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Everything a decision is made from.
+
+    ``field``: the contenders, today's first. ``verdicts`` go by the digest of the image. ``pace``:
+    over how many boots a build is spread. ``memory``: that of the machine the images are built on,
+    ``limits``: what of them may be booted to learn from; None where the images are not this
+    machine's, so that no boot or build of it tells anything.
+    """
+
+    field: Sequence[Contender]
+    unpacking: Unpacking
+    verdicts: Mapping[str, Lint]
+    disk: Disk
+    knowledge: Knowledge
+    boots: Sequence[BootEvidence]
+    config: Config
+    pace: UpgradePace
+    memory: Memory | None
+    limits: Limits | None
+    seed: int
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """When a difference counts."""
+        return Thresholds(
+            tolerance_ms=self.config.tolerance_ms,
+            tolerance_fraction=self.config.tolerance_fraction,
+            certainty=self.config.certainty,
+        )
+
+    @property
+    def by_size(self) -> bool:
+        """Whether sizes decide, whatever they cost in time."""
+        return self.config.objective is Objective.SIZE
+
+    def fits(self, contender: Contender) -> bool:
+        """Tell whether the image has room beside today's, as replacing it safely needs."""
+        return contender.today or contender.largest_bytes <= self.disk.free_bytes
+
+    def unusable(self, contender: Contender) -> str | None:
+        """Return why this machine cannot make it; today's it could.
+
+        A compressor that needs more memory than there is may be killed at the next kernel upgrade,
+        which then has no image, whatever the objective.
+        """
+        cost = contender.cost
+        if contender.unusable or contender.today or self.memory is None or cost is None:
+            return contender.unusable
+        if cost.build_peak_bytes <= self.memory.total_bytes:
+            return None
+        return (
+            f"its build needs {_mb(cost.build_peak_bytes)}, this machine has "
+            f"{_mb(self.memory.total_bytes)}"
+        )
+
+    def notes(self, contender: Contender) -> tuple[str, ...]:
+        """Return what is to be said of a contender."""
+        unusable, cost = self.unusable(contender), contender.cost
+        notes = (*contender.notes, *((unusable,) if unusable else ()))
+        if unusable or self.memory is None or cost is None:
+            return notes
+        if cost.build_peak_bytes <= self.memory.available_bytes:
+            return notes
+        return (
+            *notes,
+            f"its build needs {_mb(cost.build_peak_bytes)} of memory, of which this machine has "
+            f"{_mb(self.memory.available_bytes)} free now",
+        )
+
+
+def _mb(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:.0f} MB"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """The decision, and what it was made from.
+
+    ``evidence``: what the time to unpack each contender rests on; ``weakest``: the weakest of it
+    that the decision rests on.
+    """
+
+    facts: tuple[CandidateFacts, ...]
+    given: Given
+    decision: Decision
+    evidence: tuple[Evidence, ...]
+    weakest: Evidence
+
+    def column(self, setting: Setting) -> int:
+        """Return which of the contenders has a setting."""
+        return [fact.setting for fact in self.facts].index(setting)
+
+
+def judge(case: Case) -> Judged:
+    """Price the contenders and decide."""
+    facts = tuple(_facts(case, contender) for contender in case.field)
+    given = draw_costs_given(case.knowledge.machine, facts, case.boots, seed=case.seed)
+    evidence = tuple(
+        Evidence.BOOTS if own else case.unpacking.lab.evidence(contender.digest)
+        for contender, own in zip(case.field, given.lessons.own_boots, strict=True)
+    )
+    weakest = Evidence.weakest(
+        of for fact, of in zip(facts, evidence, strict=True) if fact.eligible or fact is facts[0]
+    )
+    choose = decide_by_size if case.by_size else decide
+    decision = choose(
+        given.draws, facts, baseline=0, thresholds=case.thresholds, source=str(weakest)
+    )
+    if decision.outcome is Outcome.SWITCH:
+        # That no other candidate is better still is nothing the gain rests on.
+        of_setting = dict(zip([fact.setting for fact in facts], evidence, strict=True))
+        weakest = Evidence.weakest((evidence[0], of_setting[decision.setting]))
+        decision = replace(decision, saving_ms=replace(decision.saving_ms, source=str(weakest)))
+    return Judged(facts=facts, given=given, decision=decision, evidence=evidence, weakest=weakest)
+
+
+def _facts(case: Case, contender: Contender) -> CandidateFacts:
+    return CandidateFacts(
+        setting=contender.setting,
+        digest=contender.digest,
+        size_mb=replace(contender.size, median=contender.size.median / 1e6),
+        decompress_ms=case.unpacking.decompress_ms(contender),
+        unpack_ms=case.unpacking.lab.unpack_ms.get(contender.digest),
+        extra_ms=_build_ms(case, contender),
+        eligible=case.fits(contender)
+        and case.unusable(contender) is None
+        and case.verdicts[contender.digest].verdict is not Verdict.REFUSED,
+    )
+
+
+def _build_ms(case: Case, contender: Contender) -> float:
+    """Return a build's share of one boot, if the objective counts it."""
+    if case.config.objective is not Objective.BALANCED:
+        return 0.0
+    cost = _build_cost(case.field, contender)
+    return cost.build_cpu_s * 1000 / case.pace.boots if cost else 0.0
+
+
+def _build_cost(field: Sequence[Contender], contender: Contender) -> BuildCost | None:
+    """Return what building a contender takes.
+
+    An image that was found, not built, is taken to cost what its likeliest setting does: of the
+    candidates with its codec, the one nearest to it in size.
+    """
+    if contender.cost is not None:
+        return contender.cost
+    alike = [c for c in field if c.cost and c.codec is contender.codec]
+    likeliest = min(
+        alike, key=lambda c: abs(c.size.median - contender.size.median), default=contender
+    )
+    return likeliest.cost
