@@ -21,6 +21,7 @@ pytestmark = pytest.mark.vm
 
 REBOOTS = int(os.environ.get("INITADVISOR_REBOOTS", "4"))
 MOST_EXPOSURE = 2.0
+MOST_MEMORY_BYTES = 40_000_000
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +109,12 @@ def test_the_unit_succeeds_in_every_boot(outcome: Outcome) -> None:
     for reboot in outcome.reboots:
         assert reboot.service["Result"] == "success"
         assert reboot.service["ExecMainStatus"] == "0"
+
+
+def test_the_unit_takes_little_memory_whichever_image_it_looks_at(outcome: Outcome) -> None:
+    """As its control group counts it: what is read for the first time since the boot included."""
+    for reboot in outcome.reboots:
+        assert 10_000_000 < int(reboot.service["MemoryPeak"]) < MOST_MEMORY_BYTES, reboot.used
 
 
 def test_no_boot_waits_for_the_unit(outcome: Outcome) -> None:
