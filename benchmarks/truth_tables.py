@@ -1,50 +1,55 @@
 """The built-in tables of candidates, measured anew: what a kernel takes to unpack real images.
 
-    python -m benchmarks.truth_tables [--write] [--rounds 3] [--tries 2] [IMAGE...]
+    python -m benchmarks.truth_tables [--write] [--most 8] [--patience 600] [IMAGE...]
 
 User-mode Linux, the kernel's own code as a process, unpacks every candidate of some images of the
-corpus (``benchmarks.corpus --build`` makes them), in turns; settings that are out of the question
-on any machine once. Where samples of one image differ by more than 5 % it is tried again, and the
-quietest run counts. Prints each table; ``--write`` puts it into the package's
-``data/truth_tables.json`` if it was quiet, where tables with other names, those of other people's
-measurements, stay as they are. A run takes about five minutes on a quiet machine.
+corpus (``benchmarks.corpus --build`` makes them), in turns: at least three times and until the two
+fastest boots agree within 3 %, ``--most`` times at most; twice where the format is out of the
+question on any machine. The fastest counts, because whatever else a machine does makes a boot
+longer, never shorter. Each boot waits until the machine is quiet, all of them together up to
+``--patience`` seconds.
+
+Prints each table; ``--write`` puts it into the package's ``data/truth_tables.json``, unless it is
+impossible. Tables with other names, those of other people's measurements, stay as they are. A run
+takes ten minutes on a quiet machine.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import tempfile
-from collections import defaultdict
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from operator import itemgetter
+from math import hypot, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
 from benchmarks.corpus import OwnCacheHost, images
+from initadvisor.host import Host
 from initadvisor.host.hardware import cpu_model
 from initadvisor.model.codec import Codec
 from initadvisor.model.config import Config
-from initadvisor.model.lab import LabSubject
 from initadvisor.model.setting import Setting
-from initadvisor.stats.repeats import log_spread
-from initadvisor.stats.samples import pooled
-from initadvisor.store.store import open_store
+from initadvisor.stats.repeats import BETWEEN_RUNS_LOG_SD
+from initadvisor.vm.boot import boot
 from initadvisor.vm.engines import uml_machine
 from initadvisor.workflow.candidates import kept_candidates
 from initadvisor.workflow.field import Ground, surveyed
+from initadvisor.workflow.noise import disturbances
 from initadvisor.workflow.plan import recipes
 from initadvisor.workflow.target import find_target
-from initadvisor.workflow.timing import LabImage, Rounds, time_images, unpack_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from benchmarks.corpus import CorpusImage
     from initadvisor.model.candidate import Candidate
+    from initadvisor.vm.machine import VirtualMachine
 
 CONTENTS = {
     "dracut-bookworm-full": "dracut 059 with all modules it takes, Debian 12",
@@ -57,8 +62,10 @@ CONTENTS = {
 """The images, each in words. They differ in size, and in what is in them compressed already."""
 
 TABLES = Path(__file__).parent.parent / "initadvisor/data/truth_tables.json"
-ONCE = 1
-QUIET = 0.05
+AGREE = 1.03
+LEAST = 3
+TWICE = 2
+PAUSE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,117 +79,129 @@ class ScratchHost(OwnCacheHost):
         return self.scratch
 
 
-class Progress:
-    """Prints a dot for each boot."""
+@dataclass(slots=True, kw_only=True)
+class Timed:
+    """A candidate, and how long its boots took to unpack it, in ms."""
 
-    def booted(self, *_: object) -> None:
-        """Count a boot."""
-        print(".", end="", flush=True)
+    setting: Setting
+    candidate: Candidate
+    samples_ms: list[float] = field(default_factory=list)
 
-    def lost(self, subject: LabSubject, lost: object) -> None:
-        """Tell of a boot without a sample."""
-        print(f"\n{subject.setting}: {lost}")
+    @property
+    def apart(self) -> float:
+        """How much longer the second fastest took than the fastest, as a factor."""
+        fastest, second = sorted(self.samples_ms)[:TWICE]
+        return second / fastest
+
+    def is_settled(self, most: int) -> bool:
+        """Tell whether no more boots are needed, or worth it."""
+        count = len(self.samples_ms)
+        if not self.setting.codec.spec.contender:
+            return count >= TWICE
+        return count >= most or (count >= LEAST and self.apart <= AGREE)
+
+    def row(self) -> dict[str, Any]:
+        """Return its row of the table."""
+        return {
+            "setting": str(self.setting),
+            "size_bytes": self.candidate.size_bytes,
+            "unpack_ms": round(min(self.samples_ms), 1),
+            "log_sd": round(hypot(BETWEEN_RUNS_LOG_SD, log(self.apart)), 3),
+            "build_cpu_s": round(self.candidate.build_cpu_s, 2),
+        }
 
 
-def built(host: ScratchHost, ground: Ground) -> dict[Setting, Candidate]:
+class Patience:
+    """Waits for a quiet machine, as long as there is patience left; counts boots without it."""
+
+    def __init__(self, host: Host, seconds: float) -> None:
+        self._host = host
+        self.left_s = seconds
+        self.boots = self.disturbed = 0
+
+    def wait(self) -> None:
+        """Return when nothing else is at work, or when all patience is spent."""
+        self.boots += 1
+        while found := disturbances(self._host):
+            if self.left_s <= 0:
+                self.disturbed += 1
+                return
+            print(f"({found[0]}) ", end="", flush=True)
+            time.sleep(PAUSE_S)
+            self.left_s -= PAUSE_S
+
+
+def built(host: ScratchHost, ground: Ground) -> list[Timed]:
     """Return the candidates that are there, a generator's default named by its level."""
     wanted, _ = recipes(host, ground.generator, ground.settings, image_sha256=ground.source.sha256)
     kept = kept_candidates(host, ground.generator, ground.source, wanted)
-    named = {}
+    found = []
     for setting, candidate in kept.items():
         level = ground.generator.default_level(host, setting)
         exact = Setting.at_level(setting.codec, level) if level is not None else setting
-        named[setting if exact in kept else exact] = candidate
-    return named
+        named = setting if exact in kept else exact
+        found.append(Timed(setting=named, candidate=candidate))
+    return found
 
 
-def lab_image(setting: Setting, candidate: Candidate) -> LabImage:
-    """Return a candidate as the lab boots it."""
-    path = Path(candidate.path)
-    subject = LabSubject(
-        setting=setting, path=str(path), sha256=candidate.sha256, size_bytes=candidate.size_bytes
-    )
-    return LabImage(subject=subject, file=path)
-
-
-def measured(image: CorpusImage, rounds: int) -> tuple[float, dict[str, Any]]:
-    """Time all candidates of an image; return how far samples are apart, and its table."""
+def measured(image: CorpusImage, most: int, patience: Patience) -> dict[str, Any]:
+    """Time all candidates of an image and return its table."""
     with tempfile.TemporaryDirectory() as scratch:
         host = ScratchHost(name=image.name, kind="built", scratch=Path(scratch))
-        target = find_target(host, image.path)
-        with surveyed(host, target, Config(), only=(), everything=True) as ground:
-            candidates = built(host, ground)
+        with surveyed(
+            host, find_target(host, image.path), Config(), only=(), everything=True
+        ) as ground:
+            timed = built(host, ground)
             room = ground.source.contents.room_bytes
-        assert Setting(Codec.CAT) in candidates, "run benchmarks.corpus --build first"
         machine = uml_machine(host)
-        samples: dict[str, list[list[float]]] = defaultdict(list)
-        doubts: dict[str, None] = {}
-        for number, hopeless in ((rounds, False), (ONCE, True)):
-            with open_store(host) as store:
-                recorded = time_images(
-                    host,
-                    machine,
-                    [
-                        lab_image(setting, candidate)
-                        for setting, candidate in candidates.items()
-                        if setting.codec.spec.contender is not hopeless
-                    ],
-                    unpacked_bytes=room,
-                    rounds=Rounds(most=number, until_settled=False),
-                    store=store,
-                    observer=Progress(),
-                    seed=number,
-                )
-            for digest, times in unpack_ms(recorded.samples).items():
-                samples[digest].append(times)
-            doubts.update(dict.fromkeys(w for w in recorded.warnings if "certain" not in w))
+        first = timed[0]  # its first boot finds nothing in memory and does not count
+        boot(host, machine, Path(first.candidate.path), unpacked_bytes=room)
+        refused: list[str] = []
+        while waiting := [one for one in timed if not one.is_settled(most)]:
+            random.shuffle(waiting)
+            for one in waiting:
+                patience.wait()
+                result = boot(host, machine, Path(one.candidate.path), unpacked_bytes=room)
+                if result.refusal is None:
+                    one.samples_ms.append(result.unpack_us / 1000)
+                else:
+                    refused.append(f"{one.setting} is left out, the kernel: {result.refusal}")
+                    timed.remove(one)
+            print(f"{len(waiting)} ", end="", flush=True)
     print()
-    spread = log_spread({digest: runs[0] for digest, runs in samples.items()})
-    source = provenance(host, image.name, machine.version, rounds, spread, doubts)
-    return spread, table(image.name, source, candidates, samples)
+    source = "; ".join((provenance(host, image.name, machine, timed, patience), *refused))
+    return table(image.name, source, timed)
 
 
 def provenance(
     host: ScratchHost,
     name: str,
-    kernel: str,
-    rounds: int,
-    spread: float,
-    doubts: Mapping[str, None],
+    machine: VirtualMachine,
+    timed: Sequence[Timed],
+    patience: Patience,
 ) -> str:
     """Say who measured what, with what, and how far samples of one image were apart."""
+    apart = sorted(one.apart - 1 for one in timed)
+    boots = sorted(len(one.samples_ms) for one in timed)
     return (
         f"measured for this package (benchmarks/truth_tables.py): {CONTENTS[name]}; unpacked by "
-        f"{kernel}, another kernel than any machine's own, median of {rounds} boots each in turns "
-        f"(one of bzip2 and lzma), samples of one image differ by {spread:.1%}; "
-        f"{cpu_model(host)}, {datetime.now(UTC):%Y-%m-%d}"
-        + (f"; disturbed: {'; '.join(doubts)}" if doubts else "")
+        f"{machine.version}, another kernel than any machine's own; the fastest of {boots[0]} to "
+        f"{boots[-1]} boots, the second fastest of which took {apart[len(apart) // 2]:.1%} longer "
+        f"(median of the settings; at most {apart[-1]:.1%}); {cpu_model(host)}, "
+        f"{datetime.now(UTC):%Y-%m-%d}"
+        + (
+            f"; {patience.disturbed} of {patience.boots} boots began while other programs ran"
+            if patience.disturbed
+            else ""
+        )
     )
 
 
-def table(
-    name: str,
-    source: str,
-    candidates: Mapping[Setting, Candidate],
-    samples: Mapping[str, Sequence[Sequence[float]]],
-) -> dict[str, Any]:
-    """Return the document of one table; what gave no sample is left out."""
-    figures = pooled(samples, source=name)
-    rows = [
-        {
-            "setting": str(setting),
-            "size_bytes": candidate.size_bytes,
-            "unpack_ms": round(figures[candidate.sha256].median, 1),
-            "log_sd": round(figures[candidate.sha256].log_sd, 3),
-            "build_cpu_s": round(candidate.build_cpu_s, 2),
-        }
-        for setting, candidate in candidates.items()
-        if candidate.sha256 in figures
-    ]
-    rows.sort(key=lambda row: row["unpack_ms"])
-    populate_ms = next(row["unpack_ms"] for row in rows if row["setting"] == "cat")
-    assert populate_ms == rows[0]["unpack_ms"], "nothing can be faster than no decompression"
-    return {"name": name, "source": source, "populate_ms": populate_ms, "rows": rows}
+def table(name: str, source: str, timed: Sequence[Timed]) -> dict[str, Any]:
+    """Return the document of one table, the fastest first."""
+    rows = sorted((one.row() for one in timed), key=lambda row: row["unpack_ms"])
+    plain = next(row for row in rows if row["setting"] == Codec.CAT)
+    return {"name": name, "source": source, "populate_ms": plain["unpack_ms"], "rows": rows}
 
 
 def write(tables: Sequence[dict[str, Any]]) -> None:
@@ -190,15 +209,13 @@ def write(tables: Sequence[dict[str, Any]]) -> None:
     document = json.loads(TABLES.read_text("utf-8"))
     new = {table["name"]: table for table in tables}
     kept = [table for table in document["tables"] if table["name"] not in new]
-    parts = [_as_text(table) for table in (*kept, *new.values())]
-    text = (
-        f'{{\n  "schema": {document["schema"]},\n  "tables": [\n' + ",\n".join(parts) + "\n  ]\n}\n"
-    )
-    json.loads(text)
-    TABLES.write_text(text, "utf-8")
+    parts = [as_text(table) for table in (*kept, *new.values())]
+    head = f'{{\n  "schema": {document["schema"]},\n  "tables": [\n'
+    TABLES.write_text(head + ",\n".join(parts) + "\n  ]\n}\n", "utf-8")
 
 
-def _as_text(table: Mapping[str, Any]) -> str:
+def as_text(table: Mapping[str, Any]) -> str:
+    """Return a table as JSON, a row on one line."""
     head = "".join(
         f"      {json.dumps(key)}: {json.dumps(value)},\n"
         for key, value in table.items()
@@ -212,22 +229,21 @@ def main() -> None:
     """Measure, print, and write if that is wanted."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--tries", type=int, default=2)
-    parser.add_argument("names", nargs="*", metavar="IMAGE", choices=[*CONTENTS, []])
+    parser.add_argument("--most", type=int, default=8)
+    parser.add_argument("--patience", type=float, default=600.0, metavar="S")
+    parser.add_argument("names", nargs="*", metavar="IMAGE")
     arguments = parser.parse_args()
+    if unknown := {*arguments.names} - {*CONTENTS}:
+        parser.error(f"no such image: {', '.join(sorted(unknown))}")
     for image in images(frozenset(arguments.names or CONTENTS)):
-        spread, found = measured(image, arguments.rounds)
-        for _ in range(arguments.tries - 1):
-            if spread <= QUIET:
-                break
-            again = measured(image, arguments.rounds)
-            spread, found = min((spread, found), again, key=itemgetter(0))
-        print(_as_text(found), flush=True)
-        if arguments.write and spread <= QUIET:
-            write([found])
+        patience = Patience(Host(), arguments.patience)
+        found = measured(image, arguments.most, patience)
+        arguments.patience = patience.left_s
+        print(as_text(found), flush=True)
+        if found["rows"][0]["setting"] != Codec.CAT:
+            print(f"{image.name}: too disturbed, nothing is faster than no decompression")
         elif arguments.write:
-            print(f"{image.name}: samples differ by {spread:.1%}, not written", flush=True)
+            write([found])
 
 
 if __name__ == "__main__":

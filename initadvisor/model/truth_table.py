@@ -24,9 +24,10 @@ _MOST_BITS = 128
 class TruthRow:
     """One setting: the size of its image (10^6 bytes) and U, the kernel's time to unpack it.
 
-    ``log_sd``: how far a sample of the time was from ``unpack_ms``, as a logarithm's standard
-    deviation; 0 where nothing tells. ``build_cpu_s``: processor time of the compressor, None where
-    it is not known. Raises ``ValueError``, which says what is wrong, for what no image can have.
+    ``log_sd``: how far another measurement of the time may be from this one, the standard deviation
+    of its logarithm; 0 where nothing tells. ``build_cpu_s``: processor time of the compressor, None
+    where it is not known. Raises ``ValueError``, which says what is wrong, for what no image can
+    have.
     """
 
     setting: Setting
