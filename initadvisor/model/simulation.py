@@ -216,8 +216,8 @@ class Believed:
 class SettingUse:
     """What became of one setting, over all machines.
 
-    ``best``: it is what costs least in truth. ``chosen``: it is what a campaign ended with, today's
-    setting where it was not settled. ``booted``: it was booted at all; ``boots``: how often, on
+    ``best``: it is what costs least in truth. ``chosen``: it is what a campaign ended with, what
+    would be advised then where it was not settled. ``booted``: it was booted at all; ``boots``: how often, on
     average. ``fixed_chosen``: what the classic comparison ended with.
     """
 
