@@ -11,6 +11,7 @@ from initadvisor.cli.wording import (
     percent,
     rounded,
     short,
+    turned_round,
 )
 from initadvisor.model.boot_evidence import Shared
 from initadvisor.model.cost import Objective, Outcome
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from initadvisor.model.estimate import Estimate
     from initadvisor.model.explanation import Explanation, Step, Weight
     from initadvisor.model.recommendation import Contrast, Recommendation
+    from initadvisor.model.setting import Setting
 
 _MOST_FACTS = 3
 _LEAST_SHARE = 0.01
@@ -41,12 +43,12 @@ def explained(answer: Recommendation, why: Explanation) -> Iterator[tuple[str, S
     """Yield the parts of the explanation, each with its title."""
     contrast = why.contrast
     if contrast is not None:
-        yield f"Why {contrast.one} rather than {contrast.other}", [_compared(contrast)]
+        yield f"{contrast.one} against {contrast.other}", [_compared(contrast)]
         yield "What decides between them here", _facts(answer, why, contrast)
     if why.steps:
         yield "What each kind of evidence made of it", _steps(why.steps)
     yield (
-        "What is known of this machine, and was without its boots",
+        "What is known of this machine, and from what",
         [_learnt(learnt) for learnt in why.learnt],
     )
 
@@ -69,36 +71,29 @@ def _compared(contrast: Contrast) -> str:
 def _facts(answer: Recommendation, why: Explanation, contrast: Contrast) -> list[str]:
     if answer.objective is Objective.SIZE:
         return ["their sizes alone; what each boot costs is not weighed"]
-    said = [
-        _weight(weight)
-        for weight in why.weights[:_MOST_FACTS]
-        if weight.share >= _LEAST_SHARE or weight.turns
-    ]
+    telling = [w for w in why.weights if w.share >= _LEAST_SHARE or w.turns]
+    said = [_weight(weight, contrast.one) for weight in telling[:_MOST_FACTS]]
     if why.images_share >= _LEAST_SHARE:
         said.append(
             f"{percent(why.images_share)} of the doubt is about {contrast.one} and "
             f"{contrast.other} themselves: how large they are, how long they take to decompress"
         )
-    return said or ["nothing of which more than a hundredth of the doubt is left"]
+    return said or ["no fact about the machine: none makes more than 1 % of the doubt"]
 
 
-def _weight(weight: Weight) -> str:
+def _weight(weight: Weight, advised: Setting) -> str:
     unit = SHARED_WORDS[weight.what][1]
-    return (
-        f"{_FACTS[weight.what]}: {_known(weight.now, unit)}. {_percent_of(weight.share)} of the "
+    said = (
+        f"{_FACTS[weight.what]}, {_known(weight.now, unit)}, makes {percent(weight.share)} of the "
         f"doubt; {_turning(weight.stretches, unit)}"
     )
-
-
-def _percent_of(share: float) -> str:
-    said = percent(share)
-    return said[0].upper() + said[1:]
+    if len(weight.stretches) == 1:
+        return said
+    return f"{said}; that this is another one than {advised} is {percent(weight.turns)} likely"
 
 
 def _known(estimate: Estimate, unit: str) -> str:
-    return f"{_three(estimate.mean)} ({_three(estimate.low)}..{_three(estimate.high)}) {unit}" + (
-        f" ({estimate.source})" if estimate.source else " (assumed)"
-    )
+    return f"{_three(estimate.mean)} ({_three(estimate.low)}..{_three(estimate.high)}) {unit}"
 
 
 def _three(value: float) -> str:
@@ -136,6 +131,11 @@ def _step(step: Step) -> str:
         sure = f"{percent(step.probability)} sure"
         return f"{_of(step)}: switch to {step.leader}, which saves {saves}, {sure}"
     word = "keep" if step.outcome is Outcome.KEEP else "undecided"
+    if step.saving_ms.mean <= 0:
+        costs = f"{figure(turned_round(step.saving_ms))} ms"
+        return (
+            f"{_of(step)}: {word}; none is expected to save anything, {step.leader} costs {costs}"
+        )
     return (
         f"{_of(step)}: {word}; the largest expected gain is that of {step.leader}, {saves}, which "
         f"matters with a probability of {percent(step.probability)}"
@@ -154,11 +154,10 @@ def _of(step: Step) -> str:
 
 def _learnt(learnt: Learnt) -> str:
     words, unit = SHARED_WORDS[learnt.what]
-    before = _known(learnt.prior, unit)
+    before = f"{_known(learnt.prior, unit)}, {learnt.prior.source or 'assumed'}"
     if not learnt.boots:
-        return f"{words}: {before}; no boot tells of it"
-    now = learnt.posterior
+        return f"{words}: {before}"
     return (
-        f"{words}: {_three(now.mean)} ({_three(now.low)}..{_three(now.high)}) {unit}, from "
-        f"{boots(learnt.boots)}; without them {before}"
+        f"{words}: {_known(learnt.posterior, unit)}, from {boots(learnt.boots)}; without them "
+        f"{before}"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from initadvisor.cli.wording import boots, figure, listed, percent, turned_round
+from initadvisor.cli.wording import figure, listed, percent, turned_round
 from initadvisor.model.boot_plan import Purpose
 from initadvisor.model.cost import Objective, Outcome
 
@@ -35,9 +35,9 @@ def _said(answer: Recommendation, plan: Plan) -> str:
     match plan.purpose:
         case Purpose.TODAY:
             return (
-                f"What comes first: no boot is recorded yet that is certain to be of today's image "
-                f"({answer.baseline}), and none tells more. 'initadvisor measure' records this "
-                "one, initadvisor-measure.timer every one."
+                "No boot is recorded yet that is certain to be of today's image "
+                f"({answer.baseline}); it tells of this machine what nothing else does. "
+                "'initadvisor measure' records this boot, initadvisor-measure.timer each."
             )
         case Purpose.PROVE:
             return (
@@ -69,8 +69,8 @@ def _next(plan: Plan) -> str:
 def _hardly_settled(answer: Recommendation, plan: Plan) -> str:
     """Say why so many boots would not do."""
     hardly = (
-        f"Even {boots(plan.count)} more would decide it with a probability of "
-        f"{percent(plan.chance)} only"
+        f"Even {plan.count} more boots would decide it with a probability of no more than "
+        f"{percent(plan.chance)}"
     )
     if not plan.loader_seen:
         return (

@@ -37,6 +37,7 @@ long tails would tell of nothing but them.
 """
 
 _MIDDLE = (0.025, 0.975)
+_HALVINGS = 30
 _NEGLIGIBLE = 1e-9
 
 
@@ -64,7 +65,7 @@ def weights(
     for what, values in _facts(parts, candidates).items():
         if what not in known or _is_certain(values):
             continue
-        bins = tuple(_bins(found, values, baseline))
+        stretches = tuple(_Along(found, what, values, baseline).stretches())
         result.append(
             Weight(
                 what=what,
@@ -72,9 +73,13 @@ def weights(
                 share=_share(doubt, values),
                 stretches=tuple(
                     Stretch(low=low, high=high, setting=candidates[best].setting)
-                    for low, high, best in _stretches(bins, what)
+                    for low, high, best in stretches
                 ),
-                turns=sum(one.best != pair.advised for one in bins) / len(bins),
+                turns=sum(
+                    float(((low <= values) & (values < high)).mean())
+                    for low, high, best in stretches
+                    if best != pair.advised
+                ),
             )
         )
     return tuple(sorted(result, key=lambda weight: weight.share, reverse=True))
@@ -138,67 +143,117 @@ class _Bin:
     best: int
 
 
-def _bins(found: Standing, values: Floats, baseline: int) -> Iterator[_Bin]:
-    """Yield equally likely ranges of a fact, from the smallest values to the largest."""
-    gain = found.saving_ms - found.tolerance_ms[:, None]
-    gain[:, ~found.eligible] = -np.inf
-    gain[:, baseline] = 0.0
-    low, high = np.quantile(values, _MIDDLE)
-    inside = np.flatnonzero((low <= values) & (values <= high))
-    order = inside[np.argsort(values[inside])]
+class _Along:
+    """Which candidate is the best along a fact.
+
+    A gain is a saving beyond the tolerance; today's gains nothing and what may not be chosen never.
+    """
+
+    def __init__(self, found: Standing, what: Shared, values: Floats, baseline: int) -> None:
+        self._found, self._what, self._values = found, what, values
+        self._gain = gain = found.saving_ms - found.tolerance_ms[:, None]
+        gain[:, ~found.eligible] = -np.inf
+        gain[:, baseline] = 0.0
+        low, high = np.quantile(values, _MIDDLE)
+        inside = np.flatnonzero((low <= values) & (values <= high))
+        ranges = np.array_split(inside[np.argsort(values[inside])], _BINS)
+        self._bins = [
+            _Bin(
+                low=float(values[rows[0]]),
+                middle=float(np.median(values[rows])),
+                high=float(values[rows[-1]]),
+                gain_ms=gain[rows].mean(axis=0),
+                best=best,
+            )
+            for rows, best in zip(ranges, _best_in(gain, ranges, baseline), strict=True)
+        ]
+
+    def stretches(self) -> Iterator[tuple[float, float, int]]:
+        """Yield from where to where which candidate is the best."""
+        bins = self._bins
+        low = bins[0].low
+        for number, (before, after) in enumerate(pairwise(bins), start=1):
+            if after.best != before.best:
+                crossing = max(low, self._crossing(number))
+                yield low, crossing, before.best
+                low = crossing
+        yield low, bins[-1].high, bins[-1].best
+
+    def _crossing(self, number: int) -> float:
+        """Return where the best of a range begins to gain more than that of the range before it.
+
+        That may be some ranges off, where the difference is not clear. Between the middles of two
+        ranges it is taken to be straight, of the loader in time per byte, in which it is.
+        """
+        bins = self._bins
+        former, best = bins[number - 1].best, bins[number].best
+        ahead = [float(one.gain_ms[best] - one.gain_ms[former]) for one in bins]
+        after = number
+        if ahead[number] > 0:
+            while after > 0 and ahead[after - 1] > 0:
+                after -= 1
+        else:
+            while after < len(bins) and ahead[after] <= 0:
+                after += 1
+        if not 0 < after < len(bins):
+            return bins[number].low
+        low, high = bins[after - 1].middle, bins[after].middle
+        if self._what is Shared.SHADOW:
+            return self._where_hidden(former, best)
+        part = ahead[after - 1] / (ahead[after - 1] - ahead[after])
+        if self._what is Shared.LOADER:
+            return 1 / (1 / low + part * (1 / high - 1 / low))
+        return low + part * (high - low)
+
+    def _where_hidden(self, former: int, best: int) -> float:
+        """Return the shadow with which two candidates gain the same.
+
+        The difference bends where the shadow begins to hide what one of them takes, and of shadows
+        there may be none for a long way. So what both wait is computed; what else they differ by
+        does not depend on the shadow.
+        """
+        unpack_ms = self._found.unpack_ms[:, [former, best]]
+        gains = self._gain[:, best] - self._gain[:, former]
+
+        def waited(shadow_ms: float | Floats) -> float:
+            each = np.maximum(shadow_ms, unpack_ms).mean(axis=0)
+            return float(each[0] - each[1])
+
+        enough = waited(self._values[:, None]) - float(gains.mean())
+        low, high = self._bins[0].low, self._bins[-1].high
+        more = waited(high) > enough
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            if (waited(middle) > enough) is more:
+                high = middle
+            else:
+                low = middle
+        return high
+
+
+def _best_in(gain: Floats, ranges: Sequence[NDArray[np.int64]], baseline: int) -> Sequence[int]:
+    """Return what gains most on average in each range.
+
+    The best of the range before stays so unless the difference is clear. There is none before the
+    first one, so that of the last one is where all begins again, from the other end.
+    """
     best = baseline
-    for rows in np.array_split(order, _BINS):
-        own = gain[rows]
-        best = _best_of(own, best)
-        yield _Bin(
-            low=float(values[rows[0]]),
-            middle=float(np.median(values[rows])),
-            high=float(values[rows[-1]]),
-            gain_ms=own.mean(axis=0),
-            best=best,
-        )
+    for rows in ranges:
+        best = _best_of(gain[rows], best)
+    result = []
+    for rows in reversed(ranges):
+        best = _best_of(gain[rows], best)
+        result.append(best)
+    return result[::-1]
 
 
 def _best_of(gain: Floats, previous: int) -> int:
     """Return what gains most on average.
 
-    ``previous``, the best of the range before, stays so unless the difference is larger than two
-    standard errors: what comes of few draws is not to look like a fact.
+    ``previous`` is, unless the difference is larger than two standard errors: what comes of few
+    draws is not to look like a fact.
     """
     best = int(gain.mean(axis=0).argmax())
     difference = gain[:, best] - gain[:, previous]
     error = difference.std() / np.sqrt(len(difference))
     return best if difference.mean() > 2 * error else previous
-
-
-def _stretches(bins: Sequence[_Bin], what: Shared) -> Iterator[tuple[float, float, int]]:
-    """Yield from where to where which candidate is the best."""
-    low = bins[0].low
-    for number, (before, after) in enumerate(pairwise(bins), start=1):
-        if after.best != before.best:
-            crossing = max(low, _crossing(bins[:number], after, what))
-            yield low, crossing, before.best
-            low = crossing
-    yield low, bins[-1].high, bins[-1].best
-
-
-def _crossing(earlier: Sequence[_Bin], now: _Bin, what: Shared) -> float:
-    """Return where the best of ``now`` began to gain more than the best before it did.
-
-    Between the middles of two ranges it is taken to be straight, of the loader in time per byte, in
-    which it is.
-    """
-    former, best = earlier[-1].best, now.best
-
-    def ahead(one: _Bin) -> float:
-        return float(one.gain_ms[best] - one.gain_ms[former])
-
-    later = now
-    for one in reversed(earlier):
-        if ahead(one) <= 0:
-            part = ahead(one) / (ahead(one) - ahead(later))
-            if what is Shared.LOADER:
-                return 1 / (1 / one.middle + part * (1 / later.middle - 1 / one.middle))
-            return one.middle + part * (later.middle - one.middle)
-        later = one
-    return earlier[-1].high

@@ -25,6 +25,7 @@ def test_an_empty_file_gives_the_defaults() -> None:
     assert Config().hopeless == {Codec.BZIP2, Codec.LZMA}
     assert (Config().boots_per_upgrade, Config().tolerance_ms) == (None, 5.0)
     assert (Config().tolerance_fraction, Config().certainty) == (0.02, 0.95)
+    assert Config().max_excess_s == 3.0
 
 
 def test_every_key_is_read() -> None:
@@ -41,6 +42,7 @@ def test_every_key_is_read() -> None:
         tolerance_ms = 0
         tolerance_fraction = 0.1
         certainty = 0.9
+        max_excess_s = 1.5
         """
     )
     assert config == Config(
@@ -53,6 +55,7 @@ def test_every_key_is_read() -> None:
         tolerance_ms=0.0,
         tolerance_fraction=0.1,
         certainty=0.9,
+        max_excess_s=1.5,
     )
 
 
@@ -92,6 +95,8 @@ def test_every_key_is_documented() -> None:
         ("[recommend]\nobjective = 'speed'\n", ["objective", "balanced"]),
         ("[recommend]\nobjective = 3\n", ["objective"]),
         ("[recommend]\nboots_per_upgrade = '14'\n", ["boots_per_upgrade"]),
+        ("[recommend]\nmax_excess_s = -1\n", ["max_excess_s", "at least 0"]),
+        ("[recommend]\nmax_excess_s = inf\n", ["max_excess_s"]),
         ("[recommend]\ntolerance_ms = 'x'\n", ["tolerance_ms", "number"]),
         ("[recommend]\ntolerance_fraction = 1\n", ["tolerance_fraction", "below 1"]),
         ("[recommend]\ncertainty = 0.3\n", ["certainty", "at least 0.5"]),

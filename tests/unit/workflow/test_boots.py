@@ -196,3 +196,32 @@ def test_one_size_is_said_to_bound_the_loader_only() -> None:
     learnt = Learnt(what=Shared.LOADER, prior=figure, posterior=figure, boots=1)
     assert any("one size only" in line for line in what_was_learnt(lessons(learnt, read_sizes=1)))
     assert not any("one size" in line for line in what_was_learnt(lessons(learnt, read_sizes=2)))
+
+
+def test_upgrades_are_counted_from_all_boots_of_this_machine_whatever_they_are_worth(
+    host: Host,
+) -> None:
+    kernels = ["6.1.1 #1 SMP", "6.1.2 #1 SMP", "6.1.2 #2 SMP", "6.1.3 #1 SMP", "6.1.4 #1 SMP"]
+    records = [
+        boot_record(
+            number,
+            kernel=kernel,
+            rejections=(Reason.NO_END,) if number == 3 else (),
+        )
+        for number, kernel in enumerate(kernels)
+    ]
+    foreign = [
+        boot_record(
+            100 + number, kernel=f"{number}", machine=OTHER_MACHINE, source=RecordSource.IMPORT
+        )
+        for number in range(9)
+    ]
+    evidence(host, *records, *foreign)
+    pace = recorded_boots(host, RELEASE).pace
+    assert pace is not None
+    assert (pace.upgrades, pace.recorded_boots, pace.boots) == (3, 5, 1.5)
+
+
+def test_few_boots_tell_no_pace_of_upgrades(host: Host) -> None:
+    evidence(host, boot_record(1), boot_record(2, kernel="6.1.2 #1 SMP"))
+    assert recorded_boots(host, RELEASE).pace is None

@@ -12,15 +12,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.image.cpio import CpioWriter
+from initadvisor.model.boot_plan import Purpose
 from initadvisor.model.certainty import Certainty
+from initadvisor.model.cost import Objective
 from initadvisor.model.estimate import Estimate, Evidence
 from initadvisor.model.setting import Setting
 from initadvisor.model.storage import ColdRead
+from initadvisor.model.upgrade_pace import PaceSource
+from initadvisor.stats.next_boot import Limits
 from initadvisor.storage.device import device_of
-from initadvisor.workflow import read_speed
+from initadvisor.store.store import open_store
+from initadvisor.workflow import read_speed, weigh
 from initadvisor.workflow.recommend import Request, recommend
 from tests.fakes.compressors import fake_compressors
 from tests.fixtures.booted import RELEASE, Booted
+from tests.fixtures.boots import boot_record
 from tests.fixtures.journals import Boot
 from tests.fixtures.small_images import write_image
 from tests.unit.workflow.measuring import measured
@@ -76,9 +82,11 @@ def machine(machine: Booted, monkeypatch: pytest.MonkeyPatch) -> Booted:
     return machine
 
 
-def asked(machine: Booted) -> Recommendation:
+def asked(
+    machine: Booted, *, objective: Objective | None = None, explain: bool = False
+) -> Recommendation:
     observer: Observer = Silent()  # type: ignore[assignment]
-    request = Request(only=CHOICE, everything=True)
+    request = Request(only=CHOICE, everything=True, objective=objective, explain=explain)
     return recommend(machine.host(), request, observer=observer)
 
 
@@ -182,3 +190,75 @@ def test_the_boots_of_an_image_that_is_not_installed_are_not_used(machine: Boote
     request = Request(image=image, only=CHOICE, everything=True)
     answer = recommend(machine.host(), request, observer=observer)
     assert not any("of this machine" in line for line in answer.assumptions)
+    assert answer.plan is None
+    assert answer.pace.source is PaceSource.ASSUMED
+
+
+def test_today_s_image_is_to_be_booted_until_a_boot_of_it_is_recorded(
+    three: list[Recommendation],
+) -> None:
+    without, one, _ = three
+    assert without.plan is not None
+    assert (without.plan.purpose, without.plan.following) == (Purpose.TODAY, CHOICE[0])
+    assert one.plan is None or one.plan.purpose is not Purpose.TODAY
+
+
+def test_an_explanation_is_given_where_it_is_asked_for(machine: Booted) -> None:
+    boot(machine, 1, unpack_ms=9)
+    assert asked(machine).explanation is None
+    why = asked(machine, explain=True).explanation
+    assert why is not None
+    assert [(step.evidence, step.used) for step in why.steps] == [
+        (Evidence.BENCH, len(CHOICE)),
+        (Evidence.BOOTS, 1),
+    ]
+
+
+def history(machine: Booted, *releases: str) -> None:
+    """Record boots of kernels, one each."""
+    with open_store(machine.host()) as store:
+        store.add_boots(
+            boot_record(number, kernel=f"{release} #1 SMP")
+            for number, release in enumerate(releases)
+        )
+
+
+def test_builds_are_spread_over_the_boots_that_the_journal_counts(machine: Booted) -> None:
+    history(machine, *(f"6.1.{number // 5}" for number in range(40)))
+    answer = asked(machine, objective=Objective.BALANCED)
+    words = "5 boots per kernel upgrade, counted from 40 recorded boots"
+    assert (answer.pace.words, answer.pace.upgrades) == (words, 7)
+    assert words in answer.assumptions
+    assert words not in asked(machine, objective=Objective.BOOT).assumptions
+
+
+def test_what_the_user_says_of_upgrades_goes_before_the_journal(machine: Booted) -> None:
+    history(machine, *(f"6.1.{number // 5}" for number in range(40)))
+    machine.write("/etc/initadvisor.toml", "[recommend]\nboots_per_upgrade = 30\n")
+    answer = asked(machine, objective=Objective.BALANCED)
+    assert "30 boots per kernel upgrade, as configured" in answer.assumptions
+
+
+def test_a_build_beyond_the_machine_s_memory_is_not_advised(machine: Booted) -> None:
+    machine.write("/proc/meminfo", "MemTotal: 8 kB\nMemAvailable: 4 kB\n")
+    answer = asked(machine)
+    for row in answer.rows:
+        assert (row.unusable is None) is (row.setting == CHOICE[0])
+        assert any("its build needs" in note for note in row.notes)
+    assert answer.decision.setting == CHOICE[0]
+    assert answer.rival is None
+
+
+@pytest.mark.parametrize("excess_s", [0, 2.5])
+def test_how_much_a_boot_may_cost_is_as_configured(
+    machine: Booted, monkeypatch: pytest.MonkeyPatch, excess_s: float
+) -> None:
+    machine.write("/etc/initadvisor.toml", f"[recommend]\nmax_excess_s = {excess_s}\n")
+    asked_with = []
+
+    def planned(*_: object, limits: Limits, **__: object) -> None:
+        asked_with.append(limits)
+
+    monkeypatch.setattr(weigh, "next_boots", planned)
+    assert asked(machine).plan is None
+    assert asked_with == [Limits(excess_ms=excess_s * 1000, everything=True)]

@@ -14,6 +14,7 @@ from initadvisor.model.cost import Factor, Objective, Outcome
 from initadvisor.model.errors import UsageError
 from initadvisor.model.image import Lint, Verdict
 from initadvisor.model.setting import Setting
+from initadvisor.model.upgrade_pace import PaceSource, UpgradePace
 from initadvisor.model.whatif import Span
 from initadvisor.workflow import recommend as recommend_module
 from initadvisor.workflow.whatif import DISKS, Question, what_if
@@ -237,6 +238,17 @@ def test_an_image_nobody_built_is_taken_to_cost_what_its_likeliest_setting_does(
     assert [choice.extra_ms for choice in subject.choices] == pytest.approx(
         [1000, 1000, 90_000 / 7]
     )
+
+
+def test_a_build_is_spread_over_the_boots_that_were_counted_and_that_is_said() -> None:
+    pace = UpgradePace(boots=5, source=PaceSource.COUNTED, recorded_boots=40, upgrades=7)
+    counted = replace(recommendation(), pace=pace, assumptions=(pace.words, "another"))
+    subject = of_machine(counted, Config(), Objective.BALANCED)
+    assert [choice.extra_ms for choice in subject.choices] == [2500 / 5] * 2
+    assert subject.remarks[:2] == ("another", pace.words)
+    for_boots = of_machine(counted, Config(), Objective.BOOT)
+    assert [choice.extra_ms for choice in for_boots.choices] == [0, 0]
+    assert pace.words not in for_boots.remarks
 
 
 def test_what_is_asked_replaces_what_was_assumed_of_reading_and_waiting() -> None:

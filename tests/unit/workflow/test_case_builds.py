@@ -1,0 +1,118 @@
+"""What building costs counts where it is asked for; what cannot be built is never advised."""
+
+from __future__ import annotations
+
+import pytest
+
+from initadvisor.host.memory import Memory
+from initadvisor.model.config import Config
+from initadvisor.model.cost import Objective, Outcome
+from initadvisor.model.upgrade_pace import PaceSource, UpgradePace
+from initadvisor.workflow.case import judge
+from initadvisor.workflow.weigh import Weighed, weigh
+from tests.unit.workflow.cases import case, image, lab_of
+
+BALANCED = Config(objective=Objective.BALANCED)
+SMALL = Memory(total_bytes=460_000_000, available_bytes=200_000_000)
+
+
+def extra_ms(*, config: Config, boots: float | None) -> list[float]:
+    pace = UpgradePace(boots=boots, source=PaceSource.COUNTED, recorded_boots=9) if boots else None
+    field = [image("zstd", cpu_s=1), image("lz4 -9", cpu_s=70)]
+    return [fact.extra_ms for fact in judge(case(*field, config=config, pace=pace)).facts]
+
+
+@pytest.mark.parametrize(("boots", "divided_by"), [(None, 14), (35, 35), (1.5, 1.5)])
+def test_a_build_is_spread_over_the_boots_that_were_counted(
+    boots: float | None, divided_by: float
+) -> None:
+    assert extra_ms(config=BALANCED, boots=boots) == pytest.approx(
+        [1000 / divided_by, 70_000 / divided_by]
+    )
+
+
+def test_what_the_user_says_goes_before_what_was_counted() -> None:
+    config = Config(objective=Objective.BALANCED, boots_per_upgrade=7)
+    assert extra_ms(config=config, boots=35) == pytest.approx([1000 / 7, 10_000])
+
+
+def test_other_objectives_do_not_count_builds() -> None:
+    assert extra_ms(config=Config(), boots=35) == [0, 0]
+
+
+def test_how_often_kernels_are_upgraded_changes_the_answer() -> None:
+    """A build of 30 s saves about 120 ms each boot: not in 14 boots, but in 2,000."""
+
+    def asked(boots: float) -> Weighed:
+        return weigh(
+            case(
+                image("zstd", cpu_s=1),
+                image("lz4 -9", cpu_s=30),
+                given_mb_s=2000,
+                config=BALANCED,
+                pace=UpgradePace(boots=boots, source=PaceSource.COUNTED, recorded_boots=9),
+                lab=lab_of("zstd", "lz4 -9"),
+            )
+        )
+
+    assert asked(14).decision.outcome is Outcome.KEEP
+    assert str(asked(14).decision.setting) == "zstd"
+    assert asked(2000).decision.leader_saving_ms.mean > 0
+
+
+def weighed(
+    peak_mb: float, *, memory: Memory | None = SMALL, objective: Objective = Objective.BOOT
+) -> Weighed:
+    """Weigh lz4 -9, which is far better than today's, but takes so much memory to build."""
+    return weigh(
+        case(
+            image("xz", cpu_s=1, peak_mb=999),
+            image("lz4 -9", cpu_s=1, peak_mb=peak_mb),
+            image("zstd", cpu_s=1),
+            given_mb_s=1000,
+            memory=memory,
+            config=Config(objective=objective),
+        )
+    )
+
+
+@pytest.mark.parametrize("objective", list(Objective))
+def test_what_needs_more_memory_than_there_is_is_not_advised_and_says_why(
+    objective: Objective,
+) -> None:
+    result = weighed(519, objective=objective)
+    row = next(row for row in result.rows if str(row.setting) == "lz4 -9")
+    assert row.unusable == "its build needs 519 MB, this machine has 460 MB"
+    assert row.notes == (row.unusable,)
+    assert str(result.decision.setting) != "lz4 -9"
+    assert str(result.decision.leader) != "lz4 -9"
+
+
+def test_what_needs_more_than_is_free_now_may_be_advised_but_has_a_note() -> None:
+    result = weighed(300)
+    row = next(row for row in result.rows if str(row.setting) == "lz4 -9")
+    assert row.unusable is None
+    assert row.notes == (
+        "its build needs 300 MB of memory, of which this machine has 200 MB free now",
+    )
+    assert str(result.decision.setting) == "lz4 -9"
+
+
+@pytest.mark.parametrize(("peak_mb", "memory"), [(519, None), (199, SMALL), (200, SMALL)])
+def test_what_has_enough_or_is_built_elsewhere_has_no_note(
+    peak_mb: float, memory: Memory | None
+) -> None:
+    result = weighed(peak_mb, memory=memory)
+    assert next(row for row in result.rows if str(row.setting) == "lz4 -9").notes == ()
+    assert str(result.decision.setting) == "lz4 -9"
+
+
+def test_today_s_setting_can_be_kept_whatever_its_build_takes() -> None:
+    today = next(row for row in weighed(519).rows if str(row.setting) == "xz")
+    assert today.unusable is None
+    assert len(today.notes) == 1
+
+
+def test_an_image_that_was_found_has_no_build_to_speak_of() -> None:
+    result = weigh(case("zstd", "lz4 -9", memory=SMALL))
+    assert all(row.notes == () for row in result.rows)
