@@ -27,14 +27,15 @@ _PROFILE = ".profile"
 class Uki:
     """The parts of a unified kernel image that matter here; ``ucode`` is loaded before ``initrd``.
 
-    ``kernel``: its ``.linux`` section, None in an addon. ``uname``: the kernel's release, where the
-    image says it.
+    ``kernel``: its ``.linux`` section, None in an addon. ``uname``: the kernel's release, and
+    ``command_line`` what it starts with, where the image says them.
     """
 
     initrd: Stretch
     kernel: Stretch | None
     ucode: Stretch | None
     uname: str | None
+    command_line: str | None = None
 
 
 def read_uki(file: IO[bytes], size_bytes: int) -> Uki:
@@ -47,17 +48,22 @@ def read_uki(file: IO[bytes], size_bytes: int) -> Uki:
     if ".initrd" not in sections:
         msg = "PE file without an .initrd section, no unified kernel image,"
         raise BadImageError(msg, offset=0)
-    uname = None
-    if section := sections.get(".uname"):
-        raw = Reader(file, section.offset, section.offset + min(section.size_bytes, 256)).read()
-        text = raw.rstrip(b"\0\n").decode(errors="replace")
-        uname = text if text.isprintable() else None
     return Uki(
         initrd=sections[".initrd"],
         kernel=sections.get(".linux"),
         ucode=sections.get(".ucode"),
-        uname=uname,
+        uname=_text(file, sections.get(".uname"), most_bytes=256),
+        command_line=_text(file, sections.get(".cmdline"), most_bytes=4096),
     )
+
+
+def _text(file: IO[bytes], section: Stretch | None, *, most_bytes: int) -> str | None:
+    if section is None:
+        return None
+    size = min(section.size_bytes, most_bytes)
+    raw = Reader(file, section.offset, section.offset + size).read()
+    text = raw.rstrip(b"\0\n").decode(errors="replace")
+    return text if text.isprintable() else None
 
 
 def _sections(reader: Reader) -> Iterator[tuple[str, Stretch]]:

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, TypeVar
 
 from initadvisor.measure.boot_option import boot_option_file
+from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.model.loader import EfiTimes, LoaderVariables, Unreadable
 
 if TYPE_CHECKING:
@@ -37,13 +38,52 @@ class _UnusableError(Exception):
     """Why a variable that is there cannot be used, in words."""
 
 
+def variables_are_shown(host: Host) -> bool:
+    """Tell whether this machine shows its EFI variables."""
+    try:
+        return any(host.path(_DIRECTORY).iterdir())
+    except OSError:
+        return False
+
+
+def firmware_variables(host: Host) -> tuple[str, ...]:
+    """Return the names of the variables that UEFI defines and this machine has."""
+    try:
+        names = [path.name for path in host.path(_DIRECTORY).iterdir()]
+    except OSError:
+        return ()
+    return tuple(sorted(n.removesuffix(f"-{_GLOBAL}") for n in names if n.endswith(_GLOBAL)))
+
+
+def loader_text(host: Host, name: str) -> str | None:
+    """Return a variable of the boot loader interface that is text, None where it is not set.
+
+    Raises ``InitadvisorError`` where it is there but cannot be read, or is no text.
+    """
+    return _or_error(_text, host, name)
+
+
+def firmware_value(host: Host, name: str) -> bytes | None:
+    """Return the value of a variable that UEFI defines (``BootNext``), None where it is not set.
+
+    Raises ``InitadvisorError`` where it is there but cannot be read.
+    """
+    return _or_error(lambda host, name: _value(host, name, _GLOBAL), host, name)
+
+
+def _or_error(read: Callable[[Host, str], _T | None], host: Host, name: str) -> _T | None:
+    try:
+        return read(host, name)
+    except _UnusableError as err:
+        msg = f"the EFI variable {name} {err}"
+        if isinstance(err.__cause__, PermissionError):
+            raise NeedsRootError(msg) from err
+        raise InitadvisorError(msg) from err
+
+
 def loader_variables(host: Host) -> LoaderVariables:
     """Return what loader, stub and firmware left in EFI variables."""
-    try:
-        readable = any(host.path(_DIRECTORY).iterdir())
-    except OSError:
-        readable = False
-    if not readable:
+    if not variables_are_shown(host):
         return LoaderVariables()
     unreadable: list[Unreadable] = []
     return LoaderVariables(

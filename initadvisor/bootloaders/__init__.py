@@ -1,0 +1,94 @@
+"""Boot loaders that can boot an entry once; each is a module that satisfies ``BootLoader``.
+
+The default entry is read and never written. A trial has one entry of its own beside it, which is
+selected for one boot; every loader here forgets that selection before it starts what was selected,
+so that whatever becomes of the trial, the boot after it is the default entry's again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from initadvisor.host import Host
+    from initadvisor.model.boot_entry import BootEntry, TrialPlan, TrialRequest
+    from initadvisor.model.one_shot import OneShot
+    from initadvisor.model.refusal import Refusal, RefusalKind
+
+
+class BootLoader(Protocol):
+    """What a campaign asks of a boot loader. Modules of this package are its instances.
+
+    All of it is for root: boot partitions and EFI variables are closed to others on many machines.
+    """
+
+    @property
+    def NAME(self) -> str:
+        """The loader's own name."""
+        ...
+
+    def detect(self, host: Host) -> bool:
+        """Tell whether the running system was started by this loader."""
+        ...
+
+    def refusals(self, host: Host) -> tuple[Refusal, ...]:
+        """Return every reason why arming would not be safe here as it is now; empty: it is.
+
+        Which of them the user may override, ``RefusalKind.may_be_overridden`` says.
+        """
+        ...
+
+    def default_entry(self, host: Host) -> BootEntry:
+        """Return the entry that boots when nothing else is selected.
+
+        Raises ``RefusedError`` where nothing says for certain which one that is, or it cannot be
+        copied, and ``InitadvisorError`` where it cannot be read.
+        """
+        ...
+
+    def trial(self, host: Host, request: TrialRequest) -> TrialPlan:
+        """Plan the trial's entry: the default one with another image and some words more.
+
+        Raises ``RefusedError`` or ``UnsafeError`` where there can be none: the default entry does
+        not load what is to be replaced, or the loader cannot find the image where it lies.
+        """
+        ...
+
+    def write(self, host: Host, plan: TrialPlan) -> None:
+        """Write the entry, in place of an earlier one of ours; nothing is selected yet.
+
+        The entry is there whole or not at all, also after a power cut. Raises ``InitadvisorError``
+        where it cannot be written, with nothing changed.
+        """
+        ...
+
+    def arm(self, host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) -> None:
+        """Have the next boot, and only that one, use the entry.
+
+        Everything is looked at once more before that, and the selection is read back after it.
+        ``accepted``: what the user has decided to override. Raises ``UnsafeError`` where something
+        stands in the way or has changed since the plan was made, and ``InitadvisorError`` where the
+        selection did not take; nothing of ours is selected then.
+        """
+        ...
+
+    def armed(self, host: Host) -> OneShot:
+        """Return what is selected for the next boot; ``one_shot.outcome`` says what that means."""
+        ...
+
+    def disarm(self, host: Host) -> bool:
+        """Take our selection back and return True; leave anybody else's and return False.
+
+        Raises ``InitadvisorError`` where it is ours and cannot be taken back.
+        """
+        ...
+
+    def remove(self, host: Host) -> bool:
+        """Take our selection back and remove our entry; return whether there was one.
+
+        What is not ours stays byte for byte. Raises ``InitadvisorError`` where it cannot be
+        removed.
+        """
+        ...

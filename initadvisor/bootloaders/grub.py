@@ -1,0 +1,198 @@
+"""GRUB on EFI and on BIOS: an entry in custom.cfg, selected for one boot by grub-reboot(8).
+
+grub-reboot sets ``next_entry`` in the environment block; grub.cfg empties it with ``save_env``
+before anything is booted. Where GRUB cannot write that block (LVM, RAID, btrfs, ZFS), the selection
+would stand for ever: refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from initadvisor.bootloaders import grub_custom, grub_menu, ours, safety
+from initadvisor.bootloaders.disk_unlocking import require_no_binding
+from initadvisor.bootloaders.grub_entry import boot_entry, trial_text
+from initadvisor.bootloaders.grub_environment import (
+    environment,
+    require_grub_writes,
+    unset_next_entry,
+)
+from initadvisor.bootloaders.grub_place import Place, place
+from initadvisor.bootloaders.places import (
+    loader_path,
+    mount_point_of,
+    read_bytes,
+    require_writable,
+)
+from initadvisor.host.replace import replace_file
+from initadvisor.measure.efi import loader_variables
+from initadvisor.measure.way import boot_start
+from initadvisor.model.boot_entry import BootEntry, TrialPlan, TrialRequest
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.loader import BootWay
+from initadvisor.model.one_shot import OneShot, OneShotState
+from initadvisor.model.refusal import RefusalKind, refused
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from initadvisor.host import Host
+    from initadvisor.model.refusal import Refusal
+
+NAME: Final = "grub"
+
+_TITLE = "initadvisor trial"
+_TIMEOUT_S = 60
+"""grub-reboot asks grub-probe, which looks at every disk."""
+
+
+def detect(host: Host) -> bool:
+    """Tell whether the running system was started by GRUB."""
+    way = boot_start(host, loader_variables(host)).way
+    return way in {BootWay.GRUB_EFI, BootWay.GRUB_BIOS}
+
+
+def refusals(host: Host) -> tuple[Refusal, ...]:
+    """Return every reason why arming would not be safe here as it is now."""
+    try:
+        where = place(host)
+    except InitadvisorError:
+        return safety.collected(partial(place, host))
+    if missing := safety.collected(
+        *(
+            partial(safety.require_program, host, where.program(name), "GRUB's tools")
+            for name in ("grub-reboot", "grub-editenv", "grub-probe")
+        )
+    ):
+        return missing
+    return safety.collected(
+        partial(require_writable, host, where.directory),
+        partial(require_grub_writes, host, where),
+        partial(default_entry, host),
+        partial(_require_harmless_custom, host, where),
+        lambda: safety.require_none_pending(armed(host), where.how_to_clear),
+        partial(require_no_binding, host),
+    )
+
+
+def default_entry(host: Host) -> BootEntry:
+    """Return the entry that boots when ``next_entry`` is not set."""
+    return _default(host, place(host)).entry
+
+
+def trial(host: Host, request: TrialRequest) -> TrialPlan:
+    """Plan the trial's entry, which finds its disk as the default entry does."""
+    where = place(host)
+    default = _default(host, where)
+    image = loader_path(host, request.image, default.mount_point)
+    made = trial_text(default.menu, default.entry, request, image=image, title=_TITLE)
+    return TrialPlan(
+        loader=NAME,
+        request=request,
+        default=default.entry,
+        identifier=grub_custom.IDENTIFIER,
+        title=made.title,
+        options=made.options,
+        own_words=made.own_words,
+        target=where.custom,
+        text=made.text,
+    )
+
+
+def write(host: Host, plan: TrialPlan) -> None:
+    """Write the entry as a block of custom.cfg; what else is in there stays as it is."""
+    found = grub_custom.split(_custom(host, plan.target))
+    content = ours.encoded(grub_custom.joined(found.foreign, plan.text))
+    replace_file(host.path(plan.target), content)
+
+
+def arm(host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) -> None:
+    """Have the next boot, and only that one, use the entry."""
+    safety.require_accepted(refusals(host), accepted)
+    where = place(host)
+    written = grub_custom.split(_custom(host, where.custom)).block == plan.text
+    safety.require_unchanged(host, plan, default_entry(host), written=written)
+    boot_directory = host.path(where.directory).parent
+    command = [where.program("grub-reboot"), f"--boot-directory={boot_directory}"]
+    try:
+        host.runner.run([*command, grub_custom.IDENTIFIER], timeout_s=_TIMEOUT_S)
+        safety.require_ours(armed(host), command[0])
+    except BaseException:
+        disarm(host)
+        raise
+
+
+def armed(host: Host) -> OneShot:
+    """Return what ``next_entry`` names; empty it is as good as unset."""
+    try:
+        selected = environment(host, place(host)).get("next_entry")
+    except InitadvisorError as err:
+        return OneShot(state=OneShotState.UNREADABLE, reason=err.message)
+    if not selected:
+        return OneShot(state=OneShotState.NONE)
+    is_ours = selected == grub_custom.IDENTIFIER
+    state = OneShotState.OURS if is_ours else OneShotState.OTHERS
+    return OneShot(state=state, identifier=selected)
+
+
+def disarm(host: Host) -> bool:
+    """Take our selection back; leave anybody else's."""
+    if armed(host).state is not OneShotState.OURS:
+        return False
+    where = place(host)
+    unset_next_entry(host, where)
+    safety.require_disarmed(armed(host), where.how_to_clear)
+    return True
+
+
+def remove(host: Host) -> bool:
+    """Take our selection back and remove our block; a file that was made for it goes with it."""
+    disarm(host)
+    path = host.path(place(host).custom)
+    found = grub_custom.split(_custom(host, place(host).custom))
+    if found.block is None:
+        return False
+    if found.foreign is None:
+        ours.remove_file(path)
+    else:
+        replace_file(path, ours.encoded(found.foreign))
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Default:
+    menu: grub_menu.MenuEntry
+    entry: BootEntry
+    mount_point: str
+
+
+def _default(host: Host, where: Place) -> _Default:
+    content = read_bytes(host.path(where.configuration)) or b""
+    text = ours.decoded(content)
+    script = grub_menu.parsed(text, where.configuration)
+    grub_menu.refuse_what_keeps(script, where.configuration)
+    saved = environment(host, where).get("saved_entry")
+    menu = grub_menu.default_entry(text, script, where.configuration, saved_entry=saved)
+    mount_point = mount_point_of(host, where.directory)
+    entry = boot_entry(host, menu, mount_point=mount_point, source=where.configuration)
+    return _Default(menu=menu, entry=entry, mount_point=mount_point)
+
+
+def _custom(host: Host, path: str) -> str | None:
+    content = read_bytes(host.path(path))
+    return None if content is None else ours.decoded(content)
+
+
+def _require_harmless_custom(host: Host, where: Place) -> None:
+    """Raise ``RefusedError`` where custom.cfg itself decides what is booted."""
+    foreign = grub_custom.split(_custom(host, where.custom)).foreign or ""
+    for statement in grub_menu.parsed(foreign, where.custom):
+        words = [word.raw for word in statement.words]
+        if any(word.startswith(("default=", "next_entry", "check_signatures")) for word in words):
+            reason = f"{where.custom} itself decides what is booted: {' '.join(words)[:80]}"
+            raise refused(RefusalKind.UNCLEAR_DEFAULT, reason, "set GRUB_DEFAULT instead")
+        if grub_custom.IDENTIFIER in " ".join(words):
+            reason = f"{where.custom} has an entry {grub_custom.IDENTIFIER} that is not ours"
+            raise refused(RefusalKind.FOREIGN_ENTRY, reason, "rename it")

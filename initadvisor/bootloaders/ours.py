@@ -1,0 +1,59 @@
+"""Files that this program writes for a loader, recognised by their first line."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from initadvisor.bootloaders.places import read_bytes
+from initadvisor.host.files import sync_directory, whole_file
+from initadvisor.model.errors import InitadvisorError, NeedsRootError
+from initadvisor.model.refusal import RefusalKind, refused
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def encoded(text: str) -> bytes:
+    """Return text as the bytes it was read from; what is no UTF-8 survives."""
+    return text.encode(errors="surrogateescape")
+
+
+def decoded(content: bytes) -> str:
+    """Return bytes as text from which ``encoded`` makes the same bytes."""
+    return content.decode(errors="surrogateescape")
+
+
+def require_ours_or_free(path: Path, first_line: str) -> bool:
+    """Tell whether our file is there; raises ``RefusedError`` where somebody else's is."""
+    if not os.path.lexists(path):
+        return False
+    content = None if path.is_symlink() else read_bytes(path)
+    if content is None or not content.startswith(encoded(f"{first_line}\n")):
+        reason = f"{path} is there, but was not written by initadvisor"
+        raise refused(RefusalKind.FOREIGN_ENTRY, reason, "rename it")
+    return True
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all; raises ``InitadvisorError`` where it cannot be."""
+    try:
+        with whole_file(path) as file:
+            file.write(content)
+    except OSError as err:
+        raise failure(err, f"cannot write {path}") from err
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file for good; raises ``InitadvisorError`` where it cannot be."""
+    try:
+        path.unlink()
+        sync_directory(path.parent)
+    except OSError as err:
+        raise failure(err, f"cannot remove {path}") from err
+
+
+def failure(err: OSError, what: str) -> InitadvisorError:
+    """Return the error for a file operation that failed."""
+    kind = NeedsRootError if isinstance(err, PermissionError) else InitadvisorError
+    return kind(f"{what}: {err.strerror}")

@@ -1,0 +1,39 @@
+"""Whether the firmware starts signed programs only (UEFI 2.10, section 3.3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initadvisor.measure.efi import firmware_value, variables_are_shown
+from initadvisor.model.refusal import RefusalKind, refused
+
+if TYPE_CHECKING:
+    from initadvisor.host import Host
+
+_ON = b"\1"
+
+
+def enforces_signatures(host: Host) -> bool:
+    """Tell whether Secure Boot is on; in setup mode nothing is enforced, and on BIOS neither.
+
+    Raises ``InitadvisorError`` where the variables are there but cannot be read.
+    """
+    if not variables_are_shown(host):
+        return False
+    return firmware_value(host, "SecureBoot") == _ON and firmware_value(host, "SetupMode") != _ON
+
+
+def require_free_command_line(host: Host, uki: str) -> None:
+    """Raise ``RefusedError`` where a unified kernel image would not take a trial's options.
+
+    systemd-stub ignores other options than the image's own when Secure Boot is on: the trial could
+    not be told apart, and would hang for ever where it panics. What lies in the directories beside
+    the image (addons, credentials) is for that very name of image only.
+    """
+    if enforces_signatures(host):
+        reason = f"Secure Boot is on, and {uki} with its command line is signed as a whole"
+        remedy = "have kernel and image installed as files of their own (Type #1), or turn it off"
+        raise refused(RefusalKind.SIGNED_UKI, reason, remedy)
+    if host.path(f"{uki}.extra.d").is_dir():
+        reason = f"{uki}.extra.d adds to {uki}, but would not to a trial's image"
+        raise refused(RefusalKind.SIGNED_UKI, reason, "have it built into the image")

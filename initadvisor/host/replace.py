@@ -1,0 +1,63 @@
+"""A file's content replaced, with everything else about the file kept."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from typing import IO, TYPE_CHECKING
+
+from initadvisor.host.files import whole_file
+from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Have a file hold ``content``, or make it; owner, mode, ACLs and extended attributes stay.
+
+    At every moment, also after a power cut, it holds the old content or the new one. Raises
+    ``UnsafeError`` where the name is a symbolic link, a hard link or no ordinary file, since others
+    would not see the change, and ``InitadvisorError`` where it cannot be written.
+    """
+    try:
+        try:
+            status = path.lstat()
+        except FileNotFoundError:
+            with whole_file(path) as file:
+                file.write(content)
+            return
+        _require_plain(path, status)
+        with whole_file(path, mode=stat.S_IMODE(status.st_mode)) as file:
+            file.write(content)
+            os.fchown(file.fileno(), status.st_uid, status.st_gid)
+            _copy_attributes(path, file)
+    except PermissionError as err:
+        msg = f"cannot write {path}: {err.strerror}"
+        raise NeedsRootError(msg) from err
+    except OSError as err:
+        msg = f"cannot write {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+
+
+def _require_plain(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        what = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no ordinary file"
+        msg = f"not replacing {path}: it is {what}"
+        raise UnsafeError(msg)
+    if status.st_nlink > 1:
+        msg = f"not replacing {path}: it has {status.st_nlink} names (hard links)"
+        raise UnsafeError(msg)
+
+
+def _copy_attributes(path: Path, file: IO[bytes]) -> None:
+    """Copy extended attributes, which ACLs and security labels are, too.
+
+    A file system without any (vfat) says ENOTSUP or lists none.
+    """
+    names: list[str] = []
+    with contextlib.suppress(OSError):
+        names = os.listxattr(path)
+    for name in names:
+        os.setxattr(file.fileno(), name, os.getxattr(path, name))

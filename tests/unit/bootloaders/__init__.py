@@ -1,0 +1,1 @@
+"""Tests of what arms one boot."""
