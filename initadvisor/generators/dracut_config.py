@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Final
 from initadvisor.generators.dracut_commands import command_line
 from initadvisor.generators.files import has_program, listing
 from initadvisor.generators.levels import level_of
-from initadvisor.generators.shell import Evaluation, Shell, evaluate, version_sorted
+from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.generator import ConfiguredSetting
 from initadvisor.model.kernel import KernelConfig
 from initadvisor.model.setting import Setting
+from initadvisor.model.shell import Shell
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Final
 from initadvisor.generators.entries import in_order
 from initadvisor.generators.files import debian_version, has_program, listing, modules_suffix
 from initadvisor.generators.levels import level_of
-from initadvisor.generators.shell import Evaluation, Shell, evaluate
+from initadvisor.generators.shell import Evaluation, evaluate
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.generator import ConfiguredSetting, InstalledImage
 from initadvisor.model.kernel import KernelConfig
 from initadvisor.model.setting import Setting
+from initadvisor.model.shell import Shell
 
 if TYPE_CHECKING:
     from pathlib import Path

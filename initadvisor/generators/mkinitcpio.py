@@ -15,13 +15,14 @@ from initadvisor.generators.files import exists, has_program, listing
 from initadvisor.generators.levels import level_of
 from initadvisor.generators.presets import Preset, installed_presets, preset_images
 from initadvisor.generators.safety import require_installed_system
-from initadvisor.generators.shell import Evaluation, Shell, evaluate, version_sorted
+from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
 from initadvisor.host.run import Priority
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.generator import ConfiguredSetting, InstalledImage
 from initadvisor.model.kernel import kernel_version
 from initadvisor.model.setting import Setting
+from initadvisor.model.shell import Shell
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from initadvisor.generators.entries import in_order
 from initadvisor.generators.files import exists, listing
-from initadvisor.generators.shell import Evaluation, Shell, evaluate
+from initadvisor.generators.shell import Evaluation, evaluate
 from initadvisor.model.generator import InstalledImage
+from initadvisor.model.shell import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from initadvisor.model.errors import InitadvisorError, NeedsRootError, ProgramError
+from initadvisor.model.shell import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -108,13 +108,6 @@ while [ "$__count" -le "$__total" ]; do
 done
 """
 )
-
-
-class Shell(StrEnum):
-    """The shell that a generator's configuration is written for."""
-
-    BASH = "bash"
-    SH = "sh"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

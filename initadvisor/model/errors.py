@@ -57,3 +57,27 @@ class ProgramError(InitadvisorError):
 
 class LostVMError(InitadvisorError):
     """A virtual machine hung, was killed or did not say what happened: not a sample, no verdict."""
+
+
+class RefusedRewriteError(UnsafeError):
+    """A configuration that cannot be rewritten safely: the user has to change a line by hand.
+
+    ``path`` is None for a text without a file; ``line_number`` (from 1) and ``line`` are None where
+    it is not about one line.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        path: str | None = None,
+        line_number: int | None = None,
+        line: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        where = [path] if path else []
+        where += [f"line {line_number}"] if line_number else []
+        super().__init__(": ".join([", ".join(where), reason] if where else [reason]), hint=hint)
+        self.path = path
+        self.line_number = line_number
+        self.line = line

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.generators.shell import Shell, Variable, evaluate, version_sorted
+from initadvisor.generators.shell import Variable, evaluate, version_sorted
 from initadvisor.host import Host
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
+from initadvisor.model.shell import Shell
 from tests.fakes.runner import FakeRunner
 
 if TYPE_CHECKING:

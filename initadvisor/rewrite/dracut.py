@@ -1,0 +1,74 @@
+"""dracut: ``compress=`` and what replaces or completes it (dracut.conf(5)).
+
+``INITRD_COMPRESS`` set by a configuration file wins over ``compress`` (dracut.sh); since 109 a
+plain name takes its level from ``compress_level_NAME``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initadvisor.model.errors import RefusedRewriteError
+from initadvisor.model.shell import Shell
+from initadvisor.rewrite.edits import Wish
+from initadvisor.rewrite.files import Reading
+from initadvisor.rewrite.plan import rewrite, rewrite_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initadvisor.model.setting import Setting
+    from initadvisor.rewrite.files import ConfigFile, DropIn, FileEdit, Rewritten
+
+
+def wishes(setting: Setting, command: Sequence[str] | None = None) -> tuple[Wish, ...]:
+    """Return what dracut's variables have to be for a setting.
+
+    ``command`` is the whole command line for a setting with options, as dracut takes it; without
+    it the level is all there may be, and goes into ``compress_level_NAME`` (3cpio makes the image).
+
+    Raises ``RefusedRewriteError`` for options that neither of the two can say.
+    """
+    codec = setting.codec.value
+    compress, level = codec, None
+    if setting.options and command:
+        compress = " ".join(command)
+    elif setting.options:
+        level = setting.level
+    only_a_level = level is not None and len(setting.options) == 1
+    if setting.options and (len(compress.split()) != len(command) if command else not only_a_level):
+        msg = f"this dracut cannot be configured for {setting}"
+        raise RefusedRewriteError(msg, hint="it takes words without blanks, or a level alone")
+    return (
+        Wish(name="compress", values=(compress,), quote='"'),
+        Wish(
+            name=f"compress_level_{codec}",
+            values=() if level is None else (str(level),),
+            quote='"',
+        ),
+        Wish(name="INITRD_COMPRESS", quote='"'),
+    )
+
+
+def with_setting(text: str, setting: Setting, command: Sequence[str] | None = None) -> Rewritten:
+    """Return the text of the only configuration file with a setting; see ``wishes``.
+
+    Raises ``RefusedRewriteError`` where a line has to be changed by hand.
+    """
+    return rewrite_text(text, wishes(setting, command), Reading(shell=Shell.BASH))
+
+
+def with_setting_in(
+    files: Sequence[ConfigFile],
+    setting: Setting,
+    command: Sequence[str] | None = None,
+    drop_in: DropIn | None = None,
+) -> tuple[FileEdit, ...]:
+    """Return what to change in the files that dracut sources one after the other.
+
+    What is set nowhere yet is set in ``drop_in``: dracut.conf itself asks for files of their own.
+
+    Raises ``RefusedRewriteError`` where a line has to be changed by hand.
+    """
+    reading = Reading(shell=Shell.BASH, home=None, drop_in=drop_in)
+    return rewrite(files, wishes(setting, command), reading)

@@ -1,0 +1,55 @@
+"""initramfs-tools: ``COMPRESS=`` and ``COMPRESSLEVEL=`` (initramfs.conf(5))."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import RefusedRewriteError
+from initadvisor.model.shell import Shell
+from initadvisor.rewrite.edits import Wish
+from initadvisor.rewrite.files import Reading
+from initadvisor.rewrite.plan import rewrite, rewrite_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initadvisor.model.setting import Setting
+    from initadvisor.rewrite.files import ConfigFile, DropIn, FileEdit, Rewritten
+
+
+def wishes(setting: Setting) -> tuple[Wish, ...]:
+    """Return what initramfs-tools' variables have to be for a setting.
+
+    Raises ``RefusedRewriteError`` for what they cannot say: no compression, or more than a level.
+    """
+    only_a_level = len(setting.options) == 1 and setting.level is not None
+    if setting.codec is Codec.CAT or (setting.options and not only_a_level):
+        msg = f"initramfs-tools cannot be configured for {setting}"
+        raise RefusedRewriteError(msg, hint="it takes a compressor and a level, nothing else")
+    level = () if setting.level is None else (str(setting.level),)
+    return (
+        Wish(name="COMPRESS", values=(setting.codec.value,)),
+        Wish(name="COMPRESSLEVEL", values=level),
+    )
+
+
+def with_setting(text: str, setting: Setting) -> Rewritten:
+    """Return the text of the only configuration file with a setting.
+
+    Raises ``RefusedRewriteError`` where a line has to be changed by hand.
+    """
+    return rewrite_text(text, wishes(setting), Reading(shell=Shell.SH))
+
+
+def with_setting_in(
+    files: Sequence[ConfigFile], setting: Setting, drop_in: DropIn | None = None
+) -> tuple[FileEdit, ...]:
+    """Return what to change in the files that mkinitramfs sources one after the other.
+
+    What is set nowhere yet is set in the main file, the first. ``drop_in`` is used where the value
+    comes from a file not to be edited.
+
+    Raises ``RefusedRewriteError`` where a line has to be changed by hand.
+    """
+    return rewrite(files, wishes(setting), Reading(shell=Shell.SH, drop_in=drop_in))

@@ -1,0 +1,46 @@
+"""mkinitcpio: ``COMPRESSION=`` and ``COMPRESSION_OPTIONS=()`` (mkinitcpio.conf(5))."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initadvisor.model.shell import Shell
+from initadvisor.rewrite.edits import Wish
+from initadvisor.rewrite.files import Reading
+from initadvisor.rewrite.plan import rewrite, rewrite_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initadvisor.model.setting import Setting
+    from initadvisor.rewrite.files import ConfigFile, DropIn, FileEdit, Rewritten
+
+
+def wishes(setting: Setting) -> tuple[Wish, ...]:
+    """Return what mkinitcpio's variables have to be for a setting."""
+    return (
+        Wish(name="COMPRESSION", values=(setting.codec.value,), quote='"'),
+        Wish(name="COMPRESSION_OPTIONS", values=setting.options, array=True),
+    )
+
+
+def with_setting(text: str, setting: Setting) -> Rewritten:
+    """Return the text of the only configuration file with a setting.
+
+    Raises ``RefusedRewriteError`` where a line has to be changed by hand.
+    """
+    return rewrite_text(text, wishes(setting), Reading(shell=Shell.BASH))
+
+
+def with_setting_in(
+    files: Sequence[ConfigFile], setting: Setting, drop_in: DropIn | None = None
+) -> tuple[FileEdit, ...]:
+    """Return what to change in the main file and the drop-ins, which bash reads as one text.
+
+    What is set nowhere yet is set in the main file, the first. ``drop_in`` is used where the value
+    comes from a file not to be edited.
+
+    Raises ``RefusedRewriteError`` where a line has to be changed by hand.
+    """
+    reading = Reading(shell=Shell.BASH, merged=True, drop_in=drop_in)
+    return rewrite(files, wishes(setting), reading)

@@ -1,0 +1,262 @@
+"""Splits a configuration file into commands: which assignments there are, and when they run.
+
+Not a shell: nothing is executed or expanded. Text that leaves a doubt about where a command ends
+raises ``UnreadableError``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from initadvisor.model.shell import Shell
+from initadvisor.rewrite.assignment import DECLARING, read_assignment
+from initadvisor.rewrite.cursor import Cursor
+from initadvisor.rewrite.syntax import Assignment, Command, Script, UnreadableError, Word
+from initadvisor.rewrite.words import META, skip_parentheses
+
+_CLOSERS = {
+    "if": frozenset({"fi"}),
+    "while": frozenset({"done"}),
+    "until": frozenset({"done"}),
+    "{": frozenset({"}"}),
+}
+_ENDS = frozenset({"fi", "done", "esac", "}"})
+_INNER = frozenset({"then", "elif", "else", "do"})
+_CASE_ENDS = frozenset({";;&", ";;", ";&", "esac"})
+_IN = re.compile(r"in(?=[ \t\n])")
+_NO_ARGUMENTS = re.compile(r"[ \t]*\([ \t]*\)")
+_FUNCTION = re.compile(r"[^\s;&|()<>'\"$`\\#=]+[ \t]*\([ \t]*\)")
+
+
+def parse(text: str, shell: Shell) -> Script:
+    """Return the commands of a text.
+
+    Raises ``UnreadableError`` where it ends inside of something, or cannot be told for certain.
+    """
+    if "\0" in text:
+        msg = "a NUL byte"
+        raise UnreadableError(msg, offset=text.index("\0"))
+    parser = _Parser(text, shell)
+    parser.read_list(frozenset())
+    if parser.here_documents:
+        msg = "a here-document that does not end"
+        raise UnreadableError(msg, offset=parser.here_documents[0][0])
+    return Script(commands=tuple(parser.commands), comments=tuple(parser.comments))
+
+
+class _Parser(Cursor):
+    """Reads lists of commands, which compound commands have inside."""
+
+    def read_list(self, closers: frozenset[str]) -> str:
+        """Read commands up to and including one of ``closers``; return it, "" at the end."""
+        started = self.at
+        while True:
+            self.skip_blanks()
+            if self.at >= len(self.text):
+                if closers:
+                    msg = "a command that is not closed"
+                    raise UnreadableError(msg, offset=started)
+                return ""
+            if closer := self._closer(closers):
+                return closer
+            char, word = self.text[self.at], self.reserved()
+            if char == "#":
+                self.read_comment()
+            elif char == "\n":
+                self.read_newline()
+            elif char in ";&|" and not self.redirection():
+                self._read_operator()
+            elif char == ")" or word in _ENDS or (word in _INNER and not self.depth):
+                msg = f"an unexpected {word or char!r}"
+                raise UnreadableError(msg, offset=self.at)
+            elif word in _INNER:
+                self.at += len(word)
+                self.bound = False
+            else:
+                self._read_command()
+                self.bound = False
+
+    def _closer(self, closers: frozenset[str]) -> str:
+        for closer in sorted(closers, key=len, reverse=True):
+            is_word = closer[0] not in ";)"
+            if self.reserved() == closer if is_word else self.text.startswith(closer, self.at):
+                self.at += len(closer)
+                return closer
+        return ""
+
+    def _read_operator(self) -> None:
+        for operator in ("&&", "||", "|&", "|"):
+            if self.text.startswith(operator, self.at):
+                self.at += len(operator)
+                self.bound = True
+                return
+        if self.text.startswith((";;", ";&"), self.at):
+            msg = "a ;; outside of a case"
+            raise UnreadableError(msg, offset=self.at)
+        self.at += 1
+        self.bound = False
+
+    def _read_command(self) -> None:
+        if self.text.startswith("((", self.at) and self.shell is Shell.BASH:
+            start = self.at
+            self.at = skip_parentheses(self.text, start, self.shell, code=False)
+            self._add_head(start)
+            self._finish_compound()
+            return
+        if self.text.startswith("(", self.at):
+            self.at += 1
+            with self.nested():
+                self.read_list(frozenset({")"}))
+            self._finish_compound()
+            return
+        start, word = self.at, self.reserved()
+        if word:
+            self.at += len(word)
+            self._read_compound(word, start)
+        elif function := _FUNCTION.match(self.text, start):
+            self.at = function.end()
+            self._read_body()
+        else:
+            self._read_simple()
+
+    def _read_compound(self, word: str, start: int) -> None:
+        match word:
+            case "if" | "while" | "until" | "{":
+                with self.nested():
+                    self.read_list(_CLOSERS[word])
+            case "for" | "select":
+                self._read_for(start)
+            case "case":
+                self._read_case(start)
+            case "[[":
+                self._read_test(start)
+            case "function":
+                self.skip_blanks()
+                self.read_word()
+                if parentheses := _NO_ARGUMENTS.match(self.text, self.at):
+                    self.at = parentheses.end()
+                self._read_body()
+            case _:  # "!", "time", "coproc"
+                with self.nested():
+                    self.skip_blanks()
+                    self._read_command()
+                return
+        self._finish_compound()
+
+    def _finish_compound(self) -> None:
+        """Read redirections; what comes then must be divided off."""
+        self.read_redirections()
+        char = self.text[self.at : self.at + 1]
+        if char not in "\n;&|)#" and self.reserved() not in _INNER | _ENDS:
+            msg = f"an unexpected {char!r}"
+            raise UnreadableError(msg, offset=self.at)
+
+    def _read_body(self) -> None:
+        with self.nested(function=True):
+            self.skip_lines()
+            self._read_command()
+
+    def _read_for(self, start: int) -> None:
+        self.skip_blanks()
+        if self.text.startswith("((", self.at):
+            self.at = skip_parentheses(self.text, self.at, self.shell, code=False)
+        else:
+            self.skip_blanks()
+            while self.reserved() != "do" and self.text[self.at : self.at + 1] not in "\n;#":
+                self.read_word()
+                self.skip_blanks()
+        self._add_head(start)
+        with self.nested():
+            self.read_list(frozenset({"done"}))
+
+    def _read_case(self, start: int) -> None:
+        self.skip_blanks()
+        self.read_word()
+        self._add_head(start)
+        self.skip_lines()
+        if not _IN.match(self.text, self.at):
+            msg = "a case without in"
+            raise UnreadableError(msg, offset=start)
+        self.at += 2
+        end = ""
+        with self.nested():
+            while end != "esac":
+                self.skip_lines()
+                if self.reserved() == "esac":
+                    self.at += len("esac")
+                    return
+                self._read_patterns()
+                end = self.read_list(_CASE_ENDS)
+
+    def _read_patterns(self) -> None:
+        if self.text.startswith("(", self.at):
+            self.at += 1
+        while True:
+            self.skip_blanks()
+            self.read_word()
+            self.skip_blanks()
+            mark = self.text[self.at : self.at + 1]
+            self.at += 1
+            if mark == ")":
+                return
+            if mark != "|":
+                msg = "a case with a pattern that does not end"
+                raise UnreadableError(msg, offset=min(self.at, len(self.text)) - 1)
+
+    def _read_test(self, start: int) -> None:
+        while True:
+            self.skip_blanks()
+            if self.at >= len(self.text):
+                msg = "a [[ that is not closed"
+                raise UnreadableError(msg, offset=start)
+            if self.text[self.at] in META:
+                self.at += 1
+                continue
+            if self.read_word().value == "]]":
+                break
+        self._add_head(start, test=True)
+
+    def _add_head(self, start: int, *, test: bool = False) -> None:
+        self.commands.append(
+            Command(start=start, end=self.at, in_function=self.functions > 0, test=test)
+        )
+
+    def _read_simple(self) -> None:
+        start = end = self.at
+        assignments: list[Assignment] = []
+        words: list[Word] = []
+        redirected = continued = False
+        while True:
+            continued |= self.skip_blanks()
+            if self.read_redirection():
+                redirected, end = True, self.at
+                continue
+            if self.text[self.at : self.at + 1] in "\n;&|)#":  # or at the end
+                break
+            found = None
+            if not words or words[0].value in DECLARING:
+                found = read_assignment(self.text, self.at, self.shell)
+            if found:
+                assignments.append(found)
+                self.pass_over(found.value.end)
+            else:
+                words.append(self.read_word())
+            end = self.at
+        if words and words[0].continued:
+            msg = "a command's name that goes on in the next line"
+            raise UnreadableError(msg, offset=start)
+        command = Command(
+            start=start,
+            end=end,
+            assignments=tuple(assignments),
+            words=tuple(words),
+            plain=not (self.depth or self.bound or redirected or self._in_subshell()),
+            in_function=self.functions > 0,
+            continued=continued,
+        )
+        self.commands.append(command)
+
+    def _in_subshell(self) -> bool:
+        """Tell whether the command just read is part of a pipe or runs in the background."""
+        rest = self.text[self.at : self.at + 2]
+        return rest[:1] in {"|", "&"} and rest not in {"||", "&&"}

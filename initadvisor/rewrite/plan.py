@@ -1,0 +1,192 @@
+"""Which files have to be changed, and how, so that variables get the wanted values.
+
+The assignment that takes effect is the one that is edited. Where that stands in a file of a
+package's, which the next upgrade replaces, a drop-in of the administrator's that is read later says
+all of it. Where it cannot be told what will take effect, nothing is changed: the error names the
+line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from initadvisor.model.errors import RefusedRewriteError
+from initadvisor.rewrite.edits import Edit, Wish, applied, edits_for
+from initadvisor.rewrite.files import ConfigFile, FileEdit, Rewritten
+from initadvisor.rewrite.insertion import insertion
+from initadvisor.rewrite.survey import Finding, Place, Unit, find, survey
+from initadvisor.rewrite.syntax import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initadvisor.rewrite.files import DropIn, Reading
+
+_DROP_IN_HEADER = '# Written by "initadvisor apply"; "initadvisor rollback" takes it back.\n'
+
+
+def rewrite(
+    files: Sequence[ConfigFile], wishes: Sequence[Wish], reading: Reading
+) -> tuple[FileEdit, ...]:
+    """Return what has to be changed for all wishes to come true; nothing if they have.
+
+    What is set nowhere yet is set beside what belongs to it. The result is read again here: what
+    does not say what is wished is never returned.
+
+    Raises ``RefusedRewriteError``.
+    """
+    edits = _planned(files, wishes, reading)
+    after = list(files)
+    for edit in edits:
+        if edit.before is None and reading.drop_in:
+            after.insert(reading.drop_in.position, ConfigFile(path=edit.path, text=edit.after))
+        else:
+            after = [
+                replace(file, text=edit.after) if file.path == edit.path else file for file in after
+            ]
+    units = survey(after, reading)
+    failed = next((wish for wish in wishes if not _is_granted(wish, find(units, wish.name))), None)
+    if failed:
+        msg = f"no place was found where {failed.line} surely takes effect"
+        raise RefusedRewriteError(msg, path=files[0].path or None if files else None)
+    return edits
+
+
+def _planned(
+    files: Sequence[ConfigFile], wishes: Sequence[Wish], reading: Reading
+) -> tuple[FileEdit, ...]:
+    units = survey(files, reading)
+    findings = [(wish, find(units, wish.name)) for wish in wishes]
+    for wish, finding in findings:
+        _refuse_unclear(wish, finding)
+    open_wishes = [(wish, finding) for wish, finding in findings if not _is_granted(wish, finding)]
+    if not open_wishes:
+        return ()
+    if _needs_drop_in(findings, open_wishes, reading.drop_in):
+        return _new_drop_in(findings, reading.drop_in)
+    main = next((f.place for _, f in findings if f.place and f.place.file.editable), None)
+    edits: dict[Unit, list[Edit]] = {}
+    for wish, finding in open_wishes:
+        changes = _changes(units, wish, finding, main, reading)
+        if not changes:
+            return _new_drop_in(findings, reading.drop_in)
+        for unit, edit in changes:
+            edits.setdefault(unit, []).append(edit)
+    return tuple(change for unit, found in edits.items() for change in _per_file(unit, found))
+
+
+def rewrite_text(text: str, wishes: Sequence[Wish], reading: Reading) -> Rewritten:
+    """Return the text of a file that is the only one, with all wishes come true.
+
+    Raises ``RefusedRewriteError``.
+    """
+    edits = rewrite((ConfigFile(path="", text=text),), wishes, reading)
+    if not edits:
+        return Rewritten(text=text, changed_lines=())
+    return Rewritten(text=edits[0].after, changed_lines=edits[0].changed_lines)
+
+
+def _refuse_unclear(wish: Wish, finding: Finding) -> None:
+    """Refuse what cannot be told in a file that the administrator can change."""
+    hint = f"set it by hand: {wish.line}"
+    for obstacle in finding.obstacles:
+        if obstacle.place.file.editable and not (_is_unset(finding, wish) and obstacle.vague):
+            reason = f"it is not certain what {wish.name} will be: {obstacle.reason}"
+            raise obstacle.place.refusal(reason, hint)
+    place, assignment = finding.place, finding.assignment
+    if place is None or assignment is None or not place.file.editable:
+        return
+    value = assignment.value
+    raw = place.unit.text[value.start : value.end]
+    if finding.is_computed:
+        reason = f"the value of {wish.name} is computed"
+        raise place.refusal(reason, hint)
+    if isinstance(value, Array) and not value.literal and not raw.endswith(")\r"):
+        reason = f"the value of {wish.name} is no array after all"
+        raise place.refusal(reason, hint)
+    if place.command.continued or value.continued:
+        reason = f"the assignment of {wish.name} goes on in the next line"
+        raise place.refusal(reason, hint)
+    start, end = place.unit.line_around(place.command.start, place.command.end)
+    if place.unit.file_at(start + 1) != place.unit.file_at(end):
+        reason = "the file has no newline at its end and runs into the next one here"
+        raise place.refusal(reason, "end the file with a newline")
+
+
+def _is_unset(finding: Finding, wish: Wish) -> bool:
+    return finding.place is None and not wish.values
+
+
+def _is_granted(wish: Wish, finding: Finding) -> bool:
+    """Tell whether the files already say what is wished, and nothing casts a doubt on it."""
+    if _is_unset(finding, wish):
+        return not [obstacle for obstacle in finding.obstacles if not obstacle.vague]
+    if finding.place is None or finding.obstacles:
+        return False
+    if wish.array:
+        return finding.words == wish.values
+    return finding.text == "".join(wish.values)
+
+
+def _needs_drop_in(
+    findings: Sequence[tuple[Wish, Finding]],
+    open_wishes: Sequence[tuple[Wish, Finding]],
+    drop_in: DropIn | None,
+) -> bool:
+    """Tell whether a file that is not to be edited decides about an open wish.
+
+    Raises ``RefusedRewriteError`` where no drop-in is read after it.
+    """
+    places = [obstacle.place for _, finding in open_wishes for obstacle in finding.obstacles]
+    places += [finding.place for _, finding in open_wishes if finding.place]
+    beyond = [place for place in places if not place.file.editable]
+    last = max(beyond, key=lambda place: place.position, default=None)
+    if last and (drop_in is None or last.position >= drop_in.position):
+        names = " and ".join(wish.name for wish, _ in findings)
+        reason = f"this decides about {names}, and no file that is yours is read after it"
+        raise last.refusal(reason, "the file belongs to a package: see its documentation")
+    return last is not None
+
+
+def _new_drop_in(
+    findings: Sequence[tuple[Wish, Finding]], drop_in: DropIn | None
+) -> tuple[FileEdit, ...]:
+    """Return a file that states everything, also that a variable which is set is to be empty."""
+    if drop_in is None:
+        msg = "no file sets the compression, and there is none to set it in"
+        raise RefusedRewriteError(msg)
+    lines = [
+        f"{wish.line}\n"
+        for wish, finding in findings
+        if wish.values or finding.place or any(not found.vague for found in finding.obstacles)
+    ]
+    after = _DROP_IN_HEADER + "".join(lines)
+    return (FileEdit(path=drop_in.path, before=None, after=after),)
+
+
+def _changes(
+    units: Sequence[Unit], wish: Wish, finding: Finding, main: Place | None, reading: Reading
+) -> list[tuple[Unit, Edit]]:
+    """Return the edits of one wish; none if no file that exists is the place for it."""
+    if finding.place and finding.assignment:
+        as_string = finding.alone and len(finding.since) == 1
+        unit = finding.place.unit
+        edits = edits_for(unit.text, finding.assignment, wish, as_string=as_string)
+        return [(unit, edit) for edit in edits]
+    return insertion(units, wish, beside=main, home=reading.home)
+
+
+def _per_file(unit: Unit, edits: Sequence[Edit]) -> list[FileEdit]:
+    """Return the unit's edits as those of its files, whose starts they are counted from there."""
+    changes = []
+    for index, (file, start) in enumerate(zip(unit.files, unit.starts, strict=True)):
+        own = [
+            replace(edit, start=edit.start - start, end=edit.end - start)
+            for edit in edits
+            if unit.file_at(edit.end) == index
+        ]
+        if own:
+            after = applied(file.text, own)
+            changes.append(FileEdit(path=file.path, before=file.text, after=after))
+    return changes

@@ -1,0 +1,221 @@
+"""What a generator's files, read one after the other, say about one variable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from initadvisor.model.errors import RefusedRewriteError
+from initadvisor.rewrite.obstacles import (
+    always_matters,
+    assigned,
+    ends_reading,
+    ends_shell,
+    is_dynamic,
+    may_change,
+)
+from initadvisor.rewrite.parser import parse
+from initadvisor.rewrite.syntax import Array, Command, Script, UnreadableError, Word
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initadvisor.rewrite.files import ConfigFile, Reading
+    from initadvisor.rewrite.syntax import Assignment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Unit:
+    """What is read at once: a file, or all files as one text.
+
+    ``starts[i]`` is where file ``first + i`` starts in ``text``. No two units are the same.
+    """
+
+    text: str
+    script: Script
+    files: tuple[ConfigFile, ...]
+    first: int
+    starts: tuple[int, ...]
+
+    def file_at(self, offset: int) -> int:
+        """Return which of the unit's files an offset lies in (the end of one belongs to it)."""
+        return max(i for i, start in enumerate(self.starts) if start < offset or i == 0)
+
+    def line_around(self, start: int, end: int) -> tuple[int, int]:
+        """Return where the lines begin and end that something stands in."""
+        first = self.text.rfind("\n", 0, start) + 1
+        last = self.text.find("\n", end)
+        return first, len(self.text) if last < 0 else last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A command of a unit."""
+
+    unit: Unit
+    command: Command
+
+    @property
+    def file(self) -> ConfigFile:
+        """The file that the command starts in."""
+        return self.unit.files[self.unit.file_at(self.command.start + 1)]
+
+    @property
+    def position(self) -> int:
+        """The number of files read before this one."""
+        return self.unit.first + self.unit.file_at(self.command.start + 1)
+
+    def refusal(self, reason: str, hint: str) -> RefusedRewriteError:
+        """Return the error that names the line."""
+        return refusal(self.unit, self.command.start, reason, hint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """A command because of which it is not certain what the variable will be.
+
+    ``vague``: it does not name the variable, but may set any.
+    """
+
+    place: Place
+    reason: str
+    vague: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Where a variable gets its value.
+
+    ``place`` and ``assignment`` are the last that surely happen, ``since`` all assignments that the
+    value is made of; ``alone`` tells that nothing before them can have set it.
+    """
+
+    place: Place | None = None
+    assignment: Assignment | None = None
+    since: tuple[Assignment, ...] = ()
+    alone: bool = True
+    obstacles: tuple[Obstacle, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...] | None:
+        """The elements of an array, or the words of a string; None if they cannot be told."""
+        values: list[str] = []
+        for assignment in self.since:
+            found = assignment.value
+            if isinstance(found, Array):
+                if found.values is None:
+                    return None
+                values += found.values
+            elif len(self.since) == 1 and self.alone and _is_one_line(found):
+                values += (found.value or "").split()
+            else:
+                return None
+        return tuple(values)
+
+    @property
+    def text(self) -> str | None:
+        """The string; None if it cannot be told."""
+        values = [a.value.value if isinstance(a.value, Word) else None for a in self.since]
+        return None if None in values else "".join(value or "" for value in values)
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether the shell computes the value or a part of it."""
+        return any(
+            (a.value.value if isinstance(a.value, Word) else _all(a.value)) is None
+            for a in self.since
+        )
+
+
+def survey(files: Sequence[ConfigFile], reading: Reading) -> tuple[Unit, ...]:
+    """Read the files as the generator does.
+
+    Raises ``RefusedRewriteError`` for a file of the administrator's that is not understood; in
+    another it counts as one command that may set anything.
+    """
+    if not reading.merged:
+        return tuple(_unit((file,), index, reading) for index, file in enumerate(files))
+    return (_unit(tuple(files), 0, reading),) if files else ()
+
+
+def refusal(unit: Unit, offset: int, reason: str, hint: str) -> RefusedRewriteError:
+    """Return the error that names the line of an offset."""
+    index = unit.file_at(offset + 1)
+    file, start = unit.files[index], unit.starts[index]
+    within = min(offset - start, len(file.text))
+    number = file.text.count("\n", 0, within) + 1
+    line = file.text.split("\n")[number - 1].removesuffix("\r")
+    return RefusedRewriteError(
+        reason, path=file.path or None, line_number=number, line=line, hint=hint
+    )
+
+
+def find(units: Sequence[Unit], name: str) -> Finding:
+    """Return where a variable gets its value, and what stands in the way of knowing it."""
+    places = [Place(unit=unit, command=c) for unit in units for c in unit.script.commands]
+    sure = [(i, a) for i, place in enumerate(places) if (a := assigned(place.command, name))]
+    last = sure[-1][0] if sure else -1
+    base = max((i for i, assignment in sure if not assignment.append), default=-1)
+    before = [assignment for i, assignment in sure if i < base]
+    obstacles = [
+        obstacle
+        for i, place in enumerate(places)
+        if (obstacle := _obstacle(place, name))
+        and (i > base or always_matters(place.command) or ends_shell(place.command))
+    ]
+    obstacles += [
+        Obstacle(place=place, reason="the reading of the file may end here", vague=True)
+        for place in (places[:last] if sure else places)
+        if ends_reading(place.command) and not (sure and place.unit is not places[last].unit)
+    ]
+    if not sure:
+        return Finding(obstacles=tuple(obstacles))
+    suspects = [place for place in places[: max(base, 0)] if _obstacle(place, name)]
+    return Finding(
+        place=places[last],
+        assignment=sure[-1][1],
+        since=tuple(assignment for i, assignment in sure if i >= base),
+        alone=not before and not suspects,
+        obstacles=tuple(obstacles),
+    )
+
+
+def _obstacle(place: Place, name: str) -> Obstacle | None:
+    if assigned(place.command, name):
+        return None
+    if reason := may_change(place.command, place.unit.text, name):
+        return Obstacle(place=place, reason=reason)
+    if reason := is_dynamic(place.command):
+        return Obstacle(place=place, reason=reason, vague=True)
+    if ends_shell(place.command):
+        return Obstacle(place=place, reason="the shell may end here", vague=True)
+    return None
+
+
+def _unit(files: tuple[ConfigFile, ...], first: int, reading: Reading) -> Unit:
+    starts = [0]
+    for file in files[:-1]:
+        starts.append(starts[-1] + len(file.text))
+    text = "".join(file.text for file in files)
+    script = Script(commands=())
+    unit = Unit(text=text, script=script, files=files, first=first, starts=tuple(starts))
+    try:
+        script = parse(text, reading.shell)
+    except UnreadableError as err:
+        if any(file.editable for file in files):
+            reason = f"this is not understood: {err.reason}"
+            raise refusal(unit, err.offset, reason, "set the compression by hand") from err
+        whole = Word(start=0, end=len(text), value=None)
+        script = Script(commands=(Command(start=0, end=len(text), words=(whole,)),))
+    return Unit(text=text, script=script, files=files, first=first, starts=tuple(starts))
+
+
+def _is_one_line(word: Word) -> bool:
+    return word.value is not None and word.value.isprintable()
+
+
+def _all(array: Array) -> tuple[str, ...] | None:
+    """Return the elements, also of what ends in a carriage return and is no array because of it."""
+    if any(word.value is None for word in array.elements):
+        return None
+    return tuple(word.value or "" for word in array.elements)
