@@ -160,7 +160,7 @@ def _rules(question: Question, config: Config) -> Rules:
             tolerance_fraction=chosen(question.tolerance_fraction, config.tolerance_fraction),
             certainty=chosen(question.certainty, config.certainty),
         ),
-        limits=Limits(),
+        limits=Limits(excess_ms=config.max_excess_s * 1000),
         most_boots=question.most_boots,
     )
 
@@ -195,11 +195,13 @@ def _answer(
             if own and len(by_strain) > 1
         ),
         settings=setting_uses(runs),
-        assumptions=(*likeness.said, *_said(scenario, likeness, prior)),
+        assumptions=(*likeness.said, *_said(scenario, likeness, prior, rules.limits)),
     )
 
 
-def _said(scenario: Scenario, likeness: Likeness, prior: Machine) -> tuple[str, ...]:
+def _said(
+    scenario: Scenario, likeness: Likeness, prior: Machine, limits: Limits
+) -> tuple[str, ...]:
     """Say in words what was made up beside sizes and times."""
     own = scenario.read_mb_s == likeness.read_mb_s
     speeds = _drawn(scenario.read_mb_s, "MB/s")
@@ -215,6 +217,8 @@ def _said(scenario: Scenario, likeness: Likeness, prior: Machine) -> tuple[str, 
         *_broken(scenario),
         "a campaign is settled when it is certain that nothing is better by more than the "
         "tolerance, today's image has booted, and what is chosen has, too",
+        "no image is booted to learn that is larger and slower to unpack than another, or that is "
+        f"expected to cost {limits.excess_ms / 1000:g} s more than today's",
         f"the classic comparison boots every setting {FIXED_BOOTS} times and takes the least mean",
         "only the time of a boot counts, not that of a build, whatever the objective is",
     )

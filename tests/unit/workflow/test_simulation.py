@@ -165,7 +165,7 @@ def test_conditions_are_those_asked_for(host: Host, likeness: Likeness) -> None:
 def test_what_does_not_matter_is_what_the_configuration_says_or_the_user(
     host: Host, likeness: Likeness
 ) -> None:
-    (host.path("/etc")).mkdir()
+    host.path("/etc").mkdir()
     host.path("/etc/initadvisor.toml").write_text(
         "[recommend]\ncertainty = 0.8\ntolerance_ms = 50.0\ntolerance_fraction = 0.0\n"
     )
@@ -174,6 +174,21 @@ def test_what_does_not_matter_is_what_the_configuration_says_or_the_user(
     assert {run.campaign.tolerance_ms for run in found.runs} == {50.0}
     own = simulated(host, replace(ASKED, certainty=0.9, tolerance_ms=7.0), likeness)
     assert (own.certainty, own.tolerance_ms, own.tolerance_fraction) == (0.9, 7.0, 0.0)
+
+
+def test_what_may_be_booted_is_what_the_configuration_says(host: Host, likeness: Likeness) -> None:
+    host.path("/etc").mkdir()
+    host.path("/etc/initadvisor.toml").write_text("[recommend]\nmax_excess_s = 0\n")
+    # Undecided whether cat is quicker, which on the mean of the speeds it is not.
+    question = replace(ASKED, machines=6, read_mb_s=Span(low=200, high=2000), most_boots=3)
+    strict = simulated(host, question, likeness)
+    host.path("/etc/initadvisor.toml").unlink()
+    free = simulated(host, question, likeness)
+    assert any("expected to cost 0 s more" in said for said in strict.assumptions)
+    assert any("expected to cost 3 s more" in said for said in free.assumptions)
+    assert [run.campaign.booted for run in strict.runs] != [
+        run.campaign.booted for run in free.runs
+    ]
 
 
 def test_no_campaign_takes_more_boots_than_it_may(host: Host, likeness: Likeness) -> None:
