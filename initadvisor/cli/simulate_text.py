@@ -69,8 +69,8 @@ def _headline(answer: Simulation) -> str:
     right = figures.right
     return (
         f"On {figures.machines} made-up machines (seed {answer.seed}), {found}; "
-        f"{_percent(right.part)} ({_percent(right.low)} to {_percent(right.high)}) end with a "
-        f"setting that is within the tolerance of the best. The classic comparison takes "
+        f"{_percent(right.part)} ({_percent(right.low)} to {_percent(right.high)}) end settled "
+        f"on a setting that is within the tolerance of the best. The classic comparison takes "
         f"{figures.fixed.boots} boots for {_percent(figures.fixed.right.part)}."
     )
 
