@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from initadvisor.host import Host
     from initadvisor.model.generator import ConfiguredSetting, InstalledImage
     from initadvisor.model.setting import Setting
+    from initadvisor.rewrite.files import FileEdit
 
 
 class Generator(Protocol):
@@ -31,10 +33,27 @@ class Generator(Protocol):
         """Return the installed version, None if it does not tell."""
         ...
 
-    def configured(self, host: Host, kernel_release: str) -> ConfiguredSetting:
+    def configured(
+        self, host: Host, kernel_release: str, *, texts: Mapping[Path, str] | None = None
+    ) -> ConfiguredSetting:
         """Return the setting that takes effect for one kernel.
 
+        With ``texts`` the one that would take effect if these files held these texts, also where
+        there is no such file yet: the generator's own evaluation tries a change out. Texts are
+        decoded as UTF-8 with ``surrogateescape``, carriage returns as they are.
+
         Raises ``InitadvisorError`` where the configuration cannot be read.
+        """
+        ...
+
+    def rewritten(self, host: Host, kernel_release: str, setting: Setting) -> tuple[FileEdit, ...]:
+        """Return what to change in which configuration files so that ``setting`` takes effect.
+
+        Nothing is written. ``configured`` was asked whether it would take effect; nothing to change
+        means that it does already. Other kernels that use the same files change with this one.
+
+        Raises ``RefusedRewriteError``, which names the line, for what cannot be changed safely, and
+        ``UnsafeError`` where the setting would not take effect all the same.
         """
         ...
 

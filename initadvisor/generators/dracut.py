@@ -10,21 +10,30 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.generators.dracut_commands import CommandLine, command_line, completed
-from initadvisor.generators.dracut_config import effective_setting, evaluate_config, squashes
+from initadvisor.generators.dracut_config import (
+    config_paths,
+    effective_setting,
+    evaluate_config,
+    squashes,
+)
 from initadvisor.generators.entries import entry_images, in_order
 from initadvisor.generators.files import exists, has_program, listing, modules_suffix
 from initadvisor.generators.levels import level_of
+from initadvisor.generators.rewriting import config_files, confirm, texts_of
 from initadvisor.generators.safety import require_installed_system
 from initadvisor.host.run import Priority
 from initadvisor.model.codec import Codec
 from initadvisor.model.generator import InstalledImage
+from initadvisor.rewrite.dracut import with_setting_in
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from initadvisor.host import Host
     from initadvisor.model.generator import ConfiguredSetting
     from initadvisor.model.setting import Setting
+    from initadvisor.rewrite.files import FileEdit
 
 NAME: Final = "dracut"
 
@@ -55,13 +64,16 @@ def version(host: Host) -> str | None:
     return match[1] if match else None
 
 
-def configured(host: Host, kernel_release: str) -> ConfiguredSetting:
+def configured(
+    host: Host, kernel_release: str, *, texts: Mapping[Path, str] | None = None
+) -> ConfiguredSetting:
     """Return the setting that dracut run by a kernel hook would use.
 
-    Raises ``InitadvisorError`` where the configuration cannot be evaluated or names a program
-    whose output no kernel unpacks.
+    With ``texts``: as it would be if some configuration files held these. Raises
+    ``InitadvisorError`` where the configuration cannot be evaluated or names a program whose output
+    no kernel unpacks.
     """
-    config = evaluate_config(host, _major(host))
+    config = evaluate_config(host, _major(host), texts)
     return effective_setting(
         host,
         config,
@@ -70,6 +82,20 @@ def configured(host: Host, kernel_release: str) -> ConfiguredSetting:
         version=version(host) or "of unknown version",
         through_3cpio=_through_3cpio(host),
     )
+
+
+def rewritten(host: Host, kernel_release: str, setting: Setting) -> tuple[FileEdit, ...]:
+    """Return what to change in dracut's configuration files.
+
+    Raises ``RefusedRewriteError`` or ``UnsafeError`` where nothing may be changed.
+    """
+    paths = config_paths(host, _major(host))
+    command = None if _through_3cpio(host) else compressor(host, setting)
+    files = config_files(host, paths.files)
+    edits = with_setting_in(files, setting, command, paths.drop_in)
+    found = configured(host, kernel_release, texts=texts_of(edits))
+    confirm(NAME, found, setting, (compressor(host, found.setting), compressor(host, setting)))
+    return edits
 
 
 def images(host: Host) -> tuple[InstalledImage, ...]:

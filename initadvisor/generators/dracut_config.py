@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.generators.dracut_commands import command_line
 from initadvisor.generators.files import has_program, listing
 from initadvisor.generators.levels import level_of
+from initadvisor.generators.rewriting import name_read_last
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError
@@ -17,8 +19,10 @@ from initadvisor.model.generator import ConfiguredSetting
 from initadvisor.model.kernel import KernelConfig
 from initadvisor.model.setting import Setting
 from initadvisor.model.shell import Shell
+from initadvisor.rewrite.files import DropIn
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from initadvisor.host import Host
@@ -78,11 +82,44 @@ class _Facts:
         return self.kernel.options.get(option) is not None
 
 
-def evaluate_config(host: Host, major: int) -> Evaluation:
-    """Source dracut.conf and the drop-ins as dracut does, without what hooks pass as options."""
-    files = [host.path("/etc/dracut.conf")] if host.path("/etc/dracut.conf").is_file() else []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigPaths:
+    """The files in the order in which dracut sources them, and one that could be added."""
+
+    files: tuple[Path, ...]
+    drop_in: DropIn | None
+
+
+def config_paths(host: Host, major: int, texts: Mapping[Path, str] | None = None) -> ConfigPaths:
+    """Return which files dracut reads: dracut.conf, then the drop-ins as ``dropindirs_sort`` does.
+
+    That is by name, and of files of the same name the first directory's. ``texts`` may have
+    drop-ins that do not exist yet.
+    """
+    main = host.path("/etc/dracut.conf")
+    directories = ["/etc/dracut.conf.d", "/usr/lib/dracut/dracut.conf.d"]
+    if major >= _RUN_DIRECTORY_SINCE:
+        directories.append("/run/initramfs/dracut.conf.d")
+    own = host.path(directories[0])
+    first = {path.name: path for path in texts or () if path.parent == own}
+    for directory in directories:
+        for path in listing(host, directory):
+            if path.name.endswith(".conf") and path.exists():
+                first.setdefault(path.name, path)
+    files = [main] if main.is_file() else []
+    files += [first[name] for name in version_sorted(host, first)]
+    new = name_read_last(first, partial(version_sorted, host), ".conf")
+    drop_in = DropIn(path=str(own / new), position=len(files)) if new else None
+    return ConfigPaths(files=tuple(files), drop_in=drop_in)
+
+
+def evaluate_config(host: Host, major: int, texts: Mapping[Path, str] | None = None) -> Evaluation:
+    """Source dracut.conf and the drop-ins as dracut does, without what hooks pass as options.
+
+    ``texts`` takes the place of what some of them hold.
+    """
     names = ("compress", "compress_level_*", "INITRD_COMPRESS", "hostonly", "*dracutmodules")
-    return evaluate(host, Shell.BASH, [*files, *_drop_ins(host, major)], names)
+    return evaluate(host, Shell.BASH, config_paths(host, major, texts).files, names, texts=texts)
 
 
 def squashes(config: Evaluation) -> bool:
@@ -133,19 +170,6 @@ def effective_setting(
     else:
         setting = _verbatim(command, source, warnings)
     return ConfiguredSetting(setting=setting, source=source, warnings=tuple(warnings))
-
-
-def _drop_ins(host: Host, major: int) -> list[Path]:
-    """Return the drop-ins as ``dropindirs_sort`` does: by name, the first directory wins."""
-    directories = ["/etc/dracut.conf.d", "/usr/lib/dracut/dracut.conf.d"]
-    if major >= _RUN_DIRECTORY_SINCE:
-        directories.append("/run/initramfs/dracut.conf.d")
-    first: dict[str, Path] = {}
-    for directory in directories:
-        for path in listing(host, directory):
-            if path.name.endswith(".conf") and path.exists():
-                first.setdefault(path.name, path)
-    return [first[name] for name in version_sorted(host, first)]
 
 
 def _kernel_config(host: Host, release: str, major: int) -> KernelConfig | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from initadvisor.generators.entries import in_order
 from initadvisor.generators.files import debian_version, has_program, listing, modules_suffix
 from initadvisor.generators.levels import level_of
+from initadvisor.generators.rewriting import config_files, confirm, name_read_last, texts_of
 from initadvisor.generators.shell import Evaluation, evaluate
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError, UnsafeError
@@ -19,11 +20,15 @@ from initadvisor.model.generator import ConfiguredSetting, InstalledImage
 from initadvisor.model.kernel import KernelConfig
 from initadvisor.model.setting import Setting
 from initadvisor.model.shell import Shell
+from initadvisor.rewrite.files import DropIn
+from initadvisor.rewrite.initramfs_tools import with_setting_in
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from initadvisor.host import Host
+    from initadvisor.rewrite.files import FileEdit
 
 NAME: Final = "initramfs-tools"
 
@@ -49,12 +54,15 @@ def version(host: Host) -> str | None:
     return debian_version(host, "initramfs-tools-core")
 
 
-def configured(host: Host, kernel_release: str) -> ConfiguredSetting:
+def configured(
+    host: Host, kernel_release: str, *, texts: Mapping[Path, str] | None = None
+) -> ConfiguredSetting:
     """Return the setting that update-initramfs would use for a kernel.
 
-    Raises ``InitadvisorError`` where mkinitramfs would stop.
+    With ``texts``: as it would be if some configuration files held these. Raises
+    ``InitadvisorError`` where mkinitramfs would stop.
     """
-    config = _evaluate_config(host)
+    config = _evaluate_config(host, texts)
     origin = config.origin("COMPRESS")
     written, level = config.value("COMPRESS"), config.value("COMPRESSLEVEL")
     if not config.get("COMPRESS"):
@@ -66,6 +74,21 @@ def configured(host: Host, kernel_release: str) -> ConfiguredSetting:
     if setting.level is not None and setting.level not in codec.spec.levels:
         warnings.append(f"COMPRESSLEVEL={level} is no level of {codec}")
     return ConfiguredSetting(setting=setting, source=str(origin), warnings=tuple(warnings))
+
+
+def rewritten(host: Host, kernel_release: str, setting: Setting) -> tuple[FileEdit, ...]:
+    """Return what to change in the files that ``configured`` evaluates.
+
+    Raises ``RefusedRewriteError`` or ``UnsafeError`` where nothing may be changed.
+    """
+    files, hooks = _config_paths(host)
+    new = name_read_last([path.name for path in files], sorted)
+    path = str(host.path(f"{_ETC}/conf.d/{new}"))
+    drop_in = DropIn(path=path, position=len(files)) if new else None
+    edits = with_setting_in(config_files(host, [*files, *hooks]), setting, drop_in)
+    found = configured(host, kernel_release, texts=texts_of(edits))
+    confirm(NAME, found, setting, (compressor(host, found.setting), compressor(host, setting)))
+    return edits
 
 
 def images(host: Host) -> tuple[InstalledImage, ...]:
@@ -154,19 +177,27 @@ def context(host: Host) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _evaluate_config(host: Host) -> Evaluation:
-    """Source the files in mkinitramfs' order; /etc masks drop-ins of the same name."""
+def _evaluate_config(host: Host, texts: Mapping[Path, str] | None = None) -> Evaluation:
+    files, hooks = _config_paths(host, texts)
+    names = ("COMPRESS", "COMPRESSLEVEL", "MODULES")
+    return evaluate(host, Shell.SH, [*files, *hooks], names, texts=texts)
+
+
+def _config_paths(
+    host: Host, texts: Mapping[Path, str] | None = None
+) -> tuple[list[Path], list[Path]]:
+    """Return the files in mkinitramfs' order, and the packages' hooks that it sources after them.
+
+    /etc masks drop-ins of the same name. ``texts`` may have drop-ins that do not exist yet.
+    """
     main = host.path(f"{_ETC}/initramfs.conf")
-    local = _drop_ins(host, f"{_ETC}/conf.d")
-    masked = {path.name for path in listing(host, f"{_ETC}/conf.d")}
+    directory = host.path(f"{_ETC}/conf.d")
+    new = {path for path in texts or () if path.parent == directory}
+    local = sorted({*_drop_ins(host, f"{_ETC}/conf.d"), *new})
+    masked = {path.name for path in (*listing(host, f"{_ETC}/conf.d"), *new)}
     shared = [p for p in _drop_ins(host, f"{_SHARE}/conf.d") if p.name not in masked]
     hooks = [path for path in listing(host, f"{_SHARE}/conf-hooks.d") if path.is_file()]
-    return evaluate(
-        host,
-        Shell.SH,
-        [main, *shared, *local, *hooks],
-        ("COMPRESS", "COMPRESSLEVEL", "MODULES"),
-    )
+    return [main, *shared, *local], hooks
 
 
 def _drop_ins(host: Host, directory: str) -> list[Path]:

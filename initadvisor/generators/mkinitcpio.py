@@ -11,28 +11,31 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.generators.entries import entry_images
-from initadvisor.generators.files import exists, has_program, listing
+from initadvisor.generators.files import has_program
 from initadvisor.generators.levels import level_of
+from initadvisor.generators.mkinitcpio_config import config_paths, evaluate_config, preset_of
 from initadvisor.generators.presets import Preset, installed_presets, preset_images
+from initadvisor.generators.rewriting import config_files, confirm, texts_of
 from initadvisor.generators.safety import require_installed_system
-from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
 from initadvisor.host.run import Priority
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.generator import ConfiguredSetting, InstalledImage
 from initadvisor.model.kernel import kernel_version
 from initadvisor.model.setting import Setting
-from initadvisor.model.shell import Shell
+from initadvisor.rewrite.mkinitcpio import with_setting_in
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from initadvisor.generators.shell import Evaluation
     from initadvisor.host import Host
+    from initadvisor.rewrite.files import FileEdit
 
 NAME: Final = "mkinitcpio"
 
 _SCRIPT = "/usr/bin/mkinitcpio"
-_CONFIG = "/etc/mkinitcpio.conf"
 _SEARCH_PATH = ("/usr/bin", "/bin")
 _BUILD_TIMEOUT_S = 900.0
 
@@ -43,7 +46,6 @@ _FLAGS: Final = {
 }
 """What ``build_image`` puts before the user's COMPRESSION_OPTIONS."""
 
-_DROP_INS_SINCE = 37
 _KERNEL_CHECK_SINCE = 39
 _EARLY_CPIO_SINCE = 39
 _XZ_THREADS = range(35, 40)
@@ -61,15 +63,31 @@ def version(host: Host) -> str | None:
     return match[1] if match else None
 
 
-def configured(host: Host, kernel_release: str) -> ConfiguredSetting:
+def configured(
+    host: Host, kernel_release: str, *, texts: Mapping[Path, str] | None = None
+) -> ConfiguredSetting:
     """Return the setting of the preset that makes this kernel's default image.
 
-    Raises ``InitadvisorError`` where mkinitcpio would stop, or would run a program whose output no
-    kernel unpacks.
+    With ``texts``: as it would be if some configuration files held these. Raises
+    ``InitadvisorError`` where mkinitcpio would stop, or would run a program whose output no kernel
+    unpacks.
     """
-    preset = _preset_of(host, kernel_release)
-    config = _evaluate_config(host, preset, kernel_release)
+    preset = preset_of(host, kernel_release)
+    paths = config_paths(host, preset, _major(host), texts)
+    config = evaluate_config(host, paths, kernel_release, texts)
     return _effective(host, config, preset, kernel_release)
+
+
+def rewritten(host: Host, kernel_release: str, setting: Setting) -> tuple[FileEdit, ...]:
+    """Return what to change in the files that ``configured`` evaluates for this kernel.
+
+    Raises ``RefusedRewriteError`` or ``UnsafeError`` where nothing may be changed.
+    """
+    paths = config_paths(host, preset_of(host, kernel_release), _major(host))
+    edits = with_setting_in(config_files(host, paths.files), setting, paths.drop_in)
+    found = configured(host, kernel_release, texts=texts_of(edits))
+    confirm(NAME, found, setting, (compressor(host, found.setting), compressor(host, setting)))
+    return edits
 
 
 def images(host: Host) -> tuple[InstalledImage, ...]:
@@ -141,7 +159,8 @@ def needs_own_uncompressed(host: Host) -> bool:
 
 def context(host: Host) -> tuple[str, ...]:
     """Return what MODULES_DECOMPRESS and the autodetect hook do to the image."""
-    config = _evaluate_config(host, None, host.kernel_release())
+    paths = config_paths(host, None, _major(host))
+    config = evaluate_config(host, paths, host.kernel_release())
     told: list[str] = []
     if config.value("MODULES_DECOMPRESS") == "yes":
         told.append(
@@ -169,51 +188,6 @@ def _major(host: Host) -> int:
     """Return the major version, that of the newest one known where the script does not tell."""
     match = re.match(r"\d+", version(host) or "")
     return int(match[0]) if match else 41
-
-
-def _preset_of(host: Host, kernel_release: str) -> Preset | None:
-    presets = [p for p in installed_presets(host) if p.kernel_release == kernel_release]
-    return min(presets, key=lambda preset: preset.fallback, default=None)
-
-
-def _evaluate_config(host: Host, preset: Preset | None, kernel_release: str) -> Evaluation:
-    """Source the configuration as mkinitcpio does: main file and drop-ins as one text.
-
-    ``-c``, or the preset's ``config``, switches the drop-ins off.
-    """
-    chosen = preset.config_file if preset else None
-    files = [host.path(chosen or _CONFIG)]
-    if chosen is None and _major(host) >= _DROP_INS_SINCE:
-        files += _drop_ins(host)
-    if not exists(host, chosen or _CONFIG):
-        msg = f"mkinitcpio has no configuration: there is no {files[0]}"
-        raise InitadvisorError(msg)
-    config = evaluate(
-        host,
-        Shell.BASH,
-        files,
-        ("COMPRESSION", "COMPRESSION_OPTIONS", "MODULES_DECOMPRESS", "HOOKS"),
-        merged=True,
-        env={"KERNELVERSION": kernel_release},
-    )
-    if config.status != 0:
-        msg = (
-            f"mkinitcpio would refuse its configuration ({' + '.join(str(f) for f in files)}): "
-            f"sourcing it returns {config.status}"
-        )
-        hint = "files without a newline at their end run into the next one; see `bash -n`"
-        raise InitadvisorError(msg, hint=hint)
-    return config
-
-
-def _drop_ins(host: Host) -> list[Path]:
-    directory = host.path(f"{_CONFIG}.d")
-    names = [
-        path.name
-        for path in listing(host, f"{_CONFIG}.d")
-        if path.suffix == ".conf" and path.is_file()
-    ]
-    return [directory / name for name in version_sorted(host, names)]
 
 
 def _effective(

@@ -8,7 +8,9 @@ so that a configuration that never ends or never stops printing is an error and 
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.model.errors import InitadvisorError, NeedsRootError, ProgramError
@@ -16,7 +18,6 @@ from initadvisor.model.shell import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from initadvisor.host import Host
 
@@ -166,24 +167,32 @@ def evaluate(
     *,
     merged: bool = False,
     env: Mapping[str, str] | None = None,
+    texts: Mapping[Path, str] | None = None,
 ) -> Evaluation:
     """Have ``shell`` source ``files`` one after the other and return the variables ``names``.
 
     ``merged`` sources them as one text, as they follow each other without a newline added.
-    For bash the names may be patterns (``*_image``).
+    For bash the names may be patterns (``*_image``). ``texts`` holds what some of the files are to
+    be read as, whatever they hold.
 
     Raises ``NeedsRootError`` where a file may not be read, and ``InitadvisorError`` when the shell
     is not installed, does not end in time, or a file ends it.
     """
+    texts = texts or {}
     for file in files:
-        _check_readable(file)
+        if file not in texts:
+            _check_readable(file)
     if host.runner.which(shell) is None:
         msg = f"cannot evaluate {_listed(files)}: {shell} is not installed"
         raise InitadvisorError(msg)
     try:
-        done = host.runner.run(
-            [*_command(shell, names, merged), *files], timeout_s=_TIMEOUT_S, check=False, env=env
-        )
+        with _placed(files, texts) as placed:
+            done = host.runner.run(
+                [*_command(shell, names, merged), *placed],
+                timeout_s=_TIMEOUT_S,
+                check=False,
+                env=env,
+            )
     except ProgramError as err:
         msg = f"cannot evaluate {_listed(files)}: {shell} did not end within {_TIMEOUT_S:g} s"
         raise InitadvisorError(msg, hint="does the configuration wait or loop?") from err
@@ -193,6 +202,21 @@ def evaluate(
         msg = f"cannot evaluate {_listed(files)}: it ends the shell that reads it"
         raise InitadvisorError(msg, hint=_printable(said[-1]) if said else None)
     return Evaluation(files=tuple(files), steps=tuple(steps), status=status)
+
+
+@contextlib.contextmanager
+def _placed(files: Sequence[Path], texts: Mapping[Path, str]) -> Iterator[list[Path]]:
+    """Put the texts into files that only this user can see, for as long as they are read."""
+    with tempfile.TemporaryDirectory(prefix="initadvisor-") as directory:
+        placed = []
+        for index, file in enumerate(files):
+            if file in texts:
+                copy = Path(directory, str(index))
+                copy.write_bytes(texts[file].encode(errors="surrogateescape"))
+                placed.append(copy)
+            else:
+                placed.append(file)
+        yield placed
 
 
 def _command(shell: Shell, names: Sequence[str], merged: bool) -> tuple[str, ...]:

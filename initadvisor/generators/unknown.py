@@ -13,11 +13,13 @@ from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from initadvisor.host import Host
     from initadvisor.model.generator import ConfiguredSetting, InstalledImage
     from initadvisor.model.setting import Setting
+    from initadvisor.rewrite.files import FileEdit
 
 NAME: Final = "none"
 
@@ -41,11 +43,20 @@ def version(host: Host) -> str | None:
     return None
 
 
-def configured(host: Host, kernel_release: str) -> ConfiguredSetting:
+def configured(
+    host: Host, kernel_release: str, *, texts: Mapping[Path, str] | None = None
+) -> ConfiguredSetting:
     """Raise ``InitadvisorError``: nothing is configured where there is no generator."""
-    del host
+    del host, texts
     msg = f"no generator on this machine makes images for Linux {kernel_release}"
     raise InitadvisorError(msg, hint="give an image with --image FILE")
+
+
+def rewritten(host: Host, kernel_release: str, setting: Setting) -> tuple[FileEdit, ...]:
+    """Raise ``UnsafeError``: there is no generator to configure."""
+    del host
+    msg = f"no generator on this machine can be configured for {setting} and Linux {kernel_release}"
+    raise UnsafeError(msg)
 
 
 def images(host: Host) -> tuple[InstalledImage, ...]:

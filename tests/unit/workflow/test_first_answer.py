@@ -33,7 +33,7 @@ from tests.fixtures.content import mixed_content
 from tests.fixtures.small_images import early_archive, write_image
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from initadvisor.model.recommendation import Recommendation, Row
@@ -237,10 +237,13 @@ class Configured:
     version = staticmethod(unknown.version)
     needs_own_uncompressed = staticmethod(unknown.needs_own_uncompressed)
     build_uncompressed = staticmethod(unknown.build_uncompressed)
+    rewritten = staticmethod(unknown.rewritten)
 
-    def configured(self, host: Host, kernel_release: str) -> ConfiguredSetting:
+    def configured(
+        self, host: Host, kernel_release: str, *, texts: Mapping[Path, str] | None = None
+    ) -> ConfiguredSetting:
         """Return today's setting."""
-        del host, kernel_release
+        del host, kernel_release, texts
         return ConfiguredSetting(setting=TODAY, source="a test")
 
 

@@ -38,6 +38,7 @@ class OwnLayout:
 
     detect = staticmethod(unknown.detect)
     configured = staticmethod(unknown.configured)
+    rewritten = staticmethod(unknown.rewritten)
     images = staticmethod(unknown.images)
     compressor = staticmethod(unknown.compressor)
     default_level = staticmethod(unknown.default_level)

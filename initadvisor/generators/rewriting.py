@@ -1,0 +1,83 @@
+"""Puts a setting into configuration files: reads them, and checks what came out. Writes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from initadvisor.host.files import open_regular
+from initadvisor.model.errors import InitadvisorError, UnsafeError
+from initadvisor.rewrite.files import ConfigFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from initadvisor.host import Host
+    from initadvisor.model.generator import ConfiguredSetting
+    from initadvisor.model.setting import Setting
+    from initadvisor.rewrite.files import FileEdit
+
+_LIMIT_BYTES = 1 << 20
+_NAMES = ("90-initadvisor", "zz-initadvisor", "zzz-initadvisor", "zzzzzz-initadvisor")
+
+
+def config_files(host: Host, paths: Sequence[Path]) -> tuple[ConfigFile, ...]:
+    """Return the files with their texts.
+
+    The administrator's are the ordinary files below ``/etc``: a link leads to what belongs to
+    somebody else, be it a package or a collection of dot files. Raises ``InitadvisorError`` for
+    what cannot be read, ``NeedsRootError`` where only root may.
+    """
+    etc = host.path("/etc")
+    return tuple(
+        ConfigFile(
+            path=str(path),
+            text=_text_of(path),
+            editable=path.is_relative_to(etc) and not path.is_symlink(),
+        )
+        for path in paths
+    )
+
+
+def name_read_last(
+    names: Iterable[str], order: Callable[[list[str]], Sequence[str]], suffix: str = ""
+) -> str | None:
+    """Return a name that is not taken and that ``order`` puts after all names, if there is one."""
+    taken = set(names)
+    for name in (f"{name}{suffix}" for name in _NAMES):
+        if name not in taken and order([*taken, name])[-1] == name:
+            return name
+    return None
+
+
+def texts_of(edits: Sequence[FileEdit]) -> Mapping[Path, str]:
+    """Return what the files are to hold, for reading them as if they did already."""
+    return {Path(edit.path): edit.after for edit in edits}
+
+
+def confirm(
+    generator: str, found: ConfiguredSetting, setting: Setting, commands: tuple[object, object]
+) -> None:
+    """Make sure that what the generator reads is what was wanted.
+
+    ``commands`` are the command lines for ``found`` and for ``setting``: what is written in
+    different ways may be the same. Raises ``UnsafeError``.
+    """
+    if commands[0] == commands[1]:
+        return
+    msg = (
+        f"not configuring {generator} for {setting}: it would use {found.setting} all the same "
+        f"({found.source})"
+    )
+    raise UnsafeError(msg, hint="; ".join(found.warnings) or f"look into {found.source}")
+
+
+def _text_of(path: Path) -> str:
+    if path.is_char_device():  # a link to /dev/null hides a file of the same name
+        return ""
+    with open_regular(path) as file:
+        content = file.read(_LIMIT_BYTES + 1)
+    if len(content) > _LIMIT_BYTES:
+        msg = f"cannot rewrite {path}: larger than {_LIMIT_BYTES} bytes"
+        raise InitadvisorError(msg)
+    return content.decode(errors="surrogateescape")
