@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
     Booleans = NDArray[np.bool_]
 
-READ_LOG_SD = 0.08
+READ_LOG_SD = 0.12
 _SAME_SIZE_LOG_SD = 0.01
 """How far single intervals are apart before repeats tell, and by how much the reading of one file
 may differ from that of another of its size.
