@@ -105,11 +105,11 @@ def write(host: Host, plan: TrialPlan) -> None:
     order = boot_options.boot_order(host)
     listing = efibootmgr.run(host, *shlex.split(plan.text))
     try:
+        _require_order(host, order)
         made = _planned(host, plan)
         if made is None or listing.descriptions.get(made.number) != plan.title:
             msg = f"efibootmgr succeeded, but there is no boot option {plan.title!r} as planned"
             raise InitadvisorError(msg, hint="does the firmware keep variables?")
-        _require_order(host, order)
     except InitadvisorError:
         _remove_options(host)
         raise

@@ -30,7 +30,7 @@ def collected(*checks: Callable[[], object]) -> tuple[Refusal, ...]:
         except NeedsRootError:
             raise
         except InitadvisorError as err:
-            remedy = err.hint or "see initadvisor doctor"
+            remedy = err.hint or "repair it; with -vv every program that is run is shown"
             found.append(Refusal(kind=RefusalKind.UNREADABLE, reason=err.message, remedy=remedy))
     return tuple(dict.fromkeys(found))
 

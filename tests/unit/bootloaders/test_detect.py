@@ -1,0 +1,72 @@
+"""Loaders that can boot an entry once are found; the others are named and refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.model.refusal import RefusalKind, RefusedError
+from tests.fakes.boot_programs import load_option
+from tests.unit.bootloaders.machines import PARTITION
+from tests.unit.measure.trees import GLOBAL, host_at, write, write_texts, write_variable
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("variables", "option", "name"),
+    [
+        ({"LoaderInfo": "rEFInd 0.14.0.2"}, r"\EFI\refind\refind_x64.efi", "rEFInd"),
+        ({}, r"\EFI\refind\refind_x64.efi", "rEFInd"),
+        ({"LoaderInfo": "Limine 8.0.1"}, r"\EFI\BOOT\BOOTX64.EFI", "Limine"),
+        ({}, r"\EFI\limine\limine.efi", "Limine"),
+        ({}, r"\EFI\OC\OpenCore.efi", "OpenCore"),
+        ({}, r"\EFI\CLOVER\CLOVERX64.efi", "CloverEFI"),
+        ({}, r"\EFI\ZBM\VMLINUZ-ZBM.EFI", "ZFSBootMenu"),
+        ({"StubInfo": "systemd-stub 257"}, r"\EFI\debian\shimx64.efi", "keeps silent"),
+    ],
+)
+def test_other_loaders_on_efi_are_named(
+    tmp_path: Path, variables: dict[str, str], option: str, name: str
+) -> None:
+    write(tmp_path, "/proc/cmdline", r"root=x initrd=\initramfs.img")
+    image = {"StubImageIdentifier": r"\EFI\Linux\a.efi"} if "StubInfo" in variables else {}
+    write_texts(tmp_path, variables | image)
+    write_variable(tmp_path, "BootCurrent", b"\1\0", GLOBAL)
+    write_variable(tmp_path, "Boot0001", load_option("x", PARTITION, option, ""), GLOBAL)
+    with pytest.raises(RefusedError, match=name) as caught:
+        detect_boot_loader(host_at(tmp_path))
+    assert caught.value.refusal.kind is RefusalKind.UNSUPPORTED_LOADER
+    assert caught.value.exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("/boot/limine.conf", "Limine"),
+        ("/boot/extlinux/extlinux.conf", "extlinux"),
+        ("/boot/firmware/config.txt", "Raspberry"),
+        ("/boot/boot.scr", "U-Boot"),
+    ],
+)
+def test_other_loaders_are_named_by_their_configuration(
+    tmp_path: Path, file: str, name: str
+) -> None:
+    write(tmp_path, "/proc/cmdline", "root=x")
+    write(tmp_path, file, "")
+    with pytest.raises(RefusedError, match=name):
+        detect_boot_loader(host_at(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("loader_type", "words"), [("208", "kexec"), ("49", "Syslinux"), ("176", "QEMU")]
+)
+def test_what_cannot_be_told_is_refused(tmp_path: Path, loader_type: str, words: str) -> None:
+    write(tmp_path, "/proc/cmdline", "BOOT_IMAGE=/x root=x")
+    write(tmp_path, "/proc/sys/kernel/bootloader_type", loader_type)
+    with pytest.raises(RefusedError, match=words) as caught:
+        detect_boot_loader(host_at(tmp_path))
+    assert caught.value.refusal.kind is RefusalKind.UNKNOWN_LOADER

@@ -1,0 +1,365 @@
+"""GRUB: which entry is the default, and every reason to leave it alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from initadvisor.bootloaders import grub, grub_custom
+from initadvisor.bootloaders.grub_script import ScriptError, statements
+from initadvisor.model.errors import UnsafeError
+from initadvisor.model.one_shot import OneShotState, Outcome, outcome
+from initadvisor.model.refusal import RefusalKind, RefusedError
+from tests.fakes.boot_programs import block
+from tests.unit.bootloaders.machines import Machine, armed_machine, grub_machine
+from tests.unit.measure.trees import write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+UUID = "3f0c2a51-6f4e-4f0e-9d0b-5f5b5a2c7e11"
+SIMPLE = f"gnulinux-simple-{UUID}"
+ADVANCED = f"gnulinux-advanced-{UUID}"
+OLDER = f"gnulinux-6.1.0-49-amd64-advanced-{UUID}"
+CFG = "boot/grub/grub.cfg"
+
+
+def edit(old: str, new: str) -> Callable[[Machine], None]:
+    """Return what replaces a text in grub.cfg."""
+
+    def spoil(machine: Machine) -> None:
+        text = (machine.root / CFG).read_text()
+        assert old in text
+        (machine.root / CFG).write_text(text.replace(old, new))
+
+    return spoil
+
+
+def variables(text: str) -> Callable[[Machine], None]:
+    """Return what writes the environment block anew."""
+    return lambda machine: write(machine.root, "/boot/grub/grubenv", block(text))
+
+
+def probe(target: str, printed: str) -> Callable[[Machine], None]:
+    """Return what has grub-probe print something else."""
+    return lambda machine: machine.programs.probed.update({target: printed})
+
+
+def custom(text: str) -> Callable[[Machine], None]:
+    """Return what writes a custom.cfg of somebody's."""
+    return lambda machine: write(machine.root, "/boot/grub/custom.cfg", text)
+
+
+def default_is(value: str) -> Callable[[Machine], None]:
+    """Return what sets GRUB_DEFAULT."""
+    return edit('set default="0"', f'set default="{value}"')
+
+
+def _no_programs(machine: Machine) -> None:
+    machine.programs.programs = ()
+
+
+def _no_menu(machine: Machine) -> None:
+    (machine.root / CFG).unlink()
+
+
+def _no_block(machine: Machine) -> None:
+    (machine.root / "boot/grub/grubenv").unlink()
+
+
+def _damaged_block(machine: Machine) -> None:
+    (machine.root / "boot/grub/grubenv").write_text("")
+
+
+def _two_menus(machine: Machine) -> None:
+    write(machine.root, "/boot/grub2/grub.cfg", "")
+
+
+def _signed(machine: Machine) -> None:
+    write(machine.root, "/boot/grub/grub.cfg.sig", "")
+
+
+def _no_kernel(machine: Machine) -> None:
+    (machine.root / "boot/vmlinuz-6.1.0-50-amd64").unlink()
+
+
+def test_the_trials_entry_finds_its_disk_as_the_default_does(tmp_path: Path) -> None:
+    machine = grub_machine(tmp_path)
+    plan = grub.trial(machine.host, machine.request)
+    lines = plan.text.splitlines()
+    assert lines[0] == (
+        "menuentry 'Debian GNU/Linux (initadvisor trial t1)' --class debian --class gnu-linux "
+        "--class gnu --class os --id 'initadvisor-trial' {"
+    )
+    original = (tmp_path / CFG).read_text().splitlines()
+    start = next(i for i, line in enumerate(original) if line.startswith("menuentry"))
+    changed = [
+        (old, new) for old, new in zip(original[start + 1 :], lines[1:], strict=False) if old != new
+    ]
+    assert [new for _, new in changed] == [
+        f"\tlinux\t/vmlinuz-6.1.0-50-amd64 root=UUID={UUID} ro console=ttyS0 quiet "
+        "initadvisor.trial=t1 panic=30",
+        "\tinitrd\t/initadvisor/trial.img",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ("0", SIMPLE),
+        ("Debian GNU/Linux", SIMPLE),
+        (SIMPLE, SIMPLE),
+        ("1>0", f"{ADVANCED}>gnulinux-6.1.0-50-amd64-advanced-{UUID}"),
+        ("1>2", f"{ADVANCED}>{OLDER}"),
+        (f"{ADVANCED}>{OLDER}", f"{ADVANCED}>{OLDER}"),
+        (
+            "Advanced options for Debian GNU/Linux>Debian GNU/Linux, with Linux 6.1.0-49-amd64",
+            f"{ADVANCED}>{OLDER}",
+        ),
+    ],
+)
+def test_the_default_is_the_entry_that_grub_would_take(
+    tmp_path: Path, wanted: str, expected: str
+) -> None:
+    numbered, saved = (
+        grub_machine(tmp_path / "a"),
+        grub_machine(tmp_path / "b", configuration="saved.cfg", variables=f"saved_entry={wanted}"),
+    )
+    default_is(wanted)(numbered)
+    assert grub.default_entry(numbered.host).identifier == expected
+    assert grub.default_entry(saved.host).identifier == expected
+    assert grub.refusals(saved.host) == ()
+
+
+def test_a_trial_does_not_save_itself_as_the_default(tmp_path: Path) -> None:
+    machine = grub_machine(tmp_path, configuration="saved.cfg", variables=f"saved_entry={SIMPLE}")
+    assert "savedefault" in (tmp_path / CFG).read_text()
+    assert "savedefault" not in grub.trial(machine.host, machine.request).text
+
+
+def test_who_may_boot_the_default_may_boot_the_trial(tmp_path: Path) -> None:
+    machine = grub_machine(tmp_path)
+    edit("--class os $menu", "--class os --unrestricted --users 'a b' $menu")(machine)
+    head = grub.trial(machine.host, machine.request).text.splitlines()[0]
+    assert "--class os --unrestricted --users 'a b' --id 'initadvisor-trial'" in head
+
+
+def test_microcode_is_loaded_before_the_candidate(tmp_path: Path) -> None:
+    machine = grub_machine(tmp_path)
+    write(tmp_path, "/boot/intel-ucode.img", "microcode")
+    edit("initrd\t/", "initrd\t/intel-ucode.img /")(machine)
+    plan = grub.trial(machine.host, machine.request)
+    assert "\tinitrd\t/intel-ucode.img /initadvisor/trial.img\n" in plan.text
+
+
+def test_what_is_for_init_stays_behind_our_words(tmp_path: Path) -> None:
+    machine = grub_machine(tmp_path)
+    edit("ro console=ttyS0 quiet", 'ro "dyndbg=file a +p" $vt_handoff -- single')(machine)
+    plan = grub.trial(machine.host, machine.request)
+    assert (
+        'ro "dyndbg=file a +p" $vt_handoff initadvisor.trial=t1 panic=30 -- single\n' in plan.text
+    )
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind", "words"),
+    [
+        (_no_programs, RefusalKind.MISSING_PROGRAM, "grub-editenv is not installed"),
+        (_no_menu, RefusalKind.UNKNOWN_LOADER, "there is no grub.cfg"),
+        (_two_menus, RefusalKind.UNKNOWN_LOADER, "which one GRUB reads"),
+        (_signed, RefusalKind.SIGNED_CONFIGURATION, "is signed"),
+        (
+            edit("### BEGIN /etc/grub.d/10_linux ###", "set check_signatures=enforce"),
+            RefusalKind.SIGNED_CONFIGURATION,
+            "check signatures",
+        ),
+        (_no_block, RefusalKind.NO_ONE_SHOT, "remembers nothing"),
+        (_damaged_block, RefusalKind.UNREADABLE, "invalid environment block"),
+        (probe("abstraction", "lvm \n"), RefusalKind.NO_ONE_SHOT, "is on lvm"),
+        (probe("abstraction", "diskfilter mdraid1x\n"), RefusalKind.NO_ONE_SHOT, "diskfilter"),
+        (probe("fs", "btrfs\n"), RefusalKind.NO_ONE_SHOT, "is on btrfs"),
+        (probe("fs", "zfs\n"), RefusalKind.NO_ONE_SHOT, "is on zfs"),
+        (probe("fs", "\n"), RefusalKind.UNREADABLE, "does not tell"),
+        (
+            edit("### BEGIN /etc/grub.d/10_linux ###", "insmod blscfg\nblscfg"),
+            RefusalKind.UNSUPPORTED_LOADER,
+            "blscfg",
+        ),
+        (edit("save_env next_entry", "true"), RefusalKind.NO_ONE_SHOT, "forget next_entry"),
+        (edit("/custom.cfg", "/other.cfg"), RefusalKind.NO_ONE_SHOT, "does not read custom.cfg"),
+        (variables("next_entry=1>2"), RefusalKind.PENDING_ONE_SHOT, "1>2 was selected"),
+        (variables("prev_saved_entry=0"), RefusalKind.PENDING_ONE_SHOT, "prev_saved_entry"),
+        (default_is("${saved_entry}"), RefusalKind.NO_DEFAULT, "none is saved"),
+        (default_is(""), RefusalKind.NO_DEFAULT, "not known before"),
+        (default_is("${mine}"), RefusalKind.NO_DEFAULT, "not known before"),
+        (default_is("9"), RefusalKind.UNCLEAR_DEFAULT, "not so many entries"),
+        (default_is("1"), RefusalKind.UNCLEAR_DEFAULT, "a submenu"),
+        (default_is("0>1"), RefusalKind.UNCLEAR_DEFAULT, "past an entry"),
+        (default_is("1>nothing"), RefusalKind.UNCLEAR_DEFAULT, "no such entry"),
+        (
+            edit("menuentry 'Debian GNU/Linux' ", "if true; then\nmenuentry 'A' {\ntrue\n}\nfi\n#"),
+            RefusalKind.UNCLEAR_DEFAULT,
+            "is not understood",
+        ),
+        (
+            edit(
+                "menuentry 'Debian GNU/Linux' ",
+                "if true; then\nmenuentry 'A' {\ntrue\n}\nfi\nmenuentry 'Debian GNU/Linux' ",
+            ),
+            RefusalKind.UNCLEAR_DEFAULT,
+            "depends on what GRUB finds",
+        ),
+        (
+            edit(
+                'if [ x"${feature_menuentry_id}"', 'set default=1\nif [ x"${feature_menuentry_id}"'
+            ),
+            RefusalKind.UNCLEAR_DEFAULT,
+            "depends on more",
+        ),
+        (edit("\tload_video\n", "\tchainloader +1\n"), RefusalKind.UNCLEAR_DEFAULT, "chainloader"),
+        (edit("\tlinux\t", "\tmultiboot2\t"), RefusalKind.UNCLEAR_DEFAULT, "multiboot2"),
+        (edit("\tlinux\t", "\tlinux\t$dir"), RefusalKind.UNCLEAR_DEFAULT, "is not found below"),
+        (
+            edit("\tinitrd\t", "\tif true; then\ninitrd\t/a\nfi\ntrue "),
+            RefusalKind.UNCLEAR_DEFAULT,
+            "depends on a condition",
+        ),
+        (
+            edit("\tload_video\n", "\tif true; then savedefault; fi\n"),
+            RefusalKind.UNCLEAR_DEFAULT,
+            "saves itself",
+        ),
+        (_no_kernel, RefusalKind.UNCLEAR_DEFAULT, "is not found below /boot"),
+        (custom("set default=2\n"), RefusalKind.UNCLEAR_DEFAULT, "itself decides"),
+        (custom("if true; then\nunset next_entry\nfi\n"), RefusalKind.UNCLEAR_DEFAULT, "itself"),
+        (custom("menuentry 'x\n"), RefusalKind.UNCLEAR_DEFAULT, "is not understood"),
+        (
+            custom("menuentry a --id initadvisor-trial {\ntrue\n}\n"),
+            RefusalKind.FOREIGN_ENTRY,
+            "not ours",
+        ),
+        (custom("### BEGIN initadvisor-trial\n"), RefusalKind.FOREIGN_ENTRY, "was changed"),
+    ],
+)
+def test_every_reason_is_told_with_what_to_do_and_nothing_is_armed(
+    tmp_path: Path, spoil: Callable[[Machine], None], kind: RefusalKind, words: str
+) -> None:
+    machine = grub_machine(tmp_path)
+    plan = grub.trial(machine.host, machine.request)
+    spoil(machine)
+    before = machine.tree()
+    found = [
+        refusal
+        for refusal in grub.refusals(machine.host)
+        if refusal.kind is kind and words in refusal.reason
+    ]
+    assert found
+    assert all(refusal.remedy for refusal in found)
+    with pytest.raises(RefusedError):
+        grub.arm(machine.host, plan)
+    assert machine.tree() == before
+
+
+def test_a_grub_that_forgets_nothing_is_found_out_and_can_be_disarmed(tmp_path: Path) -> None:
+    machine = grub_machine(tmp_path)
+    armed_machine(grub, machine)
+    now = grub.armed(machine.host)  # there was a boot, but GRUB could not write
+    assert outcome(now, armed_in_boot="a", boot="b") is Outcome.STUCK
+    assert grub.disarm(machine.host)
+    assert machine.reboots() is None
+
+
+def test_somebody_elses_selection_is_left_alone(tmp_path: Path) -> None:
+    machine = grub_machine(tmp_path)
+    armed_machine(grub, machine)
+    variables("next_entry=1")(machine)
+    assert grub.armed(machine.host).state is OneShotState.OTHERS
+    assert not grub.disarm(machine.host)
+    assert grub.remove(machine.host)
+    assert grub.armed(machine.host).identifier == "1"
+
+
+@pytest.mark.parametrize("how", ["symbolic link", "hard link"])
+def test_a_custom_cfg_that_others_share_is_not_replaced(tmp_path: Path, how: str) -> None:
+    machine = grub_machine(tmp_path)
+    shared, path = tmp_path / "boot/shared.cfg", tmp_path / "boot/grub/custom.cfg"
+    shared.write_text("# mine\n")
+    if how == "hard link":
+        path.hardlink_to(shared)
+    else:
+        path.symlink_to(shared)
+    with pytest.raises(UnsafeError, match=how):
+        grub.write(machine.host, grub.trial(machine.host, machine.request))
+    assert shared.read_text() == "# mine\n"
+
+
+FOREIGN = st.none() | st.text(alphabet=st.sampled_from("#a{}\n '\r\udcff"), max_size=12)
+
+
+@given(foreign=FOREIGN, first=st.sampled_from(["a\n", "a\n\nb\n"]), second=st.just("c\n"))
+def test_a_block_comes_and_goes_without_a_trace(
+    foreign: str | None, first: str, second: str
+) -> None:
+    content = grub_custom.joined(foreign, first)
+    assert grub_custom.split(content) == grub_custom.Custom(foreign=foreign, block=first)
+    again = grub_custom.joined(grub_custom.split(content).foreign, second)
+    assert grub_custom.split(again) == grub_custom.Custom(foreign=foreign, block=second)
+
+
+@given(foreign=FOREIGN, before=st.sampled_from(["", "# x\n"]), after=st.sampled_from(["", "# y\n"]))
+def test_what_others_wrote_around_the_block_stays(
+    foreign: str | None, before: str, after: str
+) -> None:
+    content = before + grub_custom.joined(foreign, "a\n") + after
+    left = grub_custom.split(content)
+    assert left.block == "a\n"
+    assert (left.foreign or "") == before + (foreign or "") + after
+
+
+@pytest.mark.parametrize(
+    ("text", "literal"),
+    [
+        ("'a b'", "a b"),
+        ('"a b"', "a b"),
+        ('"a \\"b\\" \\$c"', 'a "b" $c'),
+        ("a\\ b", "a b"),
+        ("'it'\\''s'", "it's"),
+        ("'$x'", "$x"),
+        ("$x", None),
+        ('"${x}"', None),
+        ("a'b'\"c\"", "abc"),
+    ],
+)
+def test_quotes_are_read_as_grub_reads_them(text: str, literal: str | None) -> None:
+    words = statements(f"linux {text}\n")[0].words
+    assert len(words) == 2
+    assert words[1].literal == literal
+
+
+@pytest.mark.parametrize("text", ["menuentry 'x' {\n", "}\n", "echo 'x\n", 'echo "x\n'])
+def test_a_script_that_is_none_is_not_guessed_at(text: str) -> None:
+    with pytest.raises(ScriptError):
+        statements(text)
+
+
+def test_statements_know_where_they_are() -> None:
+    found = statements(
+        "if a; then b; else c\nfi\nmenuentry x {\n d;e # f\n if g; then\n h\n fi; i \\\n j\n}\nk\n"
+    )
+    assert [(each.command, len(each.blocks), each.conditional) for each in found] == [
+        ("a", 0, True),
+        ("b", 0, True),
+        ("c", 0, True),
+        ("menuentry", 0, False),
+        ("d", 1, False),
+        ("e", 1, False),
+        ("g", 1, True),
+        ("h", 1, True),
+        ("i", 1, False),
+        ("k", 0, False),
+    ]
+    assert [word.raw for word in found[8].words] == ["i", "j"]

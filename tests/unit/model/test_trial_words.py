@@ -1,0 +1,98 @@
+"""What a trial adds to the command line, and where."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from initadvisor.model.boot_class import command_line_words, comparable_command_line
+from initadvisor.model.errors import UnsafeError, UsageError
+from initadvisor.model.trial_words import new_words, with_words, words_of_trial
+
+TAG = "initadvisor.trial=t1"
+
+
+def test_a_trial_restarts_by_itself_whichever_generator_made_it() -> None:
+    assert words_of_trial("t1", generator="mkinitcpio") == (TAG, "panic=30")
+    assert words_of_trial("t1", generator="dracut") == (
+        *(TAG, "panic=30"),
+        *("rd.shell=0", "rd.emergency=reboot"),
+    )
+
+
+def test_a_watchdog_is_only_there_where_it_is_asked_for() -> None:
+    assert words_of_trial("t1", generator="mkinitcpio", watchdog_s=120)[2:] == (
+        "systemd.watchdog_sec=120",
+        "watchdog.open_timeout=120",
+    )
+    with pytest.raises(UsageError, match="too short"):
+        words_of_trial("t1", generator="mkinitcpio", watchdog_s=5)
+
+
+@pytest.mark.parametrize("trial", ["", "a b", "A", "-a", "a\n", "a" * 41, "a=b", "ä"])
+def test_a_name_that_would_break_the_command_line_is_refused(trial: str) -> None:
+    with pytest.raises(UsageError, match="no name for a trial"):
+        words_of_trial(trial, generator="dracut")
+
+
+@pytest.mark.parametrize(
+    ("options", "result"),
+    [
+        ("", "W"),
+        ("root=x quiet", "root=x quiet W"),
+        ("root=x -- single", "root=x W -- single"),
+        ("root=x --", "root=x W --"),
+        ("-- single", "W -- single"),
+        ("a --b c-- d", "a --b c-- d W"),
+        ('a="x -- y" b', 'a="x -- y" b W'),
+        ('a="x -- y" -- b', 'a="x -- y" W -- b'),
+        ("root=x  quiet ", "root=x  quiet W"),
+    ],
+)
+def test_words_come_last_but_before_those_for_init(options: str, result: str) -> None:
+    assert with_words(options, ["W"]) == result
+
+
+@pytest.mark.parametrize(
+    ("options", "added"),
+    [
+        ("root=x", (TAG, "panic=30")),
+        ("root=x panic=30", (TAG,)),
+        ("root=x panic=30 panic=0", (TAG, "panic=30")),
+        ("root=x panic=0", (TAG, "panic=30")),
+        ("root=x -- panic=30", (TAG, "panic=30")),
+    ],
+)
+def test_what_takes_effect_already_is_not_added(options: str, added: tuple[str, ...]) -> None:
+    assert new_words(options, (TAG, "panic=30")) == added
+
+
+def test_a_trial_of_a_trial_is_refused() -> None:
+    with pytest.raises(UnsafeError, match="trial of a trial"):
+        with_words(f"root=x {TAG}", [TAG])
+
+
+def test_a_command_line_that_would_be_cut_off_is_refused() -> None:
+    assert len(with_words("x" * 2045, ["y"])) == 2047
+    with pytest.raises(UnsafeError, match="longer than 2047"):
+        with_words("x" * 2046, ["y"])
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["root=x", "quiet", "panic=30", "panic=5", 'a="b -- c"', "--", "rd.shell=0"]
+        )
+    )
+)
+def test_without_our_words_the_command_line_is_the_defaults(words: list[str]) -> None:
+    options = " ".join(words)
+    added = new_words(options, words_of_trial("t1", generator="dracut"))
+    options_of_trial = with_words(options, added)
+    kept = [word for word in command_line_words(options_of_trial) if word not in added]
+    assert kept == [word for word in words if word not in added]
+    if not set(added) & set(words):
+        assert comparable_command_line(options_of_trial, own_words=added) == (
+            comparable_command_line(options)
+        )
