@@ -19,7 +19,7 @@ from initadvisor.generators.dracut_config import (
 from initadvisor.generators.entries import entry_images, in_order
 from initadvisor.generators.files import exists, has_program, listing, modules_suffix
 from initadvisor.generators.levels import level_of
-from initadvisor.generators.rewriting import config_files, confirm, texts_of
+from initadvisor.generators.rewriting import config_files, confirm, refuse_unusable, texts_of
 from initadvisor.generators.safety import require_installed_system
 from initadvisor.host.run import Priority
 from initadvisor.model.codec import Codec
@@ -89,6 +89,7 @@ def rewritten(host: Host, kernel_release: str, setting: Setting) -> tuple[FileEd
 
     Raises ``RefusedRewriteError`` or ``UnsafeError`` where nothing may be changed.
     """
+    refuse_unusable(NAME, setting, unusable(host, setting))
     paths = config_paths(host, _major(host))
     command = None if _through_3cpio(host) else compressor(host, setting)
     files = config_files(host, paths.files)

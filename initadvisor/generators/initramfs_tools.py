@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Final
 from initadvisor.generators.entries import in_order
 from initadvisor.generators.files import debian_version, has_program, listing, modules_suffix
 from initadvisor.generators.levels import level_of
-from initadvisor.generators.rewriting import config_files, confirm, name_read_last, texts_of
+from initadvisor.generators.rewriting import (
+    config_files,
+    confirm,
+    name_read_last,
+    refuse_unusable,
+    texts_of,
+)
 from initadvisor.generators.shell import Evaluation, evaluate
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError, UnsafeError
@@ -81,6 +87,7 @@ def rewritten(host: Host, kernel_release: str, setting: Setting) -> tuple[FileEd
 
     Raises ``RefusedRewriteError`` or ``UnsafeError`` where nothing may be changed.
     """
+    refuse_unusable(NAME, setting, unusable(host, setting))
     files, hooks = _config_paths(host)
     new = name_read_last([path.name for path in files], sorted)
     path = str(host.path(f"{_ETC}/conf.d/{new}"))

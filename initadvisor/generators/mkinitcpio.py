@@ -15,7 +15,7 @@ from initadvisor.generators.files import has_program
 from initadvisor.generators.levels import level_of
 from initadvisor.generators.mkinitcpio_config import config_paths, evaluate_config, preset_of
 from initadvisor.generators.presets import Preset, installed_presets, preset_images
-from initadvisor.generators.rewriting import config_files, confirm, texts_of
+from initadvisor.generators.rewriting import config_files, confirm, refuse_unusable, texts_of
 from initadvisor.generators.safety import require_installed_system
 from initadvisor.host.run import Priority
 from initadvisor.model.codec import Codec
@@ -83,6 +83,7 @@ def rewritten(host: Host, kernel_release: str, setting: Setting) -> tuple[FileEd
 
     Raises ``RefusedRewriteError`` or ``UnsafeError`` where nothing may be changed.
     """
+    refuse_unusable(NAME, setting, unusable(host, setting))
     paths = config_paths(host, preset_of(host, kernel_release), _major(host))
     edits = with_setting_in(config_files(host, paths.files), setting, paths.drop_in)
     found = configured(host, kernel_release, texts=texts_of(edits))

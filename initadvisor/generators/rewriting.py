@@ -55,6 +55,13 @@ def texts_of(edits: Sequence[FileEdit]) -> Mapping[Path, str]:
     return {Path(edit.path): edit.after for edit in edits}
 
 
+def refuse_unusable(generator: str, setting: Setting, reason: str | None) -> None:
+    """Raise ``UnsafeError`` if there is a reason why a generator cannot be told a setting."""
+    if reason:
+        msg = f"{generator} cannot be configured for {setting}: {reason}"
+        raise UnsafeError(msg)
+
+
 def confirm(
     generator: str, found: ConfiguredSetting, setting: Setting, commands: tuple[object, object]
 ) -> None:

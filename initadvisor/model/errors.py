@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from initadvisor.model.text import shown
+
+_LINE_LIMIT = 120
+
 
 class InitadvisorError(Exception):
     """A failure the user is told about in one line; ``hint`` says what to do about it."""
@@ -62,8 +66,8 @@ class LostVMError(InitadvisorError):
 class RefusedRewriteError(UnsafeError):
     """A configuration that cannot be rewritten safely: the user has to change a line by hand.
 
-    ``path`` is None for a text without a file; ``line_number`` (from 1) and ``line`` are None where
-    it is not about one line.
+    ``path`` is None for a text without a file; ``line_number`` (from 1) and ``line`` (as it is in
+    the file) are None where it is not about one line. The message has all of them.
     """
 
     def __init__(
@@ -77,7 +81,8 @@ class RefusedRewriteError(UnsafeError):
     ) -> None:
         where = [path] if path else []
         where += [f"line {line_number}"] if line_number else []
-        super().__init__(": ".join([", ".join(where), reason] if where else [reason]), hint=hint)
+        parts = [", ".join(where), reason, shown((line or "").strip()[:_LINE_LIMIT])]
+        super().__init__(": ".join(part for part in parts if part), hint=hint)
         self.path = path
         self.line_number = line_number
         self.line = line

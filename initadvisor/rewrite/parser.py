@@ -37,7 +37,11 @@ def parse(text: str, shell: Shell) -> Script:
         msg = "a NUL byte"
         raise UnreadableError(msg, offset=text.index("\0"))
     parser = _Parser(text, shell)
-    parser.read_list(frozenset())
+    try:
+        parser.read_list(frozenset())
+    except RecursionError as err:
+        msg = "commands inside of too many others"
+        raise UnreadableError(msg, offset=parser.at) from err
     if parser.here_documents:
         msg = "a here-document that does not end"
         raise UnreadableError(msg, offset=parser.here_documents[0][0])

@@ -145,7 +145,7 @@ def _needs_drop_in(
     if last and (drop_in is None or last.position >= drop_in.position):
         names = " and ".join(wish.name for wish, _ in findings)
         reason = f"this decides about {names}, and no file that is yours is read after it"
-        raise last.refusal(reason, "the file belongs to a package: see its documentation")
+        raise last.refusal(reason, "it is a package's file, or a link: change it where it is made")
     return last is not None
 
 

@@ -198,7 +198,8 @@ def test_dracut_with_3cpio_gets_the_level_in_its_own_variable(
     _apply(dracut, host, _ZSTD_19)
     assert mine.read_text() == 'compress="zstd"\ncompress_level_zstd="19"\n'
     assert dracut.configured(host, RELEASE).setting == _ZSTD_19
-    _assert_refused(dracut, host, Setting.parse("zstd --long=27"), "cannot be configured")
+    _assert_refused(dracut, host, Setting.parse("zstd --long=27"), "no other options")
+    _assert_refused(dracut, host, Setting.parse("zstd -22"), "no level above 19")
 
 
 def test_a_squash_module_that_forces_cat_is_named(host: Host, write: Write) -> None:

@@ -227,6 +227,13 @@ def test_the_refusal_names_the_drop_in_and_its_own_line() -> None:
     with pytest.raises(RefusedRewriteError, match=r"^/etc/1, line 2: ") as raised:
         _edits("lz4", "COMPRESSION=xz\n", "# a\nsource /x\n")
     assert raised.value.line == "source /x"
+    assert raised.value.message.endswith(": source /x")
+
+
+def test_the_refusal_shows_no_line_that_could_command_a_terminal() -> None:
+    with pytest.raises(RefusedRewriteError) as raised:
+        with_setting("  COMPRESSION=$'\x1b[2J\udcff'\n", Setting.parse("zstd"))
+    assert raised.value.message.endswith(r": COMPRESSION=$'\x1b[2J\xff'")
 
 
 def test_the_diff_tells_of_newlines_and_splits_at_nothing_else() -> None:
