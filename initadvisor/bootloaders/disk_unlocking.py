@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _CHANGED_BY_TRIAL: Final = frozenset({1, 4, 5, 8, 9, 11, 12})
 _TIMEOUT_S = 20
+_ANOTHER_TYPE = 1
+"""What ``cryptsetup isLuks`` exits with; a device that cannot be read gives another status."""
 _CLEVIS_PCRS = re.compile(r'"pcr_ids"\s*:\s*"(?P<pcrs>[\d,\s]*)"')
 
 
@@ -57,7 +59,8 @@ def _bound(host: Host, device: str) -> set[int]:
     path = host.path(device)
     is_luks2: list[str | Path] = ["cryptsetup", "isLuks", "--type", "luks2", path]
     try:
-        if host.runner.run(is_luks2, timeout_s=_TIMEOUT_S, check=False).returncode:
+        answered = host.runner.run(is_luks2, timeout_s=_TIMEOUT_S, check=False)
+        if answered.returncode == _ANOTHER_TYPE:
             return _bound_by_clevis(host, path)
         header: list[str | Path] = ["cryptsetup", "luksDump", "--dump-json-metadata", path]
         metadata = json.loads(host.runner.run(header, timeout_s=_TIMEOUT_S).stdout)

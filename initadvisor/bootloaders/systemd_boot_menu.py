@@ -128,12 +128,18 @@ def _checked(entry: MenuEntry, fitting: Sequence[MenuEntry]) -> MenuEntry:
 
 
 def _order(host: Host) -> tuple[str, ...]:
-    """Return the entries in the order of bootctl(1), which is the loader's; since systemd 251."""
+    """Return the entries in the order of bootctl(1), which is the loader's.
+
+    systemd 252 prints an object in each line, later versions one array; older ones know no JSON.
+    """
     done = host.runner.run(
         ["bootctl", "list", "--json=short", "--no-pager"], timeout_s=_TIMEOUT_S, check=False
     )
+    lines = done.stdout.decode(errors="replace").splitlines()
     try:
-        return tuple(type1.entry_identifier(entry["id"]) for entry in json.loads(done.stdout))
+        values = [json.loads(line) for line in lines if line.strip()]
+        entries = values[0] if len(values) == 1 and isinstance(values[0], list) else values
+        return tuple(type1.entry_identifier(entry["id"]) for entry in entries)
     except (ValueError, TypeError, KeyError):
         return ()
 

@@ -75,6 +75,14 @@ def test_the_default_is_what_systemd_boot_takes(
     assert systemd_boot.default_entry(machine.host).identifier == expected
 
 
+@pytest.mark.parametrize("form", ["[{}, {}]", "{}\n{}\n", "\n[{},{}]\n"])
+def test_several_entries_are_taken_in_bootctls_order(tmp_path: Path, form: str) -> None:
+    """Of systemd 252, and of later versions, which print one array."""
+    machine = systemd_boot_machine(tmp_path)
+    machine.programs.listed = form.format(f'{{"id":"{OLDER}"}}', f'{{"id":"{ENTRY}"}}')
+    assert systemd_boot.default_entry(machine.host).identifier == OLDER
+
+
 def _default_is(value: str) -> Callable[[Machine], None]:
     return lambda machine: write(machine.root, "/efi/loader/loader.conf", f"default {value}\n")
 

@@ -1,0 +1,203 @@
+"""The real tools of GRUB, efibootmgr and cryptsetup, over files and variables of a test's own."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING
+
+import pytest
+from typing_extensions import override
+
+from initadvisor.bootloaders import efi_bootnext, grub
+from initadvisor.bootloaders.boot_options import our_options
+from initadvisor.bootloaders.disk_unlocking import require_no_binding
+from initadvisor.host.run import Completed, Priority, SystemRunner
+from initadvisor.model.errors import UnsafeError
+from initadvisor.model.one_shot import OneShotState
+from initadvisor.model.refusal import RefusedError
+from tests.fakes.boot_programs import BootPrograms, load_option
+from tests.unit.bootloaders.machines import (
+    GRUB_FIXTURES,
+    PARTITION,
+    Machine,
+    armed_machine,
+    efi_stub_machine,
+    grub_machine,
+)
+from tests.unit.measure.trees import GLOBAL, write, write_variable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+pytestmark = pytest.mark.tools
+
+
+@dataclass(slots=True)
+class RealPrograms(BootPrograms):
+    """Runs the programs named in ``real`` as they are installed here, and fakes the others.
+
+    efibootmgr is given the tree's variables (libefivar's EFIVARFS_PATH). What needs a disk is
+    faked: grub-probe, and making a boot option.
+    """
+
+    real: tuple[str, ...] = ()
+    runner: SystemRunner = field(default_factory=SystemRunner)
+
+    @override
+    def run(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        timeout_s: float,
+        check: bool = True,
+        stdin: IO[bytes] | None = None,
+        stdout: IO[bytes] | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        priority: Priority = Priority.NORMAL,
+    ) -> Completed:
+        """Run it or fake it."""
+        if str(argv[0]) not in self.real or "--create-only" in argv:
+            return super(RealPrograms, self).run(argv, timeout_s=timeout_s, check=check)
+        variables = {"EFIVARFS_PATH": f"{self.variable('').parent}/"}
+        return self.runner.run(argv, timeout_s=timeout_s, check=check, env=variables)
+
+
+def with_real(machine: Machine, *real: str) -> Machine:
+    """Return the machine with some programs that are real."""
+    fakes = machine.programs
+    programs = RealPrograms(root=machine.root, programs=fakes.programs, real=real)
+    return Machine(
+        root=machine.root,
+        programs=programs,
+        installed=machine.installed,
+        candidate=machine.candidate,
+    )
+
+
+def tool(program: str, *words: str | Path, stdin: str = "") -> str:
+    """Run a program and return what it prints."""
+    path = SystemRunner().which(program)
+    assert path is not None, f"{program} is missing; tools/setup test installs it"
+    command = [str(path), *map(str, words)]
+    done = subprocess.run(
+        command, input=stdin, check=True, capture_output=True, text=True, timeout=60
+    )
+    return done.stdout
+
+
+def listed(machine: Machine) -> str:
+    """Return what grub-editenv lists."""
+    return tool("grub-editenv", machine.root / "boot/grub/grubenv", "list")
+
+
+@pytest.mark.parametrize("custom", [None, "menuentry 'Mine' {\n\ttrue\n}", "# Mine\n"])
+def test_grubs_own_tools_select_and_forget_the_entry(tmp_path: Path, custom: str | None) -> None:
+    machine = with_real(grub_machine(tmp_path), "grub-editenv", "grub-reboot")
+    environment = tmp_path / "boot/grub/grubenv"
+    environment.unlink()
+    tool("grub-editenv", environment, "create")
+    tool("grub-editenv", environment, "set", "saved_entry=x y=z")
+    if custom is not None:
+        write(tmp_path, "/boot/grub/custom.cfg", custom)
+    before = machine.tree()
+    armed_machine(grub, machine)
+    assert listed(machine) == "saved_entry=x y=z\nnext_entry=initadvisor-trial\n"
+    assert grub.armed(machine.host).state is OneShotState.OURS
+    tool("grub-script-check", tmp_path / "boot/grub/custom.cfg")
+    assert grub.remove(machine.host)
+    assert machine.tree() == before
+
+
+def test_a_block_that_grub_has_emptied_is_as_good_as_none(tmp_path: Path) -> None:
+    machine = with_real(grub_machine(tmp_path), "grub-editenv", "grub-reboot")
+    armed_machine(grub, machine)
+    environment = tmp_path / "boot/grub/grubenv"
+    tool("grub-editenv", environment, "set", "next_entry=")
+    assert listed(machine) == "next_entry=\n"
+    assert grub.armed(machine.host).state is OneShotState.NONE
+    assert grub.refusals(machine.host) == ()
+
+
+def test_the_fake_block_is_the_real_one(tmp_path: Path) -> None:
+    fake = grub_machine(tmp_path / "fake", variables="saved_entry=0")
+    real = with_real(
+        grub_machine(tmp_path / "real", variables="saved_entry=0"), "grub-editenv", "grub-reboot"
+    )
+    for machine in (fake, real):
+        armed_machine(grub, machine)
+    assert fake.tree() == real.tree()
+    for machine in (fake, real):
+        grub.disarm(machine.host)
+    assert fake.tree() == real.tree()
+
+
+@pytest.mark.parametrize("name", ["numbered.cfg", "saved.cfg"])
+def test_the_menus_are_such_that_grub_reads(name: str) -> None:
+    tool("grub-script-check", GRUB_FIXTURES / name)
+
+
+def test_efibootmgr_selects_and_forgets_the_option(tmp_path: Path) -> None:
+    machine = with_real(efi_stub_machine(tmp_path), "efibootmgr")
+    before = machine.tree()
+    armed_machine(efi_bootnext, machine)
+    assert machine.programs.variable("BootNext").read_bytes()[4:] == b"\1\0"
+    assert efi_bootnext.armed(machine.host).state is OneShotState.OURS
+    assert efi_bootnext.disarm(machine.host)
+    assert len(our_options(machine.host)) == 1
+    assert efi_bootnext.remove(machine.host)
+    assert machine.tree() == before
+
+
+def test_efibootmgr_takes_an_option_out_of_the_order_with_it(tmp_path: Path) -> None:
+    machine = with_real(efi_stub_machine(tmp_path), "efibootmgr")
+    ours = load_option("initadvisor trial t0", PARTITION, r"\x.efi", "initadvisor.trial=t0")
+    write_variable(tmp_path, "Boot0009", ours, GLOBAL)
+    write_variable(tmp_path, "BootOrder", b"\3\0\x09\0\0\0", GLOBAL)
+    assert efi_bootnext.remove(machine.host)
+    # Unlike efivarfs, a plain file keeps what is behind a shorter value.
+    assert machine.programs.variable("BootOrder").read_bytes()[4:8] == b"\3\0\0\0"
+
+
+def test_efibootmgr_lists_what_the_fake_lists(tmp_path: Path) -> None:
+    machine = with_real(efi_stub_machine(tmp_path), "efibootmgr")
+    write_variable(tmp_path, "BootNext", b"\0\0", GLOBAL)
+    real = machine.programs.run(["efibootmgr", "--bootnext", "0003"], timeout_s=20).stdout.decode()
+    fake = efi_stub_machine(tmp_path / "fake").programs
+    faked = fake.run(["efibootmgr", "--bootnext", "0003"], timeout_s=20).stdout.decode()
+    without_path = [re.sub(r"\t.*", "", line) for line in real.splitlines()]
+    assert [line for line in without_path if "BootCurrent" not in line] == faked.splitlines()
+
+
+@pytest.mark.parametrize(("registers", "refused"), [([7], False), ([7, 9], True)])
+def test_cryptsetup_tells_the_tokens_of_a_disk(
+    tmp_path: Path, registers: list[int], refused: bool
+) -> None:
+    machine = with_real(grub_machine(tmp_path), "cryptsetup")
+    write(tmp_path, "/sys/block/dm-0/dm/uuid", "CRYPT-LUKS2-0123-root\n")
+    write(tmp_path, "/sys/block/dm-0/slaves/sda3/dev", "8:3\n")
+    write(tmp_path, "/dev/sda3", bytes(20 << 20))
+    disk = tmp_path / "dev/sda3"
+    fast = ["--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000"]
+    kind = ["--batch-mode", "--type", "luks2", *fast]
+    tool("cryptsetup", "luksFormat", *kind, disk, "-", stdin="passphrase")
+    token = {"type": "systemd-tpm2", "keyslots": ["0"], "tpm2-pcrs": registers}
+    token |= {"tpm2-blob": "AA==", "tpm2-policy-hash": "00"}
+    tool("cryptsetup", "token", "import", disk, stdin=json.dumps(token))
+    if refused:
+        with pytest.raises(RefusedError, match="PCR 9"):
+            require_no_binding(machine.host)
+    else:
+        require_no_binding(machine.host)
+
+
+def test_a_disk_that_cannot_be_read_is_not_taken_for_one_without_tokens(tmp_path: Path) -> None:
+    machine = with_real(grub_machine(tmp_path), "cryptsetup")
+    write(tmp_path, "/sys/block/dm-0/dm/uuid", "CRYPT-LUKS2-0123-root\n")
+    write(tmp_path, "/sys/block/dm-0/slaves/sda3/dev", "8:3\n")
+    with pytest.raises(UnsafeError, match="cannot be told how /dev/sda3 is unlocked"):
+        require_no_binding(machine.host)
