@@ -16,6 +16,7 @@ from initadvisor.model.boot_entry import BootEntry, TrialRequest
 from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.model.loader import TRIAL_TAG
 from initadvisor.model.one_shot import OneShot, OneShotState, Outcome, outcome
+from initadvisor.model.refusal import RefusalKind
 from tests.unit.bootloaders.machines import (
     WORDS,
     Machine,
@@ -185,6 +186,20 @@ def test_a_trial_that_cannot_be_is_refused(
     )
     with pytest.raises(UnsafeError, match=match):
         loader.trial(machine.host, request)
+
+
+@pytest.mark.parametrize("name", ["systemd-boot", "grub"])
+def test_a_boot_partition_that_is_read_only_is_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    loader, make = CASES[name]
+    machine = make(tmp_path)
+    real = os.statvfs(tmp_path)
+    read_only = os.statvfs_result((*real[:8], real.f_flag | os.ST_RDONLY, real.f_namemax))
+    monkeypatch.setattr(os, "statvfs", lambda _path: read_only)
+    (refusal,) = loader.refusals(machine.host)
+    assert refusal.kind is RefusalKind.READ_ONLY
+    assert refusal.remedy == "mount it read-write"
 
 
 def test_firmware_that_keeps_nothing_is_an_error(case: Case) -> None:

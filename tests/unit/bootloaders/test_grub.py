@@ -156,6 +156,16 @@ def test_microcode_is_loaded_before_the_candidate(tmp_path: Path) -> None:
     assert "\tinitrd\t/intel-ucode.img /initadvisor/trial.img\n" in plan.text
 
 
+def test_boot_may_be_on_the_root_file_system(tmp_path: Path) -> None:
+    machine = grub_machine(tmp_path)
+    write(tmp_path, "/proc/self/mountinfo", "20 1 8:2 / / rw - ext4 /dev/sda2 rw\n")
+    for command in ("linux", "initrd"):
+        edit(f"{command}\t/", f"{command}\t/boot/")(machine)
+    plan = grub.trial(machine.host, machine.request)
+    assert plan.default.kernel.path == "/boot/vmlinuz-6.1.0-50-amd64"
+    assert "\tinitrd\t/boot/initadvisor/trial.img\n" in plan.text
+
+
 def test_what_is_for_init_stays_behind_our_words(tmp_path: Path) -> None:
     machine = grub_machine(tmp_path)
     edit("ro console=ttyS0 quiet", 'ro "dyndbg=file a +p" $vt_handoff -- single')(machine)
