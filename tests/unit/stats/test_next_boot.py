@@ -100,8 +100,13 @@ def test_what_is_chosen_has_to_boot_once() -> None:
     assert plan_for(CERTAIN, TODAY, candidate("xz", 38, 900), lz4, own=(1, 0, 1)) is None
 
 
-def test_a_certain_keep_needs_no_boot_but_today_s() -> None:
-    assert plan_for(CERTAIN, TODAY, candidate("lz4", 60, 110), own=(1, 0)) is None
+def test_a_certain_keep_takes_two_boots_of_which_one_may_have_been_disturbed() -> None:
+    larger = candidate("lz4", 60, 110)
+    plan = plan_for(CERTAIN, TODAY, larger, own=(1, 0))
+    assert plan is not None
+    assert (plan.first, plan.purpose) == (0, Purpose.PROVE)
+    assert plan_for(CERTAIN, TODAY, larger, own=(2, 0)) is None
+    assert plan_for(CERTAIN, TODAY, larger, own=(1, 1)) is None
 
 
 def test_a_switch_beside_which_something_may_be_better_is_not_the_end() -> None:
@@ -181,7 +186,8 @@ def test_nothing_hopeless_boots_and_nothing_is_the_end_that_is_not(
     plan = plan_for(unknown, *field, own=own, limits=Limits(everything=everything))
     chosen = [one.setting for one in field].index(decision.setting)
     done = decision.outcome is not Outcome.UNDECIDED and decision.settled
-    assert (plan is None) == (done and own[0] > 0 and own[chosen] > 0)
+    proven = own[0] > 0 and own[chosen] > 0 and sum(own) > 1
+    assert (plan is None) == (done and proven)
     if plan is None or plan.purpose is not Purpose.LEARN:
         return
     assert 1 <= plan.count <= 40
