@@ -46,7 +46,7 @@ class Entry(NamedTuple):
 
     ``name`` as stored, up to its NUL. ``head``: the first bytes of the data, for a symbolic link
     its target. ``device`` and ``inode`` tell which entries are one file. ``offset``: of its header
-    in the archive.
+    in the archive. ``owner``: user and group. ``node``: what a device node stands for.
     """
 
     name: bytes
@@ -57,14 +57,16 @@ class Entry(NamedTuple):
     inode: int
     head: bytes
     offset: int
+    owner: tuple[int, int]
+    node: tuple[int, int]
 
 
 class CpioReader:
     """Takes an archive in pieces and hands on its entries; the data of files is passed over.
 
-    ``visit`` gets each entry, ``trailer`` is called at each trailer. ``base`` and ``unpacked``
-    serve error messages: where the archive is in the file, or where the compressed segment is that
-    it was unpacked from.
+    ``visit`` gets each entry, ``trailer`` is called at each trailer, ``data`` gets what an entry
+    holds, in pieces, after the entry. ``base`` and ``unpacked`` serve error messages: where the
+    archive is in the file, or where the compressed segment is that it was unpacked from.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class CpioReader:
         budget: Budget,
         base: int,
         unpacked: bool,
+        data: Callable[[bytes | memoryview], None] | None = None,
     ) -> None:
         self.entries = 0
         self.position = 0
@@ -84,6 +87,8 @@ class CpioReader:
         """A trailer was the last thing seen."""
         self._visit = visit
         self._trailer = trailer
+        self._data = data
+        self._visited = False
         self._findings = findings
         self._budget = budget
         self._base = base
@@ -150,12 +155,13 @@ class CpioReader:
         magic = bytes(data[:6])
         self._budget.header()
         fields = self._header(magic, data[6:HEADER_BYTES], offset)
-        inode, mode, _, _, links, _, size, major, minor, _, _, name_bytes, checksum = fields
+        inode, mode, uid, gid, links, _, size, major, minor, *node, name_bytes, checksum = fields
         name_area = name_area_bytes(name_bytes)
         kind = mode & S_IFMT
         padding = -(HEADER_BYTES + name_area + size) % 4
         if self._is_skipped(kind, size, name_bytes):
             self._begin_data(name_area + size, padding)
+            self._visited = False
             self.entries += 1
             self._findings.add(FindingKind.SKIPPED, offset)
             return HEADER_BYTES
@@ -169,12 +175,14 @@ class CpioReader:
             self._findings.add(FindingKind.UNTERMINATED_NAME, offset, name)
         self._check_start(magic, offset, name)
         self.complete = name == TRAILER
+        self._visited = not self.complete
         if self.complete:
             self._trailer()
         else:
             self.entries += 1
             head = bytes(data[data_start : data_start + head_bytes])
-            self._visit(Entry(name, mode, size, links, (major, minor), inode, head, offset))
+            device, owner, what = (major, minor), (uid, gid), (node[0], node[1])
+            self._visit(Entry(name, mode, size, links, device, inode, head, offset, owner, what))
         self._begin_data(size, padding)
         if magic == CRC_MAGIC and kind == S_IFREG and not self.complete:
             self._sum, self._expected_sum = 0, checksum
@@ -211,6 +219,8 @@ class CpioReader:
 
     def _pass_over(self, data: bytes | memoryview) -> int:
         """Take in (a part of) the data of an entry and the padding after it."""
+        if self._data and self._visited and self._skip > self._padding:
+            self._data(data[: self._skip - self._padding])
         if self._sum is not None:
             self._sum += sum_of_bytes(data[: self._skip - self._padding])
         self._skip -= len(data)

@@ -17,21 +17,28 @@ from initadvisor.model.errors import BadImageError
 from initadvisor.model.image import ImageContents, Stretch
 
 if TYPE_CHECKING:
-    from initadvisor.image.segment import Tap
+    from initadvisor.image.segment import Tap, Witness
     from initadvisor.model.image import Segment
 
 
-def scan(file: IO[bytes], *, limits: Limits | None = None, tap: Tap | None = None) -> ImageContents:
+def scan(
+    file: IO[bytes],
+    *,
+    limits: Limits | None = None,
+    tap: Tap | None = None,
+    witness: Witness | None = None,
+) -> ImageContents:
     """Read an initramfs, or the one in a unified kernel image; the file must be seekable.
 
     Everything a kernel would unpack is accepted, and what it would refuse as long as it can be
-    read: ``image.lint`` tells the two apart. What is unpacked goes through ``tap``.
+    read: ``image.lint`` tells the two apart. What is unpacked goes through ``tap``, and every entry
+    to ``witness``.
 
     Raises ``BadImageError`` for what is truncated, damaged, no initramfs at all, or over the
     limits.
     """
     size_bytes = file.seek(0, io.SEEK_END)
-    scanner = _Scanner(file, limits or Limits(), tap)
+    scanner = _Scanner(file, limits or Limits(), tap, witness)
     if Reader(file, 0, size_bytes).peek(2) == b"MZ":
         from initadvisor.image.pe import read_uki
 
@@ -49,11 +56,15 @@ def scan(file: IO[bytes], *, limits: Limits | None = None, tap: Tap | None = Non
 class _Scanner:
     """Reads the stretches of a file that a boot loader hands to the kernel in a row."""
 
-    def __init__(self, file: IO[bytes], limits: Limits, tap: Tap | None) -> None:
+    def __init__(
+        self, file: IO[bytes], limits: Limits, tap: Tap | None, witness: Witness | None
+    ) -> None:
         self._file = file
         self._limits = limits
         self._inventory = Inventory(limits.names_bytes)
-        self._reader = SegmentReader(inventory=self._inventory, budget=Budget(limits), tap=tap)
+        self._reader = SegmentReader(
+            inventory=self._inventory, budget=Budget(limits), tap=tap, witness=witness
+        )
         self._segments: list[Segment] = []
         self._junk: Stretch | None = None
 

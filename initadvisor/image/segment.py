@@ -18,6 +18,7 @@ from initadvisor.model.stream import ZstdFacts
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from initadvisor.image.cpio_reader import Entry
     from initadvisor.image.inventory import Inventory
     from initadvisor.image.limits import Budget
     from initadvisor.image.reader import Reader
@@ -34,13 +35,37 @@ class Tap(Protocol):
         ...
 
 
+class Witness(Protocol):
+    """Sees the entries of an image with all that they hold."""
+
+    def begin_segment(self, codec: Codec) -> None:
+        """Take note that the entries that follow come from a new segment."""
+        ...
+
+    def visit(self, entry: Entry) -> None:
+        """Take one entry."""
+        ...
+
+    def data(self, piece: bytes | memoryview) -> None:
+        """Take a piece of what the last entry holds; it is valid during the call."""
+        ...
+
+    def trailer(self) -> None:
+        """Take a trailer."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentReader:
-    """Reads segments of one image; what is in them goes to the inventory, and through the tap."""
+    """Reads segments of one image.
+
+    What is in them goes to the inventory, through the tap, and to the witness if there is one.
+    """
 
     inventory: Inventory
     budget: Budget
     tap: Tap | None = None
+    witness: Witness | None = None
 
     def read(self, reader: Reader, codec: Codec, *, first: bool, misaligned: bool) -> Segment:
         """Read the segment that starts where ``reader`` is.
@@ -53,13 +78,16 @@ class SegmentReader:
         if misaligned:
             findings.add(FindingKind.MISALIGNED, start)
         self.inventory.begin_segment(codec, findings)
+        if self.witness:
+            self.witness.begin_segment(codec)
         archive = CpioReader(
-            visit=self.inventory.visit,
-            trailer=self.inventory.trailer,
+            visit=self._visit if self.witness else self.inventory.visit,
+            trailer=self._trailer if self.witness else self.inventory.trailer,
             findings=findings,
             budget=self.budget,
             base=start,
             unpacked=codec is not Codec.CAT,
+            data=self.witness.data if self.witness else None,
         )
         try:
             facts: dict[StreamFacts, None] = {}
@@ -83,6 +111,16 @@ class SegmentReader:
             facts=tuple(facts),
             findings=findings.all(),
         )
+
+    def _visit(self, entry: Entry) -> None:
+        self.inventory.visit(entry)
+        if self.witness:
+            self.witness.visit(entry)
+
+    def _trailer(self) -> None:
+        self.inventory.trailer()
+        if self.witness:
+            self.witness.trailer()
 
     def _unpack(
         self, reader: Reader, codec: Codec, archive: CpioReader, findings: Findings, *, first: bool
