@@ -108,7 +108,7 @@ def advice(answer: Recommendation) -> Iterator[str]:
     yield from plan_sentences(answer)
     if answer.unbuilt:
         yield _unbuilt(answer)
-    fact = answer.decision.deciding
+    fact = answer.deciding
     if fact is None:
         return
     what, unit, known = _FACTORS[fact.factor]
@@ -170,7 +170,7 @@ def _sections(answer: Recommendation) -> Iterator[tuple[str, Iterable[str]]]:
         ("The kernel would refuse", refused),
         ("Matters more than the codec", answer.context),
         ("Notes", notes),
-        ("This rests on", answer.assumptions),
+        ("This rests on", [assumption.text for assumption in answer.assumptions]),
     )
     yield from ((title, lines) for title, lines in sections if lines)
 

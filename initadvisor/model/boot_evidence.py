@@ -121,6 +121,11 @@ class Lessons:
     read_sizes: int
     effective_draws: float
 
+    @property
+    def told(self) -> frozenset[Shared]:
+        """What at least one boot told something of."""
+        return frozenset(learnt.what for learnt in self.learnt if learnt.boots)
+
     def now(self, what: Shared) -> Estimate:
         """Return what is known of it after the boots; raises ``KeyError`` where it is not here."""
         return {learnt.what: learnt.posterior for learnt in self.learnt}[what]

@@ -131,7 +131,10 @@ class Outcome(StrEnum):
 
 
 class Factor(StrEnum):
-    """A fact about the machine that bench measurements leave open."""
+    """A fact about the machine that bench measurements leave open.
+
+    Each is one of the quantities of ``Shared``, by the same name.
+    """
 
     LOADER = "loader"
     SHADOW = "shadow"
@@ -149,11 +152,12 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidingFact:
-    """The fact that, once known, is likeliest to settle the decision.
+    """The fact that, once known, is likeliest to settle a decision that is open.
 
-    ``settled`` is the probability that knowing it gives a certain decision; ``stretches`` what
-    would then be chosen, from the smallest value of the factor to the largest (loader: MB/s;
-    shadow: ms; cpu: the kernel's decompression time relative to the prediction).
+    ``settled`` is the probability that knowing it gives a certain decision, to switch or to keep.
+    ``stretches``: which setting would then be the best, over the middle 95 % of what the fact may
+    be, from the smallest value to the largest (loader: MB/s; shadow: ms; cpu: the kernel's
+    decompression time relative to the prediction).
     """
 
     factor: Factor
@@ -184,4 +188,3 @@ class Decision:
     leader: Setting
     leader_probability: float
     leader_saving_ms: Estimate
-    deciding: DecidingFact | None

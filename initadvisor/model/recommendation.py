@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from initadvisor.model.boot_evidence import Shared
     from initadvisor.model.boot_plan import Purpose
     from initadvisor.model.candidate import Gap
-    from initadvisor.model.cost import Decision, Objective
+    from initadvisor.model.cost import DecidingFact, Decision, Objective
     from initadvisor.model.estimate import Estimate, Evidence, SizeSource
     from initadvisor.model.explanation import Explanation
     from initadvisor.model.image import Lint
@@ -130,17 +131,29 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """Something that an answer rests on, in words.
+
+    ``about``: what it is about of what all candidates share; None where it is not the machine.
+    """
+
+    about: Shared | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
     """The whole answer.
 
     ``baseline`` is today's setting, its row is among ``rows``; ``baseline_source`` says where it is
-    configured, or that it was read from the image. ``assumptions`` are the priors the answer rests
-    on, ``warnings`` what the user should know before following it, ``context`` what in the
-    generator's configuration matters more than the codec. ``unbuilt`` are the settings that may
-    be the best and of which there is no candidate, only an estimate. ``rival`` and ``plan`` are
-    None where sizes decide, ``plan`` also where nothing is left to find out or boots of this
-    machine tell nothing of the image. ``pace`` divides the builds. ``explanation``: None where
-    nobody asked for it.
+    configured, or that it was read from the image. ``assumptions`` are what the answer rests on:
+    priors, or what boots made of them; ``warnings`` what the user should know before following it,
+    ``context`` what in the generator's configuration matters more than the codec. ``unbuilt`` are
+    the settings that may be the best and of which there is no candidate, only an estimate.
+    ``deciding``: what would settle a decision that is open. ``deciding``, ``rival`` and
+    ``plan`` are None where sizes decide, ``deciding`` also where the decision is not open, ``plan``
+    where nothing is left to find out or boots of this machine tell nothing of the image. ``pace``
+    divides the builds. ``explanation``: None where nobody asked for it.
     """
 
     image: Path
@@ -158,11 +171,12 @@ class Recommendation:
     whole_boot_ms: float | None
     rows: tuple[Row, ...]
     pace: UpgradePace
+    deciding: DecidingFact | None = None
     rival: Rival | None = None
     plan: Plan | None = None
     explanation: Explanation | None = None
     unbuilt: tuple[Setting, ...] = ()
     gaps: tuple[Gap, ...] = ()
-    assumptions: tuple[str, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
     warnings: tuple[str, ...] = ()
     context: tuple[str, ...] = ()

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from initadvisor.model.codec import Codec
-from initadvisor.model.cost import Factor
 from initadvisor.model.estimate import Estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -37,8 +36,7 @@ _UNSEEN_INIT_FACTOR = 10.0
 class Draws:
     """Joint draws: rows are possible machines, columns candidates; times in ms.
 
-    ``extra_ms`` has one value per candidate; ``factors`` one per row (units as in
-    ``DecidingFact``).
+    ``extra_ms`` has one value per candidate.
     """
 
     size_mb: Floats
@@ -46,7 +44,6 @@ class Draws:
     unpack_ms: Floats
     total_ms: Floats
     extra_ms: Floats
-    factors: Mapping[Factor, Floats]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,11 +117,6 @@ def priced(parts: Parts, machine: Machine, candidates: Sequence[CandidateFacts])
         unpack_ms=unpack_ms,
         total_ms=loader_ms[:, None] + read_ms + waited + parts.rest_ms[:, None],
         extra_ms=np.array([c.extra_ms for c in candidates]),
-        factors={
-            Factor.LOADER: 1 / parts.read_s_per_mb,
-            Factor.SHADOW: parts.shadow_ms,
-            Factor.CPU: parts.cpu,
-        },
     )
 
 

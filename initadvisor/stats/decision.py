@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from initadvisor.model.cost import Action, DecidingFact, Decision, Factor, Outcome, Stretch
+from initadvisor.model.cost import Action, Decision, Outcome
 from initadvisor.stats.costs import summary
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from initadvisor.stats.costs import Draws
 
     Floats = NDArray[np.float64]
+    Booleans = NDArray[np.bool_]
 
-_BINS = 20
 _EVEN = 0.5
 
 
@@ -51,7 +51,7 @@ class Standing:
     tolerance_ms: Floats
     size_mb: Floats
     unpack_ms: Floats
-    eligible: NDArray[np.bool_]
+    eligible: Booleans
     faster: Floats
     helps: Floats
     within: Floats
@@ -68,7 +68,7 @@ def standing(
     )
     eligible = _eligible(candidates, baseline)
     eligible[baseline] = True
-    best = np.where(eligible, cost, np.inf).min(axis=1) + tolerance
+    faster, helps, within = _compared(cost, saving, tolerance, eligible)
     return Standing(
         cost_ms=cost,
         saving_ms=saving,
@@ -76,10 +76,29 @@ def standing(
         size_mb=draws.size_mb,
         unpack_ms=draws.unpack_ms,
         eligible=eligible,
-        faster=(saving > 0).mean(axis=0),
-        helps=(saving > tolerance[:, None]).mean(axis=0),
-        within=(cost <= best[:, None]).mean(axis=0),
+        faster=faster.mean(axis=0),
+        helps=helps.mean(axis=0),
+        within=within.mean(axis=0),
     )
+
+
+def _compared(
+    cost_ms: Floats, saving_ms: Floats, tolerance_ms: Floats, eligible: Booleans
+) -> tuple[Booleans, Booleans, Booleans]:
+    """Tell for each draw what ``faster``, ``helps`` and ``within`` of ``Standing`` count."""
+    best = np.where(eligible, cost_ms, np.inf).min(axis=1) + tolerance_ms
+    return saving_ms > 0, saving_ms > tolerance_ms[:, None], cost_ms <= best[:, None]
+
+
+def gains(found: Standing, baseline: int) -> Floats:
+    """Return the savings beyond the tolerance, in ms.
+
+    Today's gains nothing, and what may not be chosen never.
+    """
+    gain = found.saving_ms - found.tolerance_ms[:, None]
+    gain[:, ~found.eligible] = -np.inf
+    gain[:, baseline] = 0.0
+    return gain
 
 
 def decide(
@@ -98,8 +117,7 @@ def decide(
     """
     found = standing(draws, candidates, baseline=baseline, thresholds=thresholds)
     saving = found.saving_ms
-    gain = _gains(found, baseline)
-    chosen, outcome = _choose(gain, saving, found.within, thresholds)
+    chosen, outcome = _choose(found, baseline, thresholds)
     expected = np.where(_eligible(candidates, baseline), saving.mean(axis=0), -np.inf)
     leader = int(expected.argmax()) if np.isfinite(expected).any() else baseline
     index = baseline if chosen is None else chosen
@@ -115,10 +133,49 @@ def decide(
         leader=candidates[leader].setting,
         leader_probability=float(found.helps[leader]),
         leader_saving_ms=summary(saving[:, leader], source),
-        deciding=_deciding_fact(draws, gain, found, candidates, baseline, thresholds)
-        if outcome is Outcome.UNDECIDED
-        else None,
     )
+
+
+def _choose(found: Standing, baseline: int, thresholds: Thresholds) -> tuple[int | None, Outcome]:
+    """Return the certain candidate that is best, or None and why there is none.
+
+    Of those that are as certainly the best as is asked for, it is the one with the largest mean
+    saving; where there is none, the likeliest to be.
+    """
+    certain = _certain(found.faster, found.helps, found.eligible, thresholds)
+    outcome = _outcome(certain, found.within, baseline, thresholds)
+    if outcome is not Outcome.SWITCH:
+        return None, outcome
+    rank = np.where(certain, found.within.clip(max=thresholds.certainty), -np.inf)
+    likeliest = rank == rank.max()
+    return int(np.where(likeliest, found.saving_ms.mean(axis=0), -np.inf).argmax()), outcome
+
+
+def _certain(faster: Floats, helps: Floats, eligible: Booleans, thresholds: Thresholds) -> Booleans:
+    """Tell which candidates certainly save something that likelier than not matters."""
+    return eligible & (helps > _EVEN) & (faster >= thresholds.certainty)
+
+
+def _outcome(certain: Booleans, within: Floats, baseline: int, thresholds: Thresholds) -> Outcome:
+    """Return the outcome; that nothing saves what matters is that today's is within of the best."""
+    if certain.any():
+        return Outcome.SWITCH
+    return Outcome.KEEP if within[baseline] >= thresholds.certainty else Outcome.UNDECIDED
+
+
+def outcomes_within(
+    found: Standing,
+    ranges: Sequence[NDArray[np.int64]],
+    *,
+    baseline: int,
+    thresholds: Thresholds,
+) -> Iterator[Outcome]:
+    """Yield what ``decide`` would come to with the draws of each range alone."""
+    compared = _compared(found.cost_ms, found.saving_ms, found.tolerance_ms, found.eligible)
+    for rows in ranges:
+        faster, helps, within = (true[rows].mean(axis=0) for true in compared)
+        certain = _certain(faster, helps, found.eligible, thresholds)
+        yield _outcome(certain, within, baseline, thresholds)
 
 
 def decide_by_size(
@@ -154,7 +211,6 @@ def decide_by_size(
         leader=candidates[leader].setting,
         leader_probability=float(helps[leader]),
         leader_saving_ms=summary(saving[:, leader], source),
-        deciding=None,
     )
 
 
@@ -176,89 +232,3 @@ def savings(draws: Draws, baseline: int) -> Floats:
 
 def _eligible(candidates: Sequence[CandidateFacts], baseline: int) -> NDArray[np.bool_]:
     return np.array([c.eligible and i != baseline for i, c in enumerate(candidates)])
-
-
-def _gains(found: Standing, baseline: int) -> Floats:
-    """Return the savings beyond the tolerance; what may not be chosen never gains."""
-    gain = found.saving_ms - found.tolerance_ms[:, None]
-    gain[:, ~found.eligible] = -np.inf
-    gain[:, baseline] = -np.inf
-    return gain
-
-
-def _choose(
-    gain: Floats, saving: Floats, within: Floats, thresholds: Thresholds
-) -> tuple[int | None, Outcome]:
-    """Return the certain candidate that is best, or None and why there is none.
-
-    Of those that are as certainly the best as is asked for, it is the one with the largest mean
-    saving; where there is none, the likeliest to be.
-    """
-    matters = gain > 0
-    certain = (matters.mean(axis=0) > _EVEN) & ((saving > 0).mean(axis=0) >= thresholds.certainty)
-    if certain.any():
-        rank = np.where(certain, within.clip(max=thresholds.certainty), -np.inf)
-        likeliest = rank == rank.max()
-        return int(np.where(likeliest, saving.mean(axis=0), -np.inf).argmax()), Outcome.SWITCH
-    if float((~matters).all(axis=1).mean()) >= thresholds.certainty:
-        return None, Outcome.KEEP
-    return None, Outcome.UNDECIDED
-
-
-def _deciding_fact(
-    draws: Draws,
-    gain: Floats,
-    found: Standing,
-    candidates: Sequence[CandidateFacts],
-    baseline: int,
-    thresholds: Thresholds,
-) -> DecidingFact | None:
-    """Find the factor that, were it known, would settle the decision most often.
-
-    Knowing a factor is imitated by keeping only the draws in one of 20 equally likely ranges of it.
-    """
-    facts = []
-    for factor, values in draws.factors.items():
-        if np.ptp(values) == 0:
-            continue
-        outcomes: list[Outcome] = []
-        stretches: list[tuple[float, float, int]] = []
-        for inside in np.array_split(np.argsort(values), _BINS):
-            own_gain, own_saving = gain[inside], found.saving_ms[inside]
-            outcomes.append(_choose(own_gain, own_saving, found.within, thresholds)[1])
-            previous = stretches[-1][2] if stretches else baseline
-            best = _best_within(own_gain, baseline, previous)
-            stretches.append((float(values[inside[0]]), float(values[inside[-1]]), best))
-        settled = sum(outcome is not Outcome.UNDECIDED for outcome in outcomes) / len(outcomes)
-        facts.append(_fact(factor, settled, stretches, candidates))
-    return max(facts, key=lambda fact: fact.settled, default=None)
-
-
-def _best_within(gain: Floats, baseline: int, previous: int) -> int:
-    """Return the candidate that gains most on average, today's where none does.
-
-    ``previous``, the best of the neighbouring range, stays so unless the difference is larger than
-    two standard errors: what comes of few draws is not to look like a fact.
-    """
-    value = gain.copy()
-    value[:, baseline] = 0.0
-    best = int(value.mean(axis=0).argmax())
-    if best == previous or np.isneginf(value[0, previous]):
-        return best
-    difference = value[:, best] - value[:, previous]
-    error = difference.std() / np.sqrt(len(difference))
-    return best if difference.mean() > 2 * error else previous
-
-
-def _fact(
-    factor: Factor,
-    settled: float,
-    stretches: Sequence[tuple[float, float, int]],
-    candidates: Sequence[CandidateFacts],
-) -> DecidingFact:
-    merged: list[Stretch] = []
-    for low, high, best in stretches:
-        setting = candidates[best].setting
-        start = merged.pop().low if merged and merged[-1].setting == setting else low
-        merged.append(Stretch(low=start, high=high, setting=setting))
-    return DecidingFact(factor=factor, settled=settled, stretches=tuple(merged))

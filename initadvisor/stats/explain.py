@@ -8,36 +8,34 @@ which everything else stays as doubtful as it is. So what the boots taught of se
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from initadvisor.model.boot_evidence import Shared
-from initadvisor.model.cost import Stretch
+from initadvisor.model.cost import DecidingFact, Factor, Outcome
 from initadvisor.model.explanation import Weight
+from initadvisor.stats.along import ranges_of, stretches_along
 from initadvisor.stats.costs import populate_times
+from initadvisor.stats.decision import outcomes_within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from initadvisor.model.boot_evidence import Lessons
     from initadvisor.model.cost import CandidateFacts
     from initadvisor.stats.costs import Parts
-    from initadvisor.stats.decision import Standing
+    from initadvisor.stats.decision import Standing, Thresholds
 
     Floats = NDArray[np.float64]
 
-_BINS = 20
 _CLIPPED = 0.02
 """What is further out than this quantile counts as if it were there: a variance of something with
 long tails would tell of nothing but them.
 """
 
-_MIDDLE = (0.025, 0.975)
-_HALVINGS = 30
 _NEGLIGIBLE = 1e-9
 
 
@@ -60,29 +58,63 @@ def weights(
 ) -> tuple[Weight, ...]:
     """Return what each fact that is not known for certain means, the weightiest first."""
     known = {learnt.what for learnt in lessons.learnt}
+    advised = candidates[pair.advised].setting
     doubt = _doubt(found, pair)
     result = []
     for what, values in _facts(parts, candidates).items():
         if what not in known or _is_certain(values):
             continue
-        stretches = tuple(_Along(found, what, values, baseline).stretches())
+        stretches = stretches_along(found, candidates, what, values, baseline=baseline)
         result.append(
             Weight(
                 what=what,
                 now=lessons.now(what),
                 share=_share(doubt, values),
-                stretches=tuple(
-                    Stretch(low=low, high=high, setting=candidates[best].setting)
-                    for low, high, best in stretches
-                ),
+                stretches=stretches,
                 turns=sum(
-                    float(((low <= values) & (values < high)).mean())
-                    for low, high, best in stretches
-                    if best != pair.advised
+                    float(((stretch.low <= values) & (values < stretch.high)).mean())
+                    for stretch in stretches
+                    if stretch.setting != advised
                 ),
             )
         )
     return tuple(sorted(result, key=lambda weight: weight.share, reverse=True))
+
+
+def deciding_fact(
+    parts: Parts,
+    candidates: Sequence[CandidateFacts],
+    found: Standing,
+    pair: Pair,
+    *,
+    baseline: int,
+    thresholds: Thresholds,
+) -> DecidingFact | None:
+    """Return which fact, were it known, is likeliest to give a certain decision.
+
+    Of those that are as likely to, it is the one with the largest share of the doubt about the
+    pair. None where every fact is known.
+    """
+    facts = _facts(parts, candidates)
+    doubt = _doubt(found, pair)
+    ranked = []
+    for factor in Factor:
+        values = facts[Shared(factor)]
+        if not _is_certain(values):
+            outcomes = list(
+                outcomes_within(found, ranges_of(values), baseline=baseline, thresholds=thresholds)
+            )
+            settled = sum(outcome is not Outcome.UNDECIDED for outcome in outcomes) / len(outcomes)
+            ranked.append((settled, _share(doubt, values), factor))
+    if not ranked:
+        return None
+    settled, _, factor = max(ranked)
+    what = Shared(factor)
+    return DecidingFact(
+        factor=factor,
+        settled=settled,
+        stretches=stretches_along(found, candidates, what, facts[what], baseline=baseline),
+    )
 
 
 def images_share(parts: Parts, found: Standing, pair: Pair) -> float:
@@ -126,134 +158,7 @@ def _share(doubt: Floats, values: Floats) -> float:
     whole = float(((doubt - doubt.mean()) ** 2).sum())
     if whole <= _NEGLIGIBLE:
         return 0.0
-    groups = [doubt[inside] for inside in np.array_split(np.argsort(values), _BINS)]
+    groups = [doubt[inside] for inside in ranges_of(values)]
     left = sum(float(((group - group.mean()) ** 2).sum()) for group in groups)
     unbiased = left / (len(doubt) - len(groups)) * (len(doubt) - 1)
     return float(np.clip(1 - unbiased / whole, 0.0, 1.0))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Bin:
-    """A range of a fact: its bounds and middle, what each candidate gains there, and the best."""
-
-    low: float
-    middle: float
-    high: float
-    gain_ms: Floats
-    best: int
-
-
-class _Along:
-    """Which candidate is the best along a fact.
-
-    A gain is a saving beyond the tolerance; today's gains nothing and what may not be chosen never.
-    """
-
-    def __init__(self, found: Standing, what: Shared, values: Floats, baseline: int) -> None:
-        self._found, self._what, self._values = found, what, values
-        self._gain = gain = found.saving_ms - found.tolerance_ms[:, None]
-        gain[:, ~found.eligible] = -np.inf
-        gain[:, baseline] = 0.0
-        low, high = np.quantile(values, _MIDDLE)
-        inside = np.flatnonzero((low <= values) & (values <= high))
-        ranges = np.array_split(inside[np.argsort(values[inside])], _BINS)
-        self._bins = [
-            _Bin(
-                low=float(values[rows[0]]),
-                middle=float(np.median(values[rows])),
-                high=float(values[rows[-1]]),
-                gain_ms=gain[rows].mean(axis=0),
-                best=best,
-            )
-            for rows, best in zip(ranges, _best_in(gain, ranges, baseline), strict=True)
-        ]
-
-    def stretches(self) -> Iterator[tuple[float, float, int]]:
-        """Yield from where to where which candidate is the best."""
-        bins = self._bins
-        low = bins[0].low
-        for number, (before, after) in enumerate(pairwise(bins), start=1):
-            if after.best != before.best:
-                crossing = max(low, self._crossing(number))
-                yield low, crossing, before.best
-                low = crossing
-        yield low, bins[-1].high, bins[-1].best
-
-    def _crossing(self, number: int) -> float:
-        """Return where the best of a range begins to gain more than that of the range before it.
-
-        That may be some ranges off, where the difference is not clear. Between the middles of two
-        ranges it is taken to be straight, of the loader in time per byte, in which it is.
-        """
-        bins = self._bins
-        former, best = bins[number - 1].best, bins[number].best
-        ahead = [float(one.gain_ms[best] - one.gain_ms[former]) for one in bins]
-        after = number
-        if ahead[number] > 0:
-            while after > 0 and ahead[after - 1] > 0:
-                after -= 1
-        else:
-            while after < len(bins) and ahead[after] <= 0:
-                after += 1
-        if not 0 < after < len(bins):
-            return bins[number].low
-        low, high = bins[after - 1].middle, bins[after].middle
-        if self._what is Shared.SHADOW:
-            return self._where_hidden(former, best)
-        part = ahead[after - 1] / (ahead[after - 1] - ahead[after])
-        if self._what is Shared.LOADER:
-            return 1 / (1 / low + part * (1 / high - 1 / low))
-        return low + part * (high - low)
-
-    def _where_hidden(self, former: int, best: int) -> float:
-        """Return the shadow with which two candidates gain the same.
-
-        The difference bends where the shadow begins to hide what one of them takes, and of shadows
-        there may be none for a long way. So what both wait is computed; what else they differ by
-        does not depend on the shadow.
-        """
-        unpack_ms = self._found.unpack_ms[:, [former, best]]
-        gains = self._gain[:, best] - self._gain[:, former]
-
-        def waited(shadow_ms: float | Floats) -> float:
-            each = np.maximum(shadow_ms, unpack_ms).mean(axis=0)
-            return float(each[0] - each[1])
-
-        enough = waited(self._values[:, None]) - float(gains.mean())
-        low, high = self._bins[0].low, self._bins[-1].high
-        more = waited(high) > enough
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            if (waited(middle) > enough) is more:
-                high = middle
-            else:
-                low = middle
-        return high
-
-
-def _best_in(gain: Floats, ranges: Sequence[NDArray[np.int64]], baseline: int) -> Sequence[int]:
-    """Return what gains most on average in each range.
-
-    The best of the range before stays so unless the difference is clear. There is none before the
-    first one, so that of the last one is where all begins again, from the other end.
-    """
-    best = baseline
-    for rows in ranges:
-        best = _best_of(gain[rows], best)
-    result = []
-    for rows in reversed(ranges):
-        best = _best_of(gain[rows], best)
-        result.append(best)
-    return result[::-1]
-
-
-def _best_of(gain: Floats, previous: int) -> int:
-    """Return what gains most on average.
-
-    ``previous`` is, unless the difference is larger than two standard errors: what comes of few
-    draws is not to look like a fact.
-    """
-    best = int(gain.mean(axis=0).argmax())
-    difference = gain[:, best] - gain[:, previous]
-    error = difference.std() / np.sqrt(len(difference))
-    return best if difference.mean() > 2 * error else previous

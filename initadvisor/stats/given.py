@@ -23,7 +23,14 @@ from initadvisor.stats.boot_summary import (
     summarise_unpacking,
 )
 from initadvisor.stats.boot_unpacking import draw_unpacking
-from initadvisor.stats.costs import DRAWS, draw_parts, populate_times, priced, summary
+from initadvisor.stats.costs import (
+    DRAWS,
+    draw_parts,
+    populate_column,
+    populate_times,
+    priced,
+    summary,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -179,7 +186,7 @@ def _lessons(
     before = _shared(machine, candidates, posterior.prior)
     after = _shared(machine, candidates, posterior.parts)
     boots = _boots(machine, candidates, found) if found else dict.fromkeys(Shared, 0)
-    sources = _sources(machine)
+    sources = _sources(machine, candidates)
     used = found.reading.used | found.unpacking.used | found.shadow.used if found else np.zeros(0)
     return Lessons(
         learnt=tuple(
@@ -222,13 +229,15 @@ def _shared(
     return values
 
 
-def _sources(machine: Machine) -> Mapping[Shared, str]:
+def _sources(machine: Machine, candidates: Sequence[CandidateFacts]) -> Mapping[Shared, str]:
+    column = populate_column(candidates)
+    plain = None if column is None else candidates[column].unpack_ms
     return {
         Shared.LOADER: machine.read_s_per_mb.source,
         Shared.FIXED: machine.fixed_ms.source,
         Shared.SHADOW: machine.shadow.source,
-        Shared.REST: machine.shadow.source,
-        Shared.POPULATE: machine.populate_ms.source,
+        Shared.REST: f"drawn from {len(machine.shadow.boots)} boots of other machines",
+        Shared.POPULATE: (plain or machine.populate_ms).source,
         Shared.CPU: machine.cpu.source,
         Shared.LAB: machine.lab.source,
     }

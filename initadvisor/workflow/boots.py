@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from initadvisor.model.boot_evidence import BootEvidence, Relation, Shared
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.recommendation import Assumption
 from initadvisor.stats.upgrades import counted_pace
 from initadvisor.store.store import open_store
 
@@ -147,16 +148,16 @@ SHARED_WORDS = {
 """Each quantity in words, and the unit of its values."""
 
 
-def what_was_learnt(lessons: Lessons) -> Iterator[str]:
-    """Say what the boots taught, each with its interval before and after."""
+def what_was_learnt(lessons: Lessons) -> Iterator[Assumption]:
+    """Say what the boots taught, each with its interval before and after, and what that was of."""
     for learnt in lessons.learnt:
         if learnt.boots:
-            yield _said(learnt)
-    one_size = any(found.what is Shared.LOADER and found.boots for found in lessons.learnt)
-    if one_size and lessons.read_sizes == 1:
-        yield (
-            "the boots loaded images of one size only, which bounds how fast the loader reads and "
-            "does not tell it"
+            yield Assumption(about=learnt.what, text=_said(learnt))
+    if Shared.LOADER in lessons.told and lessons.read_sizes == 1:
+        yield Assumption(
+            about=Shared.LOADER,
+            text="the boots loaded images of one size only, which bounds how fast the loader reads "
+            "and does not tell it",
         )
 
 
@@ -167,7 +168,7 @@ def _said(learnt: Learnt) -> str:
     return (
         f"{words}: {_rounded(after.mean)} {unit} ({_rounded(after.low)}..{_rounded(after.high)}), "
         f"from {of} of this machine; without them {_rounded(before.mean)} "
-        f"({_rounded(before.low)}..{_rounded(before.high)})"
+        f"({_rounded(before.low)}..{_rounded(before.high)}), {before.source or 'assumed'}"
     )
 
 

@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 from math import exp, hypot, log
 from typing import TYPE_CHECKING
 
+from initadvisor.model.boot_evidence import Shared
 from initadvisor.model.codec import Codec
 from initadvisor.model.cost import Machine, Quantity, Shadow
 from initadvisor.model.estimate import Estimate
+from initadvisor.model.recommendation import Assumption
 from initadvisor.workflow.knowledge import observed_boots
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from initadvisor.workflow.boot_context import BootContext
     from initadvisor.workflow.contenders import Contender
@@ -44,7 +46,7 @@ class Knowledge:
 
     machine: Machine
     loader_mb_s: Estimate
-    assumptions: tuple[str, ...]
+    assumptions: tuple[Assumption, ...]
 
 
 def know_machine(
@@ -64,6 +66,12 @@ def know_machine(
     """
     loader = _loader(read_mb_s, given_read_mb_s)
     shadow = _shadow(given_shadow_ms, context)
+    fixed = replace(
+        _LOADER_FIXED,
+        source=f"{_LOADER_FIXED.median:.0f} ms within a factor of "
+        f"{exp(_Z95 * _LOADER_FIXED.log_sd):.0f}, plus reading the kernel "
+        f"({context.kernel_mb:.1f} MB, {context.kernel_mb_source})",
+    )
     populate = replace(
         table.populate_ms_per_mb,
         median=table.populate_ms_per_mb.median * unpacked_bytes / 1e6,
@@ -72,7 +80,7 @@ def know_machine(
     return Knowledge(
         machine=Machine(
             read_s_per_mb=replace(loader, median=1 / loader.median),
-            fixed_ms=_LOADER_FIXED,
+            fixed_ms=fixed,
             kernel_mb=context.kernel_mb,
             populate_ms=populate,
             cpu=Quantity(median=1.0, log_sd=table.machine_log_sd, source=table.source),
@@ -81,11 +89,9 @@ def know_machine(
         ),
         loader_mb_s=_as_estimate(loader),
         assumptions=(
-            f"the loader's reading: {loader.source}",
-            f"the shadow (B1): {shadow.source}",
-            f"what every image pays (L): {_LOADER_FIXED.median:.0f} ms within a factor of "
-            f"{exp(_Z95 * _LOADER_FIXED.log_sd):.0f}, plus reading the kernel "
-            f"({context.kernel_mb:.1f} MB, {context.kernel_mb_source})",
+            Assumption(about=Shared.LOADER, text=f"the loader's reading: {loader.source}"),
+            Assumption(about=Shared.SHADOW, text=f"the shadow (B1): {_said_of(shadow)}"),
+            Assumption(about=Shared.FIXED, text=f"what every image pays (L): {fixed.source}"),
         ),
     )
 
@@ -109,53 +115,77 @@ def unmeasured_machine(table: CalibrationTable) -> Machine:
 
 
 def unpacking_assumptions(
-    field: Sequence[Contender], machine: Machine, evidence: LabEvidence
-) -> tuple[str, ...]:
-    """Say in words what the times to unpack these contenders rest on."""
+    field: Sequence[Contender],
+    machine: Machine,
+    evidence: LabEvidence,
+    *,
+    told: Collection[Shared] = (),
+) -> tuple[Assumption, ...]:
+    """Say in words what the times to unpack these contenders rest on.
+
+    ``told``: what boots of this machine told of; how far that might be off without them is left
+    out.
+    """
     lab = [c for c in field if c.digest in evidence.unpack_ms]
     bench = [c for c in field if c not in lab]
     said = []
     if lab:
         who = "every image" if not bench else _names(lab)
-        said.append(
-            f"the time to unpack {who}: the lab's, of this machine's kernel in a virtual machine; "
-            f"the bare machine is within a factor of {exp(_Z95 * machine.lab.log_sd):.1f} of it"
-        )
+        text = f"the time to unpack {who}: the lab's, of this machine's kernel in a virtual machine"
+        if Shared.LAB not in told:
+            factor = exp(_Z95 * machine.lab.log_sd)
+            text += f"; the bare machine is within a factor of {factor:.1f} of it"
+        said.append(Assumption(about=Shared.LAB, text=text))
     if bench:
-        said.extend(_bench_assumptions(bench, machine, evidence, among_others=bool(lab)))
+        doubt = "" if Shared.CPU in told else _doubt(machine)
+        texts = _bench_assumptions(bench, machine, evidence, doubt, among_others=bool(lab))
+        said.extend(Assumption(about=Shared.CPU, text=text) for text in texts)
         plain = next((c for c in lab if c.codec is Codec.CAT), None)
         populate = machine.populate_ms
-        said.append(
-            f"creating the files (P): {evidence.unpack_ms[plain.digest].median:.0f} ms, "
-            "the lab's time for the uncompressed image"
-            if plain
-            else f"creating the files (P): {populate.median:.0f} ms, within a factor of "
-            f"{exp(_Z95 * populate.log_sd):.1f}, from {populate.source}"
-        )
+        if plain:
+            text = (
+                f"{evidence.unpack_ms[plain.digest].median:.0f} ms, the lab's time for the "
+                "uncompressed image"
+            )
+        else:
+            text = (
+                f"{populate.median:.0f} ms, within a factor of {exp(_Z95 * populate.log_sd):.1f}, "
+                f"from {populate.source}"
+            )
+        if Shared.POPULATE not in told:
+            said.append(Assumption(about=Shared.POPULATE, text=f"creating the files (P): {text}"))
     return tuple(said)
 
 
-def _bench_assumptions(
-    bench: Sequence[Contender], machine: Machine, evidence: LabEvidence, *, among_others: bool
-) -> Iterator[str]:
-    doubt = (
-        "whatever other kernels and processors change, within a factor of "
+def _doubt(machine: Machine) -> str:
+    return (
+        ", and whatever other kernels and processors change, within a factor of "
         f"{exp(_Z95 * machine.cpu.log_sd):.1f} either way"
     )
+
+
+def _bench_assumptions(
+    bench: Sequence[Contender],
+    machine: Machine,
+    evidence: LabEvidence,
+    doubt: str,
+    *,
+    among_others: bool,
+) -> Iterator[str]:
     known = evidence.decompress_ms
     elsewhere = [c for c in bench if c.digest in known]
     if elsewhere:
         source = known[elsewhere[0].digest].source
         yield (
             f"the kernel's decompression of {_names(elsewhere)}: what {source}, took longer than "
-            f"for the uncompressed image, and {doubt}"
+            f"for the uncompressed image{doubt}"
         )
     scaled = [c for c in bench if c not in elsewhere and c.codec is not Codec.CAT]
     if scaled:
         of_whom = f" of {_names(scaled)}" if elsewhere or among_others else ""
         yield (
             f"the kernel's decompression{of_whom}: user space times the ratios of "
-            f"{machine.cpu.source}, and {doubt}"
+            f"{machine.cpu.source}{doubt}"
         )
 
 
@@ -182,8 +212,11 @@ def _shadow(given_ms: float | None, context: BootContext) -> Shadow:
     if context.asynchronous is False:
         source = "none, this kernel unpacks the initramfs before it does anything else"
         return Shadow(boots=boots, fixed_ms=0.0, source=source)
-    source = f"unknown here, drawn from {len(boots)} boots of other machines"
-    return Shadow(boots=boots, source=source)
+    return Shadow(boots=boots, source=f"drawn from {len(boots)} boots of other machines")
+
+
+def _said_of(shadow: Shadow) -> str:
+    return shadow.source if shadow.fixed_ms is not None else f"unknown here, {shadow.source}"
 
 
 def _as_estimate(quantity: Quantity) -> Estimate:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.model.boot_evidence import Shared
 from initadvisor.model.cost import Objective
-from initadvisor.model.recommendation import Recommendation, Storage
+from initadvisor.model.recommendation import Assumption, Recommendation, Storage
 from initadvisor.workflow.bench import BenchObserver
 from initadvisor.workflow.boots import what_was_learnt
 from initadvisor.workflow.configuration import load_config
@@ -20,6 +20,7 @@ from initadvisor.workflow.scales import Scales
 from initadvisor.workflow.target import find_target, sample_target
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from initadvisor.host import Host
@@ -82,7 +83,7 @@ def recommend(host: Host, request: Request, *, observer: Observer) -> Recommenda
 def _recommendation(
     host: Host, target: Target, config: Config, scales: Scales, answer: Answer
 ) -> Recommendation:
-    field, weighed, knowledge = answer.field, answer.weighed, scales.knowledge
+    field, weighed = answer.field, answer.weighed
     lab = answer.case.unpacking.lab
     return Recommendation(
         image=field.source.path,
@@ -100,16 +101,12 @@ def _recommendation(
         whole_boot_ms=scales.context.whole_boot_ms,
         rows=weighed.rows,
         pace=scales.pace,
+        deciding=weighed.deciding,
         rival=weighed.rival,
         plan=weighed.plan,
         unbuilt=weighed.unbuilt,
         gaps=field.gaps,
-        assumptions=(
-            *knowledge.assumptions,
-            *unpacking_assumptions(field.contenders, knowledge.machine, lab),
-            *what_was_learnt(weighed.lessons),
-            *((scales.pace.words,) if config.objective is Objective.BALANCED else ()),
-        ),
+        assumptions=tuple(_assumptions(config, scales, answer)),
         warnings=(
             *field.baseline.warnings,
             *scales.disk.warnings,
@@ -120,6 +117,17 @@ def _recommendation(
         ),
         context=what_matters_more(host, field.generator, field.source),
     )
+
+
+def _assumptions(config: Config, scales: Scales, answer: Answer) -> Iterator[Assumption]:
+    """Yield what the answer rests on; of what boots told of, what they made of what was assumed."""
+    case, lessons = answer.case, answer.weighed.lessons
+    known, told = case.knowledge, lessons.told
+    yield from (assumed for assumed in known.assumptions if assumed.about not in told)
+    yield from unpacking_assumptions(case.field, known.machine, case.unpacking.lab, told=told)
+    yield from what_was_learnt(lessons)
+    if config.objective is Objective.BALANCED:
+        yield Assumption(about=None, text=scales.pace.words)
 
 
 def _config(host: Host, request: Request) -> Config:

@@ -6,17 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.model.boot_evidence import Shared
+from initadvisor.model.cost import Outcome
 from initadvisor.model.estimate import Evidence
 from initadvisor.model.recommendation import Plan, PlannedBoots, Rival, Row
 from initadvisor.stats.contrast import contrast, strongest_rival
 from initadvisor.stats.costs import summary
 from initadvisor.stats.decision import chances, savings, standing
+from initadvisor.stats.explain import Pair, deciding_fact
 from initadvisor.stats.next_boot import MOST_BOOTS, next_boots
 from initadvisor.workflow.case import judge
 
 if TYPE_CHECKING:
     from initadvisor.model.boot_evidence import Lessons
-    from initadvisor.model.cost import Decision
+    from initadvisor.model.cost import DecidingFact, Decision
     from initadvisor.model.recommendation import Contrast
     from initadvisor.model.setting import Setting
     from initadvisor.workflow.case import Case, Judged
@@ -30,13 +32,14 @@ class Weighed:
     """The decision, the weakest evidence it rests on, and a row for each contender.
 
     ``unbuilt``: the settings without a candidate that may be the best, the likeliest first. Only
-    they are worth building. ``rival`` and ``plan`` as in ``Recommendation``.
+    they are worth building. ``deciding``, ``rival`` and ``plan`` as in ``Recommendation``.
     """
 
     decision: Decision
     evidence: Evidence
     rows: tuple[Row, ...]
     lessons: Lessons
+    deciding: DecidingFact | None
     rival: Rival | None
     plan: Plan | None
     unbuilt: tuple[Setting, ...] = ()
@@ -49,30 +52,44 @@ def weigh(case: Case) -> Weighed:
 
 def show(case: Case, judged: Judged) -> Weighed:
     """Put in figures what comes of a decision, and what would make it surer."""
+    deciding, rival = (None, None) if case.by_size else _closest(case, judged)
     return Weighed(
         decision=judged.decision,
         evidence=judged.weakest,
         rows=tuple(sorted(_rows(case, judged), key=lambda row: row.total_ms.mean)),
         lessons=judged.given.lessons,
-        rival=None if case.by_size else _rival(case, judged),
+        deciding=deciding,
+        rival=rival,
         plan=None if case.by_size else _plan(case, judged),
         unbuilt=_unbuilt(case, judged),
     )
 
 
-def _rival(case: Case, judged: Judged) -> Rival | None:
-    """Return what comes closest to what is advised."""
+def _closest(case: Case, judged: Judged) -> tuple[DecidingFact | None, Rival | None]:
+    """Return what comes closest to what is advised, and what would decide where that is open."""
+    facts, thresholds = judged.facts, case.thresholds
     chosen = judged.column(judged.decision.setting)
-    found = standing(judged.given.draws, judged.facts, baseline=0, thresholds=case.thresholds)
-    rival = strongest_rival(found, chosen)
-    if rival is None:
-        return None
-    column, probability = rival
-    return Rival(
-        setting=judged.facts[column].setting,
+    found = standing(judged.given.draws, facts, baseline=0, thresholds=thresholds)
+    closest = strongest_rival(found, chosen)
+    if closest is None:
+        return None, None
+    column, probability = closest
+    rival = Rival(
+        setting=facts[column].setting,
         probability=probability,
         contrast=_contrast(judged, chosen, column),
     )
+    if judged.decision.outcome is not Outcome.UNDECIDED:
+        return None, rival
+    deciding = deciding_fact(
+        judged.given.posterior.parts,
+        facts,
+        found,
+        Pair(advised=chosen, rival=column),
+        baseline=0,
+        thresholds=thresholds,
+    )
+    return deciding, rival
 
 
 def _contrast(judged: Judged, one: int, other: int) -> Contrast:

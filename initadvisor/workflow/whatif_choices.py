@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from math import exp, sqrt
 from typing import TYPE_CHECKING
 
+from initadvisor.model.boot_evidence import Shared
 from initadvisor.model.candidate import Gap
 from initadvisor.model.cost import Objective
 from initadvisor.model.errors import UsageError
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 
 _Z95 = 1.96
 _LEAST = 2
-_OF_READING_AND_WAITING = ("the loader's reading", "the shadow (B1)", "what every image pays (L)")
-"""How those assumptions of ``recommend`` begin that are replaced by what is asked."""
+_OF_UNPACKING = frozenset({Shared.POPULATE, Shared.CPU, Shared.LAB})
+"""What those assumptions of ``recommend`` are about that are not replaced by what is asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +100,7 @@ def of_machine(answer: Recommendation, config: Config, objective: Objective) -> 
         left_out=gaps,
         loader=Place(name="this machine", read_mb_s=replace(speed, mean=middle)),
         remarks=(
-            *(
-                assumption
-                for assumption in answer.assumptions
-                if not assumption.startswith(_OF_READING_AND_WAITING)
-                and assumption != answer.pace.words
-            ),
+            *(one.text for one in answer.assumptions if one.about in _OF_UNPACKING),
             *_said(pace, objective),
             *(f"{row.setting}: {note}" for row in fit for note in row.notes),
             *answer.warnings,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from initadvisor.model.boot_evidence import Shared
 from initadvisor.model.cost import (
     Action,
     DecidingFact,
@@ -15,7 +16,7 @@ from initadvisor.model.cost import (
 )
 from initadvisor.model.estimate import Estimate, Evidence, SizeSource
 from initadvisor.model.image import Lint, Verdict
-from initadvisor.model.recommendation import Recommendation, Row, Storage
+from initadvisor.model.recommendation import Assumption, Recommendation, Row, Storage
 from initadvisor.model.setting import Setting
 from initadvisor.model.upgrade_pace import upgrade_pace
 
@@ -53,9 +54,7 @@ def row(
     )
 
 
-def decision(
-    outcome: Outcome, *, saving: Estimate, deciding: DecidingFact | None = None
-) -> Decision:
+def decision(outcome: Outcome, *, saving: Estimate) -> Decision:
     """Return a decision between zstd, today's, and lz4 -9."""
     switch = outcome is Outcome.SWITCH
     return Decision(
@@ -69,7 +68,6 @@ def decision(
         leader=LZ4,
         leader_probability=0.97 if switch else 0.6,
         leader_saving_ms=saving,
-        deciding=deciding,
     )
 
 
@@ -92,6 +90,7 @@ def answer(
     whole_boot_ms: float | None = None,
     lint: Lint | None = None,
     sampled: bool = False,
+    deciding: DecidingFact | None = None,
 ) -> Recommendation:
     """Return a whole answer around a decision; ``sampled``: lz4 -9 was not built."""
     return Recommendation(
@@ -127,6 +126,7 @@ def answer(
             row(ZSTD, size_mb=40, saving=figure(0, 0, 0)),
         ),
         unbuilt=(LZ4,) if sampled else (),
-        assumptions=("the shadow is unknown",),
+        deciding=deciding,
+        assumptions=(Assumption(about=Shared.SHADOW, text="the shadow is unknown"),),
         warnings=("the disk is virtual",),
     )

@@ -35,7 +35,7 @@ def test_a_keep_says_that_nothing_matters_enough() -> None:
 
 def test_undecided_keeps_names_the_likeliest_gain_and_what_would_decide() -> None:
     undecided = answer(
-        decision(Outcome.UNDECIDED, saving=figure(40, -30, 90), deciding=LOADER_DECIDES)
+        decision(Outcome.UNDECIDED, saving=figure(40, -30, 90)), deciding=LOADER_DECIDES
     )
     said = verdict(undecided)
     assert said.startswith("Undecided, so keep zstd: the largest expected gain is that of lz4 -9,")
@@ -53,14 +53,14 @@ def test_a_fact_that_changes_nothing_is_not_said_to_decide() -> None:
     fact = DecidingFact(
         factor=Factor.CPU, settled=0.0, stretches=(Stretch(low=0.5, high=2, setting=ZSTD),)
     )
-    [said] = advice(answer(decision(Outcome.UNDECIDED, saving=GAIN, deciding=fact)))
+    [said] = advice(answer(decision(Outcome.UNDECIDED, saving=GAIN), deciding=fact))
     assert "zstd is the best choice throughout its range" in said
     assert said.endswith("Where KVM works, --lab measures it.")
 
 
 def test_where_no_single_fact_decides_that_is_said() -> None:
     fact = replace(LOADER_DECIDES, settled=0.0)
-    [said] = advice(answer(decision(Outcome.UNDECIDED, saving=GAIN, deciding=fact)))
+    [said] = advice(answer(decision(Outcome.UNDECIDED, saving=GAIN), deciding=fact))
     assert said.startswith("No single fact would decide it")
 
 
@@ -144,7 +144,7 @@ def test_where_everything_that_matters_was_built_nothing_is_said_of_builds() -> 
 
 
 def test_of_several_builds_all_are_named_and_their_times_added() -> None:
-    made = answer(decision(Outcome.UNDECIDED, saving=GAIN, deciding=LOADER_DECIDES), sampled=True)
+    made = answer(decision(Outcome.UNDECIDED, saving=GAIN), sampled=True, deciding=LOADER_DECIDES)
     named, decides = advice(replace(made, unbuilt=(LZ4, ZSTD)))
     assert "Building lz4 -9, zstd could still change the answer (about 5 s" in named
     assert decides.startswith("To know one fact would decide it (60 % likely), how fast")
@@ -169,7 +169,7 @@ def test_the_json_has_the_doubt_of_a_size_and_what_to_build() -> None:
 def test_the_json_can_be_written_and_holds_every_row() -> None:
     document = json.loads(
         json.dumps(
-            as_document(answer(decision(Outcome.UNDECIDED, saving=GAIN, deciding=LOADER_DECIDES)))
+            as_document(answer(decision(Outcome.UNDECIDED, saving=GAIN), deciding=LOADER_DECIDES))
         )
     )
     assert [row["setting"] for row in document["candidates"]] == ["lz4 -9", "zstd"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from initadvisor.model.cost import Factor
-from initadvisor.stats.costs import draw_costs, summary
+from initadvisor.stats.costs import draw_costs, draw_parts, summary
 from tests.unit.stats.machines import BOOTS, candidate, machine
 
 
@@ -44,8 +43,8 @@ def test_draws_are_the_same_for_the_same_seed_and_differ_for_another() -> None:
 
 def test_an_unseen_shadow_lies_between_the_unpack_and_init() -> None:
     uncertain = machine(shadow_ms=None)
-    draws = draw_costs(uncertain, [candidate("zstd", 40, 100)], seed=1)
-    shadow = draws.factors[Factor.SHADOW]
+    parts = draw_parts(uncertain, [candidate("zstd", 40, 100)], seed=1, count=20_000)
+    shadow = parts.shadow_ms
     hidden = shadow[shadow > 200]
     assert 300 <= hidden.min() < hidden.max() <= 1000
     assert hidden.size / shadow.size == pytest.approx(1 / len(BOOTS), abs=0.02)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from initadvisor.model.cost import Action, CandidateFacts, Decision, Factor, Outcome
+from initadvisor.model.cost import Action, CandidateFacts, Decision, Outcome
 from initadvisor.stats.costs import draw_costs
 from initadvisor.stats.decision import Thresholds, chances, decide, decide_by_size
 from tests.unit.stats.machines import candidate, known, machine
@@ -56,17 +56,11 @@ def test_the_tolerance_grows_with_the_total() -> None:
     assert decided(gain_of_9_ms).outcome is Outcome.KEEP
 
 
-def test_an_unknown_loader_leaves_it_undecided_and_is_named() -> None:
+def test_an_unknown_loader_leaves_it_undecided() -> None:
     decision = decided(candidate("lz4", 52, 40), read_log_sd=1.2)
     assert (decision.action, decision.outcome) == (Action.KEEP, Outcome.UNDECIDED)
     assert str(decision.setting) == "zstd"
     assert str(decision.leader) == "lz4" or decision.leader_probability < 0.95
-    assert decision.deciding is not None
-    assert decision.deciding.factor is Factor.LOADER
-    slow, *_, fast = decision.deciding.stretches
-    assert (str(slow.setting), str(fast.setting)) == ("zstd", "lz4")
-    # lz4 is 12 MB larger and saves 80 ms: it is worth it above 150 MB/s.
-    assert 120 < fast.low < 240
 
 
 def test_a_candidate_that_may_not_be_used_is_never_chosen() -> None:

@@ -38,7 +38,6 @@ def drawn(total_ms: Floats, extra_ms: Sequence[float] | None = None) -> Draws:
         unpack_ms=np.zeros_like(total_ms),
         total_ms=total_ms,
         extra_ms=np.array(extra_ms or [0.0] * total_ms.shape[1]),
-        factors={},
     )
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from initadvisor.model.boot_evidence import BootEvidence, Relation, Shared
 from initadvisor.model.boot_marks import Waiting
-from initadvisor.model.cost import Factor
 from initadvisor.model.read_interval import Beside, IntervalSource
 from initadvisor.stats.costs import draw_costs
 from initadvisor.stats.given import Given, draw_costs_given
@@ -72,8 +71,7 @@ def width(values: Floats) -> float:
 def same(one: Draws, other: Draws) -> bool:
     """Tell whether draws are the same to the last bit."""
     arrays = [
-        (*(of.size_mb, of.read_ms, of.unpack_ms, of.total_ms, of.extra_ms), *of.factors.values())
-        for of in (one, other)
+        (of.size_mb, of.read_ms, of.unpack_ms, of.total_ms, of.extra_ms) for of in (one, other)
     ]
     return all(np.array_equal(a, b) for a, b in zip(*arrays, strict=True))
 
@@ -113,8 +111,8 @@ def test_what_the_kernel_alone_tells_sharpens_every_candidate_as_well() -> None:
 
 @pytest.mark.parametrize("count", [1, 30, 1000])
 def test_one_size_only_bounds_the_loader_s_time_per_byte(count: int) -> None:
-    before = 1 / learn([]).draws.factors[Factor.LOADER]
-    after = 1 / learn([WAITED] * count).draws.factors[Factor.LOADER]
+    before = learn([]).posterior.parts.read_s_per_mb
+    after = learn([WAITED] * count).posterior.parts.read_s_per_mb
     whole_s, read_mb = 0.9, 40 + 10
     assert np.quantile(after, 0.99) * read_mb < 1.15 * whole_s
     assert np.quantile(before, 0.975) * read_mb > 2 * whole_s
@@ -127,7 +125,7 @@ def test_sizes_that_are_one_but_for_rounding_are_one() -> None:
     exact, rounded = WAITED, replace(WAITED, loaded_mb=40.004)
     given = learn([exact, rounded] * 20)
     assert given.lessons.read_sizes == 1
-    speed = given.draws.factors[Factor.LOADER]
+    speed = 1 / given.posterior.parts.read_s_per_mb
     assert np.quantile(speed, 0.975) / np.quantile(speed, 0.025) > 25
 
 
@@ -146,7 +144,7 @@ def test_different_sizes_tell_the_loader_s_time_from_what_all_pay() -> None:
         for _ in range(5)
     ]
     given = learn(boots)
-    slope_ms = 1000 / given.draws.factors[Factor.LOADER]
+    slope_ms = 1000 * given.posterior.parts.read_s_per_mb
     assert np.median(slope_ms) == pytest.approx(12, rel=0.08)
     assert width(slope_ms) < 3
     assert given.lessons.read_sizes == 4
@@ -163,7 +161,7 @@ def test_a_disturbed_size_does_not_bend_the_line() -> None:
         for _ in range(2)
     ]
     boots[-2:] = [replace(boot, read_us=9_000_000) for boot in boots[-2:]]
-    slope_ms = 1000 / learn(boots).draws.factors[Factor.LOADER]
+    slope_ms = 1000 * learn(boots).posterior.parts.read_s_per_mb
     assert np.quantile(slope_ms, 0.025) < 12 < np.quantile(slope_ms, 0.975)
     assert np.median(slope_ms) == pytest.approx(12, rel=0.2)
 
@@ -178,7 +176,7 @@ def test_a_menu_that_may_have_been_shown_leaves_a_bound() -> None:
     beside = (Beside.LOADER, Beside.KERNEL, Beside.STUB, Beside.MENU_IF_ANY)
     boot = replace(WAITED, read_us=5_200_000, read_beside=beside)
     before, after = learn([]), learn([boot] * 10)
-    speed = [given.draws.factors[Factor.LOADER] for given in (before, after)]
+    speed = [1 / given.posterior.parts.read_s_per_mb for given in (before, after)]
     assert np.median(speed[1]) == pytest.approx(np.median(speed[0]), rel=0.1)
     fixed = [given.lessons.learnt[1].posterior for given in (before, after)]
     assert fixed[1].mean == pytest.approx(fixed[0].mean, rel=0.1)
@@ -186,20 +184,20 @@ def test_a_menu_that_may_have_been_shown_leaves_a_bound() -> None:
 
 def test_an_interval_without_the_kernel_s_reading_bounds_the_image_s_alone() -> None:
     boot = replace(WAITED, read_beside=(Beside.STUB,))
-    per_mb = [1 / learn([b]).draws.factors[Factor.LOADER] for b in (WAITED, boot)]
+    per_mb = [learn([b]).posterior.parts.read_s_per_mb for b in (WAITED, boot)]
     assert np.quantile(per_mb[1], 0.99) > 1.1 * np.quantile(per_mb[0], 0.99)
     assert np.quantile(per_mb[1], 0.99) * 40 < 1.15 * 0.9
 
 
 def test_where_nothing_was_hidden_the_shadow_is_what_was_seen() -> None:
-    shadow = learn([WAITED] * 5).draws.factors[Factor.SHADOW]
+    shadow = learn([WAITED] * 5).posterior.parts.shadow_ms
     assert np.median(shadow) == pytest.approx(20, rel=0.1)
     assert np.quantile(shadow, 0.999) < 230 * 1.3
 
 
 def test_a_hidden_unpack_bounds_the_shadow_and_tells_the_sum() -> None:
     given = learn([HIDDEN] * 5, count=10_000)
-    shadow = given.draws.factors[Factor.SHADOW]
+    shadow = given.posterior.parts.shadow_ms
     assert np.quantile(shadow, 0.025) > 0.8 * 230
     assert np.quantile(shadow, 0.975) < 900
     assert width(shadow) > 300
@@ -209,17 +207,17 @@ def test_a_hidden_unpack_bounds_the_shadow_and_tells_the_sum() -> None:
 
 def test_images_that_hid_and_that_did_not_have_the_shadow_between_them() -> None:
     long = replace(WAITED, digest=FIELD[2].digest, unpack_us=950_000, shadow_us=480_000)
-    shadow = learn([HIDDEN] * 3 + [long] * 3).draws.factors[Factor.SHADOW]
+    shadow = learn([HIDDEN] * 3 + [long] * 3).posterior.parts.shadow_ms
     assert np.quantile(shadow, 0.025) > 0.9 * 230
     assert np.quantile(shadow, 0.975) < 950
 
 
 def test_a_boot_that_does_not_show_whether_anything_waited_tells_the_sum() -> None:
     unclear = replace(HIDDEN, waiting=Waiting.UNKNOWN)
-    before, after = learn([]).draws, learn([unclear] * 3).draws
-    kernel = [of.total_ms[:, 0] - of.read_ms[:, 0] for of in (before, after)]
+    before, after = learn([]), learn([unclear] * 3)
+    kernel = [of.draws.total_ms[:, 0] - of.draws.read_ms[:, 0] for of in (before, after)]
     assert width(kernel[1]) < 0.5 * width(kernel[0])
-    shadow = after.factors[Factor.SHADOW]
+    shadow = after.posterior.parts.shadow_ms
     assert np.quantile(shadow, 0.025) < 30
     assert np.quantile(shadow, 0.975) > 500
 
@@ -231,13 +229,13 @@ def test_a_kernel_that_unpacks_synchronously_has_no_shadow_whatever_its_boots_sh
         WAITED, waiting=Waiting.SYNCHRONOUS, shadow_us=0, rest_us=400_000, begin_to_init_us=630_000
     )
     given = learn([alone] * 5, machine=machine)
-    assert not given.draws.factors[Factor.SHADOW].any()
+    assert not given.posterior.parts.shadow_ms.any()
     assert np.median(given.draws.total_ms[:, 0]) == pytest.approx(900 + 630, rel=0.02)
 
 
 def test_a_synchronous_boot_tells_an_asynchronous_kernel_nothing_of_its_shadow() -> None:
     alone = replace(WAITED, waiting=Waiting.SYNCHRONOUS, shadow_us=0, rest_us=400_000)
-    before, after = (learn(boots).draws.factors[Factor.SHADOW] for boots in ([], [alone]))
+    before, after = (learn(boots).posterior.parts.shadow_ms for boots in ([], [alone]))
     assert np.array_equal(before, after)
 
 
@@ -245,7 +243,7 @@ def test_a_shadow_that_the_user_gives_stays_so() -> None:
     machine = unknown_machine()
     machine = replace(machine, shadow=replace(machine.shadow, fixed_ms=500.0))
     given = learn([HIDDEN] * 5, machine=machine)
-    assert (given.draws.factors[Factor.SHADOW] == 500).all()
+    assert (given.posterior.parts.shadow_ms == 500).all()
     learnt = {of.what: of for of in given.lessons.learnt}
     assert learnt[Shared.SHADOW].boots == 0
     assert learnt[Shared.REST].posterior.mean == pytest.approx(400, rel=0.1)
@@ -269,11 +267,11 @@ def test_a_single_boot_that_contradicts_all_that_is_known_does_not_settle_it() -
 
 def test_boots_of_another_class_are_less_evidence_however_many() -> None:
     near = replace(WAITED, relation=Relation.NEAR, class_key="another kernel")
-    none, many, one = (learn(boots).draws for boots in ([], [near] * 300, [WAITED]))
+    none, many, one = (learn(boots) for boots in ([], [near] * 300, [WAITED]))
     for column in range(len(FIELD)):
-        widths = [width(of.unpack_ms[:, column]) for of in (one, many, none)]
+        widths = [width(of.draws.unpack_ms[:, column]) for of in (one, many, none)]
         assert widths == sorted(widths)
-    shadows = [width(of.factors[Factor.SHADOW]) for of in (one, many, none)]
+    shadows = [width(of.posterior.parts.shadow_ms) for of in (one, many, none)]
     assert shadows == sorted(shadows)
 
 
@@ -291,7 +289,7 @@ def test_of_other_classes_the_latest_count() -> None:
     near = replace(WAITED, relation=Relation.NEAR, class_key="another kernel", digest=None)
     old = replace(near, class_key="an old kernel", shadow_us=200_000, age_days=900.0)
     unknown = replace(old, age_days=None)
-    shadow = learn([old] * 500 + [unknown] * 500 + [near] * 100).draws.factors[Factor.SHADOW]
+    shadow = learn([old] * 500 + [unknown] * 500 + [near] * 100).posterior.parts.shadow_ms
     assert np.median(shadow) == pytest.approx(20, rel=0.3)
 
 
@@ -307,7 +305,7 @@ def test_the_loader_s_slope_is_learnt_from_boots_of_other_kernels_too() -> None:
         for size in (40.0, 110.0)
         for _ in range(5)
     ]
-    slope_ms = 1000 / learn([*near, WAITED]).draws.factors[Factor.LOADER]
+    slope_ms = 1000 * learn([*near, WAITED]).posterior.parts.read_s_per_mb
     assert np.median(slope_ms) == pytest.approx(12, rel=0.15)
     assert width(slope_ms) > 5
 

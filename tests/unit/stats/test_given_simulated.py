@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from initadvisor.model.boot_evidence import BootEvidence, Relation
 from initadvisor.model.boot_marks import Waiting
-from initadvisor.model.cost import Factor
 from initadvisor.model.read_interval import Beside, IntervalSource
 from initadvisor.stats.boot_columns import columns
 from initadvisor.stats.boot_summary import summarise_shadow, summarise_unpacking
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from initadvisor.model.cost import CandidateFacts
-    from initadvisor.stats.costs import Draws
+    from initadvisor.stats.given import Given
 
     Floats = NDArray[np.float64]
 
@@ -63,7 +62,8 @@ def test_95_percent_intervals_hold_the_truth_in_about_95_percent() -> None:
                 for column, count in PLANS[row % len(PLANS)]
                 for boot in simulated.boot(row, column, boots=count)
             ]
-            draws = draw_costs_given(machine, candidates, boots, seed=row, count=500).draws
+            known = draw_costs_given(machine, candidates, boots, seed=row, count=500)
+            draws = known.draws
             for column in range(len(candidates)):
                 held["total"].append(holds(draws.total_ms[:, column], true.total_ms[row, column]))
                 held["unpack"].append(
@@ -73,8 +73,8 @@ def test_95_percent_intervals_hold_the_truth_in_about_95_percent() -> None:
                     saved = draws.total_ms[:, 0] - draws.total_ms[:, column]
                     truth = true.total_ms[row, 0] - true.total_ms[row, column]
                     held["saving"].append(holds(saved, float(truth)))
-            speed = true.factors[Factor.LOADER][row]
-            held["loader"].append(holds(draws.factors[Factor.LOADER], speed))
+            per_mb = known.posterior.parts.read_s_per_mb
+            held["loader"].append(holds(per_mb, simulated.parts.read_s_per_mb[row]))
     coverage = {name: float(np.mean(values)) for name, values in held.items()}
     assert all(0.90 <= share <= 0.99 for share in coverage.values()), coverage
 
@@ -161,8 +161,8 @@ def test_the_shadow_is_what_weighing_many_draws_gives() -> None:
     weights = np.exp(
         log_student((whole - together.whole.middle) / together.whole.sd, together.whole.freedom)
     )
-    draws = draw_costs_given(unknown_machine(), FIELD, [boot] * 3, seed=1, count=10_000).draws
-    found = np.quantile(draws.factors[Factor.SHADOW], [0.025, 0.25, 0.5, 0.75, 0.975])
+    known = draw_costs_given(unknown_machine(), FIELD, [boot] * 3, seed=1, count=10_000)
+    found = np.quantile(known.posterior.parts.shadow_ms, [0.025, 0.25, 0.5, 0.75, 0.975])
     assert found == pytest.approx(weighted_quantiles(shadow, weights), rel=0.2)
 
 
@@ -190,9 +190,10 @@ BOOTS = st.lists(
 )
 
 
-def is_sound(draws: Draws) -> bool:
+def is_sound(known: Given) -> bool:
     """Tell whether every draw is a time that something can take."""
-    times = (draws.read_ms, draws.unpack_ms, draws.total_ms, draws.factors[Factor.SHADOW])
+    draws = known.draws
+    times = (draws.read_ms, draws.unpack_ms, draws.total_ms, known.posterior.parts.shadow_ms)
     return all(bool(np.isfinite(of).all() and (of > 0).all()) for of in times)
 
 
@@ -201,7 +202,7 @@ def is_sound(draws: Draws) -> bool:
 def test_whatever_boots_say_every_draw_is_a_time(boots: list[BootEvidence], *, lab: bool) -> None:
     candidates = WITH_LAB if lab else FIELD
     given_boots = draw_costs_given(unknown_machine(), candidates, boots, seed=1, count=300)
-    assert is_sound(given_boots.draws)
+    assert is_sound(given_boots)
     lessons = given_boots.lessons
     assert 0 <= lessons.boots_used <= len(boots)
     assert 1 <= lessons.effective_draws <= 300

@@ -185,17 +185,24 @@ def test_what_was_learnt_is_said_with_what_was_known_before() -> None:
     after = Estimate(mean=44.4, low=40, high=50, source="3 boots")
     learnt = Learnt(what=Shared.SHADOW, prior=before, posterior=after, boots=3)
     unknown = Learnt(what=Shared.CPU, prior=before, posterior=before, boots=0)
-    assert list(what_was_learnt(lessons(learnt, unknown))) == [
+    known = lessons(learnt, unknown)
+    [said] = what_was_learnt(known)
+    assert said.about is Shared.SHADOW
+    assert said.text == (
         "the shadow (B1): 44.4 ms (40..50), from 3 boots of this machine; without them 100 "
-        "(10..1000)"
-    ]
+        "(10..1000), assumed"
+    )
+    assert known.told == {Shared.SHADOW}
 
 
 def test_one_size_is_said_to_bound_the_loader_only() -> None:
     figure = Estimate(mean=100, low=50, high=300, source="1 boot")
     learnt = Learnt(what=Shared.LOADER, prior=figure, posterior=figure, boots=1)
-    assert any("one size only" in line for line in what_was_learnt(lessons(learnt, read_sizes=1)))
-    assert not any("one size" in line for line in what_was_learnt(lessons(learnt, read_sizes=2)))
+    _, said = what_was_learnt(lessons(learnt, read_sizes=1))
+    assert said.about is Shared.LOADER
+    assert "one size only" in said.text
+    [only] = what_was_learnt(lessons(learnt, read_sizes=2))
+    assert "one size" not in only.text
 
 
 def test_upgrades_are_counted_from_all_boots_of_this_machine_whatever_they_are_worth(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.model.boot_evidence import Shared
 from initadvisor.model.codec import Codec
 from initadvisor.model.estimate import Estimate
 from initadvisor.workflow.boot_context import BootContext
@@ -67,9 +68,26 @@ def test_a_synchronous_kernel_has_no_shadow_unless_one_is_given() -> None:
 
 
 def test_every_prior_of_reading_and_waiting_is_stated() -> None:
-    said = "\n".join(known().assumptions)
-    for word in ("loader", "shadow", "kernel"):
-        assert word in said
+    loader, shadow, fixed = known().assumptions
+    assert (loader.about, shadow.about, fixed.about) == (
+        Shared.LOADER,
+        Shared.SHADOW,
+        Shared.FIXED,
+    )
+    assert "the loader's reading: Linux reads 500 MB/s (a test)" in loader.text
+    assert shadow.text == "the shadow (B1): unknown here, drawn from 30 boots of other machines"
+    assert fixed.text == (
+        "what every image pays (L): 100 ms within a factor of 7, plus reading the kernel (10.0 MB, "
+        "a test)"
+    )
+
+
+def test_a_shadow_that_is_known_is_not_said_to_be_unknown() -> None:
+    for machine, words in (
+        (known(given_shadow=800), "the shadow (B1): 800 ms, as given"),
+        (known(asynchronous=False), "the shadow (B1): none, this kernel unpacks the initramfs"),
+    ):
+        assert machine.assumptions[1].text.startswith(words)
 
 
 def test_the_calibration_knows_every_codec_and_says_where_from() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.image.cpio import CpioWriter
+from initadvisor.model.boot_evidence import Shared
 from initadvisor.model.boot_plan import Purpose
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.cost import Objective
@@ -122,6 +123,10 @@ def estimates(answer: Recommendation, name: str) -> dict[str, Estimate]:
     return {str(row.setting): getattr(row, name) for row in answer.rows}
 
 
+def assumed(answer: Recommendation) -> list[str]:
+    return [assumption.text for assumption in answer.assumptions]
+
+
 def factor(estimate: Estimate) -> float:
     """Return how far apart the ends of the interval are."""
     return estimate.high / estimate.low
@@ -145,7 +150,7 @@ def test_boots_sharpen_every_candidate_s_interval(three: list[Recommendation]) -
 
 def test_how_many_were_used_is_said_and_of_what(three: list[Recommendation]) -> None:
     for answer, said in zip(three, ("", "from 1 boot of", f"from {MANY} boots of"), strict=True):
-        learnt = [line for line in answer.assumptions if "of this machine; without them" in line]
+        learnt = [line for line in assumed(answer) if "of this machine; without them" in line]
         assert len(learnt) == (6 if said else 0)
         assert all(said in line for line in learnt)
     without, one, many = (estimates(answer, "unpack_ms") for answer in three)
@@ -155,12 +160,31 @@ def test_how_many_were_used_is_said_and_of_what(three: list[Recommendation]) -> 
     assert {many[s].source for s in many if s != today} == {Evidence.BENCH}
 
 
+def test_what_boots_told_of_is_said_once_and_not_to_be_unknown(
+    three: list[Recommendation],
+) -> None:
+    without, *others = three
+    of = [assumption.about for assumption in without.assumptions]
+    assert of == [Shared.LOADER, Shared.SHADOW, Shared.FIXED, Shared.CPU, Shared.POPULATE]
+    assert any("unknown here, drawn from 30 boots" in line for line in assumed(without))
+    for answer in others:
+        of = [assumption.about for assumption in answer.assumptions]
+        for what in (Shared.SHADOW, Shared.FIXED, Shared.REST, Shared.POPULATE):
+            assert of.count(what) == 1
+        assert not any("unknown here" in line for line in assumed(answer))
+        [shadow] = [line for line in assumed(answer) if line.startswith("the shadow (B1)")]
+        assert shadow.endswith("), drawn from 30 boots of other machines")
+        [loader] = [line for line in assumed(answer) if line.startswith("the loader")]
+        assert "without them" in loader
+        assert "Linux reads 500 MB/s (a test)" in loader
+
+
 def test_one_size_however_often_does_not_tell_how_fast_the_loader_reads(
     three: list[Recommendation],
 ) -> None:
     without, *others = three
     for answer in others:
-        assert any(line.startswith(ONE_SIZE) for line in answer.assumptions)
+        assert any(line.startswith(ONE_SIZE) for line in assumed(answer))
         assert factor(answer.storage.loader_mb_s) > 0.8 * factor(without.storage.loader_mb_s)
         for setting, before in estimates(without, "read_ms").items():
             assert factor(estimates(answer, "read_ms")[setting]) > 0.8 * factor(before)
@@ -177,7 +201,7 @@ def test_images_of_several_sizes_tell_it(machine: Booted) -> None:
         boot(machine, number, unpack_ms=50, read_ms=300 + size_bytes / 50_000)
     os.truncate(image, own_bytes)
     answer = asked(machine)
-    assert not any(line.startswith(ONE_SIZE) for line in answer.assumptions)
+    assert not any(line.startswith(ONE_SIZE) for line in assumed(answer))
     known = answer.storage.loader_mb_s
     assert factor(known) < 1.5 < 0.1 * factor(without.storage.loader_mb_s)
     assert known.low < 50 < known.high
@@ -189,7 +213,7 @@ def test_the_boots_of_an_image_that_is_not_installed_are_not_used(machine: Boote
     observer: Observer = Silent()  # type: ignore[assignment]
     request = Request(image=image, only=CHOICE, everything=True)
     answer = recommend(machine.host(), request, observer=observer)
-    assert not any("of this machine" in line for line in answer.assumptions)
+    assert not any("of this machine" in line for line in assumed(answer))
     assert answer.plan is None
     assert answer.pace.source is PaceSource.ASSUMED
 
@@ -228,15 +252,15 @@ def test_builds_are_spread_over_the_boots_that_the_journal_counts(machine: Boote
     answer = asked(machine, objective=Objective.BALANCED)
     words = "5 boots per kernel upgrade, counted from 40 recorded boots"
     assert (answer.pace.words, answer.pace.upgrades) == (words, 7)
-    assert words in answer.assumptions
-    assert words not in asked(machine, objective=Objective.BOOT).assumptions
+    assert words in assumed(answer)
+    assert words not in assumed(asked(machine, objective=Objective.BOOT))
 
 
 def test_what_the_user_says_of_upgrades_goes_before_the_journal(machine: Booted) -> None:
     history(machine, *(f"6.1.{number // 5}" for number in range(40)))
     machine.write("/etc/initadvisor.toml", "[recommend]\nboots_per_upgrade = 30\n")
     answer = asked(machine, objective=Objective.BALANCED)
-    assert "30 boots per kernel upgrade, as configured" in answer.assumptions
+    assert "30 boots per kernel upgrade, as configured" in assumed(answer)
 
 
 def test_a_build_beyond_the_machine_s_memory_is_not_advised(machine: Booted) -> None:

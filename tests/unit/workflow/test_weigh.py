@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.boot_evidence import BootEvidence, Relation
+from initadvisor.model.boot_evidence import BootEvidence, Relation, Shared
 from initadvisor.model.boot_marks import Waiting
 from initadvisor.model.config import Config
 from initadvisor.model.cost import Objective, Outcome, Quantity
@@ -204,7 +204,7 @@ def test_another_kernel_s_decompression_counts_but_is_bench_and_as_doubtful_as_k
 
 
 def said(evidence: LabEvidence) -> list[str]:
-    return list(unpacking_assumptions(FIELD, KNOWLEDGE.machine, evidence))
+    return [one.text for one in unpacking_assumptions(FIELD, KNOWLEDGE.machine, evidence)]
 
 
 def test_without_a_lab_the_ratios_and_their_source_are_assumed() -> None:
@@ -234,6 +234,29 @@ def test_another_kernel_is_named() -> None:
     assert "of lz4: user space times" in scaled
     assert "other kernels and processors change" in measured
     assert populate.startswith("creating the files (P): 102 ms")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "about"),
+    [
+        (LabEvidence(), {Shared.CPU, Shared.POPULATE}),
+        (other_kernel(zstd=120.0), {Shared.CPU, Shared.POPULATE}),
+        (lab(zstd=300.0, cat=97.0), {Shared.LAB, Shared.CPU, Shared.POPULATE}),
+        (lab(zstd=300.0, lz4=150.0, cat=100.0), {Shared.LAB}),
+    ],
+)
+def test_what_boots_told_of_is_not_said_to_be_as_doubtful_as_without_them(
+    evidence: LabEvidence, about: set[Shared]
+) -> None:
+    before = unpacking_assumptions(FIELD, KNOWLEDGE.machine, evidence)
+    after = unpacking_assumptions(FIELD, KNOWLEDGE.machine, evidence, told=set(Shared))
+    assert {one.about for one in before} == about
+    assert {one.about for one in after} == about - {Shared.POPULATE}
+    assert any("within a factor of" in one.text for one in before)
+    assert not any("within a factor of" in one.text for one in after)
+    kept = [one for one in before if one.about is not Shared.POPULATE]
+    for one, same in zip(after, kept, strict=True):
+        assert same.text.startswith(one.text)
 
 
 def test_one_boot_of_todays_image_sharpens_every_candidate() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from initadvisor.model.boot_plan import Purpose
 from initadvisor.model.config import Config
-from initadvisor.model.cost import Objective, Outcome
+from initadvisor.model.cost import Factor, Objective, Outcome
 from initadvisor.model.image import Lint, Verdict
 from initadvisor.stats.next_boot import MOST_BOOTS, Limits
 from initadvisor.workflow.weigh import Weighed, weigh
@@ -138,3 +138,25 @@ def test_without_anything_else_to_choose_there_is_no_rival() -> None:
     assert weigh(asked).rival is not None
     asked = replace(asked, verdicts={**asked.verdicts, "lz4 -9": refused})
     assert weigh(asked).rival is None
+
+
+def test_what_would_decide_is_named_where_the_decision_is_open() -> None:
+    """What is then said of the loader is what is said once its speed is given."""
+    field = ("zstd", "lz4 -9", "cat")
+    weighed = weigh(case(*field, boots=[boot("zstd", 60)] * 2))
+    fact = weighed.deciding
+    assert weighed.decision.outcome is Outcome.UNDECIDED
+    assert fact is not None
+    assert fact.factor is Factor.LOADER
+    assert [str(stretch.setting) for stretch in fact.stretches] == ["zstd", "lz4 -9"]
+    crossing = fact.stretches[0].high
+    for mb_s, outcome in ((crossing / 2, Outcome.KEEP), (crossing * 2, Outcome.SWITCH)):
+        known = weigh(
+            case(*field, boots=[boot("zstd", 60, reading_seen=False)] * 2, given_mb_s=mb_s)
+        )
+        assert known.decision.outcome is outcome
+        assert known.deciding is None
+
+
+def test_where_sizes_decide_no_fact_does() -> None:
+    assert weigh(case(config=Config(objective=Objective.SIZE))).deciding is None

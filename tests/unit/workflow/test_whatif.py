@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.host import Host
+from initadvisor.model.boot_evidence import Shared
 from initadvisor.model.config import Config
 from initadvisor.model.cost import Factor, Objective, Outcome
 from initadvisor.model.errors import UsageError
 from initadvisor.model.image import Lint, Verdict
+from initadvisor.model.recommendation import Assumption
 from initadvisor.model.setting import Setting
 from initadvisor.model.upgrade_pace import PaceSource, UpgradePace
 from initadvisor.model.whatif import Span
@@ -21,7 +23,6 @@ from initadvisor.workflow.whatif import DISKS, Question, what_if
 from initadvisor.workflow.whatif_choices import of_machine
 from tests.fakes.runner import FakeRunner
 from tests.unit.cli.answers import LZ4, ZSTD, answer, decision, figure
-from tests.unit.workflow.test_machine import known
 
 if TYPE_CHECKING:
     from initadvisor.model.recommendation import Recommendation, Row
@@ -242,7 +243,9 @@ def test_an_image_nobody_built_is_taken_to_cost_what_its_likeliest_setting_does(
 
 def test_a_build_is_spread_over_the_boots_that_were_counted_and_that_is_said() -> None:
     pace = UpgradePace(boots=5, source=PaceSource.COUNTED, recorded_boots=40, upgrades=7)
-    counted = replace(recommendation(), pace=pace, assumptions=(pace.words, "another"))
+    of_pace = Assumption(about=None, text=pace.words)
+    about_unpacking = Assumption(about=Shared.CPU, text="another")
+    counted = replace(recommendation(), pace=pace, assumptions=(of_pace, about_unpacking))
     subject = of_machine(counted, Config(), Objective.BALANCED)
     assert [choice.extra_ms for choice in subject.choices] == [2500 / 5] * 2
     assert subject.remarks[:2] == ("another", pace.words)
@@ -252,15 +255,13 @@ def test_a_build_is_spread_over_the_boots_that_were_counted_and_that_is_said() -
 
 
 def test_what_is_asked_replaces_what_was_assumed_of_reading_and_waiting() -> None:
-    assumptions = known().assumptions
-    assert len(assumptions) == 3
-    about_unpacking = "creating the files (P): 97 ms"
+    assumptions = tuple(Assumption(about=what, text=str(what)) for what in Shared)
     subject = of_machine(
-        replace(recommendation(), assumptions=(*assumptions, about_unpacking), warnings=("w",)),
+        replace(recommendation(), assumptions=assumptions, warnings=("w",)),
         Config(),
         Objective.BOOT,
     )
-    assert subject.remarks == (about_unpacking, "w")
+    assert subject.remarks == ("populate", "cpu", "lab", "w")
 
 
 def test_sizes_from_a_sample_have_an_interval_and_a_mark() -> None:
