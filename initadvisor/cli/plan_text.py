@@ -57,9 +57,9 @@ def _listed(plan: Plan) -> str:
     if plan.count == 1:
         return f"one more boot, of {plan.following}"
     if len(plan.boots) == 1:
-        return f"about {plan.count} more boots of {plan.following}"
+        return f"at most about {plan.count} more boots of {plan.following}"
     each = listed([f"{planned.boots} of {planned.setting}" for planned in plan.boots])
-    return f"about {plan.count} more boots, {each}"
+    return f"at most about {plan.count} more boots, {each}"
 
 
 def _next(plan: Plan) -> str:
@@ -67,11 +67,8 @@ def _next(plan: Plan) -> str:
 
 
 def _hardly_settled(answer: Recommendation, plan: Plan) -> str:
-    """Say why so many boots would not do."""
-    hardly = (
-        f"Even {plan.count} more boots would decide it with a probability of no more than "
-        f"{percent(plan.chance)}"
-    )
+    """Say why so many boots may not do."""
+    hardly = f"It may take more than {plan.count} boots to decide it"
     if not plan.loader_seen:
         return (
             f"{hardly}: no boot recorded so far shows how long the loader reads. If you know how "
@@ -80,8 +77,9 @@ def _hardly_settled(answer: Recommendation, plan: Plan) -> str:
         )
     one, other = plan.contrast.one, plan.contrast.other
     return (
-        f"{hardly}: {one} and {other} are a near-tie ({other} {_saves(plan.contrast)}), so "
-        f"{_fine(answer, plan)} is fine. What tells most is a boot of {plan.following}."
+        f"{hardly}: {one} and {other} may be a near-tie ({other} {_saves(plan.contrast)}), "
+        f"and {_fine(answer, plan)} is fine until then. What tells most is a boot of "
+        f"{plan.following}."
     )
 
 

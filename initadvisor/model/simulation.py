@@ -217,8 +217,8 @@ class SettingUse:
     """What became of one setting, over all machines.
 
     ``best``: it is what costs least in truth. ``chosen``: it is what a campaign ended with, what
-    would be advised then where it was not settled. ``booted``: it was booted at all; ``boots``: how often, on
-    average. ``fixed_chosen``: what the classic comparison ended with.
+    would be advised then where it was not settled. ``booted``: it was booted at all; ``boots``: how
+    often, on average. ``fixed_chosen``: what the classic comparison ended with.
     """
 
     setting: Setting

@@ -69,15 +69,15 @@ def said(of: Recommendation) -> str:
     [
         (
             [(CAT, 2), (XZ, 1)],
-            "What would decide it: at most about 3 more boots, 2 of cat and 1 of xz -6 (85 % likely); the "
-            "next one: cat.",
+            "What would decide it: at most about 3 more boots, 2 of cat and 1 of xz -6 (85 % "
+            "likely); the next one: cat.",
         ),
         ([(CAT, 4)], "What would decide it: at most about 4 more boots of cat (85 % likely)."),
         ([(CAT, 1)], "What would decide it: one more boot, of cat (85 % likely)."),
         (
             [(CAT, 2), (XZ, 1), (ZSTD, 9)],
-            "What would decide it: at most about 12 more boots, 2 of cat, 1 of xz -6 and 9 of zstd (85 % "
-            "likely); the next one: cat.",
+            "What would decide it: at most about 12 more boots, 2 of cat, 1 of xz -6 and 9 of zstd "
+            "(85 % likely); the next one: cat.",
         ),
     ],
 )
