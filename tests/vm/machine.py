@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.vm.guest import Guest
     from tests.vm.recording import Recording
 
-_DETERMINISTIC = ("-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off", "-smp", "1")
+_DETERMINISTIC = ("-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off", "-smp")
 _SERIAL = ("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console")
 
 
@@ -34,19 +34,24 @@ class Machine:
     """How the machine differs from the ordinary one.
 
     ``deterministic`` counts instructions instead of time and unpacks before anything else, so that
-    the kernel's times repeat whatever the host does (one processor, two to three times slower).
+    the kernel's times repeat whatever the host does (one processor, two to three times slower);
+    ``beside`` has it unpack beside its other work, as kernels do, on two processors in turns.
     ``bare_metal`` hides the hypervisor from the loader, which then says when it read what.
     ``read_bytes_per_s`` is how fast the guest's disk is, for firmware and kernel alike, None for as
-    fast as it goes. ``extra_command_line`` is added to the kernel's by the loader, the image on the
-    disk stays as it is; GRUB and systemd before 254 cannot do that. ``tpm`` is the socket of a
-    swtpm(8) that the machine has for its TPM.
+    fast as it goes; the host's clock decides that, so that it does not repeat by the guest's. With
+    ``usb_stick`` that disk is on USB 2, where QEMU goes by the guest's clock: 10 MB/s, and always
+    the same where the machine is deterministic. ``extra_command_line`` is added to the kernel's by
+    the loader, the image on the disk stays as it is; GRUB and systemd before 254 cannot do that.
+    ``tpm`` is the socket of a swtpm(8) that the machine has for its TPM.
     """
 
     memory_mib: int = 1024
     processors: int = 2
     deterministic: bool = False
+    beside: bool = False
     bare_metal: bool = False
     read_bytes_per_s: int | None = None
+    usb_stick: bool = False
     extra_command_line: str = ""
     recording: Recording | None = None
     drives: tuple[Drive, ...] = ()
@@ -55,7 +60,8 @@ class Machine:
     @property
     def whole_extra_command_line(self) -> str:
         """What is added to the kernel's command line for all that is asked for."""
-        words = (self.extra_command_line, "initramfs_async=0" if self.deterministic else "")
+        synchronous = self.deterministic and not self.beside
+        words = (self.extra_command_line, "initramfs_async=0" if synchronous else "")
         return " ".join(word for word in words if word)
 
 
@@ -75,7 +81,7 @@ def qemu(
         *("-nodefaults", "-no-user-config", "-display", "none", "-nic", "none", "-no-reboot"),
         *("-machine", "q35", "-m", str(machine.memory_mib)),
         *("-cpu", "max,-hypervisor" if machine.bare_metal else "max"),
-        *(_DETERMINISTIC if machine.deterministic else _with(machine.processors)),
+        *_processors(machine),
         *_SERIAL,
         *_drives(guest, machine),
         *_smbios(machine, credentials, scratch, direct=direct),
@@ -84,8 +90,10 @@ def qemu(
     )
 
 
-def _with(processors: int) -> tuple[str, ...]:
-    return ("-accel", "tcg,thread=multi", "-smp", str(processors))
+def _processors(machine: Machine) -> tuple[str, ...]:
+    if machine.deterministic:
+        return (*_DETERMINISTIC, "2" if machine.beside else "1")
+    return ("-accel", "tcg,thread=multi", "-smp", str(machine.processors))
 
 
 def _drives(guest: Guest, machine: Machine) -> list[str]:
@@ -102,7 +110,11 @@ def _drives(guest: Guest, machine: Machine) -> list[str]:
             how = f"format=raw,cache=unsafe,discard=unmap,file={drive.path}"
         if drive is own and machine.read_bytes_per_s:
             how += f",throttling.bps-read={machine.read_bytes_per_s}"
-        device = f"virtio-blk-pci,drive=d{number},serial={drive.serial},bootindex={number + 1}"
+        kind = "virtio-blk-pci"
+        if drive is own and machine.usb_stick:
+            arguments += ["-device", "usb-ehci,id=usb"]
+            kind = "usb-storage,bus=usb.0"
+        device = f"{kind},drive=d{number},serial={drive.serial},bootindex={number + 1}"
         arguments += ["-drive", f"if=none,id=d{number},{how}", "-device", device]
     return arguments
 

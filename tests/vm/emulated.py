@@ -1,0 +1,137 @@
+"""A machine that is emulated and deterministic, its images, and what they cost when they boot.
+
+Its clock counts instructions, and it unpacks before it does anything else: in the same time,
+whatever the host does. Its firmware reads in the same time, too, from a slow disk, which is on USB
+and so goes by the same clock, and within some percent from a fast one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from initadvisor.model.setting import Setting
+from tests.fixtures.debian import program
+from tests.vm.boot import boot
+from tests.vm.entries import add_trial_entry
+from tests.vm.filesystems import write
+from tests.vm.machine import Machine
+from tests.vm.reporter import loader_variable, reported
+from tests.vm.witness import witnessed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.vm.boot import Boot
+    from tests.vm.guest import Guest
+    from tests.vm.witness import Witnessed
+
+COMPRESSORS = {
+    "cat": (),
+    "lz4 -9": ("lz4", "-l", "-9", "-c"),
+    "zstd -3": ("zstd", "-q", "-3", "-c"),
+    "xz": ("xz", "--check=crc32", "-c"),
+}
+
+_WITHOUT = (
+    *("trace_eval_init", "bpf_tcp_ca_kfunc_init", "crypto_algapi_init", "jent_mod_init"),
+    "load_system_certificate_list",
+)
+OPTIONS = f"initcall_blacklist={','.join(_WITHOUT)}"
+"""Self-tests and keys, without which a boot is a third shorter."""
+
+
+class Disk(Enum):
+    """What the images are read from: 10 MB/s, or as fast as the firmware can."""
+
+    SLOW = Machine(deterministic=True, bare_metal=True, usb_stick=True)
+    FAST = Machine(deterministic=True, bare_metal=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """An image of the content; ``entry`` boots it."""
+
+    setting: Setting
+    image: Path
+    entry: str
+
+    @property
+    def size_bytes(self) -> int:
+        """How large it is."""
+        return self.image.stat().st_size
+
+    @property
+    def sha256(self) -> str:
+        """Its digest."""
+        return hashlib.sha256(self.image.read_bytes()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """A boot that is over: what the candidate cost by the clocks of loader and kernel.
+
+    ``left``: the files that show it, by path.
+    """
+
+    candidate: Candidate
+    read_us: int
+    kernel: Witnessed
+    boot: Boot
+    left: dict[str, bytes]
+
+    @property
+    def total_us(self) -> int:
+        """From the start of the loader to /init, without the kernel's way to the initramfs."""
+        return self.read_us + self.kernel.begin_to_init_us
+
+
+def candidates(guest: Guest, content: bytes, directory: Path) -> tuple[Candidate, ...]:
+    """Compress the content in each way, and add an entry for each image."""
+    return tuple(
+        _candidate(guest, setting, compressed(content, setting), directory)
+        for setting in COMPRESSORS
+    )
+
+
+def _candidate(guest: Guest, setting: str, data: bytes, directory: Path) -> Candidate:
+    name = setting.partition(" ")[0]
+    image = directory / f"{name}.img"
+    image.write_bytes(data)
+    return Candidate(
+        setting=Setting.parse(setting),
+        image=image,
+        entry=add_trial_entry(guest, name, image, options=OPTIONS),
+    )
+
+
+def compressed(content: bytes, setting: str) -> bytes:
+    """Return the content as the kernel can unpack it."""
+    if not COMPRESSORS[setting]:
+        return content
+    argv = [program(COMPRESSORS[setting][0]), *COMPRESSORS[setting][1:]]
+    return subprocess.run(argv, input=content, capture_output=True, check=True, timeout=300).stdout
+
+
+def booted(guest: Guest, candidate: Candidate, disk: Disk) -> Costs:
+    """Boot a candidate with firmware and loader, which read it from the disk."""
+    configuration = f"timeout 0\ndefault {candidate.entry}\n"
+    write(guest.disk.files("/boot"), "/loader/loader.conf", configuration)
+    done = boot(guest, disk.value)
+    left = reported(done)
+    begin, end = (int(loader_variable(left, f"LoaderTime{name}USec")) for name in ("Init", "Exec"))
+    assert loader_variable(left, "LoaderEntrySelected") == candidate.entry
+    [kernel] = witnessed(done)
+    return Costs(candidate=candidate, read_us=end - begin, kernel=kernel, boot=done, left=left)
+
+
+def unpacked_us(guest: Guest, candidate: Candidate) -> int:
+    """Return how long the machine's kernel unpacks a candidate when nothing but QEMU loads it."""
+    shutil.copyfile(candidate.image, guest.initrd)
+    machine = Machine(deterministic=True, extra_command_line=f"{OPTIONS} rdinit=/none root=none")
+    [kernel] = witnessed(boot(guest, machine, direct=True))
+    return kernel.unpack_us
