@@ -149,7 +149,7 @@ SHARED_WORDS = {
 
 
 def what_was_learnt(lessons: Lessons) -> Iterator[Assumption]:
-    """Say what the boots taught, each with its interval before and after, and what that was of."""
+    """Say what the boots taught, each with its interval before and after, and whence the former."""
     for learnt in lessons.learnt:
         if learnt.boots:
             yield Assumption(about=learnt.what, text=_said(learnt))
@@ -168,8 +168,13 @@ def _said(learnt: Learnt) -> str:
     return (
         f"{words}: {_rounded(after.mean)} {unit} ({_rounded(after.low)}..{_rounded(after.high)}), "
         f"from {of} of this machine; without them {_rounded(before.mean)} "
-        f"({_rounded(before.low)}..{_rounded(before.high)}), {before.source or 'assumed'}"
+        f"({_rounded(before.low)}..{_rounded(before.high)}){_whence(learnt)}"
     )
+
+
+def _whence(learnt: Learnt) -> str:
+    """Name the source of the prior, unless what the prediction rests on is said anyway."""
+    return "" if learnt.what is Shared.CPU else f", {learnt.prior.source or 'assumed'}"
 
 
 def _rounded(value: float) -> str:

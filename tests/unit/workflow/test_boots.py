@@ -195,6 +195,13 @@ def test_what_was_learnt_is_said_with_what_was_known_before() -> None:
     assert known.told == {Shared.SHADOW}
 
 
+def test_what_a_prediction_rests_on_is_not_repeated() -> None:
+    figure = Estimate(mean=1, low=0.5, high=2, source="a calibration")
+    learnt = Learnt(what=Shared.CPU, prior=figure, posterior=figure, boots=1)
+    [said] = what_was_learnt(lessons(learnt))
+    assert said.text.endswith("from 1 boot of this machine; without them 1 (0.5..2)")
+
+
 def test_one_size_is_said_to_bound_the_loader_only() -> None:
     figure = Estimate(mean=100, low=50, high=300, source="1 boot")
     learnt = Learnt(what=Shared.LOADER, prior=figure, posterior=figure, boots=1)
