@@ -40,6 +40,9 @@ _UNLIKE_ANY = 1e-3
 
 _NOT_THERE = -1e9
 
+_DISTURBED = 0.03
+"""One boot in so many takes its time for reasons of its own, and bounds nothing."""
+
 
 class _Table:
     """The density of one logarithm, at even steps."""
@@ -56,7 +59,7 @@ class _Table:
     def bound(self, bounds: Bounds) -> None:
         """Take account of what was longer or shorter; the values are those of B1."""
         off = (self._points[:, None] - bounds.log_ms) / bounds.log_sd
-        self._logs += log_logistic(off) @ bounds.hidden + log_logistic(-off) @ bounds.waited
+        self._logs += _forgiving(off) @ bounds.hidden + _forgiving(-off) @ bounds.waited
 
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
         """Draw logarithms."""
@@ -67,6 +70,11 @@ class _Table:
     def log_density(self, values: Floats) -> Floats:
         """Return the logarithm of the density at these logarithms, up to a constant."""
         return np.interp(values, self._points, self._logs, left=_NOT_THERE, right=_NOT_THERE)
+
+
+def _forgiving(off: Floats) -> Floats:
+    """Return the logarithm of the probability of a bound, which a disturbed boot shows anyhow."""
+    return np.asarray(np.log(_DISTURBED + (1 - _DISTURBED) * np.exp(log_logistic(off))))
 
 
 @lru_cache(maxsize=4)

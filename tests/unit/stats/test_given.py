@@ -383,3 +383,13 @@ def test_lessons_say_what_was_learnt_from_how_many() -> None:
     assert sources[Shared.LOADER] == "1 boot of this machine"
     assert sources[Shared.SHADOW] == "2 boots of this machine"
     assert lessons.effective_draws > 5000
+
+
+def test_one_boot_of_thirty_that_took_a_hundred_times_as_long_overturns_nothing() -> None:
+    hidden = replace(HIDDEN, unpack_us=150_000, begin_to_init_us=400_000)
+    disturbed = replace(hidden, unpack_us=15_000_000, begin_to_init_us=15_250_000)
+    alike, one_off = (learn([hidden] * 29 + [other]) for other in (hidden, disturbed))
+    for what in (Shared.SHADOW, Shared.REST):
+        before, after = alike.lessons.now(what), one_off.lessons.now(what)
+        assert after.mean == pytest.approx(before.mean, rel=0.05)
+        assert after.high - after.low > 0.8 * (before.high - before.low)
