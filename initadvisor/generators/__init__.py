@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from initadvisor.host import Host
@@ -59,6 +59,39 @@ class Generator(Protocol):
 
     def images(self, host: Host) -> tuple[InstalledImage, ...]:
         """Return the images of this host, the running kernel's default image first."""
+        ...
+
+    def affected(self, host: Host, edits: Sequence[FileEdit]) -> tuple[InstalledImage, ...]:
+        """Return the images that are made by one of these configuration files, in that order.
+
+        The default images of all kernels and their fallback images: the next time they are built,
+        it will be with the new configuration.
+
+        Raises ``NeedsRootError`` where only root may look.
+        """
+        ...
+
+    def build(
+        self, host: Host, image: InstalledImage, target: Path, texts: Mapping[Path, str]
+    ) -> None:
+        """Have the generator build what ``image`` would be now, as the file ``target``.
+
+        It reads its configuration in a place of its own, as if some files held ``texts``; without
+        any it is what a rebuild would give today (the control build). Nothing installed is touched,
+        no post hook runs, and nothing but ``target`` is left behind. Builds into one directory must
+        follow one another.
+
+        Raises ``UnsafeError`` or ``NeedsRootError`` where that may not or cannot be done,
+        ``ProgramError`` when the generator fails or does not end.
+        """
+        ...
+
+    def noted_inside(self, host: Host, texts: Mapping[Path, str]) -> tuple[str, ...]:
+        """Return the paths in an image that say how it was made.
+
+        They differ between builds with other ``texts``: copies of the configuration, or of the
+        command line.
+        """
         ...
 
     def compressor(self, host: Host, setting: Setting) -> tuple[str, ...]:

@@ -7,8 +7,10 @@ its own kernel hooks write, and kernel-install's.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from initadvisor.generators.dracut_build import NOTED_INSIDE, private_build
 from initadvisor.generators.dracut_commands import CommandLine, command_line, completed
 from initadvisor.generators.dracut_config import (
     config_paths,
@@ -19,6 +21,7 @@ from initadvisor.generators.dracut_config import (
 from initadvisor.generators.entries import entry_images, in_order
 from initadvisor.generators.files import exists, has_program, listing, modules_suffix
 from initadvisor.generators.levels import level_of
+from initadvisor.generators.private import build_privately
 from initadvisor.generators.rewriting import config_files, confirm, refuse_unusable, texts_of
 from initadvisor.generators.safety import require_installed_system
 from initadvisor.host.run import Priority
@@ -27,7 +30,7 @@ from initadvisor.model.generator import InstalledImage
 from initadvisor.rewrite.dracut import with_setting_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from initadvisor.host import Host
@@ -111,6 +114,25 @@ def images(host: Host) -> tuple[InstalledImage, ...]:
         if exists(host, f"/lib/modules/{directory.name}/initrd")
     ]
     return in_order(host, (*found, *beside_modules, *entry_images(host)))
+
+
+def affected(host: Host, edits: Sequence[FileEdit]) -> tuple[InstalledImage, ...]:
+    """Return all images: dracut knows one configuration for all kernels."""
+    return images(host) if edits else ()
+
+
+def build(host: Host, image: InstalledImage, target: Path, texts: Mapping[Path, str]) -> None:
+    """Have dracut build one kernel's image with configuration files of its own."""
+    files = config_paths(host, _major(host), texts).files
+    makes_ukis = evaluate_config(host, _major(host), texts).value("uefi") == "yes"
+    prepare = partial(private_build, host, image, files, texts, makes_ukis)
+    build_privately(host, NAME, target, prepare)
+
+
+def noted_inside(host: Host, texts: Mapping[Path, str]) -> tuple[str, ...]:
+    """Return where dracut keeps its command line."""
+    del host, texts
+    return NOTED_INSIDE
 
 
 def compressor(host: Host, setting: Setting) -> tuple[str, ...]:

@@ -118,7 +118,10 @@ def evaluate_config(host: Host, major: int, texts: Mapping[Path, str] | None = N
 
     ``texts`` takes the place of what some of them hold.
     """
-    names = ("compress", "compress_level_*", "INITRD_COMPRESS", "hostonly", "*dracutmodules")
+    names = (
+        *("compress", "compress_level_*", "INITRD_COMPRESS"),
+        *("hostonly", "uefi", "*dracutmodules"),
+    )
     return evaluate(host, Shell.BASH, config_paths(host, major, texts).files, names, texts=texts)
 
 

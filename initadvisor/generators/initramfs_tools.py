@@ -7,11 +7,14 @@ argument, a pipe) with the same flags.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.generators.entries import in_order
 from initadvisor.generators.files import debian_version, has_program, listing, modules_suffix
+from initadvisor.generators.initramfs_tools_build import private_build
 from initadvisor.generators.levels import level_of
+from initadvisor.generators.private import build_privately
 from initadvisor.generators.rewriting import (
     config_files,
     confirm,
@@ -30,7 +33,7 @@ from initadvisor.rewrite.files import DropIn
 from initadvisor.rewrite.initramfs_tools import with_setting_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from initadvisor.host import Host
@@ -109,6 +112,21 @@ def images(host: Host) -> tuple[InstalledImage, ...]:
         if (match := _IMAGE_NAME.match(file.name)) and not _NOT_AN_IMAGE.search(file.name)
     ]
     return in_order(host, found)
+
+
+def affected(host: Host, edits: Sequence[FileEdit]) -> tuple[InstalledImage, ...]:
+    """Return all images: mkinitramfs knows one configuration for all kernels."""
+    return images(host) if edits else ()
+
+
+def build(host: Host, image: InstalledImage, target: Path, texts: Mapping[Path, str]) -> None:
+    """Have mkinitramfs build one kernel's image with a configuration directory of its own."""
+    build_privately(host, NAME, target, partial(private_build, host, image, texts))
+
+
+def noted_inside(host: Host, texts: Mapping[Path, str]) -> tuple[str, ...]:
+    """Return where mkinitramfs puts its copies of these configuration files."""
+    return tuple(f"conf/{path.relative_to(host.path(_ETC))}" for path in texts)
 
 
 def compressor(host: Host, setting: Setting) -> tuple[str, ...]:

@@ -8,13 +8,16 @@ version 41: ``validate_compression`` chooses the compressor, ``build_image`` add
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.generators.entries import entry_images
 from initadvisor.generators.files import has_program
 from initadvisor.generators.levels import level_of
+from initadvisor.generators.mkinitcpio_build import private_build
 from initadvisor.generators.mkinitcpio_config import config_paths, evaluate_config, preset_of
 from initadvisor.generators.presets import Preset, installed_presets, preset_images
+from initadvisor.generators.private import build_privately
 from initadvisor.generators.rewriting import config_files, confirm, refuse_unusable, texts_of
 from initadvisor.generators.safety import require_installed_system
 from initadvisor.host.run import Priority
@@ -26,7 +29,7 @@ from initadvisor.model.setting import Setting
 from initadvisor.rewrite.mkinitcpio import with_setting_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from initadvisor.generators.shell import Evaluation
@@ -98,6 +101,35 @@ def images(host: Host) -> tuple[InstalledImage, ...]:
     return found + tuple(image for image in entry_images(host) if image.path not in paths)
 
 
+def affected(host: Host, edits: Sequence[FileEdit]) -> tuple[InstalledImage, ...]:
+    """Return the images of the presets, and kernel-install's, that read an edited file.
+
+    A preset with a configuration of its own reads nothing but that.
+    """
+    texts = texts_of(edits)
+    return tuple(
+        image
+        for image in images(host)
+        if not texts.keys().isdisjoint(
+            config_paths(host, _preset_making(host, image), _major(host), texts).files
+        )
+    )
+
+
+def build(host: Host, image: InstalledImage, target: Path, texts: Mapping[Path, str]) -> None:
+    """Have mkinitcpio build one image of a preset with a configuration file of its own."""
+    preset = _preset_making(host, image)
+    files = config_paths(host, preset, _major(host), texts).files
+    prepare = partial(private_build, host, image, preset, files, texts)
+    build_privately(host, NAME, target, prepare)
+
+
+def noted_inside(host: Host, texts: Mapping[Path, str]) -> tuple[str, ...]:
+    """Return where ``parse_config`` puts the whole configuration."""
+    del host, texts
+    return ("buildconfig",)
+
+
 def compressor(host: Host, setting: Setting) -> tuple[str, ...]:
     """Return the last program of ``create_image``'s pipe; fed by a pipe it gives the same bytes.
 
@@ -140,7 +172,7 @@ def uncompressed_command(host: Host, image: InstalledImage, target: Path) -> tup
     target; so its options are passed as ``process_preset`` passes them. Post hooks (signing,
     copying) are for the installed image only.
     """
-    preset = next((preset for preset in installed_presets(host) if preset.makes(image)), None)
+    preset = _preset_making(host, image)
     if preset is None:
         return ("mkinitcpio", "-k", image.kernel_release, *_uncompressed(target))
     config = ("-c", preset.config) if preset.config else ()
@@ -183,6 +215,10 @@ def context(host: Host) -> tuple[str, ...]:
 
 def _uncompressed(target: Path) -> tuple[str, ...]:
     return ("-z", "cat", "-g", str(target), "--nopost")
+
+
+def _preset_making(host: Host, image: InstalledImage) -> Preset | None:
+    return next((preset for preset in installed_presets(host) if preset.makes(image)), None)
 
 
 def _major(host: Host) -> int:

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
 
 _DIRECTORY = "/etc/mkinitcpio.d"
-_NAMES = ("PRESETS", "*_kver", "*_config", "*_image", "*_uki", "*_efi_image", "*_options")
+_NAMES = (
+    *("PRESETS", "*_kver", "*_config", "*_image", "*_uki", "*_efi_image", "*_options"),
+    *("*_cmdline", "*_splash"),
+)
 _VERSION_POINTER = 0x20E
 _HEADER_BYTES = 0x200 + 0x10000 + 128
 
@@ -34,7 +37,8 @@ class Preset:
 
     ``kernel`` is its ``-k`` (a release or the path of a kernel), ``kernel_release`` the release
     that stands for, None where it cannot be told; ``image`` and ``uki`` are absolute paths on the
-    host. ``fallback``: not the first of its file, so not what boots by default.
+    host; ``cmdline`` and ``splash`` go into the latter. ``fallback``: not the first of its file, so
+    not what boots by default.
     """
 
     file: Path
@@ -45,6 +49,8 @@ class Preset:
     image: str | None
     uki: str | None
     options: tuple[str, ...] = ()
+    cmdline: str | None = None
+    splash: str | None = None
     fallback: bool = False
 
     @property
@@ -126,6 +132,8 @@ def _presets_in(host: Host, file: Path) -> Iterable[Preset]:
             image=image or None,
             uki=uki or None,
             options=_options(values, name),
+            cmdline=(values.value(f"{name}_cmdline") or values.value("ALL_cmdline")) or None,
+            splash=(values.value(f"{name}_splash") or values.value("ALL_splash")) or None,
             fallback=index > 0,
         )
 

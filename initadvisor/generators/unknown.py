@@ -13,7 +13,7 @@ from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from initadvisor.host import Host
@@ -62,6 +62,24 @@ def rewritten(host: Host, kernel_release: str, setting: Setting) -> tuple[FileEd
 def images(host: Host) -> tuple[InstalledImage, ...]:
     """Return no images."""
     del host
+    return ()
+
+
+def affected(host: Host, edits: Sequence[FileEdit]) -> tuple[InstalledImage, ...]:
+    """Return no images."""
+    del host, edits
+    return ()
+
+
+def build(host: Host, image: InstalledImage, target: Path, texts: Mapping[Path, str]) -> None:
+    """Raise ``UnsafeError``: there is no generator to build with."""
+    del texts
+    build_uncompressed(host, image, target)
+
+
+def noted_inside(host: Host, texts: Mapping[Path, str]) -> tuple[str, ...]:
+    """Return nothing."""
+    del host, texts
     return ()
 
 

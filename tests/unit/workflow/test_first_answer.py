@@ -230,6 +230,9 @@ class Configured:
     NAME: str = "dracut"
     detect = staticmethod(unknown.detect)
     images = staticmethod(unknown.images)
+    affected = staticmethod(unknown.affected)
+    build = staticmethod(unknown.build)
+    noted_inside = staticmethod(unknown.noted_inside)
     compressor = staticmethod(unknown.compressor)
     default_level = staticmethod(unknown.default_level)
     unusable = staticmethod(unknown.unusable)
