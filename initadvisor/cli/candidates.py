@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from initadvisor.cli.span import Whole
 from initadvisor.model.errors import InitadvisorError
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def candidates() -> None:
     metavar="SETTING",
     help="Build only this setting, for example 'zstd -19'; may be repeated.",
 )
-@click.option("--jobs", type=click.IntRange(min=1), help="How many to build at the same time.")
+@click.option("--jobs", type=Whole(min=1), help="How many to build at the same time.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def build(
     *, image: Path | None, everything: bool, only: tuple[str, ...], jobs: int | None, as_json: bool

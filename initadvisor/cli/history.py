@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from initadvisor.cli.since import moment_since
+from initadvisor.cli.span import Whole
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -23,7 +24,7 @@ _SHOWN = 10
 @click.command()
 @click.option(
     "--limit",
-    type=click.IntRange(min=1, max=1_000_000_000),
+    type=Whole(min=1, max=1_000_000_000),
     help=f"Show only so many of each, the latest ones [{_SHOWN}, of exported boots all].",
 )
 @click.option(

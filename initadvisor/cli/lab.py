@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from initadvisor.cli.span import Whole
 from initadvisor.model.lab import Engine
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _FILE = click.Path(readable=False, path_type=Path)
 @click.option("--all", "everything", is_flag=True, help="Time the hopeless settings, too.")
 @click.option(
     "--rounds",
-    type=click.IntRange(1, 1000),
+    type=Whole(1, 1000),
     help="Boot each image so often, whether the order is settled or not.",
 )
 @click.option("--verify", type=_FILE, metavar="IMAGE", help="Does this machine's kernel unpack it?")

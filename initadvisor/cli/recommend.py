@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import click
-from typing_extensions import override
 
+from initadvisor.cli.span import Single
 from initadvisor.model.cost import Objective
-
-
-class FiniteRange(click.FloatRange):
-    """A range that "nan", which compares with nothing, does not slip through."""
-
-    @override
-    def convert(
-        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Return the number; fails as click's own types do."""
-        number = float(super().convert(float(value), param, ctx))
-        if math.isnan(number):
-            self.fail(f"{value!r} is not a number", param, ctx)
-        return number
 
 
 @click.command()
@@ -43,13 +28,13 @@ class FiniteRange(click.FloatRange):
 )
 @click.option(
     "--read-speed",
-    type=FiniteRange(min=0.01, max=1e6),
+    type=Single(min=0.01, max=1e6),
     metavar="MB/S",
     help="How fast the boot loader reads, if you know it.",
 )
 @click.option(
     "--shadow",
-    type=FiniteRange(min=0, max=1e6),
+    type=Single(min=0, max=1e6),
     metavar="MS",
     help="For how long the kernel does not wait for the initramfs, if you know it.",
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.span import Number, number_or_range
+from initadvisor.cli.span import Number, Whole, number_or_range
 from initadvisor.model.errors import UsageError
 from initadvisor.model.estimate import Evidence
 
@@ -20,7 +20,7 @@ _STRAINS = ("half", "none", "curved", "drift", "contention", "correlated", "outl
 @click.command()
 @click.option(
     "--machines",
-    type=click.IntRange(1, 100_000),
+    type=Whole(1, 100_000),
     default=200,
     show_default=True,
     help="How many machines to make up.",
@@ -83,7 +83,7 @@ _STRAINS = ("half", "none", "curved", "drift", "contention", "correlated", "outl
 )
 @click.option(
     "--most-boots",
-    type=click.IntRange(1, 1000),
+    type=Whole(1, 1000),
     default=40,
     show_default=True,
     help="After how many boots a campaign is given up.",
@@ -108,12 +108,12 @@ _STRAINS = ("half", "none", "curved", "drift", "contention", "correlated", "outl
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0, 2**32 - 1),
+    type=Whole(0, 2**32 - 1),
     default=1,
     show_default=True,
     help="Another seed makes up other machines.",
 )
-@click.option("--jobs", type=click.IntRange(1, 1000), help="How many processes compute.")
+@click.option("--jobs", type=Whole(1, 1000), help="How many processes compute.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def simulate(
     *,

@@ -1,4 +1,8 @@
-"""A number, or a range of numbers, as an option's value."""
+"""A number, or a range of numbers, as an option's value.
+
+Digits are ASCII's, and nothing stands between them: what Python takes for a number besides ("nan",
+"1_000", other scripts' digits) is none here.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,13 @@ if TYPE_CHECKING:
 
     from initadvisor.model.whatif import Given
 
-_NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_WHOLE = r"-?[0-9]+"
+_NUMBER = r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _GIVEN = re.compile(rf"({_NUMBER})(?:\.\.({_NUMBER}))?")
 
 
 class Number(click.FloatRange):
-    """A decimal number within a range; unlike what Python takes for one, "nan" is none."""
+    """A decimal number within a range."""
 
     @override
     def convert(
@@ -29,7 +34,36 @@ class Number(click.FloatRange):
         """Return the number; fails as click's own types do."""
         if isinstance(value, str) and re.fullmatch(_NUMBER, value) is None:
             self.fail(f"{value!r} is not a number", param, ctx)
-        return float(super().convert(float(value), param, ctx))
+        return float(super().convert(float(value), param, ctx)) + 0.0  # -0 is 0
+
+
+class Single(Number):
+    """A decimal number within a range, where the like option of ``whatif`` takes ranges, too."""
+
+    @override
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number; fails as click's own types do."""
+        if isinstance(value, str) and ".." in value and _GIVEN.fullmatch(value):
+            self.fail(f"{value!r} is a range, which only whatif takes", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class Whole(click.IntRange):
+    """A whole number within a range."""
+
+    @override
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        """Return the number; fails as click's own types do."""
+        if isinstance(value, str) and re.fullmatch(_WHOLE, value) is None:
+            self.fail(f"{value!r} is not a whole number", param, ctx)
+        try:
+            return int(super().convert(int(value), param, ctx))
+        except ValueError:  # longer than any that Python reads
+            self.fail("that number has too many digits", param, ctx)
 
 
 def number_or_range(
@@ -44,7 +78,7 @@ def number_or_range(
         if found is None:
             msg = f"{value!r} is neither a number nor a range like 20..2000"
             raise click.BadParameter(msg, ctx=ctx, param=param)
-        numbers = [float(text) for text in found.groups() if text is not None]
+        numbers = [float(text) + 0.0 for text in found.groups() if text is not None]
         if not all(least <= number <= most for number in numbers):
             msg = f"{value!r} is not from {least:g} to {most:g}"
             raise click.BadParameter(msg, ctx=ctx, param=param)

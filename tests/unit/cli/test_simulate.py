@@ -220,10 +220,12 @@ def test_progress_is_a_bar_on_terminals_only(
     ("arguments", "what"),
     [
         (("--machines", "0"), "not in the range"),
+        (("--machines", "\u0663"), "is not a whole number"),
+        (("--tolerance-ms", "-1"), "not in the range"),
         (("--noise", "nan"), "'nan' is not a number"),
         (("--noise", "inf"), "'inf' is not a number"),
         (("--noise", "51"), "not in the range"),
-        (("--noise", "-1"), "is not a number"),
+        (("--noise", "-1"), "not in the range"),
         (("--outliers", "abc"), "'abc' is not a number"),
         (("--certainty", "1"), "not in the range"),
         (("--certainty", "0.4"), "not in the range"),

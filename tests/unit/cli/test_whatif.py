@@ -170,7 +170,7 @@ def test_every_built_in_table_can_be_asked(name: str, options: tuple[str, ...]) 
         (("--read-speed", "1e999"), "is not from 0.01 to 1e"),
         (("--read-speed", "20..1e7"), "is not from 0.01 to 1e"),
         (("--cpu-scale", "0..2"), "is not from 0.001 to 1000"),
-        (("--shadow", "-5"), "neither a number nor a range"),
+        (("--shadow", "-5"), "is not from 0 to 1e"),
         (("--shadow", "20..20"), "does not lead from a number up to a larger one"),
         (("--shadow", "20..2"), "does not lead from a number up to a larger one"),
         (("--objective", "fun"), "is not one of"),
