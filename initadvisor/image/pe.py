@@ -21,6 +21,11 @@ _PE_OFFSET_FIELD = 0x3C
 _COFF_HEADER = struct.Struct("<HHIIIHH")
 _SECTION_HEADER = struct.Struct("<8sIIII16x")
 _PROFILE = ".profile"
+_DIRECTORIES = {b"\x0b\x01": 96, b"\x0b\x02": 112}
+"""Where an optional header's data directories start, by its magic (PE32, PE32+)."""
+
+_CERTIFICATES = 4
+"""The number of the directory that says where signatures are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +33,8 @@ class Uki:
     """The parts of a unified kernel image that matter here; ``ucode`` is loaded before ``initrd``.
 
     ``kernel``: its ``.linux`` section, None in an addon. ``uname``: the kernel's release, and
-    ``command_line`` what it starts with, where the image says them.
+    ``command_line`` what it starts with, where the image says them. ``signed``: there is a
+    signature, whoever made it.
     """
 
     initrd: Stretch
@@ -36,6 +42,7 @@ class Uki:
     ucode: Stretch | None
     uname: str | None
     command_line: str | None = None
+    signed: bool = False
 
 
 def read_uki(file: IO[bytes], size_bytes: int) -> Uki:
@@ -44,7 +51,9 @@ def read_uki(file: IO[bytes], size_bytes: int) -> Uki:
     Of an image with several profiles, the first is read. Raises ``BadImageError`` for a PE file
     that is damaged or has no ``.initrd``.
     """
-    sections = dict(_sections(Reader(file, 0, size_bytes)))
+    reader = Reader(file, 0, size_bytes)
+    count, optional = _headers(reader)
+    sections = dict(_sections(reader, count))
     if ".initrd" not in sections:
         msg = "PE file without an .initrd section, no unified kernel image,"
         raise BadImageError(msg, offset=0)
@@ -54,6 +63,7 @@ def read_uki(file: IO[bytes], size_bytes: int) -> Uki:
         ucode=sections.get(".ucode"),
         uname=_text(file, sections.get(".uname"), most_bytes=256),
         command_line=_text(file, sections.get(".cmdline"), most_bytes=4096),
+        signed=_is_signed(optional),
     )
 
 
@@ -66,16 +76,28 @@ def _text(file: IO[bytes], section: Stretch | None, *, most_bytes: int) -> str |
     return text if text.isprintable() else None
 
 
-def _sections(reader: Reader) -> Iterator[tuple[str, Stretch]]:
-    """Yield name and place of each section, up to the second profile."""
+def _headers(reader: Reader) -> tuple[int, bytes]:
+    """Return how many sections there are, and the optional header; leave the reader behind it."""
     dos = reader.exactly(_PE_OFFSET_FIELD + 4, "a PE file's header")
     reader.position = min(int.from_bytes(dos[_PE_OFFSET_FIELD:], "little"), reader.end)
     if reader.exactly(4, "a PE file's header") != _PE_MAGIC:
         msg = "no PE header"
         raise BadImageError(msg, offset=reader.position - 4)
     fields = _COFF_HEADER.unpack(reader.exactly(_COFF_HEADER.size, "a PE file's header"))
-    count, optional_bytes = fields[1], fields[5]
-    reader.exactly(optional_bytes, "a PE file's header")
+    return fields[1], reader.exactly(fields[5], "a PE file's header")
+
+
+def _is_signed(optional: bytes) -> bool:
+    start = _DIRECTORIES.get(optional[:2])
+    if start is None:
+        return False
+    count = int.from_bytes(optional[start - 4 : start], "little")
+    entry = optional[start + 8 * _CERTIFICATES : start + 8 * (_CERTIFICATES + 1)]
+    return count > _CERTIFICATES and len(entry) == 8 and any(entry[:4]) and any(entry[4:])
+
+
+def _sections(reader: Reader, count: int) -> Iterator[tuple[str, Stretch]]:
+    """Yield name and place of each section, up to the second profile."""
     profiles = 0
     for _ in range(count):
         raw = reader.exactly(_SECTION_HEADER.size, "a PE file's section table")

@@ -1,0 +1,116 @@
+"""The plan of ``apply`` for a person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from initadvisor.cli.paragraphs import print_item
+from initadvisor.cli.tables import Table, print_table
+from initadvisor.cli.wording import figure
+from initadvisor.model.apply import Step
+from initadvisor.model.text import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initadvisor.model.apply import ApplyPlan, PlannedImage, StagedImage
+    from initadvisor.model.image_difference import ImageDifference
+
+_MOST_LINES = 10
+_IN_THE_WAY = {
+    Step.BUILD: "In the way of applying it",
+    Step.PROVING_BOOT: "In the way of booting it once before it becomes the default",
+}
+
+
+def print_plan(plan: ApplyPlan) -> None:
+    """Print the whole plan to stdout."""
+    click.echo(f"Today: {shown(str(plan.today.setting))} ({shown(plan.today.source)})")
+    click.echo(f"To apply: {shown(str(plan.setting))} ({shown(plan.why)})")
+    if not plan.edits:
+        click.echo("There is nothing to change in the configuration.")
+        return
+    if plan.saving_ms:
+        click.echo(f"Expected to save {figure(plan.saving_ms)} ms per boot.")
+    click.echo("\nConfiguration:\n")
+    for edit in plan.edits:
+        for line in edit.diff.rstrip("\n").split("\n"):
+            click.echo(shown(line.replace("\t", "    ")))
+    click.echo(f"\nImages of {plan.generator}:\n")
+    print_table(_images(plan.images))
+    for room in plan.room:
+        enough = "" if room.enough else ": NOT ENOUGH"
+        print_item(
+            f"{room.mount_point}: {_mb(room.needed_bytes)} MB for {room.purpose}, "
+            f"{_mb(room.free_bytes)} MB free{enough}"
+        )
+    _print_obstacles(plan)
+    if plan.warnings:
+        click.echo("\nWorth knowing:")
+        for warning in plan.warnings:
+            print_item(warning)
+
+
+def _print_obstacles(plan: ApplyPlan) -> None:
+    for step, title in _IN_THE_WAY.items():
+        if found := [obstacle for obstacle in plan.obstacles if obstacle.step is step]:
+            click.echo(f"\n{title}:")
+            for obstacle in found:
+                remedy = f" ({obstacle.remedy})" if obstacle.remedy else ""
+                print_item(f"{obstacle.reason}{remedy}")
+
+
+def print_staged(staged: Sequence[StagedImage]) -> None:
+    """Print what was built and what the installed images lack."""
+    for image in staged:
+        click.echo(
+            shown(f"\n{image.image.path}: built as {image.codec}, {_mb(image.size_bytes)} MB, ")
+            + f"lint: {image.lint.verdict}, same content as with today's setting"
+        )
+        for reason in image.lint.reasons:
+            print_item(reason)
+        if image.updates is None:
+            print_item(f"the installed image cannot be compared: {image.unreadable}")
+        elif image.updates.count:
+            click.echo("Updates since the installed image was built, which any rebuild brings:")
+            _print_difference(image.updates)
+
+
+def _print_difference(found: ImageDifference) -> None:
+    lines = [f"new: {path}" for path in found.added]
+    lines += [f"gone: {path}" for path in found.removed]
+    lines += [f"changed: {entry.path} ({', '.join(entry.aspects)})" for entry in found.changed]
+    for line in lines[:_MOST_LINES]:
+        print_item(line)
+    if len(lines) > _MOST_LINES:
+        print_item(f"and {len(lines) - _MOST_LINES} more")
+
+
+def _images(images: Sequence[PlannedImage]) -> Table:
+    return Table(
+        titles=("image", "kernel", "MB", "about", "what happens"),
+        rows=tuple(
+            (
+                shown(str(planned.image.path)),
+                shown(planned.image.kernel_release),
+                _mb(planned.size_bytes),
+                "?" if planned.expected_bytes is None else _mb(planned.expected_bytes),
+                _fate(planned),
+            )
+            for planned in images
+        ),
+        text=0,
+    )
+
+
+def _fate(planned: PlannedImage) -> str:
+    kind = " (unified kernel image)" if planned.image.uki else ""
+    if planned.rebuilt:
+        return f"rebuilt with {planned.after.setting}{kind}"
+    return f"stays{' (fallback)' if planned.image.fallback else ''}{kind}"
+
+
+def _mb(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:.1f}"

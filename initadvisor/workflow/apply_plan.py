@@ -1,0 +1,213 @@
+"""What ``apply`` would do: looked up and reckoned, nothing changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.bootloaders.secure_boot import enforces_signatures
+from initadvisor.generators.detect import detect_generator
+from initadvisor.generators.rewriting import texts_of
+from initadvisor.generators.safety import require_installed_system
+from initadvisor.model.apply import ApplyPlan, Obstacle, PlannedImage, Step
+from initadvisor.model.cost import Outcome
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.refusal import RefusedError
+from initadvisor.workflow.apply_room import room_needed
+from initadvisor.workflow.recommend import Request, recommend
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from initadvisor.generators import Generator
+    from initadvisor.host import Host
+    from initadvisor.model.generator import InstalledImage
+    from initadvisor.model.recommendation import Recommendation, Row
+    from initadvisor.model.setting import Setting
+    from initadvisor.workflow.recommend import Observer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyRequest:
+    """What the user asks for; ``setting`` None: the recommended one. ``everything``: all images."""
+
+    setting: Setting | None = None
+    everything: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What is known of the setting: its row and today's in a recommendation, the content's size."""
+
+    setting: Row | None = None
+    today: Row | None = None
+    image: Path | None = None
+    unpacked_bytes: int | None = None
+    doubt: str = ""
+
+
+def plan_apply(host: Host, request: ApplyRequest, *, observer: Observer) -> ApplyPlan:
+    """Return the plan for the setting that is asked for, or else for the recommended one.
+
+    Raises ``InitadvisorError`` where this machine has no generator or no image, ``UnsafeError``
+    (``RefusedRewriteError``) where the configuration cannot be rewritten safely,
+    ``NeedsRootError`` where only root may look.
+    """
+    generator, default = _default_image(host)
+    today = generator.configured(host, default.kernel_release)
+    if request.setting:
+        known, setting, why = _look_up(host, request.setting, observer), request.setting, "as asked"
+    else:
+        advice = recommend(host, Request(), observer=observer)
+        known, setting = _known(advice, advice.decision.setting), advice.decision.setting
+        why = f"the advice, evidence: {advice.evidence}"
+        if advice.decision.outcome is not Outcome.SWITCH:
+            why = f"the advice is to keep it ({advice.decision.outcome})"
+            return ApplyPlan(generator=generator.NAME, setting=setting, today=today, why=why)
+    edits = generator.rewritten(host, default.kernel_release, setting)
+    texts = texts_of(edits)
+    images = tuple(
+        _planned(host, generator, image, texts, known, rebuilt=rebuilt)
+        for image in generator.affected(host, edits)
+        for rebuilt in [request.everything or _is_alike(image, default)]
+    )
+    room = room_needed(host, images, unpacked_bytes=known.unpacked_bytes)
+    lacking = tuple(
+        Obstacle(
+            step=Step.BUILD,
+            reason=f"{one.mount_point} has {one.free_bytes / 1e6:.1f} MB left, and "
+            f"{one.needed_bytes / 1e6:.1f} MB are needed for {one.purpose}",
+            remedy="make room",
+        )
+        for one in room
+        if not one.enough
+    )
+    return ApplyPlan(
+        generator=generator.NAME,
+        setting=setting,
+        today=today,
+        why=why,
+        edits=edits,
+        images=images,
+        room=room,
+        saving_ms=known.setting.saving_ms if known.setting else None,
+        obstacles=(*_obstacles(host, generator, setting, images), *lacking) if edits else (),
+        warnings=tuple(_warnings(host, known, images)),
+    )
+
+
+def _default_image(host: Host) -> tuple[Generator, InstalledImage]:
+    generator = detect_generator(host)
+    images = generator.images(host) if generator else ()
+    if generator is None or not images:
+        lack = f"no image of {generator.NAME}" if generator else "no generator of initramfs images"
+        msg = f"cannot apply a setting: {lack} was found below {host.root}"
+        raise InitadvisorError(msg)
+    return generator, images[0]
+
+
+def _is_alike(image: InstalledImage, default: InstalledImage) -> bool:
+    return not image.fallback and image.kernel_release == default.kernel_release
+
+
+def _look_up(host: Host, setting: Setting, observer: Observer) -> _Known:
+    """Weigh the one setting; that it cannot be weighed hinders nothing."""
+    try:
+        return _known(recommend(host, Request(only=(setting,)), observer=observer), setting)
+    except InitadvisorError as err:
+        return _Known(doubt=f"what {setting} would gain is not known: {err.message}")
+
+
+def _known(advice: Recommendation, setting: Setting) -> _Known:
+    rows = {row.setting: row for row in advice.rows}
+    return _Known(
+        setting=rows.get(setting),
+        today=rows.get(advice.baseline),
+        image=advice.image,
+        unpacked_bytes=advice.unpacked_bytes,
+    )
+
+
+def _planned(
+    host: Host,
+    generator: Generator,
+    image: InstalledImage,
+    texts: Mapping[Path, str],
+    known: _Known,
+    *,
+    rebuilt: bool,
+) -> PlannedImage:
+    try:
+        size_bytes = image.path.stat().st_size
+    except OSError as err:
+        msg = f"cannot look at {image.path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+    return PlannedImage(
+        image=image,
+        rebuilt=rebuilt,
+        after=generator.configured(host, image.kernel_release, texts=texts),
+        size_bytes=size_bytes,
+        expected_bytes=_expected_bytes(image, size_bytes, known),
+    )
+
+
+def _expected_bytes(image: InstalledImage, size_bytes: int, known: _Known) -> int | None:
+    """Return the size of what was weighed; of another image, what shrinks or grows as that does."""
+    if known.setting is None or known.today is None:
+        return None
+    if image.path == known.image and not image.uki:
+        return known.setting.size_bytes
+    if image.uki:
+        return size_bytes + known.setting.size_bytes - known.today.size_bytes
+    return round(size_bytes * known.setting.size_bytes / known.today.size_bytes)
+
+
+def _obstacles(
+    host: Host, generator: Generator, setting: Setting, images: Sequence[PlannedImage]
+) -> Iterator[Obstacle]:
+    try:
+        require_installed_system(host, generator.NAME)
+    except InitadvisorError as err:
+        yield Obstacle(step=Step.BUILD, reason=err.message, remedy=err.hint or "")
+    wanted = generator.compressor(host, setting)
+    for planned in images:
+        if planned.rebuilt and generator.compressor(host, planned.after.setting) != wanted:
+            yield Obstacle(
+                step=Step.BUILD,
+                reason=f"{planned.image.path} would be made with {planned.after.setting}, not with "
+                f"{setting} ({planned.after.source})",
+                remedy="; ".join(planned.after.warnings),
+            )
+    if not any(planned.rebuilt for planned in images):
+        reason = "the image that boots by default is not made by the configuration that changes"
+        yield Obstacle(step=Step.BUILD, reason=reason)
+    yield from _against_a_proving_boot(host)
+
+
+def _against_a_proving_boot(host: Host) -> Iterator[Obstacle]:
+    try:
+        refusals = detect_boot_loader(host).refusals(host)
+    except RefusedError as err:
+        refusals = (err.refusal,)
+    except InitadvisorError as err:
+        yield Obstacle(step=Step.PROVING_BOOT, reason=err.message, remedy=err.hint or "")
+        return
+    for refusal in refusals:
+        yield Obstacle(step=Step.PROVING_BOOT, reason=refusal.reason, remedy=refusal.remedy)
+
+
+def _warnings(host: Host, known: _Known, images: Sequence[PlannedImage]) -> Iterator[str]:
+    if known.doubt:
+        yield known.doubt
+    for planned in images:
+        yield from (f"{planned.image.path}: {warning}" for warning in planned.after.warnings)
+    if any(planned.rebuilt and planned.image.uki for planned in images):
+        try:
+            enforced = enforces_signatures(host)
+        except InitadvisorError as err:
+            yield f"it is not known whether Secure Boot is on: {err.message}"
+            return
+        if enforced:
+            yield "Secure Boot is on: a unified kernel image that comes out unsigned is refused"

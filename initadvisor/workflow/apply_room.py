@@ -1,0 +1,83 @@
+"""The room that building images and keeping the old ones takes, by file system."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from initadvisor.host.files import free_bytes
+from initadvisor.model.apply import Room
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.storage.mounts import machine_path, mount_of, mounts_of_host
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.model.apply import PlannedImage
+
+_COPIES_UNPACKED = 2
+"""A generator keeps its directory tree and the archive of it at the same time (mkinitramfs does,
+the others pipe the archive)."""
+
+_UNPACKED_PER_BYTE = 5
+"""Where the content's size is not known: more than compressors make of an initramfs."""
+
+
+def room_needed(
+    host: Host, images: Sequence[PlannedImage], *, unpacked_bytes: int | None
+) -> tuple[Room, ...]:
+    """Return what each file system would need for the images that are rebuilt.
+
+    In the cache an image with today's setting and one with the new, while the generator unpacks its
+    work beside them; where the image is, the new one beside the old, which is kept.
+
+    Raises ``InitadvisorError`` where the room on a file system cannot be found out.
+    """
+    rebuilt = [planned for planned in images if planned.rebuilt]
+    if not rebuilt:
+        return ()
+    largest = max(planned.size_bytes for planned in rebuilt)
+    unpacked = unpacked_bytes or largest * _UNPACKED_PER_BYTE
+    building = sum(planned.size_bytes + _upper_bytes(planned) for planned in rebuilt)
+    wanted = [(host.cache_dir(), building + _COPIES_UNPACKED * unpacked, "building")]
+    wanted += [
+        (planned.image.path.parent, _upper_bytes(planned), "the new images beside the old ones")
+        for planned in rebuilt
+    ]
+    return tuple(_by_file_system(host, wanted))
+
+
+def _upper_bytes(planned: PlannedImage) -> int:
+    """Return what the image may take: as much as today where nothing is known."""
+    return planned.size_bytes if planned.expected_bytes is None else planned.expected_bytes
+
+
+def _by_file_system(host: Host, wanted: Iterable[tuple[Path, int, str]]) -> Iterable[Room]:
+    mounts = mounts_of_host(host)
+    sums: dict[int, tuple[Path, int, dict[str, None]]] = {}
+    for directory, size_bytes, purpose in wanted:
+        place = _existing(directory)
+        try:
+            device = place.stat().st_dev
+        except OSError as err:
+            msg = f"cannot find out how much room {place} has: {err.strerror}"
+            raise InitadvisorError(msg) from err
+        first, total, purposes = sums.get(device, (place, 0, {}))
+        sums[device] = (first, total + size_bytes, {**purposes, purpose: None})
+    for place, total, purposes in sums.values():
+        mount = mount_of(mounts, machine_path(host, place))
+        yield Room(
+            mount_point=mount.mount_point if mount else str(place),
+            needed_bytes=total,
+            free_bytes=free_bytes(place),
+            purpose=" and ".join(purposes),
+        )
+
+
+def _existing(directory: Path) -> Path:
+    """Return the directory, or what it would be made in."""
+    while not os.path.lexists(directory) and directory != directory.parent:
+        directory = directory.parent
+    return directory

@@ -1,0 +1,235 @@
+"""What is built is looked at before anybody may install it; what is wrong with it is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.generators import dracut
+from initadvisor.host.files import locked
+from initadvisor.model.apply import ApplyPlan, Obstacle, StagedImage, Step
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
+from initadvisor.model.image import Verdict
+from initadvisor.model.setting import Setting
+from initadvisor.workflow import apply_build, apply_plan
+from initadvisor.workflow.apply_build import staged_images
+from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
+from tests.fakes.generators import FakeGenerators
+from tests.fixtures.small_images import uki
+from tests.unit.generators.conftest import RELEASE
+from tests.unit.workflow.applying import (
+    CONFIG,
+    advice,
+    image,
+    make_machine,
+    ordered_codec,
+    snapshot,
+    unlike,
+)
+from tests.unit.workflow.test_recommend import Silent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from initadvisor.workflow.recommend import Observer
+    from tests.fakes.generators import Ordered
+    from tests.unit.generators.conftest import Machine
+
+_ZSTD = Setting(Codec.ZSTD)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A machine whose dracut works."""
+    found = make_machine(tmp_path, monkeypatch)
+    known = advice(found, _ZSTD, "switch")
+    monkeypatch.setattr(apply_plan, "recommend", lambda *_args, **_named: known)
+    monkeypatch.setattr(apply_plan, "_against_a_proving_boot", lambda _host: ())
+    return found
+
+
+def plan(machine: Machine, *, everything: bool = False) -> ApplyPlan:
+    """Return the plan to apply zstd."""
+    observer: Observer = Silent()  # type: ignore[assignment]
+    request = ApplyRequest(setting=_ZSTD, everything=everything)
+    return plan_apply(machine, request, observer=observer)
+
+
+def generator(machine: Machine) -> FakeGenerators:
+    """Return the machine's generator."""
+    assert isinstance(machine.runner, FakeGenerators)
+    return machine.runner
+
+
+def staged(machine: Machine, chosen: ApplyPlan | None = None) -> tuple[StagedImage, ...]:
+    """Build; whatever comes of it, nothing installed has changed and nothing is left."""
+    before = snapshot(machine)
+    chosen = chosen or plan(machine)
+    try:
+        with staged_images(machine, dracut, chosen, observer=Silent()) as found:  # type: ignore[arg-type]
+            assert all(one.staged.stat().st_size == one.size_bytes for one in found)
+            assert all(one.staged.parent.stat().st_mode & 0o077 == 0 for one in found)
+            return found
+    finally:
+        assert snapshot(machine) == before
+        assert not (machine.cache_dir() / "apply").exists()
+
+
+def test_an_image_is_built_twice_and_compared(machine: Machine) -> None:
+    (one,) = staged(machine)
+    assert (one.codec, one.lint.verdict) == (Codec.ZSTD, Verdict.OK)
+    assert one.updates is not None
+    assert one.updates.count == 0
+    control, new = generator(machine).orders
+    assert control.argv == new.argv
+    assert [ordered_codec(order) for order in (control, new)] == [Codec.GZIP, Codec.ZSTD]
+
+
+def test_all_kernels_images_are_built_if_planned(machine: Machine) -> None:
+    found = staged(machine, plan(machine, everything=True))
+    assert len({one.image.path for one in found}) == 3
+    assert len(generator(machine).orders) == 6
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda _order: image(Codec.CAT), "with cat, not with zstd"),
+        (lambda _order: image(Codec.GZIP), "with gzip, not with zstd"),
+        (lambda _order: image(Codec.ZSTD)[:-40], "no whole image"),
+        (lambda _order: image(Codec.CAT)[:-600], "no whole image"),
+        (lambda _order: b"no image at all", "no whole image"),
+        (lambda _order: image(Codec.ZSTD, extra="etc"), "another content than with today's: etc"),
+    ],
+    ids=["silent fall-back to cat", "other codec", "cut", "cut and plain", "garbage", "content"],
+)
+def test_what_exits_0_and_is_wrong_is_refused(
+    machine: Machine, change: Callable[[Ordered], bytes], words: str
+) -> None:
+    generator(machine).make = unlike(change)
+    with pytest.raises(UnsafeError, match=words):
+        staged(machine)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ProgramError("dracut exited with status 1: no space left on device"),
+        ProgramError("dracut did not end within 3600 s and was killed"),
+        KeyboardInterrupt(),
+    ],
+    ids=["fails", "hangs", "interrupted"],
+)
+def test_a_generator_that_does_not_end_well_leaves_nothing(
+    machine: Machine, error: BaseException
+) -> None:
+    def half(order: Ordered) -> bytes:
+        order.image.write_bytes(b"half")
+        raise error
+
+    generator(machine).make = unlike(half)
+    with pytest.raises(type(error)):
+        staged(machine)
+
+
+def test_a_control_build_that_is_broken_is_refused_too(machine: Machine) -> None:
+    def broken(order: Ordered) -> None:
+        order.image.write_bytes(image(Codec.GZIP)[:-30])
+
+    generator(machine).make = broken
+    with pytest.raises(UnsafeError, match="no whole image"):
+        staged(machine)
+    assert len(generator(machine).orders) == 1
+
+
+def test_updates_since_are_told_and_no_refusal(machine: Machine) -> None:
+    def updated(order: Ordered) -> None:
+        order.image.write_bytes(image(ordered_codec(order), extra="new-firmware"))
+
+    generator(machine).make = updated
+    (one,) = staged(machine)
+    assert one.updates is not None
+    assert one.updates.added == ("new-firmware",)
+
+
+def test_an_installed_image_that_cannot_be_read_is_told(machine: Machine) -> None:
+    chosen = plan(machine)
+    machine.path(f"/boot/initramfs-{RELEASE}.img").write_bytes(b"damaged")
+    (one,) = staged(machine, chosen)
+    assert one.updates is None
+    assert "neither a cpio archive" in one.unreadable
+
+
+def test_an_image_that_its_kernel_would_refuse_is_refused(machine: Machine) -> None:
+    machine.path(f"/boot/config-{RELEASE}").write_text("CONFIG_RD_ZSTD=y\n")
+    with pytest.raises(UnsafeError, match=f"Linux {RELEASE} would not unpack"):
+        staged(machine)
+
+
+def test_an_obstacle_is_named_before_anything_is_built(machine: Machine) -> None:
+    obstacle = Obstacle(step=Step.BUILD, reason="/boot is full", remedy="make room")
+    chosen = dataclasses.replace(plan(machine), obstacles=(obstacle,))
+    with pytest.raises(UnsafeError, match="/boot is full"):
+        staged(machine, chosen)
+    assert generator(machine).orders == []
+
+
+def test_two_runs_do_not_interleave(machine: Machine) -> None:
+    lock = machine.cache_dir() / "apply.lock"
+    with (
+        locked(lock, what="applying a setting"),
+        pytest.raises(InitadvisorError, match="already running"),
+    ):
+        staged(machine)
+    assert generator(machine).orders == []
+
+
+def test_what_a_killed_run_left_is_removed_first(machine: Machine) -> None:
+    litter = machine.cache_dir() / "apply/0/.partial-build"
+    litter.mkdir(parents=True)
+    (litter / "image").write_bytes(b"half")
+    assert len(staged(machine)) == 1
+
+
+def signed(unified: bytes) -> bytes:
+    """Return a unified kernel image with an optional header that names a signature."""
+    head, count = unified[:0x40], struct.unpack_from("<H", unified, 0x46)[0]
+    table = unified[0x58 : 0x58 + 40 * count]
+    optional = b"\x0b\x02" + bytes(106) + (16).to_bytes(4, "little")
+    optional += bytes(32) + struct.pack("<II", 0x400, 8) + bytes(88)
+    coff = b"PE\0\0" + struct.pack("<HHIIIHH", 0x8664, count, 0, 0, 0, len(optional), 0)
+    start = head + coff + optional + table
+    return start + unified[len(start) :]
+
+
+def unified(order: Ordered) -> None:
+    """Build a unified kernel image."""
+    order.image.write_bytes(uki(image(ordered_codec(order))))
+
+
+def unified_and_signed(order: Ordered) -> None:
+    """Build one with a signature."""
+    order.image.write_bytes(signed(uki(image(ordered_codec(order)))))
+
+
+def test_a_uki_without_a_signature_is_refused_where_one_is_needed(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.path(CONFIG).write_text("compress=gzip\nuefi=yes\n")
+    machine.path("/etc/machine-id").write_text("1" * 32)
+    path = machine.path(f"/efi/EFI/Linux/linux-{RELEASE}-{'1' * 32}.efi")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(uki(image(Codec.GZIP)))
+    machine.path(f"/boot/initramfs-{RELEASE}.img").unlink()
+    generator(machine).make = unified
+    assert [one.codec for one in staged(machine)] == [Codec.ZSTD]
+    monkeypatch.setattr(apply_build, "enforces_signatures", lambda _host: True)
+    with pytest.raises(UnsafeError, match="without a signature"):
+        staged(machine)
+    generator(machine).make = unified_and_signed
+    assert [one.image.path for one in staged(machine)] == [path]

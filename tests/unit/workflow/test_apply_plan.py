@@ -1,0 +1,249 @@
+"""The plan says what would change, what it takes and what is in the way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.generators.safety import require_installed_system
+from initadvisor.model.apply import ApplyPlan, Obstacle, Step
+from initadvisor.model.codec import Codec
+from initadvisor.model.cost import Outcome
+from initadvisor.model.errors import (
+    InitadvisorError,
+    NeedsRootError,
+    RefusedRewriteError,
+    UnsafeError,
+)
+from initadvisor.model.refusal import Refusal, RefusalKind, refused
+from initadvisor.model.setting import Setting
+from initadvisor.workflow import apply_plan, apply_room
+from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
+from tests.unit.generators.conftest import RELEASE
+from tests.unit.workflow.applying import CONFIG, OTHER, advice, make_machine, snapshot
+from tests.unit.workflow.test_recommend import Silent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.workflow.recommend import Observer
+    from tests.unit.generators.conftest import Machine
+
+_GZIP, _ZSTD, _LZ4 = Setting(Codec.GZIP), Setting.parse("zstd -19"), Setting(Codec.LZ4)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A machine of which nothing is known that could be weighed."""
+    found = make_machine(tmp_path, monkeypatch)
+
+    def unknown(*_args: object, **_named: object) -> object:
+        msg = "nothing can be compared"
+        raise InitadvisorError(msg)
+
+    monkeypatch.setattr(apply_plan, "recommend", unknown)
+    monkeypatch.setattr(apply_plan, "_against_a_proving_boot", lambda _host: ())
+    return found
+
+
+def planned(
+    machine: Machine, setting: Setting | None = _ZSTD, *, everything: bool = False
+) -> ApplyPlan:
+    """Return the plan; nothing has changed."""
+    before = snapshot(machine)
+    observer: Observer = Silent()  # type: ignore[assignment]
+    plan = plan_apply(
+        machine, ApplyRequest(setting=setting, everything=everything), observer=observer
+    )
+    assert snapshot(machine) == before
+    return plan
+
+
+def recommending(
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    setting: Setting,
+    outcome: Outcome = Outcome.SWITCH,
+) -> None:
+    """Have a recommendation for a setting."""
+    found = advice(machine, setting, outcome)
+    monkeypatch.setattr(apply_plan, "recommend", lambda *_args, **_named: found)
+
+
+def test_the_change_is_a_diff_and_only_the_default_image_is_rebuilt(machine: Machine) -> None:
+    plan = planned(machine)
+    (edit,) = plan.edits
+    assert edit.path == str(machine.path(CONFIG))
+    assert '-compress=gzip\n+compress="zstd' in edit.diff
+    assert plan.today.setting == _GZIP
+    assert [(p.image.path.name, p.rebuilt) for p in plan.images] == [
+        (f"initramfs-{RELEASE}.img", True),
+        (f"initramfs-{OTHER}.img", False),
+        ("initramfs-0-rescue-1.img", False),
+    ]
+    assert {p.after.setting for p in plan.images} == {_ZSTD}
+    assert plan.obstacles == ()
+
+
+def test_all_images_are_rebuilt_if_that_is_asked_for(machine: Machine) -> None:
+    assert len(planned(machine, everything=True).rebuilt) == 3
+
+
+def test_what_is_configured_already_needs_nothing(machine: Machine) -> None:
+    machine.path(CONFIG).write_text('compress="gzip"\n')
+    plan = planned(machine, _GZIP)
+    assert (plan.edits, plan.images, plan.room, plan.obstacles) == ((), (), (), ())
+
+
+def test_sizes_and_saving_are_those_of_the_recommendation(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recommending(machine, monkeypatch, _ZSTD)
+    plan = planned(machine)
+    for one in plan.images:
+        assert one.expected_bytes == pytest.approx(one.size_bytes / 2, abs=1)
+    assert plan.saving_ms is not None
+    assert plan.saving_ms.mean == 5
+    assert plan.warnings == ()
+
+
+def test_a_setting_that_cannot_be_weighed_is_planned_all_the_same(machine: Machine) -> None:
+    plan = planned(machine)
+    assert plan.saving_ms is None
+    assert {one.expected_bytes for one in plan.images} == {None}
+    assert plan.warnings == ("what zstd -19 would gain is not known: nothing can be compared",)
+
+
+def test_without_a_setting_the_advice_is_taken(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recommending(machine, monkeypatch, _LZ4)
+    plan = planned(machine, None)
+    assert plan.setting == _LZ4
+    assert plan.edits
+    assert "evidence: bench" in plan.why
+
+
+@pytest.mark.parametrize("outcome", [Outcome.KEEP, Outcome.UNDECIDED])
+def test_advice_to_keep_changes_nothing(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, outcome: Outcome
+) -> None:
+    recommending(machine, monkeypatch, _LZ4, outcome)
+    plan = planned(machine, None)
+    assert plan.edits == ()
+    assert outcome in plan.why
+
+
+def test_advice_that_cannot_be_had_is_an_error(machine: Machine) -> None:
+    with pytest.raises(InitadvisorError, match="nothing can be compared"):
+        planned(machine, None)
+
+
+def test_room_is_reckoned_on_each_file_system_for_what_it_is_needed(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recommending(machine, monkeypatch, _ZSTD)
+    (room,) = planned(machine).room  # here the cache and /boot are on one file system
+    size = machine.path(f"/boot/initramfs-{RELEASE}.img").stat().st_size
+    building = size + size // 2 + 2 * 42_000
+    assert room.needed_bytes == building + size // 2
+    assert room.purpose == "building and the new images beside the old ones"
+    assert room.enough
+    monkeypatch.setattr(apply_room, "free_bytes", lambda _path: room.needed_bytes - 1)
+    plan = planned(machine)
+    assert not plan.room[0].enough
+    (obstacle,) = plan.obstacles
+    assert obstacle.step is Step.BUILD
+    assert "MB are needed for building" in obstacle.reason
+
+
+def test_unknown_sizes_are_taken_to_be_larger_rather_than_smaller(machine: Machine) -> None:
+    (room,) = planned(machine).room
+    size = machine.path(f"/boot/initramfs-{RELEASE}.img").stat().st_size
+    assert room.needed_bytes == 3 * size + 2 * 5 * size
+
+
+def test_an_old_kernel_that_falls_back_is_in_the_way_where_it_is_rebuilt(
+    machine: Machine,
+) -> None:
+    machine.path(f"/lib/modules/{OTHER}/config").write_text("CONFIG_RD_GZIP=y\n")
+    plan = planned(machine)
+    assert plan.obstacles == ()
+    assert any(OTHER in warning and "zstd" in warning for warning in plan.warnings)
+    (obstacle,) = planned(machine, everything=True).obstacles
+    assert obstacle.step is Step.BUILD
+    assert f"initramfs-{OTHER}.img would be made with gzip, not with zstd -19" in obstacle.reason
+
+
+def test_a_compressor_that_is_missing_is_found_out_before_anything_is_planned(
+    machine: Machine,
+) -> None:
+    machine.path("/usr/bin/zstd").unlink()
+    with pytest.raises(UnsafeError, match="zstd"):
+        planned(machine)
+
+
+def test_where_the_generator_may_not_run_the_plan_says_so(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apply_plan, "require_installed_system", require_installed_system)
+    machine.path("/run").mkdir()
+    machine.path("/run/.containerenv").touch()
+    monkeypatch.setattr(type(machine), "is_root", True)
+    (obstacle,) = planned(machine).obstacles
+    assert obstacle.step is Step.BUILD
+    assert "a container" in obstacle.reason
+
+
+def test_a_line_that_cannot_be_rewritten_is_refused_by_name(machine: Machine) -> None:
+    machine.path(CONFIG).write_text('[ -e /x ] && compress="gzip" || compress="xz"\n')
+    with pytest.raises(RefusedRewriteError) as caught:
+        planned(machine)
+    assert caught.value.line_number == 1
+
+
+def test_a_machine_without_images_has_nothing_to_plan(machine: Machine) -> None:
+    for path in machine.path("/boot").glob("initramfs*"):
+        path.unlink()
+    with pytest.raises(InitadvisorError, match="no image of dracut"):
+        planned(machine)
+
+
+class TestProvingBoot:
+    """What the boot loader has against booting an entry once."""
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            refused(RefusalKind.UNSUPPORTED_LOADER, "rEFInd started this", "use another"),
+            NeedsRootError("rEFInd started this", hint="use another"),
+        ],
+    )
+    def test_a_loader_that_cannot_is_an_obstacle(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: InitadvisorError
+    ) -> None:
+        def fail(_host: object) -> object:
+            raise error
+
+        machine = make_machine(tmp_path, monkeypatch)
+        monkeypatch.setattr(apply_plan, "detect_boot_loader", fail)
+        recommending(machine, monkeypatch, _ZSTD)
+        assert planned(machine).obstacles == (
+            Obstacle(step=Step.PROVING_BOOT, reason="rEFInd started this", remedy="use another"),
+        )
+
+    def test_each_refusal_is_one(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        class Loader:
+            """Refuses for two reasons."""
+
+            @staticmethod
+            def refusals(_host: object) -> tuple[Refusal, ...]:
+                """Return both."""
+                kinds = (RefusalKind.NO_DEFAULT, RefusalKind.READ_ONLY)
+                return tuple(Refusal(kind=kind, reason=kind, remedy="") for kind in kinds)
+
+        machine = make_machine(tmp_path, monkeypatch)
+        monkeypatch.setattr(apply_plan, "detect_boot_loader", lambda _host: Loader)
+        recommending(machine, monkeypatch, _ZSTD)
+        assert [one.reason for one in planned(machine).obstacles] == ["no-default", "read-only"]
