@@ -67,6 +67,12 @@ def read_uki(file: IO[bytes], size_bytes: int) -> Uki:
     )
 
 
+def sections_of_uki(file: IO[bytes], size_bytes: int) -> dict[str, Stretch]:
+    """Return all sections of a UKI's first profile by name; raises as ``read_uki`` does."""
+    reader = Reader(file, 0, size_bytes)
+    return dict(_sections(reader, _headers(reader)[0]))
+
+
 def _text(file: IO[bytes], section: Stretch | None, *, most_bytes: int) -> str | None:
     if section is None:
         return None

@@ -5,24 +5,26 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.bootloaders.secure_boot import enforces_signatures
-from initadvisor.generators.rewriting import texts_of
+from initadvisor.generators.rewriting import config_files, texts_of
 from initadvisor.host.files import locked, make_directory, open_regular, sha256_of
 from initadvisor.image.lint import lint
 from initadvisor.image.listing import Listing, difference
-from initadvisor.image.pe import read_uki
+from initadvisor.image.pe import read_uki, sections_of_uki
 from initadvisor.image.scan import scan
 from initadvisor.model.apply import StagedImage, Step
 from initadvisor.model.errors import BadImageError, InitadvisorError, UnsafeError
 from initadvisor.model.image import Verdict
+from initadvisor.model.image_difference import Aspect, ChangedEntry
+from initadvisor.model.text import shown
 from initadvisor.workflow.kernel_config import find_kernel_config
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
     from initadvisor.generators import Generator
     from initadvisor.host import Host
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from initadvisor.model.image_difference import ImageDifference
 
 _EXAMPLES = 3
+
+_OF_THE_INITRAMFS = {".initrd", ".pcrsig"}
+"""Sections that differ where the bytes of the initramfs do: itself, and what is signed of it."""
 
 
 class BuildingObserver(Protocol):
@@ -43,13 +48,18 @@ class BuildingObserver(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """An image that was read to its end; ``signed`` is of a unified kernel image."""
+    """An image that was read to its end.
+
+    Of a unified kernel image, ``signed`` tells that it has a signature, and ``sections`` has the
+    digests of what is in it beside the initramfs.
+    """
 
     contents: ImageContents
     listing: Listing
     size_bytes: int
     sha256: str
     signed: bool
+    sections: Mapping[str, str]
 
 
 @contextlib.contextmanager
@@ -63,8 +73,8 @@ def staged_images(
 
     Raises ``UnsafeError`` where the plan has an obstacle to building, or where what came out is not
     what it has to be: the wanted codec, readable to its end, unpacked by its kernel, the very
-    content that today's configuration gives. Raises ``InitadvisorError`` while another run builds,
-    and what the generator's ``build`` does.
+    content that today's configuration gives. Raises ``InitadvisorError`` while another run builds
+    or when the configuration was changed meanwhile, and what the generator's ``build`` does.
     """
     for obstacle in plan.obstacles:
         if obstacle.step is Step.BUILD:
@@ -74,10 +84,12 @@ def staged_images(
     with locked(host.cache_dir() / "apply.lock", what="applying a setting"):
         try:
             _make_empty(directory)
-            yield tuple(
+            staged = tuple(
                 _stage(host, generator, plan, planned, directory / str(number), observer)
                 for number, planned in enumerate(plan.rebuilt)
             )
+            _require_unchanged(host, plan)
+            yield staged
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 
@@ -114,7 +126,7 @@ def _stage(
     if found is not plan.setting.codec:
         msg = f"{generator.NAME} made {image.path} with {found}, not with {plan.setting.codec}"
         raise UnsafeError(msg, hint="is the compressor installed? Nothing was changed")
-    _require_same(image.path, difference(control.listing, new.listing, ignored=noted))
+    _require_same(image.path, _difference(control, new, noted))
     if image.uki and not new.signed and enforces_signatures(host):
         msg = f"Secure Boot is on, and {generator.NAME} made {image.path} without a signature"
         raise UnsafeError(msg, hint="nothing was changed")
@@ -124,7 +136,7 @@ def _stage(
         msg = f"Linux {release} would not unpack {image.path} as it was built: {judged.reasons[0]}"
         raise UnsafeError(msg, hint="nothing was changed")
     observer.doing(f"comparing {image.path} with what a rebuild gives")
-    updates, unreadable = _updates(image.path, control.listing, noted)
+    updates, unreadable = _updates(image.path, control, noted)
     return StagedImage(
         image=image,
         staged=directory / "new",
@@ -143,13 +155,18 @@ def _read(path: Path) -> _Read:
     with open_regular(path) as file:
         contents = scan(file, witness=listing)
         size_bytes = file.seek(0, os.SEEK_END)
-        signed = contents.uki and read_uki(file, size_bytes).signed
+        stretches = sections_of_uki(file, size_bytes) if contents.uki else {}
         return _Read(
             contents=contents,
             listing=listing,
             size_bytes=size_bytes,
             sha256=sha256_of(file),
-            signed=signed,
+            signed=contents.uki and read_uki(file, size_bytes).signed,
+            sections={
+                name: sha256_of(file, offset=part.offset, size_bytes=part.size_bytes)
+                for name, part in stretches.items()
+                if name not in _OF_THE_INITRAMFS
+            },
         )
 
 
@@ -166,15 +183,37 @@ def _require_same(path: Path, found: ImageDifference) -> None:
     if not found.count:
         return
     paths = [*found.added, *found.removed, *(changed.path for changed in found.changed)]
-    shown = ", ".join(paths[:_EXAMPLES]) + (", ..." if len(paths) > _EXAMPLES else "")
-    msg = f"{path} built with the new setting has another content than with today's: {shown}"
+    some = ", ".join(paths[:_EXAMPLES]) + (", ..." if len(paths) > _EXAMPLES else "")
+    msg = f"{path} built with the new setting has another content than with today's: {some}"
     raise UnsafeError(msg, hint="was something updated meanwhile? Try again; nothing was changed")
 
 
 def _updates(
-    installed: Path, control: Listing, noted: tuple[str, ...]
+    installed: Path, control: _Read, noted: tuple[str, ...]
 ) -> tuple[ImageDifference | None, str]:
     try:
-        return difference(_read(installed).listing, control, ignored=noted), ""
+        return _difference(_read(installed), control, noted), ""
     except InitadvisorError as err:
         return None, err.message
+
+
+def _difference(before: _Read, after: _Read, noted: tuple[str, ...]) -> ImageDifference:
+    """Return in what two images differ, in their initramfs and beside it."""
+    names = before.sections.keys() | after.sections.keys()
+    sections = tuple(
+        ChangedEntry(path=f"section {shown(name)}", aspects=(Aspect.CONTENT,))
+        for name in sorted(names)
+        if before.sections.get(name) != after.sections.get(name)
+    )
+    found = difference(before.listing, after.listing, ignored=noted)
+    return replace(found, changed=(*sections, *found.changed))
+
+
+def _require_unchanged(host: Host, plan: ApplyPlan) -> None:
+    """Raise ``InitadvisorError`` where the configuration is not that of the plan any more."""
+    for edit in plan.edits:
+        path = Path(edit.path)
+        now = config_files(host, [path])[0].text if path.exists() else None
+        if now != edit.before:
+            msg = f"{path} was changed while images were built"
+            raise InitadvisorError(msg, hint="try again; nothing was changed")

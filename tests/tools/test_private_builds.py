@@ -83,11 +83,13 @@ def snapshot(root: Path) -> set[tuple[str, int, int]]:
     }
 
 
-def compare_builds(host: Host, generator: ModuleType, release: str, setting: Setting) -> Path:
+def compare_builds(
+    host: Host, generator: ModuleType, release: str, setting: Setting, name: str = "/boot/image"
+) -> Path:
     """Build with today's and with the new configuration; return the directory of both."""
     assert isinstance(host.runner, InstalledRunner)
     work = host.runner.work
-    image = InstalledImage(path=host.path("/boot/image"), kernel_release=release)
+    image = InstalledImage(path=host.path(name), kernel_release=release)
     before = snapshot(host.root)
     edits = generator.rewritten(host, release, setting)
     texts = texts_of(edits)
@@ -141,7 +143,10 @@ def test_mkinitcpio_builds_the_same_content_with_a_private_configuration(tmp_pat
     }
     tree = mkinitcpio_system()
     host = system(tree, tmp_path, files)
-    work = compare_builds(host, mkinitcpio, tree.release, Setting.parse("xz -1"))
+    name = "/boot/initramfs-linux.img"  # a preset makes it
+    work = compare_builds(host, mkinitcpio, tree.release, Setting.parse("xz -1"), name)
+    assert isinstance(host.runner, InstalledRunner)
+    assert all(f"/boot/vmlinuz-{tree.release}" in call for call in host.runner.calls)
     _, new = read(work / "new")
     assert b"usr/bin/cmp" in new.paths()
 

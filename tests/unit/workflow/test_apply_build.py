@@ -24,6 +24,7 @@ from tests.unit.generators.conftest import RELEASE
 from tests.unit.workflow.applying import (
     CONFIG,
     advice,
+    built,
     image,
     make_machine,
     ordered_codec,
@@ -78,6 +79,11 @@ def staged(machine: Machine, chosen: ApplyPlan | None = None) -> tuple[StagedIma
     finally:
         assert snapshot(machine) == before
         assert not (machine.cache_dir() / "apply").exists()
+
+
+def unlink(path: Path) -> None:
+    """Remove a file."""
+    path.unlink()
 
 
 def test_an_image_is_built_twice_and_compared(machine: Machine) -> None:
@@ -179,6 +185,24 @@ def test_an_obstacle_is_named_before_anything_is_built(machine: Machine) -> None
     assert generator(machine).orders == []
 
 
+@pytest.mark.parametrize("change", [lambda path: path.write_text("compress=xz\n"), unlink])
+def test_a_configuration_that_changes_meanwhile_ends_it(
+    machine: Machine, change: Callable[[Path], object]
+) -> None:
+    def edited(order: Ordered) -> None:
+        built(order)
+        if ordered_codec(order) is Codec.ZSTD:
+            change(machine.path(CONFIG))
+
+    generator(machine).make = edited
+    chosen = plan(machine)
+    with (
+        pytest.raises(InitadvisorError, match="was changed while images were built"),
+        staged_images(machine, dracut, chosen, observer=Silent()),  # type: ignore[arg-type]
+    ):
+        pytest.fail("nothing may be handed out")
+
+
 def test_two_runs_do_not_interleave(machine: Machine) -> None:
     lock = machine.cache_dir() / "apply.lock"
     with (
@@ -217,9 +241,8 @@ def unified_and_signed(order: Ordered) -> None:
     order.image.write_bytes(signed(uki(image(ordered_codec(order)))))
 
 
-def test_a_uki_without_a_signature_is_refused_where_one_is_needed(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def make_unified(machine: Machine) -> Path:
+    """Have dracut make unified kernel images, one of which is installed."""
     machine.path(CONFIG).write_text("compress=gzip\nuefi=yes\n")
     machine.path("/etc/machine-id").write_text("1" * 32)
     path = machine.path(f"/efi/EFI/Linux/linux-{RELEASE}-{'1' * 32}.efi")
@@ -227,9 +250,37 @@ def test_a_uki_without_a_signature_is_refused_where_one_is_needed(
     path.write_bytes(uki(image(Codec.GZIP)))
     machine.path(f"/boot/initramfs-{RELEASE}.img").unlink()
     generator(machine).make = unified
+    return path
+
+
+def test_a_uki_without_a_signature_is_refused_where_one_is_needed(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make_unified(machine)
     assert [one.codec for one in staged(machine)] == [Codec.ZSTD]
     monkeypatch.setattr(apply_build, "enforces_signatures", lambda _host: True)
     with pytest.raises(UnsafeError, match="without a signature"):
         staged(machine)
     generator(machine).make = unified_and_signed
     assert [one.image.path for one in staged(machine)] == [path]
+
+
+def test_what_is_in_a_uki_beside_the_initramfs_is_compared_too(machine: Machine) -> None:
+    path = make_unified(machine)
+    path.write_bytes(path.read_bytes().replace(b"MZ kernel", b"MZ former"))
+    (one,) = staged(machine)
+    assert one.updates is not None
+    assert [changed.path for changed in one.updates.changed] == ["section .linux"]
+
+    def other_kernel(order: Ordered) -> bytes:
+        return uki(image(ordered_codec(order))).replace(b"MZ kernel", b"MZ former")
+
+    def make(order: Ordered) -> None:
+        whole = uki(image(Codec.GZIP))
+        order.image.write_bytes(
+            whole if ordered_codec(order) is Codec.GZIP else other_kernel(order)
+        )
+
+    generator(machine).make = make
+    with pytest.raises(UnsafeError, match=r"another content than with today's: section \.linux"):
+        staged(machine)
