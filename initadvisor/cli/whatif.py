@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from initadvisor.model.whatif import Given
 
 
+def _only_one(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> str | None:
+    """Return the table that is named; which of two is meant, nobody can tell."""
+    distinct = tuple(dict.fromkeys(names))
+    if len(distinct) > 1:
+        msg = f"one table is compared at a time, not {len(distinct)}"
+        raise click.BadParameter(msg, ctx=ctx, param=param)
+    return next(iter(distinct), None)
+
+
 @click.command()
 @click.option(
     "--read-speed",
@@ -37,6 +46,8 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--table",
+    callback=_only_one,
+    multiple=True,
     metavar="NAME|FILE",
     help="Compare the settings of a table: a built-in one, or a TOML or CSV file.",
 )

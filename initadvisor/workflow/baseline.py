@@ -32,8 +32,8 @@ class Baseline:
 def todays_setting(source: Source, configured: ConfiguredSetting | None) -> Baseline:
     """Return what made the image: the configured setting, if the image has its codec."""
     found = Setting(source.contents.main.codec)
+    plain = found.codec is Codec.CAT  # it has no level, so nothing is left to know of it
     if configured is None:
-        plain = found.codec is Codec.CAT
         where = "read from the image" + ("" if plain else ", which does not tell the level")
         return Baseline(setting=found, source=where, certain=plain)
     if configured.setting.codec is not found.codec:
@@ -44,7 +44,7 @@ def todays_setting(source: Source, configured: ConfiguredSetting | None) -> Base
         return Baseline(
             setting=found,
             source="read from the image, which is not what is configured",
-            certain=False,
+            certain=plain,
             warnings=(*configured.warnings, odd),
         )
     return Baseline(

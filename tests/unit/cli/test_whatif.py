@@ -184,6 +184,13 @@ def test_what_is_no_number_and_no_range_is_a_usage_error(
     assert what in done.stderr
 
 
+def test_one_table_is_compared_at_a_time(table: str) -> None:
+    done = call("--table", table, "--table", "arch-cloud")
+    assert done.exit_code == 2
+    assert "one table is compared at a time, not 2" in done.stderr
+    assert call("--table", table, "--table", table).stdout == call("--table", table).stdout
+
+
 def test_a_range_is_read_with_decimals_and_exponents(table: str) -> None:
     found = document("--table", table, "--read-speed", "0.5..2e3")
     assert (found["ranges"][0]["low"], found["ranges"][0]["high"]) == (0.5, 2000)

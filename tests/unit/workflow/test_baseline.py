@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+import pytest
+
 from initadvisor.model.candidate import Candidate
 from initadvisor.model.codec import Codec
 from initadvisor.model.generator import ConfiguredSetting
@@ -64,10 +66,15 @@ def test_the_configured_setting_is_today_s_if_the_image_has_its_codec() -> None:
 def test_an_image_of_another_codec_is_believed_before_the_configuration() -> None:
     baseline = todays_setting(source(Codec.CAT), configured("zstd -19"))
     assert str(baseline.setting) == "cat"
-    assert not baseline.certain
     [warning] = baseline.warnings
     assert "zstd -19" in warning
     assert "/etc/mkinitcpio.conf" in warning
+
+
+@pytest.mark.parametrize(("codec", "certain"), [(Codec.CAT, True), (Codec.GZIP, False)])
+def test_what_has_no_level_is_known_whatever_is_configured(codec: Codec, certain: bool) -> None:
+    assert todays_setting(source(codec), configured("zstd -19")).certain is certain
+    assert todays_setting(source(codec), None).certain is certain
 
 
 def test_of_a_foreign_image_only_the_codec_is_known() -> None:

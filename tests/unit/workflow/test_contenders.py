@@ -12,9 +12,10 @@ from initadvisor.host import Host
 from initadvisor.model.codec import Codec
 from initadvisor.model.cost import Quantity
 from initadvisor.model.estimate import SizeSource
+from initadvisor.model.generator import ConfiguredSetting
 from initadvisor.model.sampling import SampledCandidate
 from initadvisor.model.setting import Setting
-from initadvisor.workflow.baseline import Baseline
+from initadvisor.workflow.baseline import Baseline, todays_setting
 from initadvisor.workflow.candidates import build_candidates
 from initadvisor.workflow.contenders import contenders
 from initadvisor.workflow.source import open_source
@@ -138,6 +139,18 @@ def test_the_estimate_of_an_uncompressed_image_is_its_very_size(host: Host, tmp_
             [built] = build_candidates(host, unknown, opened, [CAT]).candidates
             assert other.size == Quantity(median=float(built.size_bytes), source="")
             assert other.largest_bytes == built.size_bytes
+
+
+def test_an_uncompressed_image_is_not_held_against_itself(host: Host, tmp_path: Path) -> None:
+    """Whatever is configured by now, and however the generator lays it out."""
+    changed = ConfiguredSetting(setting=ZSTD, source="a test")
+    with open_source(write_image(tmp_path / "plain", archive(), codec=Codec.CAT)) as opened:
+        baseline = todays_setting(opened, changed)
+        found = [sampled(CAT, main_bytes=4000.0, log_sd=0.0), sampled(ZSTD)]
+        [today, other] = contenders(host, unknown, opened, baseline, [], found)
+    assert (today.setting, today.today) == (CAT, True)
+    assert today.cost
+    assert (other.setting, other.today) == (ZSTD, False)
 
 
 def test_what_the_generator_cannot_be_configured_for_is_said(
