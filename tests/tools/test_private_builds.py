@@ -12,10 +12,14 @@ from initadvisor.host import Host
 from initadvisor.image.listing import Listing, difference
 from initadvisor.image.scan import scan
 from initadvisor.model.codec import Codec
-from initadvisor.model.errors import ProgramError
+from initadvisor.model.errors import InitadvisorError, ProgramError
 from initadvisor.model.generator import InstalledImage
+from initadvisor.model.image import Verdict
 from initadvisor.model.image_difference import ImageDifference
 from initadvisor.model.setting import Setting
+from initadvisor.workflow import apply_plan
+from initadvisor.workflow.apply_build import staged_images
+from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from tests.fakes.installed import InstalledRunner
 from tests.fixtures.cache import hard_linked_copy
 from tests.fixtures.debian import RELEASED, Suite, debian
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
     from types import ModuleType
+
+    from initadvisor.workflow.recommend import Observer
 
 pytestmark = pytest.mark.tools
 
@@ -175,3 +181,42 @@ def test_a_generator_that_stops_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ProgramError):
         initramfs_tools.build(host, image, work / "new", {})
     assert list(work.iterdir()) == []
+
+
+class Silent:
+    """Is told how building goes."""
+
+    def doing(self, what: str) -> None:
+        """Take no note."""
+
+
+@pytest.mark.parametrize("text", ["zstd -19", "lz4", "xz -0"])
+def test_a_plan_for_a_real_system_is_built_and_found_right(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = system(debian(Suite.BOOKWORM), tmp_path, _DRACUT)
+    assert isinstance(host.runner, InstalledRunner)
+    work, tree = host.runner.work, host.runner.tree
+    installed = tree.root / f"boot/initrd.img-{tree.release}"
+    host.runner.run(["dracut", "--kver", tree.release, work / "installed"], timeout_s=60)
+    (work / "installed").rename(installed)
+    monkeypatch.setenv("CACHE_DIRECTORY", str(work))
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    monkeypatch.setattr(apply_plan, "require_installed_system", lambda _host, _name: None)
+    monkeypatch.setattr(apply_plan, "recommend", _not_weighed)
+    monkeypatch.setattr(apply_plan, "detect_generator", lambda _host: dracut)
+    before = snapshot(host.root)
+    observer: Observer = Silent()  # type: ignore[assignment]
+    plan = plan_apply(host, ApplyRequest(setting=Setting.parse(text)), observer=observer)
+    with staged_images(host, dracut, plan, observer=Silent()) as staged:
+        (image,) = staged
+        assert image.codec is Setting.parse(text).codec
+        assert image.lint.verdict is Verdict.OK
+        assert image.updates == ImageDifference()
+    assert snapshot(host.root) == before
+    assert not (work / "apply").exists()
+
+
+def _not_weighed(*_args: object, **_named: object) -> None:
+    msg = "nothing is weighed"
+    raise InitadvisorError(msg)
