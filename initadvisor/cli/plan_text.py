@@ -39,6 +39,11 @@ def _said(answer: Recommendation, plan: Plan) -> str:
                 f"({answer.baseline}); it tells of this machine what nothing else does. "
                 "'initadvisor measure' records this boot, initadvisor-measure.timer each."
             )
+        case Purpose.PROVE if plan.following == answer.baseline:
+            return (
+                f"Nothing is left to find out; one boot more of {plan.following} would prove it "
+                "on this machine: one alone may have been disturbed."
+            )
         case Purpose.PROVE:
             return (
                 f"Nothing is left to find out; one boot of {plan.following} would prove it on this "

@@ -107,6 +107,17 @@ def test_before_any_boot_of_today_s_image_that_is_said(outcome: Outcome) -> None
     assert "%" not in sentence
 
 
+def test_one_boot_of_todays_image_is_not_called_none() -> None:
+    """What a settled keep still wants is a second boot of what is in use."""
+    of = plan((ZSTD, 1), purpose=Purpose.PROVE, chance=1.0)
+    kept = replace(answer(decision(Outcome.KEEP, saving=figure(0, 0, 0))), plan=of)
+    assert kept.baseline == ZSTD
+    assert said(kept) == (
+        "Nothing is left to find out; one boot more of zstd would prove it on this machine: one "
+        "alone may have been disturbed."
+    )
+
+
 def test_what_is_decided_is_proved_by_one_boot() -> None:
     of = plan((LZ4, 1), purpose=Purpose.PROVE, chance=1.0)
     assert said(switched(of=of)) == (
