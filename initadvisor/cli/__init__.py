@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import importlib
 import logging
@@ -101,7 +102,8 @@ def main() -> NoReturn:
         sys.exit(err.exit_code)
     except OSError as err:  # whatever no layer below had a better word for
         where = shown(f" {err.filename}") if err.filename else ""
-        click.echo(f"initadvisor: cannot use{where}: {err.strerror or err}", err=True)
+        hint = " (free some room there, or write elsewhere)" if err.errno == errno.ENOSPC else ""
+        click.echo(f"initadvisor: cannot use{where}: {err.strerror or err}{hint}", err=True)
         sys.exit(InitadvisorError.exit_code)
     except (KeyboardInterrupt, click.Abort):
         click.echo("initadvisor: interrupted", err=True)

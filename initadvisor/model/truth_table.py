@@ -64,7 +64,7 @@ class TruthTable:
         """Hold the rows against each other."""
         _require_text(self.name, "name", _MOST_NAME)
         _require_text(self.source, "source", _MOST_SOURCE)
-        _require(self.populate_ms, "populate_ms", most=_MOST_MS)
+        require_ms(self.populate_ms, "populate_ms")
         if not _LEAST_ROWS <= len(self.rows) <= _MOST_ROWS:
             msg = f"{_LEAST_ROWS} to {_MOST_ROWS} settings can be compared, not {len(self.rows)}"
             raise ValueError(msg)
@@ -80,6 +80,11 @@ class TruthTable:
                     f"{self.populate_ms:g}, which is a part of it"
                 )
                 raise ValueError(msg)
+
+
+def require_ms(value: object, name: str) -> None:
+    """Raise ``ValueError``, which names the figure, for what is no time in ms."""
+    _require(value, name, most=_MOST_MS)
 
 
 def _require(value: object, name: str, *, most: float, above_zero: bool = False) -> None:

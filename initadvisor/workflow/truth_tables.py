@@ -15,7 +15,7 @@ from initadvisor.host.files import open_regular
 from initadvisor.model.errors import InitadvisorError, UsageError
 from initadvisor.model.setting import Setting
 from initadvisor.model.text import shown
-from initadvisor.model.truth_table import TruthRow, TruthTable
+from initadvisor.model.truth_table import TruthRow, TruthTable, require_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ def truth_table(name_or_path: str) -> TruthTable:
     if known := _built_in().get(name_or_path):
         return known
     path = Path(name_or_path)
-    if not _is_there(path):
+    if not name_or_path or not _is_there(path):
         msg = f"no built-in table and no file is called {_quoted(name_or_path)}"
         raise UsageError(msg, hint=f"one of: {', '.join(truth_table_names())}; or a file's path")
     return read_table(path)
@@ -78,7 +78,7 @@ def _built_in() -> Mapping[str, TruthTable]:
 
 def _is_there(path: Path) -> bool:
     try:
-        return bool(path.name) and path.exists()
+        return path.exists()
     except PermissionError:
         return True  # who may read it is told when it is opened
     except (OSError, ValueError):  # no name that a file can have
@@ -154,6 +154,8 @@ def _table(document: Mapping[str, Any], *, name: str, source: str) -> TruthTable
         msg = "it has no rows ([[rows]] in TOML, lines under the titles in CSV)"
         raise ValueError(msg)
     populate_ms = document.get("populate_ms")
+    if populate_ms is not None:
+        require_ms(populate_ms, "populate_ms")
     return TruthTable(
         name=document.get("name", name),
         source=document.get("source", source),
@@ -180,6 +182,8 @@ def _row(row: Mapping[str, Any], number: int, populate_ms: object) -> TruthRow:
         raise ValueError(msg)
     extra_ms = populate_ms if time_key == "decompress_ms" else 0.0
     try:
+        if time_key == "decompress_ms":
+            require_ms(row[time_key], time_key)  # of the sum it could not be told any more
         return TruthRow(
             setting=Setting.parse(setting),
             size_mb=_scaled(row, size_key, _SIZES[size_key]),

@@ -99,7 +99,8 @@ def test_an_output_that_takes_no_more_is_named(
             check=False,
             timeout=60,
         )
-    said = "initadvisor: cannot use standard output: No space left on device\n"
+    said = "initadvisor: cannot use standard output: No space left on device"
+    said += " (free some room there, or write elsewhere)\n"
     assert (done.returncode, done.stderr) == (1, said)
 
 

@@ -93,6 +93,9 @@ ROWS = '[[rows]]\nsetting = "cat"\nsize_mb = 1\nunpack_ms = 2\n[[rows]]\n'
         (ROWS + 'setting = "lz4"\nsize_mb = 1\nsize_bytes = 1', "not both"),
         (ROWS + 'setting = "lz4"\nsize_mb = 1', "needs unpack_ms or decompress_ms"),
         (ROWS + 'setting = "lz4"\nsize_mb = 1\ndecompress_ms = 1', "needs populate_ms"),
+        (TOML.replace("= 90", "= -5").replace("= 122", "= 4"), "populate_ms -5 is not a number"),
+        (TOML.replace("= 90", "= true"), "populate_ms True is not a number"),
+        (TOML.replace("= 122", "= -4"), "'zstd -19'\\): decompress_ms -4 is not a number"),
         (ROWS + 'setting = "lz4"\nsize_mb = "1"\nunpack_ms = 1', "size_mb '1' is not a number"),
         (ROWS + 'setting = "lz4"\nsize_mb = nan\nunpack_ms = 1', "size_mb nan is not a number"),
         (ROWS + 'setting = "lz4"\nsize_mb = 0x' + "f" * 900, "needs unpack_ms"),
@@ -144,7 +147,7 @@ def test_whatever_a_file_holds_only_our_own_errors_come_of_it(
 
 def test_what_is_no_ordinary_file_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for path in (tmp_path, tmp_path / "pipe"):
+    for path in (tmp_path, tmp_path / "pipe", "/", "."):
         with pytest.raises(InitadvisorError, match="not an ordinary file"):
             truth_table(str(path))
 
