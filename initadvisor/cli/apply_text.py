@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.paragraphs import print_item
+from initadvisor.cli.paragraphs import print_item, print_paragraph
 from initadvisor.cli.tables import Table, print_table
 from initadvisor.cli.wording import figure
 from initadvisor.model.apply import Step
@@ -65,9 +65,10 @@ def _print_obstacles(plan: ApplyPlan) -> None:
 def print_staged(staged: Sequence[StagedImage]) -> None:
     """Print what was built and what the installed images lack."""
     for image in staged:
-        click.echo(
-            shown(f"\n{image.image.path}: built as {image.codec}, {_mb(image.size_bytes)} MB, ")
-            + f"lint: {image.lint.verdict}, same content as with today's setting"
+        click.echo()
+        print_paragraph(
+            f"{shown(str(image.image.path))}: built as {image.codec}, {_mb(image.size_bytes)} MB, "
+            f"lint: {image.lint.verdict}, same content as with today's setting"
         )
         for reason in image.lint.reasons:
             print_item(reason)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, private, unknown
+from initadvisor.host.run import SystemRunner
 from initadvisor.model.errors import (
     InitadvisorError,
     NeedsRootError,
@@ -130,6 +132,48 @@ def test_a_build_that_ends_early_leaves_nothing(
     with pytest.raises(type(failure)):
         generator.build(machine, image(machine), target, {})
     assert list(target.parent.iterdir()) == []
+
+
+_HANGING = """#!/bin/sh
+for word; do image=$word; done
+printf half > "$image"
+mkdir "$TMPDIR/dracut.tmp"
+echo $$ > "$PIDS"
+sleep 1000 &
+echo $! >> "$PIDS"
+wait
+"""
+
+
+def test_a_generator_that_hangs_is_killed_with_all_it_has_started(
+    machine: Machine, target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pids = tmp_path / "pids"
+    script = tmp_path / "programs/dracut"
+    script.parent.mkdir()
+    script.write_text(_HANGING.replace("$PIDS", str(pids)))
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(private, "_TIMEOUT_S", 1.0)
+    real = Machine(root=machine.root, runner=SystemRunner())
+    with pytest.raises(ProgramError, match="did not end within 1 s"):
+        dracut.build(real, image(real), target, {})
+    assert list(target.parent.iterdir()) == []
+    deadline = time.monotonic() + 10
+    numbers = pids.read_text().split()
+    assert len(numbers) == 2
+    while any(_runs(number) for number in numbers):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def _runs(number: str) -> bool:
+    """Tell whether a process is there and no zombie."""
+    try:
+        status = Path(f"/proc/{number}/stat").read_text()
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
 
 
 @pytest.mark.parametrize(
