@@ -38,14 +38,22 @@ def whole_file(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
             file.flush()
             os.fchmod(file.fileno(), mode)
             os.fsync(file.fileno())
-            with _held_open(path):
-                Path(name).rename(path)
-                os.fsync(file.fileno())
-                sync_directory(path.parent)
+            put_in_place(file, Path(name), path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             Path(name).unlink()
         raise
+
+
+def put_in_place(file: IO[bytes], name: Path, path: Path) -> None:
+    """Give the open, synced ``file`` that is called ``name`` the name ``path``, durably.
+
+    See ``whole_file`` for the order of calls. ``OSError`` says that it may or may not have it.
+    """
+    with _held_open(path):
+        name.rename(path)
+        os.fsync(file.fileno())
+        sync_directory(path.parent)
 
 
 @contextlib.contextmanager

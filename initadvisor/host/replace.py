@@ -28,11 +28,11 @@ def replace_file(path: Path, content: bytes) -> None:
             with whole_file(path) as file:
                 file.write(content)
             return
-        _require_plain(path, status)
+        require_plain(path, status)
         with whole_file(path, mode=stat.S_IMODE(status.st_mode)) as file:
             file.write(content)
             os.fchown(file.fileno(), status.st_uid, status.st_gid)
-            _copy_attributes(path, file)
+            copy_attributes(path, file)
     except PermissionError as err:
         msg = f"cannot write {path}: {err.strerror}"
         raise NeedsRootError(msg) from err
@@ -41,7 +41,8 @@ def replace_file(path: Path, content: bytes) -> None:
         raise InitadvisorError(msg) from err
 
 
-def _require_plain(path: Path, status: os.stat_result) -> None:
+def require_plain(path: Path, status: os.stat_result) -> None:
+    """Raise ``UnsafeError`` for what is not one ordinary file under one name."""
     if not stat.S_ISREG(status.st_mode):
         what = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no ordinary file"
         msg = f"not replacing {path}: it is {what}"
@@ -51,7 +52,7 @@ def _require_plain(path: Path, status: os.stat_result) -> None:
         raise UnsafeError(msg)
 
 
-def _copy_attributes(path: Path, file: IO[bytes]) -> None:
+def copy_attributes(path: Path, file: IO[bytes]) -> None:
     """Copy extended attributes, which ACLs and security labels are, too.
 
     A file system without any (vfat) says ENOTSUP or lists none.

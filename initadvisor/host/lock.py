@@ -1,0 +1,64 @@
+"""A lock that is waited for a little, and whose holder can be named."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from typing import TYPE_CHECKING
+
+from initadvisor.host.files import make_directory
+from initadvisor.model.errors import InitadvisorError, NeedsRootError
+from initadvisor.model.text import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_POLL_S = 0.05
+_WHO_BYTES = 200
+
+
+@contextlib.contextmanager
+def waited_lock(path: Path, *, what: str, wait_s: float) -> Iterator[None]:
+    """Hold an exclusive lock on the file ``path``; it goes with the process (flock(2)).
+
+    Raises ``InitadvisorError`` that names the holder if another run has it for ``wait_s`` longer,
+    and ``NeedsRootError`` where only root may take it.
+    """
+    make_directory(path.parent)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except PermissionError as err:
+        msg = f"cannot lock {path}: only root may"
+        raise NeedsRootError(msg) from err
+    except OSError as err:
+        msg = f"cannot lock {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+    try:
+        _take(descriptor, path, what=what, until=time.monotonic() + wait_s)
+        # Only for the words of whoever waits: a full disk is no reason not to go on.
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()}".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int, path: Path, *, what: str, until: float) -> None:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as err:
+            if time.monotonic() >= until:
+                who = os.pread(descriptor, _WHO_BYTES, 0).decode(errors="replace") or "another run"
+                msg = f"{what} is already running: {shown(who)} holds {path}"
+                raise InitadvisorError(msg, hint="wait for it to end") from err
+            time.sleep(_POLL_S)
+        except OSError as err:
+            msg = f"cannot lock {path}: {err.strerror}"
+            raise InitadvisorError(msg) from err
+        else:
+            return

@@ -1,0 +1,243 @@
+"""Several files are replaced as one, and given back as one."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.host import Host
+from initadvisor.model.errors import InitadvisorError, UnsafeError
+from initadvisor.model.transaction import FileRole, Transaction, TransactionState
+from initadvisor.workflow.transaction import Replacement, Transactions, pending, transactions
+from initadvisor.workflow.transaction_log import read_transactions
+from initadvisor.workflow.transaction_room import Room
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+OLD = {"/boot/initrd.img": b"old image" * 5000, "/etc/generator.conf": b"COMPRESSION=old\n"}
+NEW = {
+    "/boot/initrd.img": b"new image" * 4000,
+    "/etc/generator.conf": b"COMPRESSION=new\n",
+    "/boot/entries/previous.conf": b"title previous\n",
+}
+ROLES = dict(zip(NEW, (FileRole.IMAGE, FileRole.CONFIGURATION, FileRole.LOADER_ENTRY), strict=True))
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """Return a machine with an image and a configuration."""
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    machine = Host(root=tmp_path / "root")
+    machine.path("/boot/entries").mkdir(parents=True)
+    machine.path("/etc").mkdir()
+    machine.path("/proc/self").mkdir(parents=True)
+    machine.path("/proc/self/mountinfo").write_text("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
+    for path, content in OLD.items():
+        machine.path(path).write_bytes(content)
+    return machine
+
+
+def wanted(new: dict[str, bytes] = NEW) -> list[Replacement]:
+    """Return what is to be replaced."""
+    return [Replacement(path=p, role=ROLES[p], new=content) for p, content in new.items()]
+
+
+def held(host: Host) -> dict[str, bytes]:
+    """Return all files of the machine."""
+    return {
+        f"/{path.relative_to(host.root)}": path.read_bytes()
+        for path in host.root.rglob("*")
+        if path.is_file() and path.name != "mountinfo"
+    }
+
+
+def apply(engine: Transactions, new: dict[str, bytes] = NEW) -> Transaction:
+    """Replace the files."""
+    return engine.commit(engine.verify(engine.begin(wanted(new), purpose="test")))
+
+
+def named(host: Host) -> dict[str, bytes]:
+    """Return the files that have names of their own."""
+    return {path: content for path, content in held(host).items() if "/.initadvisor" not in path}
+
+
+def test_all_files_are_replaced_and_the_old_ones_kept(host: Host) -> None:
+    with transactions(host) as engine:
+        done = apply(engine)
+    assert done.state is TransactionState.COMMITTED
+    assert read_transactions(host) == (done,)
+    assert pending(host) == ()
+    assert named(host) == NEW
+    kept = [c for path, c in held(host).items() if path not in NEW]
+    assert sorted(kept) == sorted(OLD.values())
+
+
+def test_several_are_undone_one_after_the_other(host: Host) -> None:
+    third = {"/boot/initrd.img": b"third", "/etc/generator.conf": b"third"}
+    with transactions(host) as engine:
+        first, second = apply(engine), apply(engine, third)
+        with pytest.raises(UnsafeError, match="2 came after it"):
+            engine.undo(first, reason="test")
+        assert engine.undo(second, reason="test").state is TransactionState.UNDONE
+        assert named(host) == NEW
+        assert engine.undo(first, reason="test").state is TransactionState.UNDONE
+    assert held(host) == OLD
+
+
+def test_what_a_kernel_upgrade_has_rebuilt_is_left(host: Host) -> None:
+    with transactions(host) as engine:
+        done = apply(engine)
+        host.path("/boot/initrd.img").write_bytes(b"rebuilt")
+        with pytest.raises(UnsafeError, match="changed meanwhile"):
+            engine.undo(done, reason="test")
+        undone = engine.undo(done, reason="test", leave_changed=True)
+    assert undone.left == ("/boot/initrd.img",)
+    assert named(host) == {**OLD, "/boot/initrd.img": b"rebuilt"}
+
+
+def test_a_file_that_others_replaced_after_the_plan_is_theirs(host: Host) -> None:
+    with transactions(host) as engine:
+        ready = engine.verify(engine.begin(wanted(), purpose="test"))
+        path = host.path("/boot/initrd.img")
+        other = path.with_name("other")
+        other.write_bytes(OLD["/boot/initrd.img"])
+        other.rename(path)  # the same bytes, but somebody is at work
+        with pytest.raises(UnsafeError, match=r"initrd\.img: it was changed meanwhile"):
+            engine.commit(ready)
+    assert held(host) == OLD
+    assert read_transactions(host)[0].state is TransactionState.UNDONE
+
+
+def test_a_check_that_refuses_undoes_everything(host: Host) -> None:
+    def refuse(found: Transaction) -> None:
+        assert host.path(found.files[0].staged).read_bytes() == NEW["/boot/initrd.img"]
+        msg = "no good image"
+        raise UnsafeError(msg)
+
+    with transactions(host) as engine, pytest.raises(UnsafeError, match="no good image"):
+        engine.verify(engine.begin(wanted(), purpose="test"), refuse)
+    assert held(host) == OLD
+    assert read_transactions(host)[0].reason == "no good image"
+
+
+@pytest.mark.parametrize("error", [InitadvisorError("failed"), KeyboardInterrupt()])
+def test_a_builder_that_fails_leaves_nothing(host: Host, error: BaseException) -> None:
+    def build(path: Path) -> None:
+        path.write_bytes(b"half")
+        path.with_name(f"{path.name}.tmp").write_bytes(b"half")
+        raise error
+
+    item = Replacement(path="/boot/initrd.img", role=FileRole.IMAGE, new=build, size_bytes=100)
+    with transactions(host) as engine, pytest.raises(type(error)):
+        engine.begin([item], purpose="test")
+    assert held(host) == OLD
+
+
+def test_what_the_disk_did_not_keep_is_never_committed(host: Host) -> None:
+    with transactions(host) as engine:
+        staged = engine.begin(wanted(), purpose="test")
+        path = host.path(staged.files[0].staged)
+        path.write_bytes(path.read_bytes()[:-1])
+        with pytest.raises(UnsafeError, match="not what was written"):
+            engine.verify(staged)
+    assert held(host) == OLD
+
+
+def test_one_that_waits_for_a_boot_waits_through_recovery(host: Host) -> None:
+    with transactions(host) as engine:
+        waiting = engine.prove(engine.verify(engine.begin(wanted(), purpose="test")))
+    with transactions(host) as engine:
+        assert engine.recover() == ()
+        assert pending(host) == (waiting,)
+        with pytest.raises(UnsafeError, match="transaction 1 is proving"):
+            engine.begin(wanted(), purpose="test")
+        engine.commit(waiting)
+    assert named(host) == NEW
+
+
+def test_owner_mode_and_attributes_survive_both_ways(host: Host) -> None:
+    path = host.path("/boot/initrd.img")
+    path.chmod(0o640)
+    os.setxattr(path, "user.kept", b"value")
+    with transactions(host) as engine:
+        done = apply(engine)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        assert os.getxattr(path, "user.kept") == b"value"
+        engine.undo(done, reason="test")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert os.getxattr(path, "user.kept") == b"value"
+
+
+def test_links_are_refused_before_anything_is_written(host: Host) -> None:
+    path = host.path("/boot/initrd.img")
+    path.with_name("second").hardlink_to(path)
+    with transactions(host) as engine, pytest.raises(UnsafeError, match="2 names"):
+        engine.begin(wanted(), purpose="test")
+    path.unlink()
+    path.symlink_to("second")
+    with transactions(host) as engine, pytest.raises(UnsafeError, match="symbolic link"):
+        engine.begin(wanted(), purpose="test")
+    assert read_transactions(host) == ()
+
+
+def test_too_little_room_is_refused_before_anything_is_written(host: Host) -> None:
+    room = Room(directory=host.root, size_bytes=1 << 60)
+    with transactions(host) as engine, pytest.raises(UnsafeError, match="bytes are needed"):
+        engine.begin(wanted(), purpose="test", room=[room])
+    assert held(host) == OLD
+    assert read_transactions(host) == ()
+
+
+def test_a_second_run_waits_and_then_names_the_first(host: Host) -> None:
+    refused = pytest.raises(InitadvisorError, match=f"process {os.getpid()} holds")
+    with transactions(host), refused, transactions(host, wait_s=0.1):
+        pass
+
+
+def test_pruning_keeps_the_latest_and_leaves_no_litter(host: Host) -> None:
+    with transactions(host) as engine:
+        apply(engine)
+        second = apply(engine, {"/etc/generator.conf": b"third"})
+        engine.prune(keep=1)
+        assert read_transactions(host) == (second,)
+        engine.undo(second, reason="test")
+        assert held(host) == NEW
+        engine.prune()
+    assert read_transactions(host) == ()
+
+
+def test_a_record_of_a_newer_version_is_not_touched(host: Host) -> None:
+    with transactions(host) as engine:
+        apply(engine)
+        [record] = (host.state_dir() / "transactions").glob("*.json")
+        record.write_text(record.read_text().replace('"schema": 1', '"schema": 2'))
+        with pytest.raises(UnsafeError, match="newer version"):
+            engine.recover()
+        record.write_text("{")
+        with pytest.raises(InitadvisorError, match="cannot read the transaction"):
+            engine.recover()
+
+
+def test_old_content_that_is_gone_is_said_and_not_made_up(host: Host) -> None:
+    with transactions(host) as engine:
+        done = apply(engine)
+        backup = done.files[0].backup
+        assert backup is not None
+        host.path(backup).write_bytes(b"damaged")
+        with pytest.raises(UnsafeError, match="is gone"):
+            engine.undo(done, reason="test")
+        assert named(host) == NEW
+
+
+def test_without_a_copy_there_is_no_going_back(host: Host) -> None:
+    with transactions(host) as engine:
+        items = [replace(item, keep=False) for item in wanted()]
+        done = engine.commit(engine.verify(engine.begin(items, purpose="test")))
+        assert held(host) == NEW
+        with pytest.raises(UnsafeError, match="is gone"):
+            engine.undo(done, reason="test")
