@@ -1,0 +1,130 @@
+"""mkinitcpio's own ways while a setting is applied: a layout for cat, and cat without a word."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.generators import mkinitcpio
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import InitadvisorError, UnsafeError
+from initadvisor.model.image_difference import ImageDifference
+from initadvisor.model.setting import Setting
+from initadvisor.workflow import apply_plan
+from initadvisor.workflow.apply_build import staged_images
+from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
+from tests.fakes.compressors import COMPRESSORS
+from tests.fakes.generators import FakeGenerators
+from tests.fixtures.images import archive, padded
+from tests.fixtures.small_images import uki
+from tests.unit.generators.conftest import RELEASE
+from tests.unit.workflow.applying import make_machine
+from tests.unit.workflow.test_recommend import Silent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.model.apply import ApplyPlan
+    from initadvisor.workflow.recommend import Observer
+    from tests.fakes.generators import Ordered
+    from tests.unit.generators.conftest import Machine
+
+
+def planned(machine: Machine, setting: Setting) -> ApplyPlan:
+    """Return the plan to apply a setting."""
+    observer: Observer = Silent()  # type: ignore[assignment]
+    return plan_apply(machine, ApplyRequest(setting=setting), observer=observer)
+
+
+def laid_out(codec: Codec) -> bytes:
+    """Return an image as mkinitcpio lays it out: what is compressed already goes in front."""
+    module, rest = {"lib/x.ko.zst": b"\x28\xb5\x2f\xfdmodule"}, {"init": b"the same line\n" * 900}
+    if codec is Codec.CAT:
+        return archive({**module, **rest})
+    return padded(archive(module)) + COMPRESSORS[codec](archive(rest))
+
+
+def mkinitcpio_codec(order: Ordered) -> Codec:
+    """Return what the configuration asks for: the last assignment counts."""
+    (text,) = order.config.values()
+    return Codec(re.findall(r"^COMPRESSION=\"?(\w+)", text, re.MULTILINE)[-1])
+
+
+def as_mkinitcpio(order: Ordered) -> None:
+    """Build what was ordered."""
+    write_laid_out(order, mkinitcpio_codec(order))
+
+
+def write_laid_out(order: Ordered, codec: Codec) -> None:
+    """Write an image, as a unified kernel image where that was ordered."""
+    image = laid_out(codec)
+    order.image.write_bytes(uki(image) if "-U" in order.argv else image)
+
+
+def _nothing_weighed(*_args: object, **_named: object) -> None:
+    msg = "nothing is weighed"
+    raise InitadvisorError(msg)
+
+
+def generator(machine: Machine) -> FakeGenerators:
+    """Return the machine's generator."""
+    assert isinstance(machine.runner, FakeGenerators)
+    return machine.runner
+
+
+@pytest.fixture
+def arch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A machine whose mkinitcpio has one preset, with an image and a unified kernel image."""
+    found = make_machine(tmp_path, monkeypatch)
+    monkeypatch.setattr(apply_plan, "detect_generator", lambda _host: mkinitcpio)
+    monkeypatch.setattr(apply_plan, "recommend", _nothing_weighed)
+    monkeypatch.setattr(apply_plan, "_against_a_proving_boot", lambda _host: ())
+    texts = {
+        "/usr/bin/mkinitcpio": "declare -r version='41'\n",
+        "/etc/mkinitcpio.conf": "HOOKS=(base)\nCOMPRESSION=gzip\n",
+        "/etc/mkinitcpio.d/linux.preset": (
+            f"PRESETS=(default)\nALL_kver={RELEASE}\n"
+            "default_image=/boot/linux.img\ndefault_uki=/efi/linux.efi\n"
+        ),
+    }
+    for name, text in texts.items():
+        found.path(name).parent.mkdir(parents=True, exist_ok=True)
+        found.path(name).write_text(text)
+    found.path("/boot/linux.img").write_bytes(laid_out(Codec.GZIP))
+    found.path("/efi").mkdir()
+    found.path("/efi/linux.efi").write_bytes(uki(laid_out(Codec.GZIP)))
+    return found
+
+
+@pytest.mark.parametrize("text", ["zstd", "cat"])
+def test_image_and_uki_are_built_whatever_the_layout(arch: Machine, text: str) -> None:
+    setting = Setting.parse(text)
+    generator(arch).make = as_mkinitcpio
+    with staged_images(arch, mkinitcpio, planned(arch, setting), observer=Silent()) as found:  # type: ignore[arg-type]
+        assert [(one.image.uki, one.codec) for one in found] == [
+            (False, setting.codec),
+            (True, setting.codec),
+        ]
+        assert [one.updates for one in found] == [ImageDifference()] * 2
+
+
+def test_its_silent_fall_back_to_cat_is_found_out(arch: Machine) -> None:
+    def without_xz(order: Ordered) -> None:
+        found = mkinitcpio_codec(order)
+        write_laid_out(order, Codec.CAT if found is Codec.XZ else found)
+
+    generator(arch).make = without_xz
+    with (
+        pytest.raises(UnsafeError, match=r"mkinitcpio made .*linux\.img with cat, not with xz"),
+        staged_images(arch, mkinitcpio, planned(arch, Setting(Codec.XZ)), observer=Silent()),  # type: ignore[arg-type]
+    ):
+        pytest.fail("nothing may be handed out")
+
+
+def test_a_preset_that_chooses_for_itself_is_in_the_way(arch: Machine) -> None:
+    preset = arch.path("/etc/mkinitcpio.d/linux.preset")
+    preset.write_text(preset.read_text() + "default_options='-z lz4'\n")
+    with pytest.raises(UnsafeError, match="it would use lz4 all the same"):
+        planned(arch, Setting(Codec.XZ))
