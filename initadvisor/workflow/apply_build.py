@@ -80,7 +80,6 @@ def staged_images(
         if obstacle.step is Step.BUILD:
             raise UnsafeError(obstacle.reason, hint=obstacle.remedy or None)
     directory = host.cache_dir() / "apply"
-    make_directory(host.cache_dir())
     with locked(host.cache_dir() / "apply.lock", what="applying a setting"):
         try:
             _make_empty(directory)
