@@ -87,6 +87,12 @@ def verdict(answer: Recommendation) -> str:
             )
         case Outcome.KEEP:
             return f"Keep {decision.setting}: no other setting saves enough to matter ({sure})."
+        case Outcome.UNDECIDED if answer.hinges_on_build:
+            return (
+                f"Undecided, so keep {decision.setting}: which setting is best depends on what "
+                f"building today's image takes, and that is not known well enough (evidence: "
+                f"{answer.evidence})."
+            )
         case Outcome.UNDECIDED if decision.leader_saving_ms.mean <= 0:
             return (
                 f"Undecided, so keep {decision.setting}: no other setting is expected to save "

@@ -152,8 +152,10 @@ class Recommendation:
     the settings that may be the best and of which there is no candidate, only an estimate.
     ``deciding``: what would settle a decision that is open. ``deciding``, ``rival`` and
     ``plan`` are None where sizes decide, ``deciding`` also where the decision is not open, ``plan``
-    where nothing is left to find out or boots of this machine tell nothing of the image. ``pace``
-    divides the builds. ``explanation``: None where nobody asked for it.
+    where nothing is left to find out or boots of this machine tell nothing of the image.
+    ``hinges_on_build``: the decision is open only because it is not known what building today's
+    image takes, of which boots tell nothing; then both are None, too. ``pace`` divides the builds.
+    ``explanation``: None where nobody asked for it.
     """
 
     image: Path
@@ -174,6 +176,7 @@ class Recommendation:
     deciding: DecidingFact | None = None
     rival: Rival | None = None
     plan: Plan | None = None
+    hinges_on_build: bool = False
     explanation: Explanation | None = None
     unbuilt: tuple[Setting, ...] = ()
     gaps: tuple[Gap, ...] = ()

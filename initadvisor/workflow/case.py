@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import hypot, log
+from math import hypot, inf, log
 from statistics import median, stdev
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from initadvisor.model.estimate import Evidence
 from initadvisor.model.image import Verdict
 from initadvisor.stats.decision import Thresholds, decide, decide_by_size
 from initadvisor.stats.given import draw_costs_given
+from initadvisor.workflow.build_range import build_range
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from initadvisor.model.upgrade_pace import UpgradePace
     from initadvisor.stats.given import Given
     from initadvisor.stats.next_boot import Limits
-    from initadvisor.workflow.contenders import BuildCost, Contender
+    from initadvisor.workflow.build_range import BuildRange
+    from initadvisor.workflow.contenders import Contender
     from initadvisor.workflow.disk import Disk
     from initadvisor.workflow.evidence import LabEvidence
     from initadvisor.workflow.knowledge import CalibrationTable
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 
 _LEAST_LOG_SD = 0.03
 """However alike the samples of one run are, another run differs by this much."""
+
+_ANYTHING_MS = 1e9
+"""More than any build adds to a boot; infinity has no mean."""
 
 _SAMPLED_LOG_SD = 0.1
 """How far the time to decompress the whole is from that of a sample, grown by their sizes."""
@@ -112,6 +117,24 @@ class Case:
         """Whether sizes decide, whatever they cost in time."""
         return self.config.objective is Objective.SIZE
 
+    @property
+    def todays_build_open(self) -> bool:
+        """Whether the objective counts what building today's image takes, and that is not known."""
+        today = self.field[0]
+        return (
+            self.config.objective is Objective.BALANCED
+            and today.cost is None
+            and today.codec is not Codec.CAT
+        )
+
+    @property
+    def todays_build(self) -> BuildRange | None:
+        """What building today's image took, if nobody did; None where nothing tells."""
+        today, *others = self.field
+        return build_range(
+            today.setting, [(c.setting, c.cost.build_cpu_s) for c in others if c.cost]
+        )
+
     def fits(self, contender: Contender) -> bool:
         """Tell whether the image has room beside today's, as replacing it safely needs."""
         return contender.today or contender.largest_bytes <= self.disk.free_bytes
@@ -156,7 +179,8 @@ class Judged:
     """The decision, and what it was made from.
 
     ``evidence``: what the time to unpack each contender rests on; ``weakest``: the weakest of it
-    that the decision rests on.
+    that the decision rests on. ``hinges_on_build``: it is open only because it is not known what
+    building today's image takes.
     """
 
     facts: tuple[CandidateFacts, ...]
@@ -164,6 +188,7 @@ class Judged:
     decision: Decision
     evidence: tuple[Evidence, ...]
     weakest: Evidence
+    hinges_on_build: bool = False
 
     def column(self, setting: Setting) -> int:
         """Return which of the contenders has a setting."""
@@ -185,12 +210,56 @@ def judge(case: Case) -> Judged:
     decision = choose(
         given.draws, facts, baseline=0, thresholds=case.thresholds, source=str(weakest)
     )
+    held = decision if case.by_size else _whatever_builds_take(case, given, facts, decision)
+    hinges_on_build, decision = held.outcome is not decision.outcome, held
     if decision.outcome is Outcome.SWITCH:
         # That no other candidate is better still is nothing the gain rests on.
         of_setting = dict(zip([fact.setting for fact in facts], evidence, strict=True))
         weakest = Evidence.weakest((evidence[0], of_setting[decision.setting]))
         decision = replace(decision, saving_ms=replace(decision.saving_ms, source=str(weakest)))
-    return Judged(facts=facts, given=given, decision=decision, evidence=evidence, weakest=weakest)
+    return Judged(
+        facts=facts,
+        given=given,
+        decision=decision,
+        evidence=evidence,
+        weakest=weakest,
+        hinges_on_build=hinges_on_build,
+    )
+
+
+def _whatever_builds_take(
+    case: Case, given: Given, facts: Sequence[CandidateFacts], decision: Decision
+) -> Decision:
+    """Return the decision, open where another cost of building today's image would change it.
+
+    Of a codec nothing is known of, that cost is anything from 0.
+    """
+    if not case.todays_build_open:
+        return decision
+    spread = case.todays_build
+    ends_s = (spread.least_s, spread.most_s) if spread else (0.0, inf)
+    extra_ms = given.draws.extra_ms
+
+    def decided(today_ms: float, thresholds: Thresholds) -> Decision:
+        extra = extra_ms.copy()
+        extra[0] = today_ms
+        draws = replace(given.draws, extra_ms=extra)
+        return decide(
+            draws, facts, baseline=0, thresholds=thresholds, source=decision.saving_ms.source
+        )
+
+    ends = [
+        decided(min(cpu_s * 1000 / case.pace.boots, _ANYTHING_MS), case.thresholds)
+        for cpu_s in ends_s
+    ]
+    if all((end.outcome, end.setting) == (decision.outcome, decision.setting) for end in ends):
+        return replace(
+            decision,
+            probability=min(decision.probability, *(end.probability for end in ends)),
+            best_probability=min(decision.best_probability, *(e.best_probability for e in ends)),
+            settled=decision.settled and all(end.settled for end in ends),
+        )
+    return decided(extra_ms[0], replace(case.thresholds, certainty=inf))
 
 
 def _facts(case: Case, contender: Contender) -> CandidateFacts:
@@ -211,20 +280,7 @@ def _build_ms(case: Case, contender: Contender) -> float:
     """Return a build's share of one boot, if the objective counts it."""
     if case.config.objective is not Objective.BALANCED:
         return 0.0
-    cost = _build_cost(case.field, contender)
-    return cost.build_cpu_s * 1000 / case.pace.boots if cost else 0.0
-
-
-def _build_cost(field: Sequence[Contender], contender: Contender) -> BuildCost | None:
-    """Return what building a contender takes.
-
-    An image that was found, not built, is taken to cost what its likeliest setting does: of the
-    candidates with its codec, the one nearest to it in size.
-    """
     if contender.cost is not None:
-        return contender.cost
-    alike = [c for c in field if c.cost and c.codec is contender.codec]
-    likeliest = min(
-        alike, key=lambda c: abs(c.size.median - contender.size.median), default=contender
-    )
-    return likeliest.cost
+        return contender.cost.build_cpu_s * 1000 / case.pace.boots
+    spread = case.todays_build if contender.today else None
+    return spread.middle_s * 1000 / case.pace.boots if spread else 0.0

@@ -10,6 +10,7 @@ from initadvisor.model.cost import Objective
 from initadvisor.model.recommendation import Assumption, Recommendation, Storage
 from initadvisor.workflow.bench import BenchObserver
 from initadvisor.workflow.boots import what_was_learnt
+from initadvisor.workflow.build_range import UNKNOWN_BUILD
 from initadvisor.workflow.configuration import load_config
 from initadvisor.workflow.context import what_matters_more
 from initadvisor.workflow.explain import explain
@@ -104,6 +105,7 @@ def _recommendation(
         deciding=weighed.deciding,
         rival=weighed.rival,
         plan=weighed.plan,
+        hinges_on_build=weighed.hinges_on_build,
         unbuilt=weighed.unbuilt,
         gaps=field.gaps,
         assumptions=tuple(_assumptions(config, scales, answer)),
@@ -128,6 +130,9 @@ def _assumptions(config: Config, scales: Scales, answer: Answer) -> Iterator[Ass
     yield from what_was_learnt(lessons)
     if config.objective is Objective.BALANCED:
         yield Assumption(about=None, text=scales.pace.words)
+        if case.todays_build_open:
+            spread = case.todays_build
+            yield Assumption(about=None, text=spread.words if spread else UNKNOWN_BUILD)
 
 
 def _config(host: Host, request: Request) -> Config:

@@ -32,7 +32,8 @@ class Weighed:
     """The decision, the weakest evidence it rests on, and a row for each contender.
 
     ``unbuilt``: the settings without a candidate that may be the best, the likeliest first. Only
-    they are worth building. ``deciding``, ``rival`` and ``plan`` as in ``Recommendation``.
+    they are worth building. ``deciding``, ``rival``, ``plan`` and ``hinges_on_build`` as
+    in ``Recommendation``.
     """
 
     decision: Decision
@@ -42,6 +43,7 @@ class Weighed:
     deciding: DecidingFact | None
     rival: Rival | None
     plan: Plan | None
+    hinges_on_build: bool = False
     unbuilt: tuple[Setting, ...] = ()
 
 
@@ -60,7 +62,8 @@ def show(case: Case, judged: Judged) -> Weighed:
         lessons=judged.given.lessons,
         deciding=deciding,
         rival=rival,
-        plan=None if case.by_size else _plan(case, judged),
+        plan=None if case.by_size or judged.hinges_on_build else _plan(case, judged),
+        hinges_on_build=judged.hinges_on_build,
         unbuilt=_unbuilt(case, judged),
     )
 
@@ -79,7 +82,7 @@ def _closest(case: Case, judged: Judged) -> tuple[DecidingFact | None, Rival | N
         probability=probability,
         contrast=_contrast(judged, chosen, column),
     )
-    if judged.decision.outcome is not Outcome.UNDECIDED:
+    if judged.decision.outcome is not Outcome.UNDECIDED or judged.hinges_on_build:
         return None, rival
     deciding = deciding_fact(
         judged.given.posterior.parts,

@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING
 
 from initadvisor.model.boot_evidence import Shared
 from initadvisor.model.candidate import Gap
+from initadvisor.model.codec import Codec
 from initadvisor.model.cost import Objective
 from initadvisor.model.errors import UsageError
 from initadvisor.model.estimate import Estimate, SizeSource
 from initadvisor.model.image import Verdict
 from initadvisor.model.upgrade_pace import upgrade_pace
 from initadvisor.model.whatif import Choice, Place
+from initadvisor.workflow.build_range import build_range
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from initadvisor.model.config import Config
     from initadvisor.model.recommendation import Recommendation, Row
     from initadvisor.model.truth_table import TruthTable
     from initadvisor.model.upgrade_pace import UpgradePace
+    from initadvisor.workflow.build_range import BuildRange
 
 _Z95 = 1.96
 _LEAST = 2
@@ -102,6 +105,7 @@ def of_machine(answer: Recommendation, config: Config, objective: Objective) -> 
         remarks=(
             *(one.text for one in answer.assumptions if one.about in _OF_UNPACKING),
             *_said(pace, objective),
+            *_said_of_builds(answer.rows, objective),
             *(f"{row.setting}: {note}" for row in fit for note in row.notes),
             *answer.warnings,
         ),
@@ -118,19 +122,24 @@ def _of_row(row: Row) -> Choice:
 
 
 def _build_cpu_s(row: Row, rows: Sequence[Row]) -> float | None:
-    """Return what building a row took; of an image nobody built, what its likeliest setting does.
+    """Return what building a row took; of an image nobody built, the middle of what it may be."""
+    if row.build_cpu_s is not None or row.setting.codec is Codec.CAT:
+        return row.build_cpu_s or 0.0
+    spread = _unknown_build(row, rows)
+    return spread.middle_s if spread else None
 
-    That is the candidate with its codec that is nearest to it in size.
-    """
-    if row.build_cpu_s is not None:
-        return row.build_cpu_s
-    alike = [
-        other
-        for other in rows
-        if other.setting.codec is row.setting.codec and other.build_cpu_s is not None
-    ]
-    likeliest = min(alike, key=lambda other: abs(other.size_bytes - row.size_bytes), default=row)
-    return likeliest.build_cpu_s
+
+def _unknown_build(row: Row, rows: Sequence[Row]) -> BuildRange | None:
+    known = ((other.setting, other.build_cpu_s) for other in rows)
+    return build_range(row.setting, [(one, cpu_s) for one, cpu_s in known if cpu_s is not None])
+
+
+def _said_of_builds(rows: Sequence[Row], objective: Objective) -> Iterator[str]:
+    """Say of what nobody built what its build is taken to be, if the objective counts it."""
+    for row in rows:
+        found = row.build_cpu_s is None and row.setting.codec is not Codec.CAT
+        if objective is Objective.BALANCED and found and (spread := _unknown_build(row, rows)):
+            yield spread.words
 
 
 def _why_unfit(row: Row) -> str | None:

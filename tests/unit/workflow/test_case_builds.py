@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import pytest
 
 from initadvisor.host.memory import Memory
 from initadvisor.model.config import Config
 from initadvisor.model.cost import Objective, Outcome
+from initadvisor.model.setting import Setting
 from initadvisor.model.upgrade_pace import PaceSource, UpgradePace
 from initadvisor.workflow.case import judge
 from initadvisor.workflow.weigh import Weighed, weigh
 from tests.unit.workflow.cases import case, image, lab_of
+
+if TYPE_CHECKING:
+    from initadvisor.workflow.contenders import Contender
 
 BALANCED = Config(objective=Objective.BALANCED)
 SMALL = Memory(total_bytes=460_000_000, available_bytes=200_000_000)
@@ -34,6 +41,57 @@ def test_a_build_is_spread_over_the_boots_that_were_counted(
 def test_what_the_user_says_goes_before_what_was_counted() -> None:
     config = Config(objective=Objective.BALANCED, boots_per_upgrade=7)
     assert extra_ms(config=config, boots=35) == pytest.approx([1000 / 7, 10_000])
+
+
+@pytest.mark.parametrize("mates", [("zstd -3",), ("zstd -19",), ("zstd -3", "zstd -19")])
+def test_what_is_weighed_beside_does_not_tell_the_level_of_an_image_that_was_found(
+    mates: tuple[str, ...],
+) -> None:
+    cpu_s = {"zstd -3": 0.5, "zstd -19": 58.0}
+    asked = case(
+        "zstd",
+        image("cat", cpu_s=0.1),
+        *(level(mate, cpu_s=cpu_s[mate]) for mate in mates),
+        given_mb_s=700,
+        config=BALANCED,
+        lab=lab_of("zstd", "cat", "zstd -19"),
+    )
+    judged = judge(asked)
+    assert asked.todays_build
+    assert asked.todays_build.least_s == pytest.approx(0.3)
+    assert asked.todays_build.most_s == pytest.approx(72)
+    assert judged.decision.outcome is Outcome.UNDECIDED
+    assert judged.hinges_on_build
+    shown = weigh(asked)
+    assert (shown.plan, shown.deciding, shown.hinges_on_build) == (None, None, True)
+
+
+def level(setting: str, *, cpu_s: float) -> Contender:
+    """Return an image like that of zstd at another level."""
+    return replace(
+        image("zstd -19", cpu_s=cpu_s),
+        setting=Setting.parse(setting),
+        digest="zstd -19" if setting.endswith("19") else "zstd",
+    )
+
+
+def alone(*, mb_s: float) -> Weighed:
+    """Weigh an image that was found against what has another codec."""
+    return weigh(case("zstd", image("cat", cpu_s=0.1), given_mb_s=mb_s, config=BALANCED))
+
+
+def test_where_nothing_tells_of_a_build_a_keep_is_not_certain() -> None:
+    plain = weigh(case("zstd", image("cat", cpu_s=0.1), given_mb_s=20))
+    assert plain.decision.outcome is Outcome.KEEP
+    found = alone(mb_s=20)
+    assert found.decision.outcome is Outcome.UNDECIDED
+    assert found.hinges_on_build
+
+
+def test_what_pays_even_if_todays_build_took_nothing_is_certain() -> None:
+    found = weigh(case("xz", image("cat", cpu_s=0.1), given_mb_s=1500, config=BALANCED))
+    assert found.decision.outcome is Outcome.SWITCH
+    assert not found.hinges_on_build
 
 
 def test_other_objectives_do_not_count_builds() -> None:
