@@ -5,6 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
+WIDTH = 80
+"""What is to be read in a terminal, or in a mail, is no wider."""
+
+_GAP = "  "
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
@@ -13,6 +18,17 @@ class Table:
     titles: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     text: int | None = None
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """How wide each column is, in characters."""
+        columns = zip(self.titles, *self.rows, strict=True)
+        return tuple(max(map(len, column)) for column in columns)
+
+    @property
+    def width(self) -> int:
+        """How wide it is where it is not folded."""
+        return sum(self.widths) + len(_GAP) * (len(self.titles) - 1)
 
 
 def print_table(table: Table) -> None:
@@ -24,13 +40,12 @@ def print_table(table: Table) -> None:
     if sys.stdout.isatty():
         _draw(table)
         return
-    widths = [max(map(len, column)) for column in zip(table.titles, *table.rows, strict=True)]
     for row in (table.titles, *table.rows):
         cells = (
             cell.ljust(width) if number == table.text else cell.rjust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+            for number, (cell, width) in enumerate(zip(row, table.widths, strict=True))
         )
-        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+        sys.stdout.write(_GAP.join(cells).rstrip() + "\n")
     sys.stdout.write("\n")
 
 

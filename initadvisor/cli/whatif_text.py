@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from initadvisor.cli.paragraphs import print_item, print_paragraph
-from initadvisor.cli.tables import Table, print_table
+from initadvisor.cli.tables import WIDTH, Table, print_table
 from initadvisor.model.cost import Factor, Objective
 from initadvisor.model.text import shown
 from initadvisor.stats.whatif_views import UNITS
@@ -34,7 +34,7 @@ _FACTORS = {
     Factor.SHADOW: "shadow",
 }
 _MOST_WITH_INTERVALS = 4
-"""With more columns a table with an interval in each is too wide to read."""
+"""With more columns a table with an interval in each is too much to read."""
 
 
 def print_what_if(answer: WhatIf) -> None:
@@ -104,38 +104,55 @@ def _covers(parts: Sequence[Span], span: Span) -> bool:
 
 
 def _print_columns(answer: WhatIf, columns: Sequence[Column], suitable: dict[Setting, str]) -> None:
-    """Print what every setting costs, the cheapest of the first column first."""
+    """Print what every setting costs, as much of it as 80 columns hold; the JSON has all."""
+    fewer = (*columns[:-1:2], columns[-1]) if suitable else columns  # points of a range, not places
+    intervals = len(columns) <= _MOST_WITH_INTERVALS
+    tables = [
+        _columns_table(answer, columns, suitable, of_unpacking=True, of_costs=intervals),
+        _columns_table(answer, columns, suitable, of_unpacking=False, of_costs=intervals),
+        _columns_table(answer, columns, suitable, of_unpacking=False, of_costs=False),
+        _columns_table(answer, fewer, suitable, of_unpacking=False, of_costs=False),
+    ]
+    print_table(next((table for table in tables if table.width <= WIDTH), tables[-1]))
+
+
+def _columns_table(
+    answer: WhatIf,
+    columns: Sequence[Column],
+    suitable: dict[Setting, str],
+    *,
+    of_unpacking: bool,
+    of_costs: bool,
+) -> Table:
+    """Return the table, the cheapest of the first column first; what has intervals is asked for."""
     order = sorted(
         range(len(answer.choices)),
         key=lambda number: columns[0].standings[number].cost_ms.mean,
     )
-    intervals = len(columns) <= _MOST_WITH_INTERVALS
-    print_table(
-        Table(
-            titles=(
-                *("setting", "size MB", "unpack ms"),
-                *(["build ms"] if answer.objective is Objective.BALANCED else []),
-                *(column.title for column in columns),
-                *(["as good from..to"] if suitable else []),
-            ),
-            rows=tuple(
-                (
-                    *_figures(answer.choices[number], answer.objective),
-                    *(_cell(column.standings[number], intervals) for column in columns),
-                    *([suitable[answer.choices[number].setting]] if suitable else []),
-                )
-                for number in order
-            ),
-            text=0,
-        )
+    return Table(
+        titles=(
+            *("setting", "size MB", "unpack ms"),
+            *(["build ms"] if answer.objective is Objective.BALANCED else []),
+            *(column.title for column in columns),
+            *(["as good from..to"] if suitable else []),
+        ),
+        rows=tuple(
+            (
+                *_figures(answer.choices[number], answer.objective, of_unpacking),
+                *(_cell(column.standings[number], of_costs) for column in columns),
+                *([suitable[answer.choices[number].setting]] if suitable else []),
+            )
+            for number in order
+        ),
+        text=0,
     )
 
 
-def _figures(choice: Choice, objective: Objective) -> Iterator[str]:
+def _figures(choice: Choice, objective: Objective, interval: bool) -> Iterator[str]:
     yield str(choice.setting)
     mark = "" if choice.built else "~"
     yield f"{mark}{choice.size_mb.mean:.1f}"
-    yield f"{choice.unpack_ms.mean:.0f}{_interval(choice.unpack_ms)}"
+    yield f"{choice.unpack_ms.mean:.0f}" + (_interval(choice.unpack_ms) if interval else "")
     if objective is Objective.BALANCED:
         yield f"{choice.extra_ms:.0f}"
 

@@ -157,6 +157,22 @@ def test_every_built_in_table_can_be_asked(name: str, options: tuple[str, ...]) 
     assert "*" in done.stdout
 
 
+@pytest.mark.parametrize("name", truth_table_names())
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--objective", "size"),
+        ("--read-speed", "20..2000"),
+        ("--shadow", "0..500"),
+        ("--read-speed", "20..2000", "--shadow", "0..500"),
+    ],
+)
+def test_whatever_is_asked_is_answered_in_80_columns(name: str, options: tuple[str, ...]) -> None:
+    lines = call("--table", name, *options).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+
+
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
