@@ -148,6 +148,11 @@ def test_a_trailer_ends_what_is_one_file() -> None:
     }
 
 
+def test_a_name_that_is_made_anew_has_nothing_to_do_with_its_former_file() -> None:
+    found = listing(linked(b"one", b"") + archive({"0": b"later"})).paths()
+    assert [found[name].content.size_bytes for name in (b"0", b"1")] == [5, 3]
+
+
 def test_of_two_entries_of_one_name_the_last_counts() -> None:
     twice = archive({"f": b"first"}) + compress(Codec.ZSTD, archive({"f": b"last"}))
     assert differs(archive({"f": b"last"}), twice) == _SAME

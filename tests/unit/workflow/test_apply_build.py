@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import struct
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,7 +18,7 @@ from initadvisor.workflow import apply_build, apply_plan
 from initadvisor.workflow.apply_build import staged_images
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from tests.fakes.generators import FakeGenerators
-from tests.fixtures.small_images import uki
+from tests.fixtures.small_images import signed, uki
 from tests.unit.generators.conftest import RELEASE
 from tests.unit.workflow.applying import (
     CONFIG,
@@ -218,17 +217,6 @@ def test_what_a_killed_run_left_is_removed_first(machine: Machine) -> None:
     litter.mkdir(parents=True)
     (litter / "image").write_bytes(b"half")
     assert len(staged(machine)) == 1
-
-
-def signed(unified: bytes) -> bytes:
-    """Return a unified kernel image with an optional header that names a signature."""
-    head, count = unified[:0x40], struct.unpack_from("<H", unified, 0x46)[0]
-    table = unified[0x58 : 0x58 + 40 * count]
-    optional = b"\x0b\x02" + bytes(106) + (16).to_bytes(4, "little")
-    optional += bytes(32) + struct.pack("<II", 0x400, 8) + bytes(88)
-    coff = b"PE\0\0" + struct.pack("<HHIIIHH", 0x8664, count, 0, 0, 0, len(optional), 0)
-    start = head + coff + optional + table
-    return start + unified[len(start) :]
 
 
 def unified(order: Ordered) -> None:
