@@ -100,8 +100,9 @@ def _size_interval(row: Row) -> list[int]:
 
 
 def _estimate(estimate: Estimate) -> dict[str, Any]:
+    """Return a figure; what is rounded to -0.0 is 0."""
     return {
-        name: round(value, 3) if isinstance(value, float) else value
+        name: round(value, 3) + 0.0 if isinstance(value, float) else value
         for name, value in asdict(estimate).items()
     }
 
@@ -139,7 +140,7 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
         "other": str(contrast.other),
         "read_ms": _estimate(contrast.read_ms),
         "waited_ms": _estimate(contrast.waited_ms),
-        "build_ms": round(contrast.build_ms, 3),
+        "build_ms": round(contrast.build_ms, 3) + 0.0,
         "all_ms": _estimate(contrast.all_ms),
     }
 

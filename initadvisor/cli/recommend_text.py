@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import click
+
 from initadvisor.cli.plan_text import plan_sentences
 from initadvisor.cli.wording import figure, interval, percent, rounded, short
 from initadvisor.model.cost import Factor, Objective, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from rich.console import Console
 
     from initadvisor.model.cost import DecidingFact
     from initadvisor.model.estimate import Estimate
@@ -38,9 +42,20 @@ _FACTORS = {
 def print_recommendation(answer: Recommendation) -> None:
     """Print the whole answer to stdout."""
     from rich.console import Console
-    from rich.padding import Padding
 
     console = Console(highlight=False, soft_wrap=False, emoji=False, markup=False)
+    if console.is_terminal:
+        _print(console, answer)
+        return
+    with console.capture() as captured:
+        _print(console, answer)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())  # rich fills lines up with blanks
+
+
+def _print(console: Console, answer: Recommendation) -> None:
+    from rich.padding import Padding
+
     if answer.sample:
         console.print(
             "SAMPLE: not an initramfs of this machine; sizes and times are of a sample.\n"

@@ -178,3 +178,21 @@ def test_the_json_can_be_written_and_holds_every_row() -> None:
     deciding = document["recommendation"]["deciding"]
     assert [stretch["setting"] for stretch in deciding["stretches"]] == ["zstd", "lz4 -9", "cat"]
     assert document["candidates"][0]["lint"] == "ok"
+
+
+def test_what_is_rounded_to_nothing_has_no_sign() -> None:
+    text = json.dumps(as_document(answer(decision(Outcome.KEEP, saving=figure(-0.0, -1e-9, 0.0)))))
+    assert "-0.0" not in text
+
+
+def test_no_line_ends_in_blanks_where_it_is_piped(capsys: pytest.CaptureFixture[str]) -> None:
+    print_recommendation(answer(decision(Outcome.SWITCH, saving=GAIN)))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 5
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
+def test_what_hinges_on_a_build_is_said_to() -> None:
+    said = verdict(replace(answer(decision(Outcome.UNDECIDED, saving=GAIN)), hinges_on_build=True))
+    assert "depends on what building today's image takes" in said
+    assert "sure" not in said
