@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from initadvisor.cli.file_name import FileName
 from initadvisor.cli.span import Single
 from initadvisor.model.cost import Objective
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.command()
 @click.option(
     "--image",
-    type=click.Path(readable=False, path_type=Path),
+    type=FileName(),
     help="Weigh this image, of any machine, instead of this machine's own.",
 )
 @click.option(
@@ -23,7 +27,7 @@ from initadvisor.model.cost import Objective
 )
 @click.option(
     "--kernel-config",
-    type=click.Path(readable=False, path_type=Path),
+    type=FileName(),
     help="The configuration of the kernel that is to unpack the image (plain or .gz).",
 )
 @click.option(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from initadvisor.cli.file_name import FileName
 from initadvisor.cli.span import Number, Whole, number_or_range
 from initadvisor.model.errors import UsageError
 from initadvisor.model.estimate import Evidence
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from initadvisor.model.whatif import Given
 
 _STRAINS = ("half", "none", "curved", "drift", "contention", "correlated", "outliers", "all")
@@ -35,7 +37,7 @@ _STRAINS = ("half", "none", "curved", "drift", "contention", "correlated", "outl
 @click.option("--this-machine", is_flag=True, help="Make machines like this one.")
 @click.option(
     "--image",
-    type=click.Path(readable=False, path_type=Path),
+    type=FileName(),
     help="Make machines like this one, but with this image, of any machine.",
 )
 @click.option("--today", metavar="SETTING", help="The setting that machines have today.")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from initadvisor.cli.file_name import FileName
 from initadvisor.cli.span import number_or_range
 from initadvisor.model.cost import Objective
 from initadvisor.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from initadvisor.model.truth_table import TruthTable
     from initadvisor.model.whatif import Given
 
@@ -53,7 +55,7 @@ def _only_one(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]
 )
 @click.option(
     "--image",
-    type=click.Path(readable=False, path_type=Path),
+    type=FileName(),
     help="Compare candidates of this image, of any machine, instead of this machine's own.",
 )
 @click.option(
