@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import os
 import stat
 from typing import IO, TYPE_CHECKING
@@ -55,10 +55,14 @@ def require_plain(path: Path, status: os.stat_result) -> None:
 def copy_attributes(path: Path, file: IO[bytes]) -> None:
     """Copy extended attributes, which ACLs and security labels are, too.
 
-    A file system without any (vfat) says ENOTSUP or lists none.
+    A file system without any (vfat) says ENOTSUP or lists none. Any other ``OSError`` is raised:
+    going on would lose them.
     """
-    names: list[str] = []
-    with contextlib.suppress(OSError):
+    try:
         names = os.listxattr(path)
+    except OSError as err:
+        if err.errno != errno.ENOTSUP:
+            raise
+        names = []
     for name in names:
         os.setxattr(file.fileno(), name, os.getxattr(path, name))

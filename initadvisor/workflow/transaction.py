@@ -28,6 +28,7 @@ from initadvisor.workflow.transaction_files import Holding, NewContent
 from initadvisor.workflow.transaction_log import (
     forget_transaction,
     log_directory,
+    own_transactions,
     read_transactions,
     write_transaction,
 )
@@ -74,7 +75,7 @@ def transactions(host: Host, *, wait_s: float = _WAIT_S) -> Iterator[Transaction
 
 def pending(host: Host) -> tuple[Transaction, ...]:
     """Return the transactions that are neither finished nor undone; see ``read_transactions``."""
-    return tuple(t for t in read_transactions(host) if t.state.duty is not Duty.NOTHING)
+    return _unfinished(read_transactions(host))
 
 
 class Transactions:
@@ -95,8 +96,8 @@ class Transactions:
         ``room``: what the makers of contents need elsewhere. Raises ``UnsafeError`` before anything
         is written for links, for what there is no room for, and while another one is pending.
         """
-        recorded = read_transactions(self._host)
-        if waiting := [t for t in recorded if t.state.duty is not Duty.NOTHING]:
+        recorded = own_transactions(self._host)
+        if waiting := _unfinished(recorded):
             msg = f"not replacing anything: transaction {waiting[0].number} is {waiting[0].state}"
             raise UnsafeError(msg, hint="have it finished or undone first")
         number = max((t.number for t in recorded), default=0) + 1
@@ -167,7 +168,7 @@ class Transactions:
     def recover(self) -> tuple[Transaction, ...]:
         """Finish or undo what earlier runs have left, and return what became of each."""
         done = []
-        for found in pending(self._host):
+        for found in _unfinished(own_transactions(self._host)):
             transaction = found.after(TransactionEvent.INTERRUPT)
             match transaction.state.duty:
                 case Duty.REPLACE:
@@ -184,7 +185,7 @@ class Transactions:
 
         The earliest go first, so that what stays can still be gone back over.
         """
-        settled = [t for t in read_transactions(self._host) if t.state.duty is Duty.NOTHING]
+        settled = [t for t in own_transactions(self._host) if t.state.duty is Duty.NOTHING]
         back = [t for t in settled if t.state is not TransactionState.UNDONE]
         kept = {t.number for t in back[-keep:]} if keep else set()
         dropped = tuple(t for t in settled if t.number not in kept)
@@ -223,8 +224,10 @@ class Transactions:
                     files.clear_staged(self._host, change)
                 return self._recorded(transaction, TransactionEvent.FINISH)
         except InitadvisorError as err:
-            if self._can_go_back(transaction):
-                self._restore_after(transaction, err)
+            # An error of the disk here, too, leaves it to the next run.
+            with contextlib.suppress(OSError):
+                if self._can_go_back(transaction):
+                    self._restore_after(transaction, err)
             raise
 
     def _put(self, change: FileChange) -> None:
@@ -290,7 +293,7 @@ class Transactions:
 
     def _require_restorable(self, transaction: Transaction, *, leave_changed: bool) -> None:
         paths = {change.path for change in transaction.files}
-        for later in read_transactions(self._host):
+        for later in own_transactions(self._host):
             if (
                 later.number > transaction.number
                 and later.state is not TransactionState.UNDONE
@@ -312,6 +315,10 @@ class Transactions:
             return True
         path: Path | None = self._host.path(change.backup) if change.backup else None
         return path is not None and files.content(path) == change.before.content
+
+
+def _unfinished(recorded: Sequence[Transaction]) -> tuple[Transaction, ...]:
+    return tuple(t for t in recorded if t.state.duty is not Duty.NOTHING)
 
 
 def _meanwhile(change: FileChange) -> UnsafeError:
@@ -340,5 +347,5 @@ def _explained(action: str) -> Iterator[None]:
         yield
     except OSError as err:
         where = f" ({err.filename})" if err.filename else ""
-        msg = f"cannot {action}{where}: {err.strerror}"
+        msg = f"cannot {action}{where}: {err.strerror or err}"
         raise InitadvisorError(msg) from err

@@ -83,8 +83,8 @@ def content(path: Path) -> Content | None:
 def holding(host: Host, change: FileChange) -> Holding:
     """Tell what the file holds now; new and old, where they are the same, count as old."""
     path = host.path(change.path)
-    held = content(path)
-    if held == (change.before and change.before.content) and (held or not os.path.lexists(path)):
+    held, old = content(path), change.before and change.before.content
+    if held == old and (held is not None or not _is_there(path)):
         return Holding.OLD
     return Holding.NEW if held is not None and held == change.after else Holding.OTHER
 
@@ -166,8 +166,8 @@ def put(host: Host, change: FileChange) -> None:
 def settle(host: Host, change: FileChange) -> None:
     """Sync a file that was found as it is to be: who had put it there may not have got so far."""
     path = host.path(change.path)
-    if os.path.lexists(path):
-        with _opened(path) as file:
+    if _is_there(path):
+        with open_regular(path) as file:  # which may have a second name yet: its backup
             os.fsync(file.fileno())
     sync_directory(path.parent)
 
@@ -191,9 +191,10 @@ def put_back(host: Host, change: FileChange) -> bool:
 def clear_staged(host: Host, change: FileChange) -> None:
     """Remove the staged content, and what its builder has left beside it under longer names."""
     staged = host.path(change.staged)
-    for path in staged.parent.glob(f"{staged.name}*"):
-        path.unlink(missing_ok=True)
     with contextlib.suppress(FileNotFoundError):
+        for name in os.listdir(staged.parent):  # noqa: PTH208  # Path.glob hides errors
+            if name.startswith(staged.name):
+                (staged.parent / name).unlink(missing_ok=True)
         sync_directory(staged.parent)
 
 
@@ -204,6 +205,15 @@ def clear_backup(host: Host, change: FileChange) -> None:
         backup.unlink(missing_ok=True)
         with contextlib.suppress(FileNotFoundError):
             sync_directory(backup.parent)
+
+
+def _is_there(path: Path) -> bool:
+    """Tell whether there is anything; ``os.path.lexists`` takes an error for nothing."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -37,16 +37,26 @@ def log_directory(host: Host) -> Path:
 
 
 def read_transactions(host: Host) -> tuple[Transaction, ...]:
-    """Return all recorded transactions, the earliest first.
+    """Return all recorded transactions, the earliest first; a user sees root's.
 
     Raises ``UnsafeError`` for what a newer version has recorded, ``NeedsRootError`` where only root
     may look, and ``InitadvisorError`` for a record that cannot be read.
     """
-    directory = host.state_file("transactions")
-    if directory is None:
-        return ()
+    return _read_all(host.state_file("transactions") or log_directory(host))
+
+
+def own_transactions(host: Host) -> tuple[Transaction, ...]:
+    """Return what is recorded where this run records, too; see ``read_transactions``."""
+    return _read_all(log_directory(host))
+
+
+def _read_all(directory: Path) -> tuple[Transaction, ...]:
     try:
-        found = [_read(path) for path in directory.glob("*.json")]
+        # Path.glob would take a directory that may not be read for an empty one.
+        names = [name for name in os.listdir(directory) if name.endswith(".json")]  # noqa: PTH208
+        found = [_read(directory / name) for name in names]
+    except FileNotFoundError:
+        return ()
     except PermissionError as err:
         msg = f"cannot read {directory}: only root may"
         raise NeedsRootError(msg) from err
