@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from initadvisor.model.proof import Proof
 
 
 class Duty(StrEnum):
@@ -82,6 +86,7 @@ _STEPS = {
     (_State.PLANNED, _Event.STAGE): _State.STAGED,
     (_State.STAGED, _Event.VERIFY): _State.VERIFIED,
     (_State.VERIFIED, _Event.PROVE): _State.PROVING,
+    (_State.PROVING, _Event.PROVE): _State.PROVING,
     (_State.VERIFIED, _Event.COMMIT): _State.COMMITTING,
     (_State.PROVING, _Event.COMMIT): _State.COMMITTING,
     (_State.COMMITTING, _Event.FINISH): _State.COMMITTED,
@@ -151,12 +156,26 @@ class FileChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SettingChange:
+    """What a transaction is about: the setting of ``generator`` for a kernel, before and after.
+
+    Settings are written as in ``Setting.parse``.
+    """
+
+    generator: str
+    kernel_release: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
     """The record of a transaction; ``number`` counts from 1 and tells which came later.
 
     ``purpose`` says what for and ``reason`` why it was undone, in words; ``began_at_s`` is seconds
     since 1970. ``left``: the files that undoing it left as they were, because others had changed
-    them.
+    them. ``setting``: what it is about, where that is a setting. ``proof``: the boot that it waits
+    for, or that it waited for last.
     """
 
     number: int
@@ -166,6 +185,8 @@ class Transaction:
     files: tuple[FileChange, ...]
     reason: str = ""
     left: tuple[str, ...] = ()
+    setting: SettingChange | None = None
+    proof: Proof | None = None
 
     def after(self, event: TransactionEvent) -> Transaction:
         """Return the transaction after an event; raises ``ValueError`` where it cannot happen."""

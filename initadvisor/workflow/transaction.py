@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
+    from initadvisor.model.proof import Proof
+    from initadvisor.model.transaction import SettingChange
     from initadvisor.workflow.transaction_room import Room
 
 _log = logging.getLogger(__name__)
@@ -89,11 +91,17 @@ class Transactions:
         self._host = host
 
     def begin(
-        self, replacements: Sequence[Replacement], *, purpose: str, room: Sequence[Room] = ()
+        self,
+        replacements: Sequence[Replacement],
+        *,
+        purpose: str,
+        setting: SettingChange | None = None,
+        room: Sequence[Room] = (),
     ) -> Transaction:
         """Plan to replace files and have their new contents on the disk, beside them.
 
-        ``room``: what the makers of contents need elsewhere. Raises ``UnsafeError`` before anything
+        ``setting``: what the transaction is about. ``room``: what the makers of contents need
+        elsewhere. Raises ``UnsafeError`` before anything
         is written for links, for what there is no room for, and while another one is pending.
         """
         recorded = own_transactions(self._host)
@@ -110,6 +118,7 @@ class Transactions:
             number=number,
             state=TransactionState.PLANNED,
             purpose=purpose,
+            setting=setting,
             began_at_s=int(time.time()),
             files=planned,
         )
@@ -137,9 +146,13 @@ class Transactions:
                 check(transaction)
             return self._recorded(transaction, TransactionEvent.VERIFY)
 
-    def prove(self, transaction: Transaction) -> Transaction:
-        """Have it wait for a boot of the staged images; nothing is replaced before ``commit``."""
-        return self._recorded(transaction, TransactionEvent.PROVE)
+    def prove(self, transaction: Transaction, proof: Proof) -> Transaction:
+        """Have it wait for a boot of the staged images; nothing is replaced before ``commit``.
+
+        Also while it waits: the rehearsal is followed by the proof, and either may be armed again.
+        It is recorded before anything is armed.
+        """
+        return self._recorded(replace(transaction, proof=proof), TransactionEvent.PROVE)
 
     def commit(self, transaction: Transaction) -> Transaction:
         """Replace all files; raises ``UnsafeError`` if somebody else has replaced one meanwhile."""

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from initadvisor.host.files import sync_directory, whole_file
 from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.model.proof import Proof, ProofStage
 from initadvisor.model.text import shown
 from initadvisor.model.transaction import (
     Content,
     FileChange,
     FileIdentity,
     FileRole,
+    SettingChange,
     Transaction,
     TransactionState,
 )
@@ -116,7 +118,15 @@ def _read(path: Path) -> Transaction:
             raise UnsafeError(msg, hint="use that version to finish or undo it")
         files = tuple(_file(values) for values in record.pop("files"))
         state, left = TransactionState(record.pop("state")), tuple(record.pop("left"))
-        return Transaction(state=state, left=left, files=files, **record)
+        setting, proof = record.pop("setting", None), record.pop("proof", None)
+        return Transaction(
+            state=state,
+            left=left,
+            files=files,
+            setting=setting and SettingChange(**setting),
+            proof=proof and Proof(**{**proof, "stage": ProofStage(proof["stage"])}),
+            **record,
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as err:
         msg = f"cannot read the transaction in {path}: {shown(str(err))}"
         hint = "look at the file: it says which files were to be replaced and where they are kept"

@@ -11,7 +11,8 @@ import pytest
 
 from initadvisor.host import Host
 from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.model.transaction import FileRole, Transaction, TransactionState
+from initadvisor.model.proof import Proof, ProofStage
+from initadvisor.model.transaction import FileRole, SettingChange, Transaction, TransactionState
 from initadvisor.workflow.transaction import Replacement, Transactions, pending, transactions
 from initadvisor.workflow.transaction_log import read_transactions
 from initadvisor.workflow.transaction_room import Room
@@ -26,6 +27,17 @@ NEW = {
     "/boot/entries/previous.conf": b"title previous\n",
 }
 ROLES = dict(zip(NEW, (FileRole.IMAGE, FileRole.CONFIGURATION, FileRole.LOADER_ENTRY), strict=True))
+CHANGE = SettingChange(
+    generator="mkinitcpio", kernel_release="6.12.1-arch1-1", before="zstd", after="lz4 -9"
+)
+PROOF = Proof(
+    stage=ProofStage.PROOF,
+    loader="systemd-boot",
+    trial="apply-1",
+    armed_in_boot="0" * 32,
+    image="/boot/.initadvisor-1-0.new",
+    sha256="0" * 64,
+)
 
 
 @pytest.fixture
@@ -150,7 +162,10 @@ def test_what_the_disk_did_not_keep_is_never_committed(host: Host) -> None:
 
 def test_one_that_waits_for_a_boot_waits_through_recovery(host: Host) -> None:
     with transactions(host) as engine:
-        waiting = engine.prove(engine.verify(engine.begin(wanted(), purpose="test")))
+        verified = engine.verify(engine.begin(wanted(), purpose="test", setting=CHANGE))
+        rehearsing = engine.prove(verified, replace(PROOF, stage=ProofStage.REHEARSAL))
+        waiting = engine.prove(rehearsing, PROOF)
+    assert (waiting.setting, waiting.proof) == (CHANGE, PROOF)
     with transactions(host) as engine:
         assert engine.recover() == ()
         assert pending(host) == (waiting,)
