@@ -35,7 +35,7 @@ from initadvisor.workflow.transaction_log import (
 from initadvisor.workflow.transaction_room import require_room
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from initadvisor.host import Host
@@ -165,18 +165,18 @@ class Transactions:
         return self._finish(transaction)
 
     def undo(
-        self, transaction: Transaction, *, reason: str, leave_changed: bool = False
+        self, transaction: Transaction, *, reason: str, leave: Collection[str] = ()
     ) -> Transaction:
         """Have all files as they were before; ``left`` of the result names those that are not.
 
-        These are files that others have changed since: refused with ``UnsafeError`` unless
-        ``leave_changed``, for the caller to build them anew. Also refused while a later transaction
-        has replaced the same files, and where a kept content is gone.
+        These are those that ``leave`` names: others have changed them, or the caller has built them
+        anew. Refused with ``UnsafeError`` where others have changed any other one, while a later
+        transaction has replaced the same files, and where a kept content is gone.
         """
         if transaction.state is TransactionState.COMMITTED:
             with _explained("look at what is to be restored"):
-                self._require_restorable(transaction, leave_changed=leave_changed)
-        return self._restore(replace(transaction, reason=reason))
+                self._require_restorable(transaction, leave)
+        return self._restore(replace(transaction, reason=reason, left=tuple(leave)))
 
     def recover(self) -> tuple[Transaction, ...]:
         """Finish or undo what earlier runs have left, and return what became of each."""
@@ -267,6 +267,11 @@ class Transactions:
         left, lost = [], []
         with _explained("restore files"):
             for change in reversed(transaction.files):
+                if change.path in transaction.left:
+                    left.append(change.path)
+                    files.clear_backup(self._host, change)
+                    files.clear_staged(self._host, change)
+                    continue
                 match files.holding(self._host, change):
                     case Holding.OLD:
                         files.settle(self._host, change)
@@ -304,8 +309,8 @@ class Transactions:
         if files.identity(path, inodes=inodes) != change.before:
             raise _meanwhile(change)
 
-    def _require_restorable(self, transaction: Transaction, *, leave_changed: bool) -> None:
-        paths = {change.path for change in transaction.files}
+    def _require_restorable(self, transaction: Transaction, leave: Collection[str]) -> None:
+        paths = {change.path for change in transaction.files} - set(leave)
         for later in own_transactions(self._host):
             if (
                 later.number > transaction.number
@@ -315,8 +320,10 @@ class Transactions:
                 msg = f"not undoing transaction {transaction.number}: {later.number} came after it"
                 raise UnsafeError(msg, hint=f"undo {later.number} first")
         for change in transaction.files:
+            if change.path in leave:
+                continue
             held = files.holding(self._host, change)
-            if held is Holding.OTHER and not leave_changed:
+            if held is Holding.OTHER:
                 raise _meanwhile(change)
             if held is Holding.NEW and not self._is_kept(change):
                 msg = f"not undoing transaction {transaction.number}: what was in {change.path} "

@@ -107,9 +107,21 @@ def test_what_a_kernel_upgrade_has_rebuilt_is_left(host: Host) -> None:
         host.path("/boot/initrd.img").write_bytes(b"rebuilt")
         with pytest.raises(UnsafeError, match="changed meanwhile"):
             engine.undo(done, reason="test")
-        undone = engine.undo(done, reason="test", leave_changed=True)
+        undone = engine.undo(done, reason="test", leave=["/boot/initrd.img"])
     assert undone.left == ("/boot/initrd.img",)
     assert named(host) == {**OLD, "/boot/initrd.img": b"rebuilt"}
+
+
+def test_what_was_made_anew_for_going_back_is_left(host: Host) -> None:
+    path = "/boot/initrd.img"
+    anew = Replacement(path=path, role=FileRole.IMAGE, new=b"made anew", keep=False)
+    with transactions(host) as engine:
+        done = apply(engine)
+        engine.commit(engine.verify(engine.begin([anew], purpose="test")))
+        with pytest.raises(UnsafeError, match="2 came after it"):
+            engine.undo(done, reason="test")
+        engine.undo(done, reason="test", leave=[path])
+    assert named(host) == {**OLD, path: b"made anew"}
 
 
 def test_a_file_that_others_replaced_after_the_plan_is_theirs(host: Host) -> None:
