@@ -2,7 +2,8 @@
 
 The default entry is read and never written. A trial has one entry of its own beside it, which is
 selected for one boot; every loader here forgets that selection before it starts what was selected,
-so that whatever becomes of the trial, the boot after it is the default entry's again.
+so that whatever becomes of the trial, the boot after it is the default entry's again. The image
+that was replaced last has another entry (``EntryKind.PREVIOUS``), which this program never selects.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from initadvisor.host import Host
-    from initadvisor.model.boot_entry import BootEntry, TrialPlan, TrialRequest
+    from initadvisor.model.boot_entry import BootEntry, EntryKind, TrialPlan, TrialRequest
     from initadvisor.model.one_shot import OneShot
     from initadvisor.model.refusal import Refusal, RefusalKind
 
@@ -49,7 +50,7 @@ class BootLoader(Protocol):
         ...
 
     def trial(self, host: Host, request: TrialRequest) -> TrialPlan:
-        """Plan the trial's entry: the default one with another image and some words more.
+        """Plan an entry of ours: the default one with another image and some words more.
 
         Raises ``RefusedError`` or ``UnsafeError`` where there can be none: the default entry does
         not load what is to be replaced, or the loader cannot find the image where it lies.
@@ -57,10 +58,11 @@ class BootLoader(Protocol):
         ...
 
     def write(self, host: Host, plan: TrialPlan) -> None:
-        """Write the entry, in place of an earlier one of ours; nothing is selected yet.
+        """Write the entry, in place of an earlier one of its kind; nothing is selected yet.
 
-        The entry is there whole or not at all, also after a power cut. Raises ``InitadvisorError``
-        where it cannot be written, with nothing changed.
+        One that is there as planned is left alone. The entry is there whole or not at all, also
+        after a power cut; an entry of the other kind stays byte for byte. Raises
+        ``InitadvisorError`` where it cannot be written, with nothing changed.
         """
         ...
 
@@ -69,8 +71,8 @@ class BootLoader(Protocol):
 
         Everything is looked at once more before that, and the selection is read back after it.
         ``accepted``: what the user has decided to override. Raises ``UnsafeError`` where something
-        stands in the way or has changed since the plan was made, and ``InitadvisorError`` where the
-        selection did not take; nothing of ours is selected then.
+        stands in the way or has changed since the plan was made, or the entry is no trial's, and
+        ``InitadvisorError`` where the selection did not take; nothing of ours is selected then.
         """
         ...
 
@@ -79,16 +81,23 @@ class BootLoader(Protocol):
         ...
 
     def disarm(self, host: Host) -> bool:
-        """Take our selection back and return True; leave anybody else's and return False.
+        """Take a trial's selection back and return True; leave anything else, return False.
 
         Raises ``InitadvisorError`` where it is ours and cannot be taken back.
         """
         ...
 
-    def remove(self, host: Host) -> bool:
-        """Take our selection back and remove our entry; return whether there was one.
+    def entry(self, host: Host, kind: EntryKind) -> str | None:
+        """Return the image that our written entry boots, as a path of this machine; None: no entry.
 
-        What is not ours stays byte for byte. Raises ``InitadvisorError`` where it cannot be
-        removed.
+        The image may be gone. Raises ``InitadvisorError`` where the entry cannot be read.
+        """
+        ...
+
+    def remove(self, host: Host, kind: EntryKind = ...) -> bool:
+        """Remove our entry of a kind, by default the trial's; return whether there was one.
+
+        A selection of it goes with it. What is not ours, and our other entry, stay byte for byte.
+        Raises ``InitadvisorError`` where it cannot be removed.
         """
         ...

@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, Final
 
 from initadvisor.measure.boot_option import BootOption, boot_option
 from initadvisor.measure.efi import firmware_value, firmware_variables
+from initadvisor.model.boot_entry import EntryKind
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.loader import TRIAL_TAG
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
 
-LABEL: Final = "initadvisor trial"
-"""How the description of our option begins."""
+_PREVIOUS = re.compile(r"initadvisor: previous image( \(.*\))?")
+"""The description of the option that boots the image before the last change."""
+
+_TRIAL: Final = "initadvisor trial"
+"""How the description of a trial's option begins."""
 
 _OPTION = re.compile(r"Boot([0-9A-F]{4})")
 
@@ -37,10 +41,16 @@ class Numbered:
         return f"Boot{self.number:04X}"
 
     @property
-    def is_ours(self) -> bool:
-        """Whether a trial made it: its description and what it hands over both say so."""
-        has_tag = TRIAL_TAG in data_text(self.option)
-        return self.option.description.startswith(LABEL) and has_tag
+    def kind(self) -> EntryKind | None:
+        """Which of our entries it is, None for somebody else's.
+
+        Of a trial's both its description and what it hands over say so; the previous image's hands
+        over what the default one does.
+        """
+        description = self.option.description
+        if description.startswith(_TRIAL) and TRIAL_TAG in data_text(self.option):
+            return EntryKind.TRIAL
+        return EntryKind.PREVIOUS if _PREVIOUS.fullmatch(description) else None
 
 
 def boot_order(host: Host) -> tuple[int, ...]:
@@ -68,12 +78,12 @@ def option(host: Host, number: int) -> Numbered | None:
 
 
 def our_options(host: Host) -> tuple[Numbered, ...]:
-    """Return the options that trials have made."""
+    """Return the options that are ours, of either kind."""
     numbers = [
         int(match[1], 16) for name in firmware_variables(host) if (match := _OPTION.fullmatch(name))
     ]
     found = (option(host, number) for number in sorted(numbers))
-    return tuple(each for each in found if each and each.is_ours)
+    return tuple(each for each in found if each and each.kind)
 
 
 def data_text(found: BootOption) -> str:

@@ -1,50 +1,53 @@
 """The firmware itself: a boot option that starts a kernel or a unified kernel image.
 
-The trial has an option of its own that is not in BootOrder, made and selected (BootNext) by
-efibootmgr(8). The firmware deletes BootNext before it starts what it names (UEFI 2.10, 3.1.2).
+Entries of ours are options that are not in BootOrder, made by efibootmgr(8), which selects the
+trial's for one boot (BootNext). The firmware deletes BootNext before it starts what it names (UEFI
+2.10, 3.1.2). Many a firmware's menu shows BootOrder only: the previous image's option is then
+chosen with ``efibootmgr --bootnext``.
 """
 
 from __future__ import annotations
 
-import re
 import shlex
-from dataclasses import dataclass
 from functools import partial
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.bootloaders import boot_options, efibootmgr, safety
-from initadvisor.bootloaders.boot_options import LABEL, Numbered
 from initadvisor.bootloaders.disk_unlocking import require_no_binding
+from initadvisor.bootloaders.efi_default import (
+    INITRD,
+    default_option,
+    first_option,
+    ours_in_order,
+)
 from initadvisor.bootloaders.places import (
-    device_of_partition,
     disk_and_part,
-    file_named,
     loader_path,
     mount_of_partition,
 )
 from initadvisor.bootloaders.replacing import replaced
-from initadvisor.bootloaders.secure_boot import require_free_command_line
-from initadvisor.bootloaders.uki import command_line_of
+from initadvisor.bootloaders.secure_boot import require_free_command_line, require_same_start
 from initadvisor.measure.efi import loader_variables
 from initadvisor.measure.way import boot_start
-from initadvisor.model.boot_entry import BootEntry, BootFile, TrialPlan, TrialRequest
+from initadvisor.model.boot_entry import BootEntry, EntryKind, TrialPlan, TrialRequest
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.loader import BootWay
 from initadvisor.model.one_shot import OneShot, OneShotState
-from initadvisor.model.refusal import RefusalKind, RefusedError, refused
+from initadvisor.model.refusal import RefusalKind, RefusedError
 from initadvisor.model.trial_words import new_words, with_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from initadvisor.bootloaders.boot_options import Numbered
     from initadvisor.host import Host
     from initadvisor.model.refusal import Refusal
 
 NAME: Final = "efi-bootnext"
 
 _CLEAR = "efibootmgr --delete-bootnext"
-_INITRD = re.compile(r"(?<!\S)initrd=(\S+)")
-_ORDER_REMEDY = "put the kernel's boot option first: efibootmgr --bootorder"
+_HAND_OVER = "--unicode"
 
 
 def detect(host: Host) -> bool:
@@ -66,32 +69,38 @@ def refusals(host: Host) -> tuple[Refusal, ...]:
 
 def default_entry(host: Host) -> BootEntry:
     """Return what the first active option of BootOrder starts."""
-    return _default(host).entry
+    found = default_option(host).entry
+    if found.is_uki:
+        require_free_command_line(host, found.kernel.path)
+    return found
 
 
 def trial(host: Host, request: TrialRequest) -> TrialPlan:
-    """Plan the trial's option, on the partition that the default one is on."""
-    default = _default(host)
-    entry = default.entry
+    """Plan the option, on the partition that the default one is on."""
+    default = default_option(host)
+    start = default.entry
+    if start.is_uki:
+        require_same_start(host, start.kernel.path, request)
     image = loader_path(host, request.image, default.mount_point).replace("/", "\\")
-    title = f"{LABEL} {request.trial}"
-    added = new_words(entry.options, request.words)
-    files = (entry.kernel,) if entry.is_uki else entry.initrds
+    added = new_words(start.options, request.words)
+    files = (start.kernel,) if start.is_uki else start.initrds
     images = list(replaced(files, request, image))
-    if entry.is_uki:
-        program, options = images[0], entry.options
+    if start.is_uki:
+        program, options = images[0], start.options
     else:
-        program, options = entry.kernel.named, _with_images(entry.options, images)
+        program, options = start.kernel.named, _with_images(start.options, images)
     options = with_words(options, added)
     disk, part = disk_and_part(host, default.device)
-    command = ["--create-only", "--disk", disk, "--part", str(part), "--label", title]
-    command += ["--loader", program, "--unicode", options]
+    command = ["--create-only", "--disk", disk, "--part", str(part), "--label", request.title]
+    command += ["--loader", program]
+    if default.handed or added:  # else a unified kernel image has the command line it brings
+        command += [_HAND_OVER, options]
     return TrialPlan(
         loader=NAME,
         request=request,
-        default=entry,
-        identifier=title,
-        title=title,
+        default=start,
+        identifier=request.title,
+        title=request.title,
         options=options,
         own_words=added,
         target="EFI boot options",
@@ -101,7 +110,9 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
 
 def write(host: Host, plan: TrialPlan) -> None:
     """Make the option, which BootOrder does not name."""
-    _remove_options(host)
+    if _planned(host, plan):
+        return
+    _remove_options(host, plan.request.kind)
     order = boot_options.boot_order(host)
     listing = efibootmgr.run(host, *shlex.split(plan.text))
     try:
@@ -111,12 +122,13 @@ def write(host: Host, plan: TrialPlan) -> None:
             msg = f"efibootmgr succeeded, but there is no boot option {plan.title!r} as planned"
             raise InitadvisorError(msg, hint="does the firmware keep variables?")
     except InitadvisorError:
-        _remove_options(host)
+        _remove_options(host, plan.request.kind)
         raise
 
 
 def arm(host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) -> None:
     """Have the next boot, and only that one, use the option."""
+    safety.require_trial(plan)
     safety.require_accepted(refusals(host), accepted)
     found = _planned(host, plan)
     safety.require_unchanged(host, plan, default_entry(host), written=found is not None)
@@ -143,85 +155,56 @@ def armed(host: Host) -> OneShot:
         return OneShot(state=OneShotState.NONE)
     if found is None:
         return OneShot(state=OneShotState.OTHERS, identifier=f"Boot{number:04X}")
-    state = OneShotState.OURS if found.is_ours else OneShotState.OTHERS
-    return OneShot(state=state, identifier=f"{found.identifier} ({found.option.description})")
+    shown = f"{found.identifier} ({found.option.description})"
+    return safety.pending_selection(shown, found.kind)
 
 
 def disarm(host: Host) -> bool:
-    """Take our selection back; leave anybody else's."""
-    if armed(host).state is not OneShotState.OURS:
+    """Take a trial's selection back; leave anything else."""
+    return _deselect(host, EntryKind.TRIAL)
+
+
+def entry(host: Host, kind: EntryKind) -> str | None:
+    """Return the image that our option boots.
+
+    Of several it is the last one that the default option does not load, too: microcode comes first.
+    """
+    found = next(iter(_options_of(host, kind)), None)
+    if found is None:
+        return None
+    mount = mount_of_partition(host, found.option.partition_uuid or "")
+    if mount is None or found.option.file is None:
+        msg = f"cannot tell what {found.identifier} boots: its partition is not mounted"
+        raise InitadvisorError(msg, hint="mount the partition that the kernel is on")
+    named = INITRD.findall(boot_options.data_text(found.option)) or [found.option.file]
+    try:
+        shared = {file.named for file in default_option(host).entry.initrds}
+    except RefusedError:
+        shared = set()
+    image = ([each for each in named if each not in shared] or named)[-1]
+    return str(PurePosixPath(mount.mount_point) / image.replace("\\", "/").lstrip("/"))
+
+
+def remove(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
+    """Take a selection of our options back and delete them."""
+    _deselect(host, kind)
+    return _remove_options(host, kind)
+
+
+def _deselect(host: Host, kind: EntryKind) -> bool:
+    if armed(host).selects is not kind:
         return False
     efibootmgr.run(host, "--delete-bootnext")
-    safety.require_disarmed(armed(host), _CLEAR)
+    safety.require_deselected(armed(host), kind, _CLEAR)
     return True
-
-
-def remove(host: Host) -> bool:
-    """Take our selection back and delete our options."""
-    disarm(host)
-    return _remove_options(host)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Default:
-    entry: BootEntry
-    mount_point: str
-    device: str
-
-
-def _default(host: Host) -> _Default:
-    first = _first(host)
-    option = first.option
-    device = device_of_partition(host, option.partition_uuid or "")
-    mount = mount_of_partition(host, option.partition_uuid or "")
-    if option.file is None or mount is None or device is None:
-        reason = f"{first.identifier} ({option.description}) starts nothing on a mounted partition"
-        remedy = "mount the partition that the kernel is on, or see efibootmgr -v"
-        raise refused(RefusalKind.OTHER_PARTITION, reason, remedy)
-    kernel = _file(host, first, option.file, mount.mount_point)
-    options = boot_options.data_text(option)
-    named = _INITRD.findall(options)
-    is_uki = not named
-    if is_uki:
-        own = command_line_of(host, kernel.path)
-        options = options or own
-        require_free_command_line(host, kernel.path)
-    entry = BootEntry(
-        identifier=first.identifier,
-        title=option.description,
-        kernel=kernel,
-        initrds=tuple(_file(host, first, name, mount.mount_point) for name in named),
-        options=options,
-        source=f"EFI variable {first.identifier}",
-        is_uki=is_uki,
-    )
-    return _Default(entry=entry, mount_point=mount.mount_point, device=device)
-
-
-def _first(host: Host) -> Numbered:
-    """Return the first option of BootOrder that the firmware would try."""
-    for number in boot_options.boot_order(host):
-        found = boot_options.option(host, number)
-        if found and found.option.active:
-            if found.is_ours:
-                raise _ours_in_order(found)
-            return found
-    reason = "the firmware's BootOrder names no boot option that could be started"
-    raise refused(RefusalKind.NO_DEFAULT, reason, _ORDER_REMEDY)
 
 
 def _require_ours_out_of_order(host: Host) -> None:
     """Raise ``RefusedError`` where the firmware has put a trial's option into BootOrder."""
     order = boot_options.boot_order(host)
-    for found in boot_options.our_options(host):
+    for found in _options_of(host, EntryKind.TRIAL):
         if found.number in order:
-            raise _ours_in_order(found)
-
-
-def _ours_in_order(found: Numbered) -> RefusedError:
-    reason = f"{found.identifier}, a trial's boot option, has got into BootOrder"
-    remedy = f"remove it: efibootmgr --bootnum {found.number:04X} --delete-bootnum"
-    return refused(RefusalKind.TRIAL_MAY_BECOME_DEFAULT, reason, remedy)
+            raise ours_in_order(found)
 
 
 def _require_order(host: Host, order: tuple[int, ...]) -> None:
@@ -233,24 +216,30 @@ def _require_order(host: Host, order: tuple[int, ...]) -> None:
 
 
 def _planned(host: Host, plan: TrialPlan) -> Numbered | None:
-    """Return our option if it is the only one and does what was planned."""
-    found = boot_options.our_options(host)
+    """Return our option if it is the only one of its kind and does what was planned."""
+    found = _options_of(host, plan.request.kind)
     if len(found) != 1 or not found[0].option.active:
         return None
     option = found[0].option
-    program = shlex.split(plan.text)[shlex.split(plan.text).index("--loader") + 1]
+    words = shlex.split(plan.text)
+    program = words[words.index("--loader") + 1]
+    handed = words[-1] if _HAND_OVER in words else ""
     is_planned = (
         option.description == plan.title
         and option.file is not None
         and option.file.lower() == program.replace("/", "\\").lower()
-        and boot_options.data_text(option) == plan.options
-        and option.partition_uuid == _first(host).option.partition_uuid
+        and boot_options.data_text(option) == handed
+        and option.partition_uuid == first_option(host).option.partition_uuid
     )
     return found[0] if is_planned else None
 
 
-def _remove_options(host: Host) -> bool:
-    found = boot_options.our_options(host)
+def _options_of(host: Host, kind: EntryKind) -> tuple[Numbered, ...]:
+    return tuple(each for each in boot_options.our_options(host) if each.kind is kind)
+
+
+def _remove_options(host: Host, kind: EntryKind) -> bool:
+    found = _options_of(host, kind)
     for each in found:
         efibootmgr.run(host, "--bootnum", f"{each.number:04X}", "--delete-bootnum")
     return bool(found)
@@ -259,12 +248,4 @@ def _remove_options(host: Host) -> bool:
 def _with_images(options: str, images: list[str]) -> str:
     """Return the options with their ``initrd=`` words naming these images, in order."""
     left = iter(images)
-    return _INITRD.sub(lambda _: f"initrd={next(left)}", options)
-
-
-def _file(host: Host, found: Numbered, named: str, mount_point: str) -> BootFile:
-    path = file_named(host, named, mount_point)
-    if path is None:
-        reason = f"{found.identifier} ({found.option.description}) starts {named}: not found"
-        raise refused(RefusalKind.UNCLEAR_DEFAULT, reason, _ORDER_REMEDY)
-    return BootFile(named=named, path=path)
+    return INITRD.sub(lambda _: f"initrd={next(left)}", options)

@@ -1,4 +1,4 @@
-"""GRUB on EFI and on BIOS: an entry in custom.cfg, selected for one boot by grub-reboot(8).
+"""GRUB on EFI and on BIOS: entries in custom.cfg, selected for one boot by grub-reboot(8).
 
 grub-reboot sets ``next_entry`` in the environment block; grub.cfg empties it with ``save_env``
 before anything is booted. Where GRUB cannot write that block (LVM, RAID, btrfs, ZFS), the selection
@@ -29,7 +29,7 @@ from initadvisor.bootloaders.places import (
 from initadvisor.host.replace import replace_file
 from initadvisor.measure.efi import loader_variables
 from initadvisor.measure.way import boot_start
-from initadvisor.model.boot_entry import BootEntry, TrialPlan, TrialRequest
+from initadvisor.model.boot_entry import BootEntry, EntryKind, TrialPlan, TrialRequest
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.loader import BootWay
 from initadvisor.model.one_shot import OneShot, OneShotState
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 NAME: Final = "grub"
 
-_TITLE = "initadvisor trial"
 _TIMEOUT_S = 60
 """grub-reboot asks grub-probe, which looks at every disk."""
 
@@ -83,16 +82,16 @@ def default_entry(host: Host) -> BootEntry:
 
 
 def trial(host: Host, request: TrialRequest) -> TrialPlan:
-    """Plan the trial's entry, which finds its disk as the default entry does."""
+    """Plan the entry, which finds its disk as the default entry does."""
     where = place(host)
     default = _default(host, where)
     image = loader_path(host, request.image, default.mount_point)
-    made = trial_text(default.menu, default.entry, request, image=image, title=_TITLE)
+    made = trial_text(default.menu, default.entry, request, image=image)
     return TrialPlan(
         loader=NAME,
         request=request,
         default=default.entry,
-        identifier=grub_custom.IDENTIFIER,
+        identifier=grub_custom.identifier(request.kind),
         title=made.title,
         options=made.options,
         own_words=made.own_words,
@@ -103,21 +102,25 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
 
 def write(host: Host, plan: TrialPlan) -> None:
     """Write the entry as a block of custom.cfg; what else is in there stays as it is."""
-    found = grub_custom.split(_custom(host, plan.target))
-    content = ours.encoded(grub_custom.joined(found.foreign, plan.text))
-    replace_file(host.path(plan.target), content)
+    kind = plan.request.kind
+    found = grub_custom.split(_custom(host, plan.target), kind)
+    if found.block != plan.text:
+        content = ours.encoded(grub_custom.joined(found.rest, plan.text, kind))
+        replace_file(host.path(plan.target), content)
 
 
 def arm(host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) -> None:
     """Have the next boot, and only that one, use the entry."""
+    safety.require_trial(plan)
     safety.require_accepted(refusals(host), accepted)
     where = place(host)
-    written = grub_custom.split(_custom(host, where.custom)).block == plan.text
+    found = grub_custom.split(_custom(host, where.custom), plan.request.kind)
+    written = found.block == plan.text
     safety.require_unchanged(host, plan, default_entry(host), written=written)
     boot_directory = host.path(where.directory).parent
     command = [where.program("grub-reboot"), f"--boot-directory={boot_directory}"]
     try:
-        host.runner.run([*command, grub_custom.IDENTIFIER], timeout_s=_TIMEOUT_S)
+        host.runner.run([*command, plan.identifier], timeout_s=_TIMEOUT_S)
         safety.require_ours(armed(host), command[0])
     except BaseException:
         disarm(host)
@@ -132,32 +135,41 @@ def armed(host: Host) -> OneShot:
         return OneShot(state=OneShotState.UNREADABLE, reason=err.message)
     if not selected:
         return OneShot(state=OneShotState.NONE)
-    is_ours = selected == grub_custom.IDENTIFIER
-    state = OneShotState.OURS if is_ours else OneShotState.OTHERS
-    return OneShot(state=state, identifier=selected)
+    kinds = {grub_custom.identifier(kind): kind for kind in EntryKind}
+    return safety.pending_selection(selected, kinds.get(selected))
 
 
 def disarm(host: Host) -> bool:
-    """Take our selection back; leave anybody else's."""
-    if armed(host).state is not OneShotState.OURS:
+    """Take a trial's selection back; leave anything else."""
+    return _deselect(host, EntryKind.TRIAL)
+
+
+def entry(host: Host, kind: EntryKind) -> str | None:
+    """Return the image that our written entry boots."""
+    found = grub_custom.split(_custom(host, place(host).custom), kind)
+    return ours.noted_image(found.block) if found.block else None
+
+
+def remove(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
+    """Take a selection of our entry back and remove its block, and a file that was made for it."""
+    _deselect(host, kind)
+    path = host.path(place(host).custom)
+    found = grub_custom.split(_custom(host, place(host).custom), kind)
+    if found.block is None:
         return False
-    where = place(host)
-    unset_next_entry(host, where)
-    safety.require_disarmed(armed(host), where.how_to_clear)
+    if found.rest is None:
+        ours.remove_file(path)
+    else:
+        replace_file(path, ours.encoded(found.rest))
     return True
 
 
-def remove(host: Host) -> bool:
-    """Take our selection back and remove our block; a file that was made for it goes with it."""
-    disarm(host)
-    path = host.path(place(host).custom)
-    found = grub_custom.split(_custom(host, place(host).custom))
-    if found.block is None:
+def _deselect(host: Host, kind: EntryKind) -> bool:
+    if armed(host).selects is not kind:
         return False
-    if found.foreign is None:
-        ours.remove_file(path)
-    else:
-        replace_file(path, ours.encoded(found.foreign))
+    where = place(host)
+    unset_next_entry(host, where)
+    safety.require_deselected(armed(host), kind, where.how_to_clear)
     return True
 
 
@@ -187,12 +199,13 @@ def _custom(host: Host, path: str) -> str | None:
 
 def _require_harmless_custom(host: Host, where: Place) -> None:
     """Raise ``RefusedError`` where custom.cfg itself decides what is booted."""
-    foreign = grub_custom.split(_custom(host, where.custom)).foreign or ""
+    foreign = grub_custom.without_ours(_custom(host, where.custom)) or ""
+    identifiers = [grub_custom.identifier(kind) for kind in EntryKind]
     for statement in grub_menu.parsed(foreign, where.custom):
         words = [word.raw for word in statement.words]
         if any(word.startswith(("default=", "next_entry", "check_signatures")) for word in words):
             reason = f"{where.custom} itself decides what is booted: {' '.join(words)[:80]}"
             raise refused(RefusalKind.UNCLEAR_DEFAULT, reason, "set GRUB_DEFAULT instead")
-        if grub_custom.IDENTIFIER in " ".join(words):
-            reason = f"{where.custom} has an entry {grub_custom.IDENTIFIER} that is not ours"
+        if taken := [each for each in identifiers if each in " ".join(words)]:
+            reason = f"{where.custom} has an entry {taken[0]} that is not ours"
             raise refused(RefusalKind.FOREIGN_ENTRY, reason, "rename it")

@@ -1,7 +1,7 @@
-"""custom.cfg, which GRUB's configuration reads at its end: our block in it, and what is not ours.
+"""custom.cfg, which GRUB's configuration reads at its end: our blocks in it, and what is not ours.
 
-The block is marked, and the mark says what has to be undone with it, so that without the block the
-file is byte for byte what it was.
+There is one for each kind of entry. A block is marked, and the mark says what has to be undone with
+it, so that without our blocks the file is byte for byte what it was.
 """
 
 from __future__ import annotations
@@ -10,58 +10,92 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from initadvisor.model.boot_entry import EntryKind
 from initadvisor.model.refusal import RefusalKind, refused
 
-IDENTIFIER: Final = "initadvisor-trial"
-"""What GRUB calls our entry."""
-
-_WORDS = "added by initadvisor for a trial, removed when it is over"
-_BEGIN = f"### BEGIN {IDENTIFIER}: {_WORDS}"
+_WORDS: Final = {
+    EntryKind.TRIAL: "added by initadvisor for a trial, removed when it is over",
+    EntryKind.PREVIOUS: "added by initadvisor for the image before the last change",
+}
 _MADE, _ENDED = " (file made)", " (line ended)"
-_END = f"### END {IDENTIFIER}"
-_BLOCK = re.compile(
-    rf"(?P<before>\n?)^{re.escape(_BEGIN)}(?P<note> \([a-z ]+\))? ###\n"
-    rf"(?P<text>.*?)^{re.escape(_END)} ###\n",
-    re.MULTILINE | re.DOTALL,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Custom:
-    """The file's content: ``foreign`` without our block, None where the file was made for it.
+    """The file's content: ``rest`` without a block, None where the file was made for that.
 
     ``block`` is what is between the marks, None where there is none.
     """
 
-    foreign: str | None
+    rest: str | None
     block: str | None
 
 
-def split(content: str | None) -> Custom:
-    """Tell our block and the rest apart; ``content`` is None where there is no file.
+def identifier(kind: EntryKind) -> str:
+    """Return what GRUB calls our entry."""
+    return f"initadvisor-{kind}"
+
+
+def split(content: str | None, kind: EntryKind) -> Custom:
+    """Tell the block of a kind and the rest apart; ``content`` is None where there is no file.
 
     Raises ``RefusedError`` where our marks are there, but not as they were written.
     """
     if content is None:
-        return Custom(foreign=None, block=None)
-    blocks = list(_BLOCK.finditer(content))
-    marks = content.count(f"BEGIN {IDENTIFIER}") + content.count(f"END {IDENTIFIER}")
+        return Custom(rest=None, block=None)
+    name = identifier(kind)
+    blocks = list(_pattern(kind).finditer(content))
+    marks = content.count(f"BEGIN {name}") + content.count(f"END {name}")
     if marks != 2 * len(blocks) or len(blocks) > 1:
-        reason = f"the block of {IDENTIFIER} in custom.cfg was changed by somebody else"
+        reason = f"the block of {name} in custom.cfg was changed by somebody else"
         raise refused(RefusalKind.FOREIGN_ENTRY, reason, "remove it by hand")
     if not blocks:
-        return Custom(foreign=content, block=None)
+        return Custom(rest=content, block=None)
     block = blocks[0]
-    kept = "" if block["note"] == _ENDED else block["before"]
-    foreign = content[: block.start()] + kept + content[block.end() :]
-    made = block["note"] == _MADE and not foreign
-    return Custom(foreign=None if made else foreign, block=block["text"])
+    before, after = content[: block.start()], content[block.end() :]
+    # The line that was ended has to stay so while something follows: our other block, or a line
+    # that somebody has added.
+    is_last = not after and not before.endswith(_ends())
+    rest = before + ("\n" if block["newline"] and not (block["note"] == _ENDED and is_last) else "")
+    rest += after
+    made = block["note"] == _MADE and not rest
+    return Custom(rest=None if made else rest, block=block["text"])
 
 
-def joined(foreign: str | None, block: str) -> str:
+def without_ours(content: str | None) -> str | None:
+    """Return the file's content without any block of ours, None where it was made for them."""
+    for kind in EntryKind:
+        content = split(content, kind).rest
+    return content
+
+
+def joined(rest: str | None, block: str, kind: EntryKind) -> str:
     """Return the file's content with our block at its end, where it changes no entry's number."""
+    foreign = without_ours(rest)
+    note = ""
     if foreign is None:
-        return f"{_BEGIN}{_MADE} ###\n{block}{_END} ###\n"
-    if foreign and not foreign.endswith("\n"):
-        return f"{foreign}\n{_BEGIN}{_ENDED} ###\n{block}{_END} ###\n"
-    return f"{foreign}{_BEGIN} ###\n{block}{_END} ###\n"
+        note = _MADE
+    elif foreign and not foreign.endswith("\n"):
+        note = _ENDED
+    newline = "\n" if rest and not rest.endswith("\n") else ""
+    return f"{rest or ''}{newline}{_begin(kind)}{note} ###\n{block}{_end(kind)}\n"
+
+
+def _pattern(kind: EntryKind) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<newline>\n?)^{re.escape(_begin(kind))}(?P<note> \([a-z ]+\))? ###\n"
+        rf"(?P<text>.*?)^{re.escape(_end(kind))}\n",
+        re.MULTILINE | re.DOTALL,
+    )
+
+
+def _begin(kind: EntryKind) -> str:
+    return f"### BEGIN {identifier(kind)}: {_WORDS[kind]}"
+
+
+def _end(kind: EntryKind) -> str:
+    return f"### END {identifier(kind)} ###"
+
+
+def _ends() -> tuple[str, ...]:
+    return tuple(_end(kind) for kind in EntryKind)

@@ -1,6 +1,6 @@
-"""From an entry of GRUB's menu to what it boots, and to a trial's entry.
+"""From an entry of GRUB's menu to what it boots, and to an entry of ours.
 
-A trial's entry is the default entry's own text with another image and some words more: whatever it
+Ours is the default entry's own text with another image and some words more: whatever it
 does to find its disk and to set the screen up is kept as it is.
 """
 
@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.grub_custom import IDENTIFIER
+from initadvisor.bootloaders.grub_custom import identifier
+from initadvisor.bootloaders.ours import image_note
 from initadvisor.bootloaders.places import file_named
 from initadvisor.bootloaders.replacing import replaced
 from initadvisor.model.boot_entry import BootEntry, BootFile
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _LINUX = frozenset({"linux", "linuxefi", "linux16"})
 _INITRD = frozenset({"initrd", "initrdefi", "initrd16"})
 _LEFT_OUT = frozenset({"savedefault", "recordfail"})
-"""A trial is neither remembered as the default nor as a boot that failed."""
+"""Entries of ours are neither remembered as the default nor as a boot that failed."""
 
 _FOREIGN = frozenset(
     {"multiboot", "multiboot2", "xen_hypervisor", "module", "module2", "chainloader", "configfile"}
@@ -37,7 +38,7 @@ _REMEDY = "have an entry that starts a kernel as grub-mkconfig writes it be the 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialText:
-    """A trial's entry as GRUB reads it, and what of it the plan names."""
+    """An entry of ours as GRUB reads it, and what of it the plan names."""
 
     title: str
     options: str
@@ -62,11 +63,11 @@ def boot_entry(host: Host, entry: MenuEntry, *, mount_point: str, source: str) -
 
 
 def trial_text(
-    entry: MenuEntry, default: BootEntry, request: TrialRequest, *, image: str, title: str
+    entry: MenuEntry, default: BootEntry, request: TrialRequest, *, image: str
 ) -> TrialText:
     """Return the entry that loads ``image``, named as for GRUB, in place of what it replaces."""
     linux, initrd = _loading(entry)
-    shown = f"{default.title} ({title} {request.trial})"
+    shown = request.title_beside(default.title)
     added = new_words(default.options, request.words)
     options = with_words(default.options, added)
     images = replaced(default.initrds, request, image)
@@ -78,12 +79,12 @@ def trial_text(
     body = entry.body
     for start, end, text in sorted(edits, reverse=True):
         body = body[: start - entry.body_start] + text + body[end - entry.body_start :]
-    head = " ".join((_quoted(shown), *entry.head, "--id", _quoted(IDENTIFIER)))
+    head = " ".join((_quoted(shown), *entry.head, "--id", _quoted(identifier(request.kind))))
     return TrialText(
         title=shown,
         options=options,
         own_words=added,
-        text=f"menuentry {head} {{{body}}}\n",
+        text=f"{image_note(request.image)}menuentry {head} {{{body}}}\n",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.places import read_bytes
@@ -12,6 +13,20 @@ from initadvisor.model.refusal import RefusalKind, refused
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+_NOTE = re.compile(r"^# image (/.*)$", re.MULTILINE)
+
+
+def image_note(image: str) -> str:
+    """Return a comment that says which image an entry is about, as a path of this machine."""
+    return f"# image {image}\n"
+
+
+def noted_image(text: str) -> str | None:
+    """Return the image that an entry's comment names."""
+    found = _NOTE.search(text)
+    return found[1] if found else None
 
 
 def encoded(text: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.places import is_file
+from initadvisor.model.boot_entry import EntryKind
 from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.model.one_shot import OneShot, OneShotState
 from initadvisor.model.refusal import Refusal, RefusalKind, RefusedError, refused
@@ -49,6 +50,20 @@ def require_program(host: Host, program: str, package: str) -> None:
         raise refused(RefusalKind.MISSING_PROGRAM, reason, f"install {package}")
 
 
+def require_trial(plan: TrialPlan) -> None:
+    """Raise ``UnsafeError`` for an entry that this program has no business to select."""
+    if plan.request.kind is not EntryKind.TRIAL:
+        msg = f"not arming {plan.title}: only a trial's entry is selected by this program"
+        raise UnsafeError(msg)
+
+
+def pending_selection(identifier: str, selects: EntryKind | None) -> OneShot:
+    """Return what is selected, whose entry of ours it may be; only the trial's is our doing."""
+    is_ours = selects is EntryKind.TRIAL
+    state = OneShotState.OURS if is_ours else OneShotState.OTHERS
+    return OneShot(state=state, identifier=identifier, selects=selects)
+
+
 def require_none_pending(pending: OneShot, how_to_clear: str) -> None:
     """Raise ``RefusedError`` where somebody else waits for the next boot (fwupd, the user)."""
     if pending.state is OneShotState.OTHERS:
@@ -67,10 +82,10 @@ def require_ours(pending: OneShot, what: str) -> None:
         raise InitadvisorError(msg, hint="does the firmware keep variables?")
 
 
-def require_disarmed(pending: OneShot, how_to_clear: str) -> None:
-    """Raise ``InitadvisorError`` where our selection stands although it was taken back."""
-    if pending.state is OneShotState.OURS:
-        msg = f"the next boot is still the trial's: {_told(pending)}"
+def require_deselected(pending: OneShot, kind: EntryKind, how_to_clear: str) -> None:
+    """Raise ``InitadvisorError`` where our entry's selection stands although it was taken back."""
+    if pending.selects is kind:
+        msg = f"the next boot is still that of {_told(pending)}"
         raise InitadvisorError(msg, hint=f"take it back by hand: {how_to_clear}")
 
 

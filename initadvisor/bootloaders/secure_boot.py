@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initadvisor.measure.efi import firmware_value, variables_are_shown
+from initadvisor.model.boot_entry import EntryKind
 from initadvisor.model.refusal import RefusalKind, refused
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
+    from initadvisor.model.boot_entry import TrialRequest
 
 _ON = b"\1"
 
@@ -34,6 +36,22 @@ def require_free_command_line(host: Host, uki: str) -> None:
         reason = f"Secure Boot is on, and {uki} with its command line is signed as a whole"
         remedy = "have kernel and image installed as files of their own (Type #1), or turn it off"
         raise refused(RefusalKind.SIGNED_UKI, reason, remedy)
+    _require_nothing_added(host, uki)
+
+
+def require_same_start(host: Host, uki: str, request: TrialRequest) -> None:
+    """Raise ``RefusedError`` where an image in the place of ``uki`` would not start as asked for.
+
+    The image that was replaced is signed as it was, and starts with its own command line.
+    """
+    match request.kind:
+        case EntryKind.TRIAL:
+            require_free_command_line(host, uki)
+        case EntryKind.PREVIOUS:
+            _require_nothing_added(host, uki)
+
+
+def _require_nothing_added(host: Host, uki: str) -> None:
     if host.path(f"{uki}.extra.d").is_dir():
-        reason = f"{uki}.extra.d adds to {uki}, but would not to a trial's image"
+        reason = f"{uki}.extra.d adds to {uki}, but would not to an image of another name"
         raise refused(RefusalKind.SIGNED_UKI, reason, "have it built into the image")

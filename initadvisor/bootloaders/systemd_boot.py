@@ -1,4 +1,4 @@
-"""systemd-boot: an entry in a file of its own (Type #1), selected for one boot by bootctl(1).
+"""systemd-boot: entries in files of their own (Type #1), selected for one boot by bootctl(1).
 
 systemd-boot deletes LoaderEntryOneShot when it reads it, before it starts what it names (boot.c,
 config_load_defaults). What boots otherwise is, in this order, what LoaderEntryPreferred and
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 from initadvisor.bootloaders import ours, safety, type1
 from initadvisor.bootloaders.disk_unlocking import require_no_binding
 from initadvisor.bootloaders.places import loader_path, read_bytes, require_writable
-from initadvisor.bootloaders.secure_boot import require_free_command_line
+from initadvisor.bootloaders.secure_boot import require_free_command_line, require_same_start
 from initadvisor.bootloaders.systemd_boot_menu import MenuEntry, default_of_menu, menu, partitions
 from initadvisor.bootloaders.type1_entry import boot_entry, trial_lines
 from initadvisor.measure.efi import loader_text, loader_variables
 from initadvisor.measure.way import boot_start
-from initadvisor.model.boot_entry import BootEntry, TrialPlan, TrialRequest
+from initadvisor.model.boot_entry import BootEntry, EntryKind, TrialPlan, TrialRequest
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.loader import BootWay
 from initadvisor.model.one_shot import OneShot, OneShotState
@@ -33,16 +33,27 @@ if TYPE_CHECKING:
 
 NAME: Final = "systemd-boot"
 
-IDENTIFIER: Final = "a-initadvisor-trial.conf"
-"""Sorts behind all others where no entry is named, and has no sort-key because entries that have
-one come first: seen with ``bootctl list``, whose order is systemd-boot's. bootctl refuses a tilde,
-which would sort lower still."""
-
-_COMMENT = "Written by initadvisor for a trial; never the default, and removed when it is over."
-_TITLE = "initadvisor trial"
+_FIRST_LINES: Final = {
+    EntryKind.TRIAL: (
+        "# Written by initadvisor for a trial; never the default, and removed when it is over."
+    ),
+    EntryKind.PREVIOUS: (
+        "# Written by initadvisor for the image before the last change; never the default."
+    ),
+}
 _ONE_SHOT = "LoaderEntryOneShot"
 _TIMEOUT_S = 20
 _CLEAR = 'bootctl set-oneshot ""'
+
+
+def identifier(kind: EntryKind) -> str:
+    """Return what systemd-boot calls our entry, its file's name.
+
+    It sorts behind all others where no entry is named, and has no sort-key because entries that
+    have one come first: seen with ``bootctl list``, whose order is systemd-boot's. bootctl refuses
+    a tilde, which would sort lower still.
+    """
+    return f"a-initadvisor-{kind}.conf"
 
 
 def detect(host: Host) -> bool:
@@ -60,7 +71,7 @@ def refusals(host: Host) -> tuple[Refusal, ...]:
     return safety.collected(
         partial(default_entry, host),
         lambda: require_writable(host, _directory(_default(host))),
-        lambda: list(_our_files(host)),
+        *(partial(_our_files, host, kind) for kind in EntryKind),
         lambda: safety.require_none_pending(armed(host), _CLEAR),
         partial(require_no_binding, host),
     )
@@ -68,43 +79,52 @@ def refusals(host: Host) -> tuple[Refusal, ...]:
 
 def default_entry(host: Host) -> BootEntry:
     """Return the entry that boots when nothing else is selected."""
-    return _entry(host, _default(host))
+    found = boot_entry(host, _default(host))
+    if found.is_uki:
+        require_free_command_line(host, found.kernel.path)
+    return found
 
 
 def trial(host: Host, request: TrialRequest) -> TrialPlan:
-    """Plan the trial's entry, on the partition that the default entry is on."""
+    """Plan the entry, on the partition that the default entry is on."""
     entry = _default(host)
-    default = _entry(host, entry)
+    default = boot_entry(host, entry)
+    if default.is_uki:
+        require_same_start(host, default.kernel.path, request)
     image = loader_path(host, request.image, entry.mount_point)
-    made = trial_lines(entry, default, request, image=image, title=_TITLE)
+    made = trial_lines(entry, default, request, image=image)
+    first_lines = f"{_FIRST_LINES[request.kind]}\n{ours.image_note(request.image)}"
     return TrialPlan(
         loader=NAME,
         request=request,
         default=default,
-        identifier=IDENTIFIER,
+        identifier=identifier(request.kind),
         title=made.title,
         options=made.options,
         own_words=made.own_words,
-        target=f"{_directory(entry)}/{IDENTIFIER}",
-        text=type1.entry_text(_COMMENT, made.lines),
+        target=f"{_directory(entry)}/{identifier(request.kind)}",
+        text=type1.entry_text(first_lines, made.lines),
     )
 
 
 def write(host: Host, plan: TrialPlan) -> None:
     """Write the entry's file under its name, or not at all."""
-    for path in _our_files(host):
-        if path != host.path(plan.target):
+    target, content = host.path(plan.target), ours.encoded(plan.text)
+    for path in _our_files(host, plan.request.kind):
+        if path != target:
             ours.remove_file(path)
-    ours.write_whole(host.path(plan.target), ours.encoded(plan.text))
+    if read_bytes(target) != content:
+        ours.write_whole(target, content)
 
 
 def arm(host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) -> None:
     """Have the next boot, and only that one, use the entry."""
+    safety.require_trial(plan)
     safety.require_accepted(refusals(host), accepted)
     written = read_bytes(host.path(plan.target)) == ours.encoded(plan.text)
     safety.require_unchanged(host, plan, default_entry(host), written=written)
     try:
-        _set_one_shot(host, IDENTIFIER)
+        _set_one_shot(host, plan.identifier)
         safety.require_ours(armed(host), "bootctl set-oneshot")
     except BaseException:
         disarm(host)
@@ -114,29 +134,32 @@ def arm(host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) 
 def armed(host: Host) -> OneShot:
     """Return what LoaderEntryOneShot names."""
     try:
-        identifier = loader_text(host, _ONE_SHOT)
+        selected = loader_text(host, _ONE_SHOT)
     except InitadvisorError as err:
         return OneShot(state=OneShotState.UNREADABLE, reason=err.message)
-    if identifier is None:
+    if selected is None:
         return OneShot(state=OneShotState.NONE)
-    is_ours = identifier.lower() == IDENTIFIER
-    state = OneShotState.OURS if is_ours else OneShotState.OTHERS
-    return OneShot(state=state, identifier=identifier)
+    kinds = {identifier(kind): kind for kind in EntryKind}
+    return safety.pending_selection(selected, kinds.get(selected.lower()))
 
 
 def disarm(host: Host) -> bool:
-    """Take our selection back; leave anybody else's."""
-    if armed(host).state is not OneShotState.OURS:
-        return False
-    _set_one_shot(host, "")
-    safety.require_disarmed(armed(host), _CLEAR)
-    return True
+    """Take a trial's selection back; leave anything else."""
+    return _deselect(host, EntryKind.TRIAL)
 
 
-def remove(host: Host) -> bool:
-    """Take our selection back and remove our entry."""
-    disarm(host)
-    found = list(_our_files(host))
+def entry(host: Host, kind: EntryKind) -> str | None:
+    """Return the image that our written entry boots."""
+    for path in _our_files(host, kind):
+        if image := ours.noted_image(ours.decoded(read_bytes(path) or b"")):
+            return image
+    return None
+
+
+def remove(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
+    """Take a selection of our entry back and remove it."""
+    _deselect(host, kind)
+    found = _our_files(host, kind)
     for path in found:
         ours.remove_file(path)
     return bool(found)
@@ -144,29 +167,31 @@ def remove(host: Host) -> bool:
 
 def _default(host: Host) -> MenuEntry:
     where = partitions(host)
-    return default_of_menu(host, where, menu(host, where), ours=IDENTIFIER)
-
-
-def _entry(host: Host, entry: MenuEntry) -> BootEntry:
-    found = boot_entry(host, entry)
-    if found.is_uki:
-        require_free_command_line(host, found.kernel.path)
-    return found
+    identifiers = [identifier(kind) for kind in EntryKind]
+    return default_of_menu(host, where, menu(host, where), ours=identifiers)
 
 
 def _directory(entry: MenuEntry) -> str:
     return f"{entry.mount_point}/loader/entries"
 
 
-def _our_files(host: Host) -> list[Path]:
+def _our_files(host: Host, kind: EntryKind) -> list[Path]:
     """Return our entry's files; raises ``RefusedError`` where one of that name is not ours."""
     where = partitions(host)
     paths = [
-        host.path(f"{mount_point}/loader/entries/{IDENTIFIER}")
+        host.path(f"{mount_point}/loader/entries/{identifier(kind)}")
         for mount_point in dict.fromkeys((where.esp, where.boot))
     ]
-    return [path for path in paths if ours.require_ours_or_free(path, f"# {_COMMENT}")]
+    return [path for path in paths if ours.require_ours_or_free(path, _FIRST_LINES[kind])]
 
 
-def _set_one_shot(host: Host, identifier: str) -> None:
-    host.runner.run(["bootctl", "set-oneshot", identifier], timeout_s=_TIMEOUT_S)
+def _deselect(host: Host, kind: EntryKind) -> bool:
+    if armed(host).selects is not kind:
+        return False
+    _set_one_shot(host, "")
+    safety.require_deselected(armed(host), kind, _CLEAR)
+    return True
+
+
+def _set_one_shot(host: Host, selected: str) -> None:
+    host.runner.run(["bootctl", "set-oneshot", selected], timeout_s=_TIMEOUT_S)

@@ -16,7 +16,7 @@ from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.refusal import RefusalKind, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from initadvisor.host import Host
 
@@ -71,19 +71,19 @@ def menu(host: Host, where: Partitions) -> tuple[MenuEntry, ...]:
 
 
 def default_of_menu(
-    host: Host, where: Partitions, entries: Sequence[MenuEntry], *, ours: str
+    host: Host, where: Partitions, entries: Sequence[MenuEntry], *, ours: Collection[str]
 ) -> MenuEntry:
     """Return the entry that something names as the default.
 
-    Raises ``RefusedError`` where nothing does, where it may be ``ours``, the trial's, and where
+    Raises ``RefusedError`` where nothing does, where it may be one of ``ours``, and where
     systemd-boot counts its boots: an entry that is out of tries is passed over.
     """
     for source, pattern in _wishes(host, where):
         if pattern.startswith("@"):
             reason = f"{source} is {pattern}: whichever entry was booted last becomes the default"
             raise refused(RefusalKind.TRIAL_MAY_BECOME_DEFAULT, reason, _NAME_ONE)
-        if fnmatchcase(ours, pattern.lower()):
-            reason = f"{source} is {pattern}, which fits a trial's entry, too"
+        if any(fnmatchcase(identifier, pattern.lower()) for identifier in ours):
+            reason = f"{source} is {pattern}, which fits an entry of initadvisor's, too"
             raise refused(RefusalKind.TRIAL_MAY_BECOME_DEFAULT, reason, _NAME_ONE)
         fitting = [entry for entry in entries if fnmatchcase(entry.identifier, pattern.lower())]
         if fitting:

@@ -54,9 +54,9 @@ def is_counted(file_name: str) -> bool:
     return _COUNTER.search(file_name) is not None
 
 
-def entry_text(comment: str, lines: Sequence[tuple[str, str]]) -> str:
-    """Return the text of an entry."""
-    return f"# {comment}\n" + "".join(f"{key} {value}\n" for key, value in lines)
+def entry_text(comments: str, lines: Sequence[tuple[str, str]]) -> str:
+    """Return the text of an entry; ``comments`` are whole lines."""
+    return comments + "".join(f"{key} {value}\n" for key, value in lines)
 
 
 def _unquoted(value: str) -> str:

@@ -1,4 +1,4 @@
-"""From systemd-boot's files to the entry they make, and to the lines of a trial's."""
+"""From systemd-boot's files to the entry they make, and to the lines of ours."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 _PROGRAM_KEYS = ("efi", "uki")
 _OWN_KEYS = ("title", "linux", "efi", "uki", "initrd", "options", "sort-key", "profile")
-"""What a trial's entry says for itself, or had better not say."""
+"""What an entry of ours says for itself, or had better not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialLines:
-    """The lines of a trial's entry, and what of them the plan names."""
+    """The lines of an entry of ours, and what of them the plan names."""
 
     title: str
     options: str
@@ -51,19 +51,21 @@ def boot_entry(host: Host, entry: MenuEntry) -> BootEntry:
         title=entry.values.last("title") or entry.identifier,
         kernel=_file(host, entry, kernel),
         initrds=tuple(_file(host, entry, named) for named in entry.values.all("initrd")),
-        options=" ".join(entry.values.all("options")),
+        options=_options(entry),
         source=entry.path,
     )
 
 
 def trial_lines(
-    entry: MenuEntry, default: BootEntry, request: TrialRequest, *, image: str, title: str
+    entry: MenuEntry, default: BootEntry, request: TrialRequest, *, image: str
 ) -> TrialLines:
     """Return the default entry's lines with another image and more words; ``image`` as named."""
-    shown = f"{default.title} ({title} {request.trial})"
+    shown = request.title_beside(default.title)
     added = new_words(default.options, request.words)
     options = with_words(default.options, added)
     copied = entry.values.lines if entry.values else ()
+    # A unified kernel image that was replaced brings its own command line, which counts.
+    says_options = not default.is_uki or bool(added) or _options(entry)
     return TrialLines(
         title=shown,
         options=options,
@@ -72,7 +74,7 @@ def trial_lines(
             ("title", shown),
             *(line for line in copied if line[0] not in _OWN_KEYS),
             *_programs(default, request, image),
-            ("options", options),
+            *((("options", options),) if says_options else ()),
         ),
     )
 
@@ -87,18 +89,20 @@ def _programs(default: BootEntry, request: TrialRequest, image: str) -> list[tup
 
 def _uki_entry(host: Host, entry: MenuEntry, *, named: str) -> BootEntry:
     file = _file(host, entry, named)
-    values = entry.values
     own = command_line_of(host, file.path)
-    options = " ".join(values.all("options")) if values else ""
     return BootEntry(
         identifier=entry.identifier,
-        title=(values and values.last("title")) or entry.identifier,
+        title=(entry.values and entry.values.last("title")) or entry.identifier,
         kernel=file,
         initrds=(),
-        options=options or own,
+        options=_options(entry) or own,
         source=entry.path,
         is_uki=True,
     )
+
+
+def _options(entry: MenuEntry) -> str:
+    return " ".join(entry.values.all("options")) if entry.values else ""
 
 
 def _file(host: Host, entry: MenuEntry, named: str) -> BootFile:

@@ -1,8 +1,18 @@
-"""Entries of a boot loader: the one that boots by default, and a trial's beside it."""
+"""Entries of a boot loader: the one that boots by default, and ours beside it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class EntryKind(StrEnum):
+    """What an entry of ours is for; there is one of each at most, and neither is the default."""
+
+    TRIAL = "trial"
+    """It boots a new image once."""
+    PREVIOUS = "previous"
+    """It boots the image that was replaced, whenever somebody chooses it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,24 +44,55 @@ class BootEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRequest:
-    """What a trial entry is to boot.
+    """What an entry of ours is to boot.
 
-    ``trial`` names the trial on the command line. ``image`` is loaded in place of ``replaces``,
-    which the default entry loads now; both are paths of this machine, of images or of unified
-    kernel images. ``words`` are added to the command line (``trial_words.words_of_trial``).
+    ``image`` is loaded in place of ``replaces``, which the default entry loads now; both are paths
+    of this machine, of images or of unified kernel images. ``trial`` names the trial on the command
+    line, and ``words`` are added to that (``trial_words.words_of_trial``); the previous image has
+    neither. ``label``, if not empty, says in its title what it is: the setting it was made with.
     """
 
-    trial: str
     replaces: str
     image: str
-    words: tuple[str, ...]
+    kind: EntryKind = EntryKind.TRIAL
+    trial: str = ""
+    words: tuple[str, ...] = ()
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        is_trial = self.kind is EntryKind.TRIAL
+        if is_trial is not bool(self.trial) or is_trial is not bool(self.words):
+            msg = f"an entry of kind {self.kind} with trial {self.trial!r}, words {self.words}"
+            raise ValueError(msg)
+        if not (self.label.isascii() and self.label.isprintable()):
+            msg = f"{self.label!r} is nothing that every loader shows"
+            raise ValueError(msg)
+
+    @property
+    def title(self) -> str:
+        """What the entry says of itself."""
+        match self.kind:
+            case EntryKind.TRIAL:
+                return f"initadvisor trial {self.trial}"
+            case EntryKind.PREVIOUS:
+                label = f" ({self.label})" if self.label else ""
+                return f"initadvisor: previous image{label}"
+
+    def title_beside(self, default: str) -> str:
+        """Return the entry's title in a menu where the default entry has that one."""
+        match self.kind:
+            case EntryKind.TRIAL:
+                return f"{default} ({self.title})"
+            case EntryKind.PREVIOUS:
+                return f"{default} - {self.title}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialPlan:
-    """A trial entry that may be written, beside the default entry it was made from.
+    """An entry of ours that may be written, beside the default entry it was made from.
 
-    ``loader``: which one it is for. ``options``: its whole command line. ``own_words``: those of it
+    ``loader``: which one it is for. ``options``: its whole command line, as far as it is known: of
+    a previous unified kernel image it may be the image's own. ``own_words``: those of it
     that the default entry does not have, for ``boot_class.comparable_command_line``. ``target``:
     the file or variable that is written; ``text``: what is written there.
     """

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from initadvisor.model.boot_entry import EntryKind
 
 
 class OneShotState(StrEnum):
@@ -11,7 +15,9 @@ class OneShotState(StrEnum):
 
     NONE = "none"
     OURS = "ours"
+    """A trial's entry: nothing but this program selects that."""
     OTHERS = "others"
+    """Somebody else's choice, which may be our entry of the previous image."""
     UNREADABLE = "unreadable"
 
 
@@ -19,11 +25,13 @@ class OneShotState(StrEnum):
 class OneShot:
     """A pending selection: whose it is and, if there is one, of which entry.
 
-    ``reason``: why it cannot be told, where ``state`` is ``UNREADABLE``.
+    ``selects``: which of our entries it is. ``reason``: why it cannot be told, where ``state`` is
+    ``UNREADABLE``.
     """
 
     state: OneShotState
     identifier: str | None = None
+    selects: EntryKind | None = None
     reason: str | None = None
 
 

@@ -137,8 +137,8 @@ class BootPrograms(FakeRunner):
                     raise ProgramError(msg)
                 self._set(f"Boot{number}", GLOBAL, None)
             case ["--create-only", "--disk", "/dev/sda", "--part", "1", "--label", label, *more]:
-                assert more[::2] == ["--loader", "--unicode"]
-                self._create(label, more[1], more[3])
+                assert more[::2] in (["--loader"], ["--loader", "--unicode"])
+                self._create(label, more[1], more[3] if len(more) > 2 else "")
             case _:
                 raise AssertionError(words)
         return self._listing()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.host import Host
-from initadvisor.model.boot_entry import TrialRequest
+from initadvisor.model.boot_entry import EntryKind, TrialRequest
 from initadvisor.model.trial_words import words_of_trial
 from tests.fakes.boot_programs import GLOBAL, BootPrograms, block, load_option
 from tests.unit.measure.trees import write, write_texts, write_variable
@@ -42,6 +42,17 @@ class Machine:
     def request(self) -> TrialRequest:
         """A trial of the candidate."""
         return TrialRequest(trial="t1", replaces=self.installed, image=self.candidate, words=WORDS)
+
+    @property
+    def previous(self) -> TrialRequest:
+        """An entry for the image that was installed before, which is beside it."""
+        directory, _, _ = self.installed.rpartition("/")
+        image = f"{directory}/.initadvisor-3-0.old"
+        if not (self.root / image.lstrip("/")).exists():
+            write(self.root, image, (self.root / self.installed.lstrip("/")).read_bytes())
+        return TrialRequest(
+            kind=EntryKind.PREVIOUS, replaces=self.installed, image=image, label="zstd -19"
+        )
 
     def tree(self) -> dict[str, bytes]:
         """Return every file with its content."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from initadvisor.bootloaders import grub, grub_custom
 from initadvisor.bootloaders.grub_script import ScriptError, statements
+from initadvisor.model.boot_entry import EntryKind
 from initadvisor.model.errors import UnsafeError
 from initadvisor.model.one_shot import OneShotState, Outcome, outcome
 from initadvisor.model.refusal import RefusalKind, RefusedError
@@ -90,7 +91,8 @@ def _no_kernel(machine: Machine) -> None:
 def test_the_trials_entry_finds_its_disk_as_the_default_does(tmp_path: Path) -> None:
     machine = grub_machine(tmp_path)
     plan = grub.trial(machine.host, machine.request)
-    lines = plan.text.splitlines()
+    note, *lines = plan.text.splitlines()
+    assert note == "# image /boot/initadvisor/trial.img"
     assert lines[0] == (
         "menuentry 'Debian GNU/Linux (initadvisor trial t1)' --class debian --class gnu-linux "
         "--class gnu --class os --id 'initadvisor-trial' {"
@@ -144,7 +146,7 @@ def test_a_trial_does_not_save_itself_as_the_default(tmp_path: Path) -> None:
 def test_who_may_boot_the_default_may_boot_the_trial(tmp_path: Path) -> None:
     machine = grub_machine(tmp_path)
     edit("--class os $menu", "--class os --unrestricted --users 'a b' $menu")(machine)
-    head = grub.trial(machine.host, machine.request).text.splitlines()[0]
+    head = grub.trial(machine.host, machine.request).text.splitlines()[1]
     assert "--class os --unrestricted --users 'a b' --id 'initadvisor-trial'" in head
 
 
@@ -252,7 +254,13 @@ def test_what_is_for_init_stays_behind_our_words(tmp_path: Path) -> None:
             RefusalKind.FOREIGN_ENTRY,
             "not ours",
         ),
+        (
+            custom("menuentry a --id initadvisor-previous {\ntrue\n}\n"),
+            RefusalKind.FOREIGN_ENTRY,
+            "not ours",
+        ),
         (custom("### BEGIN initadvisor-trial\n"), RefusalKind.FOREIGN_ENTRY, "was changed"),
+        (custom("### END initadvisor-previous ###\n"), RefusalKind.FOREIGN_ENTRY, "was changed"),
     ],
 )
 def test_every_reason_is_told_with_what_to_do_and_nothing_is_armed(
@@ -310,24 +318,58 @@ def test_a_custom_cfg_that_others_share_is_not_replaced(tmp_path: Path, how: str
 FOREIGN = st.none() | st.text(alphabet=st.sampled_from("#a{}\n '\r\udcff"), max_size=12)
 
 
-@given(foreign=FOREIGN, first=st.sampled_from(["a\n", "a\n\nb\n"]), second=st.just("c\n"))
+@given(
+    foreign=FOREIGN,
+    kind=st.sampled_from(EntryKind),
+    first=st.sampled_from(["a\n", "a\n\nb\n"]),
+    second=st.just("c\n"),
+)
 def test_a_block_comes_and_goes_without_a_trace(
-    foreign: str | None, first: str, second: str
+    foreign: str | None, kind: EntryKind, first: str, second: str
 ) -> None:
-    content = grub_custom.joined(foreign, first)
-    assert grub_custom.split(content) == grub_custom.Custom(foreign=foreign, block=first)
-    again = grub_custom.joined(grub_custom.split(content).foreign, second)
-    assert grub_custom.split(again) == grub_custom.Custom(foreign=foreign, block=second)
+    content = grub_custom.joined(foreign, first, kind)
+    assert grub_custom.split(content, kind) == grub_custom.Custom(rest=foreign, block=first)
+    again = grub_custom.joined(grub_custom.split(content, kind).rest, second, kind)
+    assert grub_custom.split(again, kind) == grub_custom.Custom(rest=foreign, block=second)
 
 
-@given(foreign=FOREIGN, before=st.sampled_from(["", "# x\n"]), after=st.sampled_from(["", "# y\n"]))
-def test_what_others_wrote_around_the_block_stays(
-    foreign: str | None, before: str, after: str
+@given(
+    foreign=FOREIGN,
+    steps=st.lists(
+        st.tuples(st.sampled_from(EntryKind), st.sampled_from([None, "a\n", "b\nc\n"])), max_size=6
+    ),
+)
+def test_blocks_of_both_kinds_come_and_go_in_any_order(
+    foreign: str | None, steps: list[tuple[EntryKind, str | None]]
 ) -> None:
-    content = before + grub_custom.joined(foreign, "a\n") + after
-    left = grub_custom.split(content)
-    assert left.block == "a\n"
-    assert (left.foreign or "") == before + (foreign or "") + after
+    """Whatever is written or removed, each block is its own and the rest is as it was."""
+    content = foreign
+    expected: dict[EntryKind, str | None] = dict.fromkeys(EntryKind)
+    for kind, text in [*steps, *((kind, None) for kind in EntryKind)]:
+        rest = grub_custom.split(content, kind).rest
+        content = rest if text is None else grub_custom.joined(rest, text, kind)
+        expected[kind] = text
+        assert {each: grub_custom.split(content, each).block for each in EntryKind} == expected
+        assert grub_custom.without_ours(content) == foreign
+    assert content == foreign
+
+
+@given(
+    foreign=FOREIGN,
+    kinds=st.permutations(list(EntryKind)),
+    before=st.sampled_from(["", "# x\n"]),
+    after=st.sampled_from(["", "# y\n"]),
+)
+def test_what_others_wrote_around_the_blocks_stays(
+    foreign: str | None, kinds: list[EntryKind], before: str, after: str
+) -> None:
+    """A line that had no end keeps the one it got where a line was added behind it."""
+    content = foreign
+    for kind in kinds:
+        content = grub_custom.joined(content, "a\n", kind)
+    left = grub_custom.without_ours(f"{before}{content}{after}")
+    ended = "\n" if foreign and not foreign.endswith("\n") and after else ""
+    assert (left or "") == before + (foreign or "") + ended + after
 
 
 @pytest.mark.parametrize(

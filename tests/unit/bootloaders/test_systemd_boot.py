@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 ENTRY = f"debian-{RELEASE}.conf"
 OLDER = "debian-6.1.0-49-amd64.conf"
 ENTRIES = "efi/loader/entries"
+TRIAL = "a-initadvisor-trial.conf"
+PREVIOUS = "a-initadvisor-previous.conf"
 
 
 def kinds(machine: Machine) -> set[RefusalKind]:
@@ -42,6 +44,7 @@ def test_the_trials_entry_is_the_defaults_with_another_image(tmp_path: Path) -> 
     plan = systemd_boot.trial(machine.host, machine.request)
     assert plan.target == "/efi/loader/entries/a-initadvisor-trial.conf"
     assert plan.text.splitlines()[1:] == [
+        "# image /efi/initadvisor/trial.img",
         "title Debian GNU/Linux 12 (initadvisor trial t1)",
         f"version {RELEASE}",
         "machine-id 0123",
@@ -110,11 +113,11 @@ def _other_esp(machine: Machine) -> None:
 
 
 def _foreign_file(machine: Machine) -> None:
-    write(machine.root, f"/{ENTRIES}/{systemd_boot.IDENTIFIER}", "title Mine\nlinux /x\n")
+    write(machine.root, f"/{ENTRIES}/{TRIAL}", "title Mine\nlinux /x\n")
 
 
 def _linked_file(machine: Machine) -> None:
-    (machine.root / ENTRIES / systemd_boot.IDENTIFIER).symlink_to(ENTRY)
+    (machine.root / ENTRIES / TRIAL).symlink_to(ENTRY)
 
 
 def _no_kernel(machine: Machine) -> None:
@@ -145,8 +148,9 @@ def _gone_variables(machine: Machine) -> None:
     [
         (_default_is("gone-*"), RefusalKind.NO_DEFAULT, "could become it"),
         (_default_is("@saved"), RefusalKind.TRIAL_MAY_BECOME_DEFAULT, "booted last"),
-        (_default_is("*"), RefusalKind.TRIAL_MAY_BECOME_DEFAULT, "fits a trial's entry"),
-        (_default_is("A-*"), RefusalKind.TRIAL_MAY_BECOME_DEFAULT, "fits a trial's entry"),
+        (_default_is("*"), RefusalKind.TRIAL_MAY_BECOME_DEFAULT, "fits an entry of"),
+        (_default_is("A-*"), RefusalKind.TRIAL_MAY_BECOME_DEFAULT, "fits an entry of"),
+        (_default_is(PREVIOUS), RefusalKind.TRIAL_MAY_BECOME_DEFAULT, "fits an entry of"),
         (
             _variable_is("LoaderEntryDefault", "@saved"),
             RefusalKind.TRIAL_MAY_BECOME_DEFAULT,
@@ -257,7 +261,7 @@ def test_a_unified_kernel_image_is_tried_with_its_own_command_line(tmp_path: Pat
     assert default.options == "root=UUID=1 quiet"
     assert systemd_boot.refusals(machine.host) == ()
     armed_machine(systemd_boot, machine)
-    written = parse((tmp_path / ENTRIES / systemd_boot.IDENTIFIER).read_text())
+    written = parse((tmp_path / ENTRIES / TRIAL).read_text())
     assert written.all("efi") == ("/initadvisor/trial.efi",)
     assert written.all("linux", "initrd") == ()
     assert written.last("options") == "root=UUID=1 quiet initadvisor.trial=t1 panic=30"
