@@ -6,6 +6,7 @@ Every command line is logged. The resources a program used come from the kernel'
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import select
@@ -20,6 +21,13 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
+from initadvisor.host.listen import (
+    CAPTURE_LIMIT_BYTES,
+    Ending,
+    await_word,
+    listen,
+    pipe,
+)
 from initadvisor.host.process import (
     environment,
     kill_session,
@@ -30,15 +38,14 @@ from initadvisor.host.process import (
 from initadvisor.model.errors import ProgramError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
 log = logging.getLogger(__name__)
 
 _FIRST_POLL_S = 0.001
 _POLL_S = 0.05
-_CAPTURE_LIMIT_BYTES = 16 << 20
-_LINE_LIMIT_BYTES = 4096
-_READ_BYTES = 1 << 16
+_END_S = 5.0
 
 
 class Priority(Enum):
@@ -65,15 +72,6 @@ class Completed:
     wall_s: float = 0.0
     cpu_s: float = 0.0
     peak_bytes: int = 0
-
-
-class Ending(Enum):
-    """How a program ended that was listened to."""
-
-    EXITED = auto()
-    STOPPED = auto()
-    TIME_OUT = auto()
-    FLOOD = auto()
 
 
 class Runner(Protocol):
@@ -124,6 +122,20 @@ class Runner(Protocol):
         that says more than 16 MiB is stopped (``FLOOD``).
 
         Raises ``ProgramError`` when the program cannot be started or ``stop_all`` was called.
+        """
+        ...
+
+    def hold(
+        self, argv: Sequence[str | Path], *, word: str, timeout_s: float
+    ) -> AbstractContextManager[None]:
+        """Run a program as long as the context is.
+
+        It gets the line ``word`` on stdin and has to say it on stdout before the block begins, as
+        cat(1) does. The end of the block is an end of file on its stdin, and so is the end of this
+        process, be it killed; what does not end by that is killed with all that it has started.
+
+        Raises ``ProgramError`` when the program cannot be started, ends, or has not said the word
+        after ``timeout_s``, or when ``stop_all`` was called.
         """
         ...
 
@@ -194,17 +206,34 @@ class SystemRunner:
         """See ``Runner.watch``."""
         words = tuple(str(word) for word in argv)
         log.debug("watch: %s", shlex.join(words))
-        ours, theirs = os.pipe()
-        with open(ours, "rb", buffering=0) as said:  # noqa: PTH123 - it is a descriptor
-            with open(theirs, "wb") as out:  # noqa: PTH123
+        said, out = pipe()
+        with said:
+            with out:
                 process = self._start(words, None, out, out, env, cwd, Priority.NORMAL)
             try:
-                return _listen(said, time.monotonic() + timeout_s, on_line)
+                return listen(said, time.monotonic() + timeout_s, on_line)
             finally:
-                with self._lock:
-                    kill_session(process.pid)  # also what it has left behind, before it is reaped
-                    process.wait()
-                    self._running.discard(process.pid)
+                self._end(process)
+
+    @contextlib.contextmanager
+    def hold(self, argv: Sequence[str | Path], *, word: str, timeout_s: float) -> Iterator[None]:
+        """See ``Runner.hold``."""
+        words = tuple(str(part) for part in argv)
+        log.debug("hold: %s", shlex.join(words))
+        stdin, to_stdin = pipe()
+        said, stdout = pipe()
+        with to_stdin, said:
+            with stdin, stdout:
+                process = self._start(words, stdin, stdout, stdout, None, None, Priority.NORMAL)
+            try:
+                await_word(words, word, to_stdin, said, timeout_s)
+                try:
+                    yield
+                finally:
+                    to_stdin.close()
+                    listen(said, time.monotonic() + _END_S, lambda _: False)  # until it has ended
+            finally:
+                self._end(process)
 
     def stop_all(self) -> None:
         """See ``Runner.stop_all``."""
@@ -249,6 +278,12 @@ class SystemRunner:
             make_idle(process.pid)
         return process
 
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        with self._lock:
+            kill_session(process.pid)  # also what it has left behind, before it is reaped
+            process.wait()
+            self._running.discard(process.pid)
+
     def _finish(
         self,
         process: subprocess.Popen[bytes],
@@ -271,7 +306,7 @@ class SystemRunner:
                 if time.monotonic() - started > timeout_s:
                     msg = f"{shlex.join(words)} did not end within {timeout_s:g} s and was killed"
                     raise ProgramError(msg)
-                if any(_size_bytes(file) > _CAPTURE_LIMIT_BYTES for file in captured):
+                if any(_size_bytes(file) > CAPTURE_LIMIT_BYTES for file in captured):
                     msg = f"{shlex.join(words)} would not stop talking and was killed"
                     raise ProgramError(msg)
         except BaseException:
@@ -296,37 +331,13 @@ class SystemRunner:
         )
 
 
-def _listen(said: IO[bytes], deadline: float, on_line: Callable[[bytes], bool]) -> Ending:
-    """Hand the lines on until the last of interest, the end of the pipe, or the deadline."""
-    poller = select.poll()
-    poller.register(said, select.POLLIN)
-    rest = b""
-    left = _CAPTURE_LIMIT_BYTES
-    while (wait_s := deadline - time.monotonic()) > 0:
-        if not poller.poll(wait_s * 1000):
-            continue
-        chunk = said.read(_READ_BYTES)
-        left -= len(chunk)
-        *lines, rest = (rest + chunk).split(b"\n")
-        if not chunk and rest:
-            lines = [rest]
-        if any(on_line(line[:_LINE_LIMIT_BYTES].rstrip(b"\r")) for line in lines):
-            return Ending.STOPPED
-        if not chunk:
-            return Ending.EXITED
-        if left < 0:
-            return Ending.FLOOD
-        rest = rest[:_LINE_LIMIT_BYTES]
-    return Ending.TIME_OUT
-
-
 def _size_bytes(file: IO[bytes]) -> int:
     return os.fstat(file.fileno()).st_size
 
 
 def _captured(file: IO[bytes]) -> bytes:
     file.seek(0)
-    return file.read(_CAPTURE_LIMIT_BYTES)
+    return file.read(CAPTURE_LIMIT_BYTES)
 
 
 def _failure(completed: Completed) -> ProgramError:

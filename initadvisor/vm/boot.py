@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.host.files import append_range, open_regular
-from initadvisor.host.run import Ending
+from initadvisor.host.listen import Ending
 from initadvisor.image.cpio import CpioWriter
 from initadvisor.model.errors import LostVMError
 from initadvisor.model.lab import BootKind

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.hardware import cpu_model
-from initadvisor.host.run import Ending
+from initadvisor.host.listen import Ending
 from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.model.kernel_log import Event, read_line
 from initadvisor.model.lab import BootKind, Engine, EngineTrial, LabKernel

@@ -11,9 +11,10 @@ from tests.fixtures.namespace import FailedInside, TreeRunner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from initadvisor.host.run import Ending
+    from initadvisor.host.listen import Ending
     from tests.fixtures.namespace import Tree
 
 _SHELLS = {"bash", "sh"}
@@ -75,6 +76,13 @@ class InstalledRunner:
         """Fail: there are no virtual machines inside the tree."""
         inside = TreeRunner(tree=self.tree, work=self.work)
         return inside.watch(argv, timeout_s=timeout_s, on_line=on_line, env=env, cwd=cwd)
+
+    def hold(
+        self, argv: Sequence[str | Path], *, word: str, timeout_s: float
+    ) -> AbstractContextManager[None]:
+        """Fail: nothing inside the tree goes on beside a test."""
+        inside = TreeRunner(tree=self.tree, work=self.work)
+        return inside.hold(argv, word=word, timeout_s=timeout_s)
 
     def stop_all(self) -> None:
         """Do nothing: every run of a test is waited for."""

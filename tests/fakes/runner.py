@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from initadvisor.host.run import Completed, Ending, Priority
+from initadvisor.host.listen import Ending
+from initadvisor.host.run import Completed, Priority
 from initadvisor.model.errors import ProgramError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,7 @@ class FakeRunner:
     programs: Iterable[str] = ()
     answers: list[Answer] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
+    held: list[tuple[str, ...]] = field(default_factory=list)
     stopped: bool = False
 
     def answer(
@@ -157,6 +160,28 @@ class FakeRunner:
         if any(on_line(line) for line in answer.stdout.splitlines()):
             return Ending.STOPPED
         return Ending.TIME_OUT if answer.returncode else Ending.EXITED
+
+    @contextlib.contextmanager
+    def hold(self, argv: Sequence[str | Path], *, word: str, timeout_s: float) -> Iterator[None]:
+        """Record the command line, which is in ``held`` as long as the context is.
+
+        An answer with an exit status other than 0 is one of a program that does not say the word.
+        """
+        words = tuple(str(part) for part in argv)
+        self.calls.append(
+            Call(argv=words, timeout_s=timeout_s, env={}, cwd=None, priority=Priority.NORMAL)
+        )
+        answer = self._answer_to(words)
+        if answer.error:
+            raise answer.error
+        if answer.returncode != 0:
+            msg = f"{shlex.join(words)} ended without {word}: {answer.stderr.decode()}"
+            raise ProgramError(msg)
+        self.held.append(words)
+        try:
+            yield
+        finally:
+            self.held.remove(words)
 
     def stop_all(self) -> None:
         """Let no program start any more."""

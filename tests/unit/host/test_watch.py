@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.host.run import Ending, SystemRunner
+from initadvisor.host.listen import Ending
+from initadvisor.host.run import SystemRunner
 from initadvisor.model.errors import ProgramError
 from tests.unit.host.test_run import alive, wait_until
 

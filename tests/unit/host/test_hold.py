@@ -1,0 +1,119 @@
+"""A program runs as long as a context, is ready before its block begins, and dies with us."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.host import run
+from initadvisor.host.run import SystemRunner
+from initadvisor.model.errors import ProgramError
+from tests.unit.host.test_run import alive, wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PYTHON = sys.executable
+ECHO = """
+import os, sys, time
+print("noise", flush=True)
+sys.stdout.write(sys.stdin.readline()); sys.stdout.flush()
+open(sys.argv[1], "w").write(str(os.getpid()))
+"""
+UNTIL_EOF = f"{ECHO}\nsys.stdin.read(); open(sys.argv[1], 'w').write('ended by itself')"
+STUBBORN = f"{ECHO}\nwhile True: time.sleep(60)"
+
+
+def pid_in(path: Path) -> int:
+    """Return the process that the file names, as soon as it does."""
+    assert wait_until(lambda: path.exists() and path.read_text().isdecimal())
+    return int(path.read_text())
+
+
+def test_the_block_begins_when_the_word_was_said_and_its_end_is_an_end_of_file(
+    tmp_path: Path,
+) -> None:
+    said = tmp_path / "said"
+    with SystemRunner().hold([PYTHON, "-c", UNTIL_EOF, said], word="ready", timeout_s=20):
+        assert alive(pid_in(said))
+    assert said.read_text() == "ended by itself"
+
+
+def test_cat_is_such_a_program() -> None:
+    with SystemRunner().hold(["cat"], word="ready", timeout_s=20):
+        pass
+
+
+def test_one_that_does_not_end_by_that_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "_END_S", 0.2)
+    said = tmp_path / "said"
+    with SystemRunner().hold([PYTHON, "-c", STUBBORN, said], word="ready", timeout_s=20):
+        pid = pid_in(said)
+        assert alive(pid)
+    assert wait_until(lambda: not alive(pid))
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("import sys; sys.exit('refused: not today')", "ended: refused: not today"),
+        ("import time; time.sleep(60)", "was not ready within 0.5 s"),
+        ("print('another word'); import time; time.sleep(60)", "was not ready within 0.5 s: anoth"),
+        ("print('x' * (17 << 20))", "x"),
+    ],
+)
+def test_one_that_does_not_say_the_word_is_an_error(code: str, error: str) -> None:
+    hold = SystemRunner().hold([PYTHON, "-uc", code], word="ready", timeout_s=0.5)
+    with pytest.raises(ProgramError, match=error), hold:
+        pytest.fail("the block ran")
+
+
+def test_a_missing_program_is_an_error() -> None:
+    with (
+        pytest.raises(ProgramError, match="not installed"),
+        SystemRunner().hold(["no-such-program"], word="ready", timeout_s=1),
+    ):
+        pytest.fail("the block ran")
+
+
+def test_it_ends_when_the_block_raises(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    hold = SystemRunner().hold([PYTHON, "-c", UNTIL_EOF, said], word="ready", timeout_s=20)
+    with pytest.raises(KeyboardInterrupt), hold:
+        raise KeyboardInterrupt
+    assert said.read_text() == "ended by itself"
+
+
+def test_it_ends_when_we_are_killed(tmp_path: Path) -> None:
+    """Also where another program that we have started is still there: it inherits no pipe."""
+    said = tmp_path / "said"
+    code = f"""
+import sys, threading
+from initadvisor.host import run
+from initadvisor.host.run import SystemRunner
+runner = SystemRunner()
+with runner.hold([sys.executable, "-c", {UNTIL_EOF!r}, {str(said)!r}], word="ready", timeout_s=20):
+    print("held", flush=True)
+    runner.run(["sleep", "60"], timeout_s=60)
+"""
+    with subprocess.Popen([PYTHON, "-c", code], stdout=subprocess.PIPE, text=True) as ours:
+        assert ours.stdout is not None
+        assert ours.stdout.readline() == "held\n"
+        assert alive(pid_in(said))
+        ours.send_signal(signal.SIGKILL)
+    assert wait_until(lambda: said.read_text() == "ended by itself")
+
+
+def test_stopping_everything_ends_it(tmp_path: Path) -> None:
+    runner, said = SystemRunner(), tmp_path / "said"
+    with runner.hold([PYTHON, "-c", STUBBORN, said], word="ready", timeout_s=20):
+        pid = pid_in(said)
+        threading.Thread(target=runner.stop_all).start()
+        assert wait_until(lambda: not alive(pid))
