@@ -39,12 +39,13 @@ def require_installed_system(host: Host, generator: str) -> None:
     if not host.is_root:
         msg = f"cannot run {generator}: only root may build an image of this system"
         raise NeedsRootError(msg)
-    if place := _elsewhere(host):
+    if place := elsewhere(host):
         msg = f"not running {generator}: this is {place}, not an installed system"
         raise UnsafeError(msg)
 
 
-def _elsewhere(host: Host) -> str | None:
+def elsewhere(host: Host) -> str | None:
+    """Return what this is if it is not an installed system that runs, in words; else None."""
     if any(host.path(mark).exists() for mark in _CONTAINER_MARKS):
         return "a container"
     if any(host.path(mark).exists() for mark in _LIVE_MARKS):
@@ -60,9 +61,15 @@ def _elsewhere(host: Host) -> str | None:
 
 
 def _is_chroot(host: Host) -> bool:
-    """Tell whether process 1 has another root directory; unknown (no /proc) counts as one."""
+    """Tell whether process 1 has another root directory; unknown (no /proc) counts as one.
+
+    Where even root may not look (proc(5): it takes CAP_SYS_PTRACE), a unit's sandbox is in the way,
+    and no chroot.
+    """
     try:
         own, first = host.path("/").stat(), host.path("/proc/1/root").stat()
+    except PermissionError:
+        return not host.is_root
     except OSError:
         return True
     return (own.st_dev, own.st_ino) != (first.st_dev, first.st_ino)

@@ -14,6 +14,8 @@ from initadvisor.model.boot_class import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from initadvisor.model.boot_marks import MachineWords
     from initadvisor.model.journal_boot import JournalBoot
 
@@ -46,11 +48,14 @@ def class_with_words(known: BootClass, words: MachineWords) -> BootClass:
     return replace(known, hardware=hardware)
 
 
-def past_class(boot: JournalBoot, *, today: BootClass | None) -> BootClass:
+def past_class(
+    boot: JournalBoot, *, today: BootClass | None, own_words: Collection[str] = ()
+) -> BootClass:
     """Return the class of a boot in a journal.
 
-    ``today`` is that of the same machine now: what a kernel does not say of a hypervisor (all of
-    them on other processors than x86, some on x86) is taken from there for the same product.
+    ``own_words``: what a trial's entry added to the command line. ``today`` is that of the same
+    machine now: what a kernel does not say of a hypervisor (all of them on other processors than
+    x86, some on x86) is taken from there for the same product.
     """
     marks = boot.kernel.marks
     hardware = _hardware(marks.machine)
@@ -66,7 +71,9 @@ def past_class(boot: JournalBoot, *, today: BootClass | None) -> BootClass:
         kernel=kernel,
         command_line_sha256=(
             command_line_sha256(
-                marks.command_line or "", key=command_line_key(boot.span.machine_id)
+                marks.command_line or "",
+                key=command_line_key(boot.span.machine_id),
+                own_words=own_words,
             )
             if whole
             else None

@@ -19,13 +19,14 @@ from initadvisor.measure.reboot_gap import ClockPoint, LastSign, RebootGap, rebo
 from initadvisor.measure.reject import Circumstances, rejections
 from initadvisor.measure.way import boot_start
 from initadvisor.model.attribution import Attribution, ImageTraces
+from initadvisor.model.boot_class import parameters
 from initadvisor.model.boot_marks import BootMarks, KernelBoot, ShadowObservation, Waiting
 from initadvisor.model.boot_phases import Phase, PhaseSource, PhaseTime, boot_phases
 from initadvisor.model.boot_record import BootRecord, RebootGapTime, RecordSource
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.model.journal_boot import Ending
-from initadvisor.model.loader import BootStart, BootWay
+from initadvisor.model.loader import TRIAL_TAG, BootStart, BootWay
 from initadvisor.model.read_interval import NoInterval, read_interval
 
 _WHO_MAY_READ = "run this as root, or as a member of group systemd-journal, who may read them"
@@ -33,7 +34,8 @@ _WHO_MAY_READ = "run this as root, or as a member of group systemd-journal, who 
 _FOREIGN = Attribution(certainty=Certainty.UNKNOWN, words="another machine's images are not known")
 
 if TYPE_CHECKING:
-    from typing import Protocol
+    from collections.abc import Callable
+    from typing import Protocol, TypeAlias
 
     from initadvisor.host import Host
     from initadvisor.model.boot_class import BootClass
@@ -44,6 +46,14 @@ if TYPE_CHECKING:
         """Finds the image that left the traces, among those that were there at a time."""
 
         def __call__(self, traces: ImageTraces, *, booted_at: datetime) -> Attribution: ...
+
+    OwnWords: TypeAlias = Callable[[str | None], tuple[str, ...]]
+    """Returns what the entry of a trial added to the command line; nothing of one unknown."""
+
+
+def _no_words(trial: str | None) -> tuple[str, ...]:
+    del trial
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +71,7 @@ def running_record(
     journalled: Journalled | None,
     *,
     attribute: Attribute,
+    own_words: OwnWords = _no_words,
     boot_disk: str | None = None,
     previous: LoaderTimes | None = None,
 ) -> BootRecord:
@@ -80,6 +91,7 @@ def running_record(
     started_at = _started_at(host, journalled)
     there = (*variables.unreadable, *times.unreadable, *unreadable)
     journal = journalled.boot if journalled else None
+    known = boot_class(host, boot_disk=boot_disk, own_words=own_words(traces.trial))
     circumstances = Circumstances(
         kexec=start.way is BootWay.KEXEC
         or _after_kexec(journalled)
@@ -97,7 +109,7 @@ def running_record(
         start=start,
         marks=replace(kernel.marks, command_line=None),
         shadow=kernel.shadow,
-        boot_class=class_with_words(boot_class(host, boot_disk=boot_disk), kernel.marks.machine),
+        boot_class=class_with_words(known, kernel.marks.machine),
         times=times,
         read=read_interval(start, times),
         phases=boot_phases(start.way, times),
@@ -110,7 +122,12 @@ def running_record(
 
 
 def past_record(
-    journalled: Journalled, *, source: RecordSource, today: BootClass, attribute: Attribute
+    journalled: Journalled,
+    *,
+    source: RecordSource,
+    today: BootClass,
+    attribute: Attribute,
+    own_words: OwnWords = _no_words,
 ) -> BootRecord:
     """Return the record of a boot that only a journal tells of.
 
@@ -121,7 +138,12 @@ def past_record(
     marks = boot.kernel.marks
     own = source is RecordSource.BACKFILL
     started_at = _moment(boot.span.first.realtime_us - boot.span.first.monotonic_us)
-    traces = ImageTraces(freed_kib=marks.loaded_kib, page_bytes=os.sysconf("SC_PAGE_SIZE"))
+    tags = parameters(marks.command_line or "", TRIAL_TAG) if own else ()
+    # Of a trial that nothing is known of any more, the image's size may still be.
+    trial = next((tag for tag in tags[-1:] if own_words(tag)), None)
+    traces = ImageTraces(
+        freed_kib=marks.loaded_kib, page_bytes=os.sysconf("SC_PAGE_SIZE"), trial=trial
+    )
     circumstances = Circumstances(
         kexec=_after_kexec(journalled),
         soft_reboots=boot.soft_reboots,
@@ -137,7 +159,7 @@ def past_record(
         start=BootStart(way=BootWay.UNKNOWN, certainty=Certainty.UNKNOWN, clues=(clue,)),
         marks=replace(marks, command_line=None),
         shadow=boot.kernel.shadow,
-        boot_class=past_class(boot, today=today if own else None),
+        boot_class=past_class(boot, today=today if own else None, own_words=own_words(trial)),
         read=NoInterval(reason="a journal does not tell when a loader read what"),
         phases=_past_phases(boot.startup) if boot.startup else (),
         reboot_gap=_gap(journalled),

@@ -8,6 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from initadvisor.model.one_shot import Outcome, outcome
+from initadvisor.model.rejection import Reason
+
+if TYPE_CHECKING:
+    from initadvisor.model.boot_record import BootRecord
+    from initadvisor.model.one_shot import OneShot
 
 
 class ProofStage(StrEnum):
@@ -25,9 +33,12 @@ class Proof:
 
     ``loader`` is ``BootLoader.NAME``. ``trial``: the name on that boot's command line
     (``trial_words``); every arming has another. ``armed_in_boot``: the boot (its ID) in which it
-    was armed. ``image``: the image that is waited for, as the machine names it, and ``sha256`` what
-    the loader is to load of it. ``asleep``: it was taken back before the machine went to sleep, and
-    is to be armed again.
+    was armed. ``image``: the image that is waited for, as the machine names it, and ``sha256`` and
+    ``size_bytes`` of what the loader is to load of it: of a unified kernel image (``is_uki``) its
+    .initrd section. ``entry``: what the loader calls the entry, and ``own_words`` what that adds to
+    the command line. ``ignore_unlocking``: the user arms although disks are unlocked by what a boot
+    is made of. ``asleep``: it was taken back before the machine went to sleep, and is to be armed
+    again.
     """
 
     stage: ProofStage
@@ -36,4 +47,202 @@ class Proof:
     armed_in_boot: str
     image: str
     sha256: str
+    size_bytes: int = 0
+    is_uki: bool = False
+    entry: str = ""
+    own_words: tuple[str, ...] = ()
+    ignore_unlocking: bool = False
     asleep: bool = False
+
+
+class Completion(StrEnum):
+    """How far the running boot has come."""
+
+    STARTING = "starting"
+    """It is still on its way, or its checks have not been made."""
+    COMPLETE = "complete"
+    """It has reached its default target and boot-complete.target (systemd.special(7))."""
+    FAILED = "failed"
+    """It has missed one of them, and will not reach it any more."""
+
+
+class Left(StrEnum):
+    """What a boot with the trial's name, which is over, has left in the journal."""
+
+    NOTHING = "nothing"
+    BEGINNING = "beginning"
+    """It began and did not come up."""
+    WHOLE = "whole"
+    """It had come up."""
+
+    @property
+    def words(self) -> str:
+        """What it tells of the trial, in a sentence."""
+        match self:
+            case Left.NOTHING:
+                return (
+                    "its boot left nothing: it panicked, hung or lost power early, or another "
+                    "entry was chosen"
+                )
+            case Left.BEGINNING:
+                return "it began to boot but did not come up: it hung, crashed or lost power"
+            case Left.WHOLE:
+                return "it came up, but the machine was restarted before that boot was judged"
+
+
+_FATAL = (
+    Reason.UNPACK_FAILED,
+    Reason.NO_INITRAMFS,
+    Reason.PANICKED,
+    Reason.EMERGENCY,
+    Reason.CRASH_KERNEL,
+)
+"""What speaks against an image even where its boot came up in the end; the other reasons only say
+that a boot was badly measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredBoot:
+    """What was recorded of the running boot.
+
+    ``sha256``: of the image that it used, None where that is not certain; ``words`` say how it is
+    known, or why not. ``faults``: what speaks against the image, in words.
+    """
+
+    sha256: str | None
+    words: str
+    faults: tuple[str, ...] = ()
+
+
+def measured_boot(record: BootRecord) -> MeasuredBoot:
+    """Return what a record tells of the image."""
+    return MeasuredBoot(
+        sha256=record.image.sha256 if record.image else None,
+        words=record.attribution.words,
+        faults=tuple(reason.explanation for reason in record.rejections if reason in _FATAL),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a later run sees.
+
+    ``boot``: the running boot's ID; ``trial``: the trial's name on its command line, None without;
+    ``kexec``: it was started by another kernel, so that no loader had a say in it. ``one_shot``:
+    what is selected for the next boot. ``measured`` is None until the boot is recorded.
+    ``failed_units``: systemd's, of the running boot. ``left``: by an earlier boot since.
+    """
+
+    boot: str
+    one_shot: OneShot
+    trial: str | None = None
+    kexec: bool = False
+    measured: MeasuredBoot | None = None
+    completion: Completion = Completion.STARTING
+    failed_units: tuple[str, ...] = ()
+    left: Left = Left.NOTHING
+
+
+class Verdict(StrEnum):
+    """What is to be done."""
+
+    WAIT = "wait"
+    ARM = "arm"
+    """The same again: it was not tried."""
+    PROVE = "prove"
+    """The rehearsal has passed: the new image is next."""
+    COMMIT = "commit"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """A verdict, and why in words."""
+
+    verdict: Verdict
+    reason: str
+
+
+_NOT_TRIED = frozenset({Outcome.PENDING, Outcome.WITHDRAWN, Outcome.CONSUMED})
+"""What becomes of a selection that was taken back, or was going to be."""
+
+
+def judge(proof: Proof, evidence: Evidence) -> Judgement:
+    """Return what the evidence means for what was armed.
+
+    Nothing is committed, and no rehearsal passes, without a complete and measured boot of exactly
+    that image under that name. What was not tried in the boot after the arming is dropped, not
+    tried again; unless it was taken back before a sleep.
+    """
+    rebooted = evidence.boot != proof.armed_in_boot
+    became = outcome(evidence.one_shot, armed_in_boot=proof.armed_in_boot, boot=evidence.boot)
+    if rebooted and evidence.trial == proof.trial and not evidence.kexec:
+        verdict, reason = _of_its_own(proof, evidence, became)
+    elif proof.asleep and became in _NOT_TRIED:
+        verdict, reason = Verdict.ARM, "it was taken back before the machine went to sleep"
+    else:
+        verdict, reason = _of_another(evidence, became, rebooted=rebooted)
+    return Judgement(verdict=verdict, reason=reason)
+
+
+def _of_another(evidence: Evidence, became: Outcome, *, rebooted: bool) -> tuple[Verdict, str]:
+    """Judge in a boot that is not the trial's: the one that armed it, or a later one."""
+    verdict, reason = Verdict.DROP, evidence.left.words
+    match became:
+        case Outcome.PENDING:
+            verdict, reason = Verdict.WAIT, "it is armed for the next boot"
+        case Outcome.WITHDRAWN:
+            reason = "the selection for the next boot was taken back, or never made"
+        case Outcome.CONSUMED:
+            pass
+        case Outcome.STUCK:
+            reason = "the boot loader left the selection in place and did not boot it"
+            if evidence.kexec:
+                verdict = Verdict.WAIT
+                reason = "the kernel was restarted without the boot loader (kexec)"
+        case Outcome.REPLACED:
+            other = evidence.one_shot.identifier or "another entry"
+            reason = f"somebody else has selected {other} for the next boot"
+        case Outcome.UNKNOWN:
+            verdict = Verdict.DROP if rebooted else Verdict.WAIT
+            reason = f"the selection for the next boot cannot be read: {evidence.one_shot.reason}"
+    return verdict, reason
+
+
+def _of_its_own(proof: Proof, evidence: Evidence, became: Outcome) -> tuple[Verdict, str]:
+    """Judge the trial's boot while it runs."""
+    if reason := _against(proof, evidence, became):
+        return Verdict.DROP, reason
+    if evidence.measured is None:
+        return Verdict.WAIT, "this boot is its own, but is not recorded yet"
+    if evidence.completion is not Completion.COMPLETE:
+        return Verdict.WAIT, "this boot is its own, but is not complete yet"
+    failed = ", ".join(evidence.failed_units)
+    besides = f"; failed in it: {failed}" if failed else ""
+    verdict = Verdict.COMMIT if proof.stage is ProofStage.PROOF else Verdict.PROVE
+    return verdict, f"it booted and is complete{besides}"
+
+
+def _against(proof: Proof, evidence: Evidence, became: Outcome) -> str | None:
+    """Return what speaks against it for good."""
+    if became is Outcome.STUCK:
+        return "the boot loader booted it, but would do so again and again"
+    if became is Outcome.UNKNOWN:
+        why = evidence.one_shot.reason
+        return f"it cannot be read whether the boot loader would boot it again: {why}"
+    if evidence.measured is not None and (fault := _fault(proof, evidence.measured)):
+        return fault
+    if evidence.completion is Completion.FAILED:
+        failed = f": {', '.join(evidence.failed_units)} failed" if evidence.failed_units else ""
+        return f"it did not reach boot-complete.target{failed}"
+    return None
+
+
+def _fault(proof: Proof, measured: MeasuredBoot) -> str | None:
+    if measured.faults:
+        return measured.faults[0]
+    if measured.sha256 is None:
+        return f"it is not certain which image it booted: {measured.words}"
+    if measured.sha256 != proof.sha256:
+        return f"it booted another image than the one that was armed: {measured.words}"
+    return None

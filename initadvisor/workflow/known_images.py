@@ -1,17 +1,15 @@
 """The images that a boot of this machine may have used.
 
-First of all those that its generator has installed; only where none of them fits, candidates that
-were built and images that the lab has timed, which may have been installed when the machine booted.
+A trial's boot used what its entry loads. Otherwise it is first of all those that its generator has
+installed; only where none of them fits, candidates that were built and images that the lab has
+timed, which may have been installed when the machine booted.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import PureWindowsPath
 from typing import TYPE_CHECKING
 
 from initadvisor.generators.detect import detect_generator
@@ -19,9 +17,10 @@ from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.image.front import main_codec
 from initadvisor.measure.attribute import attribute
 from initadvisor.model.attribution import Attribution, KnownImage
-from initadvisor.model.boot_class import parameters
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.workflow.cache import Cache
+from initadvisor.workflow.loaded_files import beside, loaded_part
+from initadvisor.workflow.trial_images import TrialImages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,10 +36,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_BOOT_PARTITIONS = ("/efi", "/boot", "/boot/efi")
-_MICROCODE = ("amd-ucode.img", "intel-ucode.img")
-"""What Arch's packages install beside the images, for loaders to load in front of them."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
@@ -54,14 +49,14 @@ class _File:
 
     def images(self, sha256: str, setting: Setting | None = None) -> Iterator[KnownImage]:
         """Yield it once for each way of loading it."""
-        for beside in self.beside_bytes:
+        for sizes in self.beside_bytes:
             yield KnownImage(
                 path=str(self.installed.path),
                 size_bytes=self.size_bytes,
                 sha256=sha256,
                 setting=setting,
                 is_uki=self.installed.uki,
-                beside_bytes=beside,
+                beside_bytes=sizes,
             )
 
 
@@ -75,6 +70,7 @@ class KnownImages:
     def __init__(self, host: Host, *, others: Iterable[tuple[KnownImage, datetime]] = ()) -> None:
         self._host = host
         self._timed = tuple(others)
+        self._trials = TrialImages(host)
         self._candidates: tuple[tuple[KnownImage, datetime], ...] | None = None
         self._read: dict[Path, tuple[KnownImage, ...]] = {}
         self._generator: Generator | None = None
@@ -91,8 +87,14 @@ class KnownImages:
         """The running kernel's image, None where there is none."""
         return self._files[0].installed.path if self._files else None
 
+    def own_words(self, trial: str | None) -> tuple[str, ...]:
+        """Return the words that a trial's entry added to the command line."""
+        return self._trials.own_words(trial)
+
     def attribute(self, traces: ImageTraces, *, booted_at: datetime) -> Attribution:
         """Return which of the images that were there at a time left the traces of a boot."""
+        if traces.trial and (images := self._of_trial(traces.trial)):
+            return attribute(traces, images)
         found = self._among_installed(traces, booted_at)
         if found.images:
             return found
@@ -102,6 +104,14 @@ class KnownImages:
         there = tuple(image for image, since in others if since <= booted_at)
         among_others = attribute(traces, there)
         return among_others if among_others.images else found
+
+    def _of_trial(self, trial: str) -> tuple[KnownImage, ...]:
+        """Return a trial's image; that of a rehearsal is installed, and more is known of it."""
+        images = self._trials.images(trial)
+        paths = {image.path for image in images if image.setting is None}
+        files = [file for file in self._files if str(file.installed.path) in paths]
+        made_by = {image.sha256: image.setting for file in files for image in self._images(file)}
+        return tuple(replace(i, setting=i.setting or made_by.get(i.sha256)) for i in images)
 
     def _among_installed(self, traces: ImageTraces, booted_at: datetime) -> Attribution:
         there = [file for file in self._files if file.since <= booted_at]
@@ -160,58 +170,17 @@ def _candidate(cached: CachedCandidate) -> tuple[KnownImage, datetime]:
 def _files(host: Host, installed: Sequence[InstalledImage]) -> Iterator[_File]:
     for image in installed:
         try:
-            offset, size_bytes, beside = _extent(host, image)
+            with open_regular(image.path) as file:
+                part = loaded_part(file, is_uki=image.uki)
+            ways = (part.with_bytes,) if image.uki else beside(host, image.path)
             changed_s = image.path.stat().st_mtime
         except (InitadvisorError, OSError) as err:
             _log.info("%s is left out: %s", image.path, err)
             continue
         yield _File(
             installed=image,
-            offset=offset,
-            size_bytes=size_bytes,
+            offset=part.offset,
+            size_bytes=part.size_bytes,
             since=datetime.fromtimestamp(changed_s, tz=UTC),
-            beside_bytes=beside,
+            beside_bytes=ways,
         )
-
-
-def _extent(host: Host, image: InstalledImage) -> tuple[int, int, tuple[tuple[int, ...], ...]]:
-    """Return where in the file the initramfs is, its size, and what may be loaded with it.
-
-    Raises ``InitadvisorError`` for what cannot be read.
-    """
-    with open_regular(image.path) as file:
-        size_bytes = file.seek(0, os.SEEK_END)
-        if not image.uki:
-            return 0, size_bytes, _beside(host, image.path)
-        from initadvisor.image.pe import read_uki
-
-        uki = read_uki(file, size_bytes)
-        microcode = (uki.ucode.size_bytes,) if uki.ucode else ()
-        return uki.initrd.offset, uki.initrd.size_bytes, (microcode,)
-
-
-def _beside(host: Host, image: Path) -> tuple[tuple[int, ...], ...]:
-    """Return the sizes of the files that may be loaded with an image, one way after the other.
-
-    Where the command line names the files (systemd-boot, the EFI stub), it is those; GRUB's entries
-    are not read, so there each microcode archive may be loaded, or all.
-    """
-    named = _named(host)
-    if image in named:
-        return (tuple(path.stat().st_size for path in named if path != image),)
-    sizes = []
-    for name in _MICROCODE:
-        with contextlib.suppress(OSError):
-            sizes.append(image.with_name(name).stat().st_size)
-    ways = [(), *((size,) for size in sizes), tuple(sizes)]
-    return tuple(dict.fromkeys(ways))
-
-
-def _named(host: Host) -> list[Path]:
-    """Return the files that ``initrd=`` of the running kernel's command line names."""
-    found = []
-    for value in parameters(host.read_text("/proc/cmdline") or "", "initrd"):
-        name = PureWindowsPath(value).as_posix().lstrip("/")
-        there = (host.path(f"{partition}/{name}") for partition in _BOOT_PARTITIONS)
-        found += [path for path in there if path.is_file()][:1]
-    return found

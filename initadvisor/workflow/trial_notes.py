@@ -1,0 +1,88 @@
+"""What is remembered of trial entries: that one may stand, and that a loader was rehearsed.
+
+Small files of the state directory. The one about the entry is there before the entry is and goes
+after it, so that whoever comes after an interruption knows what to clear up; systemd's units look
+for it, too, to have nothing done where nothing is armed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+from initadvisor.host.files import make_directory, sync_directory, whole_file
+from initadvisor.model.errors import InitadvisorError
+
+if TYPE_CHECKING:
+    from initadvisor.host import Host
+
+_ENTRY = "trial-entry"
+_REHEARSED = "rehearsed"
+
+_BOARD = ("sys_vendor", "product_name", "board_name")
+"""What tells one machine from another that the same disk is put into; none of it is secret."""
+
+
+def note_entry(host: Host, loader: str) -> None:
+    """Remember that a trial's entry of ``loader`` (``BootLoader.NAME``) may stand from now on."""
+    _write(host, _ENTRY, f"{loader}\n")
+
+
+def noted_entry(host: Host) -> str | None:
+    """Return the loader that may have a trial's entry, None where none has."""
+    return (_read(host, _ENTRY) or "").strip() or None
+
+
+def forget_entry(host: Host) -> None:
+    """Remember that there is no trial's entry any more."""
+    path = host.state_dir() / _ENTRY
+    try:
+        path.unlink(missing_ok=True)
+        if path.parent.is_dir():
+            sync_directory(path.parent)
+    except OSError as err:
+        msg = f"cannot remove {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+
+
+def note_rehearsed(host: Host, loader: str) -> None:
+    """Remember that this machine's loader boots an entry once, and forgets it."""
+    _write(host, _REHEARSED, json.dumps({"loader": loader, "machine": _machine(host)}) + "\n")
+
+
+def was_rehearsed(host: Host, loader: str) -> bool:
+    """Tell whether the loader was rehearsed on this machine, not on another with the same disk."""
+    noted: object = None
+    with contextlib.suppress(ValueError):
+        noted = json.loads(_read(host, _REHEARSED) or "null")
+    return noted == {"loader": loader, "machine": _machine(host)}
+
+
+def _machine(host: Host) -> str:
+    parts = [host.read_text("/etc/machine-id")]
+    parts += [host.read_text(f"/sys/class/dmi/id/{name}") for name in _BOARD]
+    parts.append(host.read_text("/sys/firmware/devicetree/base/model"))
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+def _read(host: Host, name: str) -> str | None:
+    try:
+        return (host.state_dir() / name).read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return None
+    except OSError as err:
+        msg = f"cannot read {err.filename}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+
+
+def _write(host: Host, name: str, text: str) -> None:
+    path = host.state_dir() / name
+    make_directory(path.parent)
+    try:
+        with whole_file(path) as file:
+            file.write(text.encode())
+    except OSError as err:
+        msg = f"cannot write {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
