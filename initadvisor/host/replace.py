@@ -53,16 +53,24 @@ def require_plain(path: Path, status: os.stat_result) -> None:
 
 
 def copy_attributes(path: Path, file: IO[bytes]) -> None:
-    """Copy extended attributes, which ACLs and security labels are, too.
+    """Give a file the extended attributes of another, which ACLs and security labels are, too.
 
-    A file system without any (vfat) says ENOTSUP or lists none. Any other ``OSError`` is raised:
-    going on would lose them.
+    An ACL that a new file has from its directory would let others read it: what the other one does
+    not have is removed, but for security labels, which the policy gives. A file system without any
+    (vfat) says ENOTSUP or lists none. Any other ``OSError`` is raised: going on would lose them.
     """
+    wanted = _attributes(path)
+    for name in wanted:
+        os.setxattr(file.fileno(), name, os.getxattr(path, name))
+    for name in _attributes(file.fileno()):
+        if name not in wanted and not name.startswith("security."):
+            os.removexattr(file.fileno(), name)
+
+
+def _attributes(what: Path | int) -> list[str]:
     try:
-        names = os.listxattr(path)
+        return os.listxattr(what)
     except OSError as err:
         if err.errno != errno.ENOTSUP:
             raise
-        names = []
-    for name in names:
-        os.setxattr(file.fileno(), name, os.getxattr(path, name))
+        return []

@@ -143,7 +143,8 @@ class FileChange:
 
     ``staged`` is where its new content waits and ``backup``, None if it is not kept, where its old
     one stays. ``before`` is None where there was no such file; it gets ``mode`` then. ``after`` is
-    None until it is known.
+    None until it is known. ``mount_point`` is where the file system is mounted that all of them
+    are on, "" where it is the root's.
     """
 
     path: str
@@ -153,6 +154,7 @@ class FileChange:
     before: FileIdentity | None
     after: Content | None = None
     mode: int = 0o644
+    mount_point: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from initadvisor.host.files import (
     sync_directory,
 )
 from initadvisor.host.replace import copy_attributes, require_plain
-from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.transaction import Content, FileIdentity
 from initadvisor.storage.mounts import machine_path, mount_of, mounts_of_host
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
-    from initadvisor.model.transaction import FileChange
+    from initadvisor.model.transaction import FileChange, Transaction
 
 NewContent: TypeAlias = "bytes | Callable[[Path], None]"
 """What a file is to hold, or who makes it: called with a path where nothing is yet."""
@@ -47,6 +47,33 @@ def has_links(host: Host, directory: Path) -> bool:
     """Tell whether a file system keeps inodes, so that hard links work and numbers stay."""
     mount = mount_of(mounts_of_host(host), machine_path(host, directory))
     return mount is not None and mount.fs_type in _HAVE_LINKS
+
+
+def own_mount_point(host: Host, directory: Path) -> str:
+    """Return where the file system of a directory is mounted, "" where it is the root's.
+
+    Sandboxes mount parts of it again (ReadWritePaths= in systemd.exec(5)): the first one counts.
+    """
+    mounts = mounts_of_host(host)
+    mount = mount_of(mounts, machine_path(host, directory))
+    if mount is None:
+        return ""
+    device = (mount.major, mount.minor)
+    points = [m.mount_point for m in mounts if (m.major, m.minor) == device]
+    point = min(points, key=len)
+    return "" if point == "/" else point
+
+
+def require_mounted(host: Host, transaction: Transaction) -> None:
+    """Raise ``UnsafeError`` where a file's file system is not mounted.
+
+    What is seen without it is an empty directory, of which nothing can be told.
+    """
+    points = {mount.mount_point for mount in mounts_of_host(host)}
+    for change in transaction.files:
+        if change.mount_point and change.mount_point not in points:
+            msg = f"not touching {change.path}: nothing is mounted on {change.mount_point}"
+            raise UnsafeError(msg, hint="mount it, then try again")
 
 
 def identity(path: Path, *, inodes: bool) -> FileIdentity | None:
@@ -84,7 +111,7 @@ def holding(host: Host, change: FileChange) -> Holding:
     """Tell what the file holds now; new and old, where they are the same, count as old."""
     path = host.path(change.path)
     held, old = content(path), change.before and change.before.content
-    if held == old and (held is not None or not _is_there(path)):
+    if held == old and (held is not None or not is_there(path)):
         return Holding.OLD
     return Holding.NEW if held is not None and held == change.after else Holding.OTHER
 
@@ -106,6 +133,12 @@ def stage(host: Host, change: FileChange, new: NewContent) -> Content:
     return Content(size_bytes=size_bytes, sha256=digest)
 
 
+def copy(source: Path, target: Path) -> None:
+    """Have ``target``, where nothing is yet, hold what ``source`` holds; see ``NewContent``."""
+    with open_regular(source) as old, _created(target) as new:
+        append_range(new, old, offset=0, size_bytes=os.fstat(old.fileno()).st_size)
+
+
 def dress(host: Host, change: FileChange, file: IO[bytes]) -> None:
     """Give a file owner, mode, ACLs and attributes of the one that it is to replace."""
     target = host.path(change.path)
@@ -123,6 +156,13 @@ def _dress_like(model: Path, file: IO[bytes]) -> None:
     if stat.S_IMODE(now.st_mode) != stat.S_IMODE(status.st_mode):
         os.fchmod(file.fileno(), stat.S_IMODE(status.st_mode))
     copy_attributes(model, file)
+
+
+def require_staged(host: Host, change: FileChange) -> None:
+    """Read the staged content from the device; raises ``UnsafeError`` where it is not whole."""
+    if content(host.path(change.staged)) != change.after:
+        msg = f"what the disk holds in {change.staged} is not what was written"
+        raise UnsafeError(msg, hint="the disk or its file system may be failing")
 
 
 def back_up(host: Host, change: FileChange) -> None:
@@ -166,7 +206,7 @@ def put(host: Host, change: FileChange) -> None:
 def settle(host: Host, change: FileChange) -> None:
     """Sync a file that was found as it is to be: who had put it there may not have got so far."""
     path = host.path(change.path)
-    if _is_there(path):
+    if is_there(path):
         with open_regular(path) as file:  # which may have a second name yet: its backup
             os.fsync(file.fileno())
     sync_directory(path.parent)
@@ -178,14 +218,23 @@ def put_back(host: Host, change: FileChange) -> bool:
     if change.before is None:
         path.unlink()
         sync_directory(path.parent)
-        return True
-    if change.backup is None or content(host.path(change.backup)) != change.before.content:
+    elif change.backup is not None and is_kept(host, change):
+        backup = host.path(change.backup)
+        with _opened(backup) as file:
+            os.fsync(file.fileno())
+            put_in_place(file, backup, path)
+    else:
         return False
-    backup = host.path(change.backup)
-    with _opened(backup) as file:
-        os.fsync(file.fileno())
-        put_in_place(file, backup, path)
     return True
+
+
+def is_kept(host: Host, change: FileChange) -> bool:
+    """Tell whether what the file held before can be given back."""
+    if change.before is None:
+        return True
+    return change.backup is not None and (
+        content(host.path(change.backup)) == change.before.content
+    )
 
 
 def clear_staged(host: Host, change: FileChange) -> None:
@@ -194,7 +243,7 @@ def clear_staged(host: Host, change: FileChange) -> None:
     with contextlib.suppress(FileNotFoundError):
         for name in os.listdir(staged.parent):  # noqa: PTH208  # Path.glob hides errors
             if name.startswith(staged.name):
-                (staged.parent / name).unlink(missing_ok=True)
+                _remove(staged.parent / name)
         sync_directory(staged.parent)
 
 
@@ -207,13 +256,23 @@ def clear_backup(host: Host, change: FileChange) -> None:
             sync_directory(backup.parent)
 
 
-def _is_there(path: Path) -> bool:
+def is_there(path: Path) -> bool:
     """Tell whether there is anything; ``os.path.lexists`` takes an error for nothing."""
     try:
         path.lstat()
     except FileNotFoundError:
         return False
     return True
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, or what a builder has made a directory for."""
+    if stat.S_ISDIR(path.lstat().st_mode):
+        import shutil
+
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 @contextlib.contextmanager

@@ -11,21 +11,24 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from initadvisor.host.files import sync_directory, whole_file
+from initadvisor.host.files import remove_partial, sync_directory, whole_file
 from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.model.proof import Proof, ProofStage
 from initadvisor.model.text import shown
 from initadvisor.model.transaction import (
     Content,
+    Duty,
     FileChange,
     FileIdentity,
     FileRole,
     SettingChange,
     Transaction,
+    TransactionEvent,
     TransactionState,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from initadvisor.host import Host
@@ -44,28 +47,29 @@ def read_transactions(host: Host) -> tuple[Transaction, ...]:
     Raises ``UnsafeError`` for what a newer version has recorded, ``NeedsRootError`` where only root
     may look, and ``InitadvisorError`` for a record that cannot be read.
     """
-    return _read_all(host.state_file("transactions") or log_directory(host))
+    return _all(_read_each(host.state_file("transactions") or log_directory(host)))
 
 
 def own_transactions(host: Host) -> tuple[Transaction, ...]:
     """Return what is recorded where this run records, too; see ``read_transactions``."""
-    return _read_all(log_directory(host))
+    return _all(own_records(host))
 
 
-def _read_all(directory: Path) -> tuple[Transaction, ...]:
-    try:
-        # Path.glob would take a directory that may not be read for an empty one.
-        names = [name for name in os.listdir(directory) if name.endswith(".json")]  # noqa: PTH208
-        found = [_read(directory / name) for name in names]
-    except FileNotFoundError:
-        return ()
-    except PermissionError as err:
-        msg = f"cannot read {directory}: only root may"
-        raise NeedsRootError(msg) from err
-    except OSError as err:
-        msg = f"cannot read {directory}: {err.strerror}"
-        raise InitadvisorError(msg) from err
-    return tuple(sorted(found, key=lambda transaction: transaction.number))
+def own_records(host: Host) -> tuple[Transaction | InitadvisorError, ...]:
+    """Return the same, with the error in the place of each record that cannot be read."""
+    return _read_each(log_directory(host))
+
+
+def unfinished(recorded: Iterable[Transaction]) -> tuple[Transaction, ...]:
+    """Return those that are neither finished nor undone."""
+    return tuple(t for t in recorded if t.state.duty is not Duty.NOTHING)
+
+
+def record_event(host: Host, transaction: Transaction, event: TransactionEvent) -> Transaction:
+    """Record what an event makes of a transaction, and return that; see ``write_transaction``."""
+    after = transaction.after(event)
+    write_transaction(host, after)
+    return after
 
 
 def write_transaction(host: Host, transaction: Transaction) -> None:
@@ -95,6 +99,15 @@ def forget_transaction(host: Host, transaction: Transaction) -> None:
         raise InitadvisorError(msg) from err
 
 
+def clear_partial_records(host: Host) -> None:
+    """Remove what a run that was killed has left of a record; only with the lock held."""
+    try:
+        remove_partial(log_directory(host))
+    except OSError as err:
+        msg = f"cannot clear up {log_directory(host)}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+
+
 def _path(host: Host, number: int) -> Path:
     return log_directory(host) / f"{number:06}.json"
 
@@ -109,9 +122,48 @@ def _make_durable(directory: Path) -> None:
             sync_directory(path)
 
 
-def _read(path: Path) -> Transaction:
+def _all(records: Iterable[Transaction | InitadvisorError]) -> tuple[Transaction, ...]:
+    found = []
+    for record in records:
+        if isinstance(record, InitadvisorError):
+            raise record
+        found.append(record)
+    return tuple(found)
+
+
+def _read_each(directory: Path) -> tuple[Transaction | InitadvisorError, ...]:
     try:
-        record: dict[str, Any] = json.loads(path.read_bytes())
+        # Path.glob would take a directory that may not be read for an empty one.
+        names = sorted(os.listdir(directory))  # noqa: PTH208
+    except FileNotFoundError:
+        return ()
+    except OSError as err:
+        return (_unreadable(directory, err),)
+    paths = [directory / name for name in names if name.endswith(".json")]
+    return tuple(record for path in paths if (record := _read_or_error(path)) is not None)
+
+
+def _read_or_error(path: Path) -> Transaction | InitadvisorError | None:
+    """Read a record; None where it went meanwhile: who only reads has no lock."""
+    try:
+        return _parse(path, path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as err:
+        return _unreadable(path, err)
+    except InitadvisorError as err:
+        return err
+
+
+def _unreadable(path: Path, err: OSError) -> InitadvisorError:
+    if isinstance(err, PermissionError):
+        return NeedsRootError(f"cannot read {path}: only root may")
+    return InitadvisorError(f"cannot read {path}: {err.strerror}")
+
+
+def _parse(path: Path, text: bytes) -> Transaction:
+    try:
+        record: dict[str, Any] = json.loads(text)
         schema = record.pop("schema")
         if isinstance(schema, int) and schema > _SCHEMA:
             msg = f"not touching the transaction in {path}: a newer version has recorded it"
@@ -124,13 +176,18 @@ def _read(path: Path) -> Transaction:
             left=left,
             files=files,
             setting=setting and SettingChange(**setting),
-            proof=proof and Proof(**{**proof, "stage": ProofStage(proof["stage"])}),
+            proof=proof and _proof(proof),
             **record,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as err:
         msg = f"cannot read the transaction in {path}: {shown(str(err))}"
         hint = "look at the file: it says which files were to be replaced and where they are kept"
         raise InitadvisorError(msg, hint=hint) from err
+
+
+def _proof(values: dict[str, Any]) -> Proof:
+    stage, own_words = ProofStage(values.pop("stage")), tuple(values.pop("own_words"))
+    return Proof(stage=stage, own_words=own_words, **values)
 
 
 def _file(values: dict[str, Any]) -> FileChange:

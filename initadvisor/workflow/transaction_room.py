@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from initadvisor.host import Host
     from initadvisor.model.transaction import FileChange
-    from initadvisor.workflow.transaction import Replacement
+    from initadvisor.workflow.transaction_plan import Replacement
 
 _SPARE_BYTES = 256 << 10
 """For directories that grow, and for the record."""
