@@ -23,8 +23,8 @@ from initadvisor.generators.files import exists, has_program, listing, modules_s
 from initadvisor.generators.levels import level_of
 from initadvisor.generators.private import build_privately
 from initadvisor.generators.rewriting import config_files, confirm, refuse_unusable, texts_of
+from initadvisor.generators.running import run_generator
 from initadvisor.generators.safety import require_installed_system
-from initadvisor.host.run import Priority
 from initadvisor.model.codec import Codec
 from initadvisor.model.generator import InstalledImage
 from initadvisor.rewrite.dracut import with_setting_in
@@ -171,11 +171,8 @@ def build_uncompressed(host: Host, image: InstalledImage, target: Path) -> None:
     The configuration decides what is in it, as it does for the installed image.
     """
     require_installed_system(host, NAME)
-    host.runner.run(
-        ["dracut", "--force", "--no-compress", "--kver", image.kernel_release, target],
-        timeout_s=_BUILD_TIMEOUT_S,
-        priority=Priority.IDLE,
-    )
+    argv = ("dracut", "--force", "--no-compress", "--kver", image.kernel_release, target)
+    run_generator(host, argv, directory=target.parent, timeout_s=_BUILD_TIMEOUT_S)
 
 
 def needs_own_uncompressed(host: Host) -> bool:

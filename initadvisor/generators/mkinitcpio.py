@@ -19,8 +19,8 @@ from initadvisor.generators.mkinitcpio_config import config_paths, evaluate_conf
 from initadvisor.generators.presets import Preset, installed_presets, preset_images
 from initadvisor.generators.private import build_privately
 from initadvisor.generators.rewriting import config_files, confirm, refuse_unusable, texts_of
+from initadvisor.generators.running import run_generator
 from initadvisor.generators.safety import require_installed_system
-from initadvisor.host.run import Priority
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.generator import ConfiguredSetting, InstalledImage
@@ -158,11 +158,8 @@ def unusable(host: Host, setting: Setting) -> str | None:
 def build_uncompressed(host: Host, image: InstalledImage, target: Path) -> None:
     """Have mkinitcpio build the image's preset with ``-z cat``; see ``uncompressed_command``."""
     require_installed_system(host, NAME)
-    host.runner.run(
-        uncompressed_command(host, image, target),
-        timeout_s=_BUILD_TIMEOUT_S,
-        priority=Priority.IDLE,
-    )
+    argv = uncompressed_command(host, image, target)
+    run_generator(host, argv, directory=target.parent, timeout_s=_BUILD_TIMEOUT_S)
 
 
 def uncompressed_command(host: Host, image: InstalledImage, target: Path) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.generators.rewriting import config_files
+from initadvisor.generators.running import run_generator
 from initadvisor.generators.safety import require_installed_system
 from initadvisor.host.files import PARTIAL_PREFIX
-from initadvisor.host.run import Priority
 from initadvisor.model.errors import InitadvisorError, ProgramError
 
 if TYPE_CHECKING:
@@ -58,12 +58,8 @@ def build_privately(
         place.mkdir(mode=0o700)
         try:
             build = prepare(place)
-            host.runner.run(
-                build.argv,
-                timeout_s=_TIMEOUT_S,
-                env={"TMPDIR": str(place), **build.env},
-                priority=Priority.IDLE,
-            )
+            env = {"TMPDIR": str(place), **build.env}
+            run_generator(host, build.argv, directory=place, timeout_s=_TIMEOUT_S, env=env)
             _require_image(generator, build.image)
             build.image.replace(target)
         finally:

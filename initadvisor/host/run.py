@@ -191,7 +191,7 @@ class SystemRunner:
                 peak_bytes=completed.peak_bytes,
             )
         if check and completed.returncode != 0:
-            raise _failure(completed)
+            raise failure(completed)
         return completed
 
     def watch(
@@ -340,7 +340,8 @@ def _captured(file: IO[bytes]) -> bytes:
     return file.read(CAPTURE_LIMIT_BYTES)
 
 
-def _failure(completed: Completed) -> ProgramError:
+def failure(completed: Completed) -> ProgramError:
+    """Return the error that tells how a program ended and the last of what it said."""
     said = completed.stderr.decode(errors="replace").strip().splitlines()
     status = completed.returncode
     how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"

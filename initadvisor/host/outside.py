@@ -1,0 +1,98 @@
+"""Runs a program outside of the sandbox that this process may be in.
+
+A hardened unit hides modules, devices and directories; what is made there for the whole machine
+lacks them. systemd starts the program in a transient unit instead. systemd has to let this process
+ask for that: it needs AF_UNIX and the system bus.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from initadvisor.host.confinement import confinement, is_private, own_unit
+from initadvisor.host.process import environment
+from initadvisor.host.run import Completed, Priority, failure
+from initadvisor.model.errors import ProgramError, UnsafeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from initadvisor.host import Host
+
+log = logging.getLogger(__name__)
+
+_STOP_TIMEOUT_S = 30.0
+_GRACE_S = 60.0
+
+
+def run_outside(
+    host: Host,
+    argv: Sequence[str | Path],
+    *,
+    directory: Path,
+    timeout_s: float,
+    env: Mapping[str, str],
+) -> Completed:
+    """Run one idle program to its end, where it sees the machine as process 1 does.
+
+    ``directory`` is what it works in and has to see. It is killed with all that it has started when
+    the run is cut short, and no later than this process's unit ends. In a transient unit the
+    resources that are told are not the program's.
+
+    Raises ``UnsafeError`` where this process is in a sandbox and there is no way out, and what
+    ``Runner.run`` does.
+    """
+    reason = confinement(host)
+    program = host.runner.which(str(argv[0]))
+    if reason is None or program is None:
+        return host.runner.run(argv, timeout_s=timeout_s, env=env, priority=Priority.IDLE)
+    if host.runner.which("systemd-run") is None or not host.path("/run/systemd/system").is_dir():
+        msg = f"not running {argv[0]} in a sandbox ({reason}): it would not see the whole machine"
+        raise UnsafeError(msg, hint="run it from a shell of root's")
+    if is_private(host, directory):
+        msg = f"not running {argv[0]}: {directory} is a directory of this sandbox only ({reason})"
+        raise UnsafeError(msg, hint="let CACHE_DIRECTORY be outside of /tmp and /var/tmp")
+    log.info("running %s in a unit of its own: %s", argv[0], reason)
+    words = (str(program), *(str(word) for word in argv[1:]))
+    unit = f"initadvisor-{uuid.uuid4().hex[:12]}.service"
+    command = tuple(_transient(host, unit, words, timeout_s=timeout_s, env=env))
+    try:
+        done = host.runner.run(command, timeout_s=timeout_s, check=False)
+    except BaseException:
+        # Who asked systemd for the unit is dead; the unit is not.
+        with contextlib.suppress(ProgramError):
+            host.runner.run(["systemctl", "stop", unit], timeout_s=_STOP_TIMEOUT_S, check=False)
+        raise
+    done = replace(done, argv=words)
+    if done.returncode != 0:
+        raise failure(done)
+    return done
+
+
+def _transient(
+    host: Host, unit: str, words: Sequence[str], *, timeout_s: float, env: Mapping[str, str]
+) -> Iterator[str]:
+    """Return the command: environment, priority and time limit as ``SystemRunner.run`` has them."""
+    yield from ("systemd-run", "--wait", "--pipe", "--collect", "--quiet", f"--unit={unit}")
+    properties = {
+        "Type": "exec",
+        "CPUSchedulingPolicy": "idle",
+        "IOSchedulingClass": "idle",
+        "OOMScoreAdjust": "1000",
+        "KillSignal": "SIGKILL",
+        # Only for when nobody is left who would stop it in time.
+        "RuntimeMaxSec": f"{timeout_s + _GRACE_S:.0f}",
+    }
+    if own := own_unit(host):
+        # Without After=, which would have it wait for a oneshot unit (us) to end before it starts.
+        properties["BindsTo"] = own
+    yield from (f"--property={name}={value}" for name, value in properties.items())
+    yield from (f"--setenv={name}={value}" for name, value in environment(env).items())
+    yield "--"
+    # systemd puts variables in (systemd.service(5)), and not every version can be told not to.
+    yield from (word.replace("$", "$$") for word in words)
