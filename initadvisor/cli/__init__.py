@@ -28,7 +28,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "measure": ("initadvisor.cli.measure:measure", "Record what boots spent, and on what."),
     "history": ("initadvisor.cli.history:history", "What was measured so far."),
     "lab": ("initadvisor.cli.lab:lab", "Time and verify candidates in a virtual machine."),
-    "apply": ("initadvisor.cli.apply:apply", "What changing the compression would do."),
+    "apply": ("initadvisor.cli.apply:apply", "Change the compression, safely."),
+    "rollback": ("initadvisor.cli.rollback:rollback", "Go back to before the latest change."),
+    "status": ("initadvisor.cli.status:status", "What is configured, pending, and kept."),
+    "settle": ("initadvisor.cli.settle:settle", "Finish or undo what was begun."),
     "candidates": ("initadvisor.cli.candidates:candidates", "Build, list and prune candidates."),
 }
 """Each command: where it is defined, and the line ``--help`` shows without importing it."""

@@ -1,4 +1,4 @@
-"""``initadvisor apply``: what changing the compression would do, and building it on trial."""
+"""``initadvisor apply``: change the compression, in the configuration and in the images."""
 
 from __future__ import annotations
 
@@ -6,31 +6,62 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.model.errors import InitadvisorError, UnsafeError
+from initadvisor.model.errors import UnsafeError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initadvisor.cli.progress import Progress
     from initadvisor.host import Host
-    from initadvisor.model.apply import ApplyPlan
+    from initadvisor.model.apply import ApplyPlan, StagedImage
+    from initadvisor.workflow.apply import ApplyChoices
 
 
 @click.command()
 @click.argument("setting", required=False)
+@click.option("--confirm", is_flag=True, help="Do it; without, only the plan is shown.")
 @click.option(
     "--all", "everything", is_flag=True, help="Fallback images and those of other kernels, too."
 )
-@click.option("--confirm", is_flag=True, help="Build and check the images, in the cache.")
+@click.option("--immediate", is_flag=True, help="Replace the images without a proving boot.")
+@click.option("--unverified", is_flag=True, help="Go on where no kernel can unpack them on trial.")
+@click.option(
+    "--accept-content-changes",
+    is_flag=True,
+    help="Go on where a rebuild brings more than another compression.",
+)
+@click.option("--without-backup", is_flag=True, help="Do not keep the previous images.")
+@click.option(
+    "--without-entry", is_flag=True, help="Go on without a menu entry for the previous image."
+)
+@click.option(
+    "--ignore-unlocking", is_flag=True, help="Go on where a disk may ask for its passphrase."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
-def apply(*, setting: str | None, everything: bool, confirm: bool, as_json: bool) -> None:
-    """Show what changing to SETTING, or to the recommended setting, would do.
+def apply(
+    *,
+    setting: str | None,
+    confirm: bool,
+    everything: bool,
+    immediate: bool,
+    unverified: bool,
+    accept_content_changes: bool,
+    without_backup: bool,
+    without_entry: bool,
+    ignore_unlocking: bool,
+    as_json: bool,
+) -> None:
+    """Change the compression to SETTING, or to the recommended setting.
 
-    Configuration, images, room and what is in the way. Nothing is changed: without --confirm the
-    exit status is 3 unless there is nothing to do. With it the images are built in the cache and
-    compared with builds of today's setting; this version cannot replace the installed ones yet,
-    and ends with an error that says so.
+    Without --confirm nothing is changed: the plan is shown, and the exit status is 3 unless there
+    is nothing to do. With it, images are built beside the installed ones, compared with builds of
+    today's setting and unpacked by a kernel in a virtual machine. A setting that has not booted on
+    this machine yet then boots once, at the next reboot, before anything is replaced.
     """
     from initadvisor.cli.progress import Progress
     from initadvisor.host import Host
     from initadvisor.model.setting import Setting
+    from initadvisor.workflow.apply import ApplyChoices
     from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 
     if confirm and as_json:
@@ -51,20 +82,40 @@ def apply(*, setting: str | None, everything: bool, confirm: bool, as_json: bool
         return
     if not confirm:
         msg = "nothing was changed: this is what would be done"
-        raise UnsafeError(msg, hint="--confirm builds the images and checks them")
-    _build(host, plan)
+        raise UnsafeError(msg, hint="--confirm does it")
+    choices = ApplyChoices(
+        immediate=immediate,
+        unverified=unverified,
+        accept_content_changes=accept_content_changes,
+        without_backup=without_backup,
+        without_entry=without_entry,
+        ignore_unlocking=ignore_unlocking,
+    )
+    _apply(host, plan, choices)
 
 
-def _build(host: Host, plan: ApplyPlan) -> None:
-    """Build and check everything, and say that this is where it ends."""
-    from initadvisor.cli.apply_text import print_staged
+class _Shown:
+    """Shows progress on a terminal, and what was built once it is there."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def doing(self, what: str) -> None:
+        """Show what goes on."""
+        self._progress.doing(what)
+
+    def built(self, staged: Sequence[StagedImage]) -> None:
+        """Print what was built, before anything is decided about it."""
+        from initadvisor.cli.apply_text import print_staged
+
+        print_staged(staged)
+
+
+def _apply(host: Host, plan: ApplyPlan, choices: ApplyChoices) -> None:
+    from initadvisor.cli.apply_text import print_applied
     from initadvisor.cli.progress import Progress
-    from initadvisor.generators.detect import generator_of_image
-    from initadvisor.workflow.apply_build import staged_images
+    from initadvisor.workflow.apply import apply as apply_planned
 
-    generator = generator_of_image(plan.generator)
-    with Progress() as progress, staged_images(host, generator, plan, observer=progress) as staged:
-        pass
-    print_staged(staged)
-    msg = "the images are right, but this version cannot replace the installed ones yet"
-    raise InitadvisorError(msg, hint="nothing was changed, and what was built is removed")
+    with Progress() as progress:
+        applied = apply_planned(host, plan, choices, observer=_Shown(progress))
+    print_applied(applied)

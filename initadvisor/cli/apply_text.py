@@ -10,18 +10,23 @@ from initadvisor.cli.paragraphs import print_item, print_paragraph
 from initadvisor.cli.tables import Table, print_table
 from initadvisor.cli.wording import figure
 from initadvisor.model.apply import Step
+from initadvisor.model.proof import ProofStage
 from initadvisor.model.text import shown
+from initadvisor.model.transaction import TransactionState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initadvisor.model.apply import ApplyPlan, PlannedImage, StagedImage
     from initadvisor.model.image_difference import ImageDifference
+    from initadvisor.workflow.apply import Applied
 
 _MOST_LINES = 10
 _IN_THE_WAY = {
     Step.BUILD: "In the way of applying it",
     Step.PROVING_BOOT: "In the way of booting it once before it becomes the default",
+    Step.PREVIOUS_ENTRY: "In the way of a menu entry for the previous image",
+    Step.UNLOCKING: "In the way of unlocking the disk without a passphrase",
 }
 
 
@@ -77,6 +82,33 @@ def print_staged(staged: Sequence[StagedImage]) -> None:
         elif image.updates.count:
             click.echo("Updates since the installed image was built, which any rebuild brings:")
             _print_difference(image.updates)
+
+
+def print_applied(applied: Applied) -> None:
+    """Print what came of it, and what is still to come."""
+    transaction, setting = applied.transaction, applied.transaction.setting
+    after = shown(setting.after) if setting else ""
+    click.echo()
+    if applied.unverified:
+        print_paragraph(f"No kernel was asked whether it unpacks them: {applied.unverified}")
+    if transaction.state is TransactionState.COMMITTED:
+        if applied.proven:
+            started = f"{applied.proven.started_at.astimezone():%Y-%m-%d}"
+            click.echo(f"{after} has booted on this machine before, on {started}.")
+        print_paragraph(
+            f"{after} is configured and installed. initadvisor rollback --confirm goes back."
+        )
+    elif transaction.proof and transaction.proof.stage is ProofStage.REHEARSAL:
+        print_paragraph(
+            "Nothing was replaced yet. The next boot is a rehearsal: it uses today's image, from "
+            f"an entry of its own. If all goes well, the boot after it uses {after}, and when that "
+            "was measured it becomes the default. initadvisor status tells how far it is."
+        )
+    else:
+        print_paragraph(
+            f"Nothing was replaced yet. The next boot uses {after} once; when it was measured, "
+            f"{after} becomes the default. initadvisor status tells how far it is."
+        )
 
 
 def _print_difference(found: ImageDifference) -> None:

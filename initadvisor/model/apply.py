@@ -24,6 +24,10 @@ class Step(StrEnum):
     BUILD = "build"
     PROVING_BOOT = "proving-boot"
     """Booting the new image once before it becomes the default."""
+    PREVIOUS_ENTRY = "previous-entry"
+    """Keeping the previous image bootable from an entry of its own."""
+    UNLOCKING = "unlocking"
+    """Unlocking the disk without a passphrase."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

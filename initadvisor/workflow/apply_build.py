@@ -3,63 +3,36 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.secure_boot import enforces_signatures
 from initadvisor.generators.rewriting import config_files, texts_of
-from initadvisor.host.files import locked, make_directory, open_regular, sha256_of
-from initadvisor.image.lint import lint
-from initadvisor.image.listing import Listing, difference
-from initadvisor.image.pe import read_uki, sections_of_uki
-from initadvisor.image.scan import scan
+from initadvisor.host.files import make_directory
+from initadvisor.image.listing import difference
 from initadvisor.model.apply import StagedImage, Step
-from initadvisor.model.errors import BadImageError, InitadvisorError, UnsafeError
-from initadvisor.model.image import Verdict
+from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.image_difference import Aspect, ChangedEntry
 from initadvisor.model.text import shown
-from initadvisor.workflow.kernel_config import find_kernel_config
+from initadvisor.workflow.built import (
+    building_place,
+    linted,
+    read_built,
+    read_image,
+    require_codec,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from initadvisor.generators import Generator
     from initadvisor.host import Host
     from initadvisor.model.apply import ApplyPlan, PlannedImage
-    from initadvisor.model.image import ImageContents
     from initadvisor.model.image_difference import ImageDifference
+    from initadvisor.workflow.built import BuildingObserver, ReadImage
 
 _EXAMPLES = 3
-
-_OF_THE_INITRAMFS = {".initrd", ".pcrsig"}
-"""Sections that differ where the bytes of the initramfs do: itself, and what is signed of it."""
-
-
-class BuildingObserver(Protocol):
-    """Told how building goes."""
-
-    def doing(self, what: str) -> None:
-        """Take note of what goes on now."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
-    """An image that was read to its end.
-
-    Of a unified kernel image, ``signed`` tells that it has a signature, and ``sections`` has the
-    digests of what is in it beside the initramfs.
-    """
-
-    contents: ImageContents
-    listing: Listing
-    size_bytes: int
-    sha256: str
-    signed: bool
-    sections: Mapping[str, str]
 
 
 @contextlib.contextmanager
@@ -79,29 +52,13 @@ def staged_images(
     for obstacle in plan.obstacles:
         if obstacle.step is Step.BUILD:
             raise UnsafeError(obstacle.reason, hint=obstacle.remedy or None)
-    directory = host.cache_dir() / "apply"
-    with locked(host.cache_dir() / "apply.lock", what="applying a setting"):
-        try:
-            _make_empty(directory)
-            staged = tuple(
-                _stage(host, generator, plan, planned, directory / str(number), observer)
-                for number, planned in enumerate(plan.rebuilt)
-            )
-            _require_unchanged(host, plan)
-            yield staged
-        finally:
-            shutil.rmtree(directory, ignore_errors=True)
-
-
-def _make_empty(directory: Path) -> None:
-    """Make a directory that only this user may look into: images may hold keys."""
-    try:
-        if directory.is_dir() and not directory.is_symlink():
-            shutil.rmtree(directory)
-        directory.mkdir(mode=0o700)
-    except OSError as err:
-        msg = f"cannot build in {directory}: {err.strerror}"
-        raise InitadvisorError(msg) from err
+    with building_place(host) as directory:
+        staged = tuple(
+            _stage(host, generator, plan, planned, directory / str(number), observer)
+            for number, planned in enumerate(plan.rebuilt)
+        )
+        _require_unchanged(host, plan)
+        yield staged
 
 
 def _stage(
@@ -117,23 +74,16 @@ def _stage(
     noted = generator.noted_inside(host, texts)
     observer.doing(f"building {image.path} with today's setting, for comparison")
     generator.build(host, image, directory / "control", {})
-    control = _read_built(generator, directory / "control")
+    control = read_built(generator, directory / "control")
     observer.doing(f"building {image.path} with {plan.setting}")
     generator.build(host, image, directory / "new", texts)
-    new = _read_built(generator, directory / "new")
-    found = new.contents.main.codec
-    if found is not plan.setting.codec:
-        msg = f"{generator.NAME} made {image.path} with {found}, not with {plan.setting.codec}"
-        raise UnsafeError(msg, hint="is the compressor installed? Nothing was changed")
+    new = read_built(generator, directory / "new")
+    require_codec(generator, image, new, plan.setting)
     _require_same(image.path, _difference(control, new, noted))
     if image.uki and not new.signed and enforces_signatures(host):
         msg = f"Secure Boot is on, and {generator.NAME} made {image.path} without a signature"
         raise UnsafeError(msg, hint="nothing was changed")
-    release = image.kernel_release
-    judged = lint(new.contents, find_kernel_config(host, release), release)
-    if judged.verdict is Verdict.REFUSED:
-        msg = f"Linux {release} would not unpack {image.path} as it was built: {judged.reasons[0]}"
-        raise UnsafeError(msg, hint="nothing was changed")
+    judged = linted(host, image, new)
     observer.doing(f"comparing {image.path} with what a rebuild gives")
     updates, unreadable = _updates(image.path, control, noted)
     return StagedImage(
@@ -141,40 +91,11 @@ def _stage(
         staged=directory / "new",
         size_bytes=new.size_bytes,
         sha256=new.sha256,
-        codec=found,
+        codec=plan.setting.codec,
         lint=judged,
         updates=updates,
         unreadable=unreadable,
     )
-
-
-def _read(path: Path) -> _Read:
-    """Read an image to its end; raises ``BadImageError`` for what is none."""
-    listing = Listing()
-    with open_regular(path) as file:
-        contents = scan(file, witness=listing)
-        size_bytes = file.seek(0, os.SEEK_END)
-        stretches = sections_of_uki(file, size_bytes) if contents.uki else {}
-        return _Read(
-            contents=contents,
-            listing=listing,
-            size_bytes=size_bytes,
-            sha256=sha256_of(file),
-            signed=contents.uki and read_uki(file, size_bytes).signed,
-            sections={
-                name: sha256_of(file, offset=part.offset, size_bytes=part.size_bytes)
-                for name, part in stretches.items()
-                if name not in _OF_THE_INITRAMFS
-            },
-        )
-
-
-def _read_built(generator: Generator, path: Path) -> _Read:
-    try:
-        return _read(path)
-    except BadImageError as err:
-        msg = f"{generator.NAME} ended without an error but wrote no whole image: {err.message}"
-        raise UnsafeError(msg, hint="nothing was changed") from err
 
 
 def _require_same(path: Path, found: ImageDifference) -> None:
@@ -188,15 +109,15 @@ def _require_same(path: Path, found: ImageDifference) -> None:
 
 
 def _updates(
-    installed: Path, control: _Read, noted: tuple[str, ...]
+    installed: Path, control: ReadImage, noted: tuple[str, ...]
 ) -> tuple[ImageDifference | None, str]:
     try:
-        return _difference(_read(installed), control, noted), ""
+        return _difference(read_image(installed), control, noted), ""
     except InitadvisorError as err:
         return None, err.message
 
 
-def _difference(before: _Read, after: _Read, noted: tuple[str, ...]) -> ImageDifference:
+def _difference(before: ReadImage, after: ReadImage, noted: tuple[str, ...]) -> ImageDifference:
     """Return in what two images differ, in their initramfs and beside it."""
     names = before.sections.keys() | after.sections.keys()
     sections = tuple(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.bootloaders.disk_unlocking import require_no_binding
 from initadvisor.bootloaders.secure_boot import enforces_signatures
 from initadvisor.generators.detect import detect_generator
 from initadvisor.generators.rewriting import texts_of
@@ -13,18 +14,21 @@ from initadvisor.generators.safety import require_installed_system
 from initadvisor.model.apply import ApplyPlan, Obstacle, PlannedImage, Step
 from initadvisor.model.cost import Outcome
 from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.refusal import RefusedError
 from initadvisor.workflow.apply_room import room_needed
+from initadvisor.workflow.previous_entry import require_previous_entry
+from initadvisor.workflow.proof_evidence import require_boot_time_unit
 from initadvisor.workflow.recommend import Request, recommend
+from initadvisor.workflow.transaction import pending
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from initadvisor.generators import Generator
     from initadvisor.host import Host
     from initadvisor.model.generator import InstalledImage
     from initadvisor.model.recommendation import Recommendation, Row
+    from initadvisor.model.refusal import Refusal
     from initadvisor.model.setting import Setting
     from initadvisor.workflow.recommend import Observer
 
@@ -183,19 +187,39 @@ def _obstacles(
     if not any(planned.rebuilt for planned in images):
         reason = "the image that boots by default is not made by the configuration that changes"
         yield Obstacle(step=Step.BUILD, reason=reason)
+    for waiting in pending(host):
+        reason = f"transaction {waiting.number} ({waiting.purpose}) is {waiting.state}"
+        yield Obstacle(step=Step.BUILD, reason=reason, remedy="initadvisor status shows it")
+    yield from _of_the_boot_loader(host, [planned for planned in images if planned.rebuilt])
+
+
+def _of_the_boot_loader(host: Host, rebuilt: Sequence[PlannedImage]) -> Iterator[Obstacle]:
     yield from _against_a_proving_boot(host)
+    if rebuilt:
+        yield from _refused(Step.PREVIOUS_ENTRY, lambda: require_previous_entry(host, rebuilt))
+    yield from _refused(Step.UNLOCKING, lambda: require_no_binding(host))
 
 
 def _against_a_proving_boot(host: Host) -> Iterator[Obstacle]:
+    found: tuple[Refusal, ...] = ()
+
+    def ask() -> None:
+        nonlocal found
+        found = detect_boot_loader(host).refusals(host)
+        require_boot_time_unit(host)
+
+    yield from _refused(Step.PROVING_BOOT, ask)
+    for refusal in found:
+        if not refusal.kind.may_be_overridden:  # a matter of unlocking, which has its own step
+            yield Obstacle(step=Step.PROVING_BOOT, reason=refusal.reason, remedy=refusal.remedy)
+
+
+def _refused(step: Step, check: Callable[[], object]) -> Iterator[Obstacle]:
+    """Yield why a check fails, nothing where it does not."""
     try:
-        refusals = detect_boot_loader(host).refusals(host)
-    except RefusedError as err:
-        refusals = (err.refusal,)
+        check()
     except InitadvisorError as err:
-        yield Obstacle(step=Step.PROVING_BOOT, reason=err.message, remedy=err.hint or "")
-        return
-    for refusal in refusals:
-        yield Obstacle(step=Step.PROVING_BOOT, reason=refusal.reason, remedy=refusal.remedy)
+        yield Obstacle(step=step, reason=err.message, remedy=err.hint or "")
 
 
 def _warnings(host: Host, known: _Known, images: Sequence[PlannedImage]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from initadvisor.host.files import free_bytes
 from initadvisor.model.apply import Room
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.storage.mounts import machine_path, mount_of, mounts_of_host
+from initadvisor.workflow.transaction_files import has_links
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,10 +44,16 @@ def room_needed(
     building = sum(planned.size_bytes + _upper_bytes(planned) for planned in rebuilt)
     wanted = [(host.cache_dir(), building + _COPIES_UNPACKED * unpacked, "building")]
     wanted += [
-        (planned.image.path.parent, _upper_bytes(planned), "the new images beside the old ones")
+        (planned.image.path.parent, _beside_bytes(host, planned), "the new images beside the old")
         for planned in rebuilt
     ]
     return tuple(_by_file_system(host, wanted))
+
+
+def _beside_bytes(host: Host, planned: PlannedImage) -> int:
+    """Return what the new image takes, with a copy of the old one where there are no hard links."""
+    kept = 0 if has_links(host, planned.image.path.parent) else planned.size_bytes
+    return _upper_bytes(planned) + kept
 
 
 def _upper_bytes(planned: PlannedImage) -> int:

@@ -72,13 +72,19 @@ class _Read:
 
 
 def verify(
-    host: Host, path: Path, *, kernel: Path | None = None, engine: Engine | None = None
+    host: Host,
+    path: Path,
+    *,
+    kernel: Path | None = None,
+    release: str | None = None,
+    engine: Engine | None = None,
 ) -> Verified:
     """Have this machine's own kernel unpack the image, and record what came of it.
 
     A kernel unpacks some damaged images without a word. Therefore the bytes are read from the disk,
     not from memory; everything in them is decompressed and checked here, too; and a candidate must
-    still be what was built. Without ``kernel`` it is the kernel whose modules are in the image.
+    still be what was built. Without ``kernel`` it is the kernel whose modules are in the image, or
+    that of ``release`` where it has none.
 
     Raises ``NoEngineError`` where no virtual machine can do it, ``LostVMError`` where it was lost,
     ``UnsafeError`` where the file is empty or too large to be an image, and ``InitadvisorError``
@@ -92,7 +98,7 @@ def verify(
         read = _read(file)
         store = stack.enter_context(open_store(host))
         wanted = Wanted(
-            release=read.contents.kernel_release if read.contents else None,
+            release=(read.contents.kernel_release if read.contents else None) or release,
             kernel=kernel or (path if read.contents and read.contents.uki else None),
             engine=engine,
         )

@@ -12,16 +12,19 @@ from initadvisor import host as host_package
 from initadvisor.cli.apply import apply
 from initadvisor.model.apply import Obstacle, Step
 from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, UnsafeError, UsageError
+from initadvisor.model.errors import UnsafeError, UsageError
 from initadvisor.model.setting import Setting
+from initadvisor.model.transaction import TransactionState
 from initadvisor.workflow import apply_plan
+from initadvisor.workflow.transaction_log import read_transactions
 from tests.fakes.generators import FakeGenerators
 from tests.unit.generators.conftest import RELEASE
 from tests.unit.workflow.applying import (
     CONFIG,
-    advice,
+    IMAGE,
     image,
-    make_machine,
+    make_appliable,
+    no_engine,
     ordered_codec,
     snapshot,
     unlike,
@@ -39,11 +42,8 @@ _ZSTD = Setting(Codec.ZSTD)
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """A machine that the command takes for the real one."""
-    found = make_machine(tmp_path, monkeypatch)
-    known = advice(found, _ZSTD, "switch")
+    found, _ = make_appliable(tmp_path, monkeypatch)
     monkeypatch.setattr(host_package, "Host", lambda: found)
-    monkeypatch.setattr(apply_plan, "recommend", lambda *_args, **_named: known)
-    monkeypatch.setattr(apply_plan, "_against_a_proving_boot", lambda _host: ())
     return found
 
 
@@ -86,7 +86,7 @@ def test_what_is_in_the_way_is_listed_by_what_it_hinders(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     obstacle = Obstacle(step=Step.PROVING_BOOT, reason="rEFInd started it", remedy="use another")
-    monkeypatch.setattr(apply_plan, "_against_a_proving_boot", lambda _host: (obstacle,))
+    monkeypatch.setattr(apply_plan, "_of_the_boot_loader", lambda _host, _images: (obstacle,))
     output, _ = call(machine, "zstd")
     assert "In the way of booting it once before it becomes the default:" in output
     assert "  - rEFInd started it (use another)" in output
@@ -122,16 +122,54 @@ def test_json_has_what_the_manual_promises(machine: Machine) -> None:
     assert document["obstacles"] == []
 
 
-def test_confirm_builds_and_says_that_it_cannot_go_on(machine: Machine) -> None:
-    output, error = call(machine, "zstd", "--confirm")
-    assert isinstance(error, InitadvisorError)
-    assert error.exit_code == 1
-    assert "cannot replace the installed ones yet" in error.message
-    assert f"{machine.path(f'/boot/initramfs-{RELEASE}.img')}: built as zstd" in told(output)
-    assert "lint: ok, same content" in told(output)
-    assert "\\" not in output
+def test_confirm_has_it_boot_once_first(machine: Machine) -> None:
+    result = CliRunner().invoke(apply, ["zstd", "--confirm"])
+    assert result.exit_code == 0
+    assert f"{machine.path(IMAGE)}: built as zstd" in told(result.stdout)
+    assert "lint: ok, same content" in told(result.stdout)
+    assert "Nothing was replaced yet. The next boot is a rehearsal" in told(result.stdout)
+    assert "\\" not in result.stdout
     assert isinstance(machine.runner, FakeGenerators)
     assert len(machine.runner.orders) == 2
+    assert [t.state for t in read_transactions(machine)] == [TransactionState.PROVING]
+
+
+def test_immediate_replaces_at_once(machine: Machine) -> None:
+    result = CliRunner().invoke(apply, ["zstd", "--confirm", "--immediate"])
+    assert result.exit_code == 0
+    assert "zstd is configured and installed. initadvisor rollback" in told(result.stdout)
+    assert [t.state for t in read_transactions(machine)] == [TransactionState.COMMITTED]
+
+
+def test_what_was_not_verified_is_said(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    no_engine(monkeypatch)
+    _, error = call(machine, "zstd", "--confirm", "--immediate")
+    assert isinstance(error, UnsafeError)
+    result = CliRunner().invoke(apply, ["zstd", "--confirm", "--immediate", "--unverified"])
+    assert result.exit_code == 0
+    assert "No kernel was asked whether it unpacks them: no virtual" in told(result.stdout)
+
+
+@pytest.mark.parametrize(
+    ("step", "option"),
+    [
+        (Step.PROVING_BOOT, "--immediate"),
+        (Step.PREVIOUS_ENTRY, "--without-entry"),
+        (Step.PREVIOUS_ENTRY, "--without-backup"),
+        (Step.UNLOCKING, "--ignore-unlocking"),
+    ],
+)
+def test_each_obstacle_names_the_option_that_passes_it(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, step: Step, option: str
+) -> None:
+    obstacle = Obstacle(step=step, reason="it is so")
+    monkeypatch.setattr(apply_plan, "_of_the_boot_loader", lambda _host, _images: (obstacle,))
+    _, error = call(machine, "zstd", "--confirm")
+    assert isinstance(error, UnsafeError)
+    assert error.hint is not None
+    named = option if option != "--without-backup" else "--without-entry"
+    assert named in error.hint
+    assert CliRunner().invoke(apply, ["zstd", "--confirm", option]).exit_code == 0
 
 
 def test_updates_are_listed_and_many_are_cut(machine: Machine) -> None:

@@ -11,7 +11,10 @@ from initadvisor.image.cpio import CpioWriter
 from initadvisor.model.codec import Codec
 from initadvisor.model.estimate import Estimate
 from initadvisor.model.setting import Setting
-from initadvisor.workflow import apply_plan
+from initadvisor.vm.engines import NoEngineError
+from initadvisor.workflow import apply_plan, proving
+from initadvisor.workflow import built as built_images
+from tests.fakes.boot_loader import FakeLoader
 from tests.fakes.compressors import COMPRESSORS
 from tests.fakes.generators import FakeGenerators
 from tests.unit.generators.conftest import RELEASE, Machine
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 OTHER = "5.10.0-9-amd64"
 CONFIG = "/etc/dracut.conf.d/own.conf"
+IMAGE = f"/boot/initramfs-{RELEASE}.img"
+BOOT = "11111111-1111-4111-8111-111111111111"
 _KERNEL = "CONFIG_BLK_DEV_INITRD=y\nCONFIG_RD_GZIP=y\nCONFIG_RD_ZSTD=y\nCONFIG_RD_LZ4=y\n"
 _PROGRAMS = ("bzip2", "cat", "dracut", "gzip", "lz4", "lzma", "lzop", "xz", "zstd")
 
@@ -117,3 +122,37 @@ def snapshot(machine: Machine) -> dict[str, bytes]:
         for path in (machine.root / directory).rglob("*")
         if path.is_file()
     }
+
+
+def make_appliable(
+    root: Path, monkeypatch: pytest.MonkeyPatch, outcome: object = "switch"
+) -> tuple[Machine, FakeLoader]:
+    """Return such a machine with a boot loader, a kernel that unpacks images, and advice: zstd."""
+    machine = make_machine(root, monkeypatch)
+    known = advice(machine, Setting(Codec.ZSTD), outcome)
+    monkeypatch.setattr(apply_plan, "recommend", lambda *_args, **_named: known)
+    for module in (apply_plan, proving):
+        monkeypatch.setattr(module, "require_boot_time_unit", lambda _host: None)
+    unpacks(monkeypatch)
+    path = root / "proc/sys/kernel/random/boot_id"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"{BOOT}\n")
+    loader = FakeLoader(image=IMAGE)
+    loader.use(monkeypatch)
+    return machine, loader
+
+
+def unpacks(monkeypatch: pytest.MonkeyPatch, *problems: str) -> None:
+    """Have a kernel unpack everything, or refuse for some reasons."""
+    found = SimpleNamespace(problems=problems)
+    monkeypatch.setattr(built_images, "verify", lambda _host, _path, **_named: found)
+
+
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no virtual machine."""
+
+    def fail(_host: object, _path: object, *, release: str) -> object:
+        msg = f"no virtual machine for {release}"
+        raise NoEngineError(msg)
+
+    monkeypatch.setattr(built_images, "verify", fail)

@@ -49,7 +49,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     found = make_machine(tmp_path, monkeypatch)
     known = advice(found, _ZSTD, "switch")
     monkeypatch.setattr(apply_plan, "recommend", lambda *_args, **_named: known)
-    monkeypatch.setattr(apply_plan, "_against_a_proving_boot", lambda _host: ())
+    monkeypatch.setattr(apply_plan, "_of_the_boot_loader", lambda _host, _images: ())
     return found
 
 

@@ -18,8 +18,10 @@ from initadvisor.model.errors import (
 )
 from initadvisor.model.refusal import Refusal, RefusalKind, refused
 from initadvisor.model.setting import Setting
-from initadvisor.workflow import apply_plan, apply_room
+from initadvisor.workflow import apply_plan, apply_room, previous_entry
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
+from initadvisor.workflow.proof_evidence import require_boot_time_unit
+from tests.fakes.boot_loader import FakeLoader
 from tests.unit.generators.conftest import RELEASE
 from tests.unit.workflow.applying import CONFIG, OTHER, advice, make_machine, snapshot
 from tests.unit.workflow.test_recommend import Silent
@@ -43,7 +45,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
         raise InitadvisorError(msg)
 
     monkeypatch.setattr(apply_plan, "recommend", unknown)
-    monkeypatch.setattr(apply_plan, "_against_a_proving_boot", lambda _host: ())
+    monkeypatch.setattr(apply_plan, "_of_the_boot_loader", lambda _host, _images: ())
     return found
 
 
@@ -148,7 +150,7 @@ def test_room_is_reckoned_on_each_file_system_for_what_it_is_needed(
     size = machine.path(f"/boot/initramfs-{RELEASE}.img").stat().st_size
     building = size + size // 2 + 2 * 42_000
     assert room.needed_bytes == building + size // 2
-    assert room.purpose == "building and the new images beside the old ones"
+    assert room.purpose == "building and the new images beside the old"
     assert room.enough
     monkeypatch.setattr(apply_room, "free_bytes", lambda _path: room.needed_bytes - 1)
     plan = planned(machine)
@@ -210,8 +212,16 @@ def test_a_machine_without_images_has_nothing_to_plan(machine: Machine) -> None:
         planned(machine)
 
 
-class TestProvingBoot:
-    """What the boot loader has against booting an entry once."""
+class TestBootLoader:
+    """What the boot loader has against an entry, and against booting one once."""
+
+    @pytest.fixture
+    def machine(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+        """A machine whose boot loader is asked."""
+        found = make_machine(tmp_path, monkeypatch)
+        recommending(found, monkeypatch, _ZSTD)
+        monkeypatch.setattr(apply_plan, "require_boot_time_unit", lambda _host: None)
+        return found
 
     @pytest.mark.parametrize(
         "error",
@@ -220,30 +230,53 @@ class TestProvingBoot:
             NeedsRootError("rEFInd started this", hint="use another"),
         ],
     )
-    def test_a_loader_that_cannot_is_an_obstacle(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: InitadvisorError
+    def test_one_that_cannot_is_in_the_way_of_both(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch, error: InitadvisorError
     ) -> None:
         def fail(_host: object) -> object:
             raise error
 
-        machine = make_machine(tmp_path, monkeypatch)
-        monkeypatch.setattr(apply_plan, "detect_boot_loader", fail)
-        recommending(machine, monkeypatch, _ZSTD)
-        assert planned(machine).obstacles == (
-            Obstacle(step=Step.PROVING_BOOT, reason="rEFInd started this", remedy="use another"),
+        for module in (apply_plan, previous_entry):
+            monkeypatch.setattr(module, "detect_boot_loader", fail)
+        assert planned(machine).obstacles == tuple(
+            Obstacle(step=step, reason="rEFInd started this", remedy="use another")
+            for step in (Step.PROVING_BOOT, Step.PREVIOUS_ENTRY)
         )
 
-    def test_each_refusal_is_one(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        class Loader:
-            """Refuses for two reasons."""
+    def test_each_refusal_is_one(self, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+        kinds = (RefusalKind.NO_DEFAULT, RefusalKind.READ_ONLY)
+        against = tuple(Refusal(kind=kind, reason=kind, remedy="") for kind in kinds)
+        FakeLoader(image=f"/boot/initramfs-{RELEASE}.img", against=against).use(monkeypatch)
+        found = planned(machine).obstacles
+        assert {one.step for one in found} == {Step.PROVING_BOOT}
+        assert [one.reason for one in found] == ["no-default", "read-only"]
 
-            @staticmethod
-            def refusals(_host: object) -> tuple[Refusal, ...]:
-                """Return both."""
-                kinds = (RefusalKind.NO_DEFAULT, RefusalKind.READ_ONLY)
-                return tuple(Refusal(kind=kind, reason=kind, remedy="") for kind in kinds)
+    def test_without_the_boot_time_unit_no_boot_can_prove_anything(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(apply_plan, "require_boot_time_unit", require_boot_time_unit)
+        FakeLoader(image=f"/boot/initramfs-{RELEASE}.img").use(monkeypatch)
+        (found,) = planned(machine).obstacles
+        assert found.step is Step.PROVING_BOOT
+        assert "does not run systemd" in found.reason
 
-        machine = make_machine(tmp_path, monkeypatch)
-        monkeypatch.setattr(apply_plan, "detect_boot_loader", lambda _host: Loader)
-        recommending(machine, monkeypatch, _ZSTD)
-        assert [one.reason for one in planned(machine).obstacles] == ["no-default", "read-only"]
+    def test_an_image_that_is_not_loaded_by_default_cannot_get_an_entry(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        FakeLoader(image="/boot/another").use(monkeypatch)
+        (found,) = planned(machine).obstacles
+        assert found.step is Step.PREVIOUS_ENTRY
+
+    def test_a_key_that_is_bound_to_the_image_is_a_matter_of_its_own(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bound = refused(RefusalKind.BOUND_TO_TPM, "bound to PCR 9", "bind it to PCR 7")
+
+        def fail(_host: object) -> None:
+            raise bound
+
+        monkeypatch.setattr(apply_plan, "require_no_binding", fail)
+        loader = FakeLoader(image=f"/boot/initramfs-{RELEASE}.img", against=(bound.refusal,))
+        loader.use(monkeypatch)
+        (found,) = planned(machine).obstacles
+        assert (found.step, found.reason) == (Step.UNLOCKING, "bound to PCR 9")

@@ -1,0 +1,92 @@
+"""``initadvisor rollback``: back to the state before the latest ``apply``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from initadvisor.model.errors import UnsafeError
+from initadvisor.model.text import shown
+
+if TYPE_CHECKING:
+    from initadvisor.host import Host
+    from initadvisor.model.rollback import RollbackPlan
+
+
+@click.command()
+@click.option("--confirm", is_flag=True, help="Do it; without, it is only shown.")
+@click.option(
+    "--unverified", is_flag=True, help="Go on where no kernel can unpack a rebuilt image."
+)
+@click.option("--drop", is_flag=True, help="Remove what is kept for going back, instead.")
+def rollback(*, confirm: bool, unverified: bool, drop: bool) -> None:
+    """Go back to the state before the latest apply.
+
+    The configuration and the images from before come back; images that were made anew since, by a
+    kernel upgrade, are rebuilt with the old configuration. Several applies are gone back over one
+    by one. Without --confirm nothing is changed, and the exit status is 3 unless there is nothing
+    to go back to.
+    """
+    from initadvisor.host import Host
+    from initadvisor.workflow.rollback import plan_rollback
+
+    host = Host()
+    if drop:
+        _drop(host, confirm=confirm)
+        return
+    plan = plan_rollback(host)
+    if plan is None:
+        click.echo("There is nothing to go back to.")
+        return
+    _print_plan(plan)
+    if not confirm:
+        msg = "nothing was changed: this is what would be done"
+        raise UnsafeError(msg, hint="--confirm does it")
+    _roll_back(host, plan, unverified=unverified)
+
+
+def _print_plan(plan: RollbackPlan) -> None:
+    from initadvisor.cli.paragraphs import print_item
+
+    transaction = plan.transaction
+    click.echo(f"Transaction {transaction.number}: {shown(transaction.purpose)}")
+    if plan.waiting:
+        print_item("waits for a boot; it is taken back, and nothing was replaced yet")
+    for path in plan.restored:
+        print_item(f"{path}: the content from before comes back")
+    for image in plan.rebuilt:
+        print_item(f"{image.path}: rebuilt with the configuration from before")
+    for path in plan.gone:
+        print_item(f"{path}: is not there any more, and stays so")
+
+
+def _roll_back(host: Host, plan: RollbackPlan, *, unverified: bool) -> None:
+    from initadvisor.cli.progress import Progress
+    from initadvisor.workflow.rollback import rollback as roll_back
+
+    with Progress() as progress:
+        done = roll_back(host, plan, unverified=unverified, observer=progress)
+    if done.unverified:
+        click.echo(shown(f"No kernel was asked about the rebuilt images: {done.unverified}"))
+    setting = done.transaction.setting
+    what = "taken back" if plan.waiting else "undone"
+    configured = f"; {shown(setting.before)} is configured" if setting else ""
+    click.echo(f"Transaction {done.transaction.number} is {what}{configured}.")
+
+
+def _drop(host: Host, *, confirm: bool) -> None:
+    from initadvisor.cli.paragraphs import print_item
+    from initadvisor.workflow.drop import drop, kept
+
+    found = kept(host)
+    if not found:
+        click.echo("Nothing is kept for going back.")
+        return
+    for backup in found:
+        print_item(f"{backup.path}: {backup.size_bytes / 1e6:.1f} MB, what {backup.of} held before")
+    if not confirm:
+        msg = "nothing was removed: these would be"
+        raise UnsafeError(msg, hint="--confirm does it")
+    drop(host)
+    click.echo(f"Removed {len(found)} files: nothing can be gone back to any more.")

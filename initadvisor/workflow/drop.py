@@ -1,0 +1,31 @@
+"""Gives up going back: what is kept for it is removed, and the previous image's menu entry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initadvisor.workflow.previous_entry import settle_previous_entry
+from initadvisor.workflow.status import backups
+from initadvisor.workflow.transaction import transactions
+from initadvisor.workflow.transaction_log import own_transactions
+
+if TYPE_CHECKING:
+    from initadvisor.host import Host
+    from initadvisor.model.status import Backup
+
+
+def kept(host: Host) -> tuple[Backup, ...]:
+    """Return the files that are kept; see ``status.backups``."""
+    found, _ = backups(host, own_transactions(host))
+    return found
+
+
+def drop(host: Host) -> None:
+    """Remove them and the records of what is over.
+
+    The menu entry goes last: until then it names an image that is gone, which boots nothing by
+    itself. Raises ``InitadvisorError`` where something cannot be removed.
+    """
+    with transactions(host) as engine:
+        engine.prune()
+        settle_previous_entry(host)

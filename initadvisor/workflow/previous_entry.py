@@ -1,0 +1,101 @@
+"""The menu entry that boots the image which was replaced last, with its kernel and options."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.model.boot_entry import EntryKind, TrialRequest
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.refusal import RefusedError
+from initadvisor.model.transaction import FileRole, TransactionState
+from initadvisor.storage.mounts import machine_path
+from initadvisor.workflow import transaction_files as files
+from initadvisor.workflow.transaction_files import Holding
+from initadvisor.workflow.transaction_log import read_transactions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from initadvisor.bootloaders import BootLoader
+    from initadvisor.host import Host
+    from initadvisor.model.apply import PlannedImage
+    from initadvisor.model.boot_entry import TrialPlan
+    from initadvisor.model.transaction import FileChange, Transaction
+
+
+def require_previous_entry(host: Host, images: Iterable[PlannedImage]) -> None:
+    """Raise ``UnsafeError`` where no entry could be made for the images that are to be replaced.
+
+    ``RefusedError`` where it is for the boot loader's sake. One image that the default entry loads
+    is enough: the others are loaded by nothing that boots by itself.
+    """
+    loader = detect_boot_loader(host)
+    paths = [str(machine_path(host, planned.image.path)) for planned in images]
+    _first_planned(host, loader, [(path, path) for path in paths], label="")
+
+
+def settle_previous_entry(host: Host) -> str | None:
+    """Have the entry boot what the latest transaction replaced; without any, there is no entry.
+
+    Returns the image that it boots, as the machine names it. Raises ``InitadvisorError`` where it
+    cannot be written or removed; ``RefusedError`` where the boot loader cannot have one.
+    """
+    kept = tuple(_kept(host))
+    if not kept:
+        _remove(host)
+        return None
+    transaction = kept[0][0]
+    loader = detect_boot_loader(host)
+    label = ascii(transaction.setting.before).strip("'") if transaction.setting else ""
+    pairs = [(change.path, backup) for _, change, backup in kept]
+    plan = _first_planned(host, loader, pairs, label=label)
+    loader.write(host, plan)
+    return plan.request.image
+
+
+def _remove(host: Host) -> None:
+    try:
+        loader = detect_boot_loader(host)
+    except RefusedError:  # it has never got one
+        return
+    loader.remove(host, EntryKind.PREVIOUS)
+
+
+def _kept(host: Host) -> Iterator[tuple[Transaction, FileChange, str]]:
+    """Yield the images that the latest transaction replaced, as far as they still stand."""
+    for transaction in reversed(read_transactions(host)):
+        if transaction.state is not TransactionState.COMMITTED:
+            continue
+        found = [
+            (transaction, change, change.backup)
+            for change in transaction.files
+            if change.role is FileRole.IMAGE
+            and change.backup is not None
+            and change.before is not None
+            # Of another kernel it would be, had the generator made the image anew since.
+            and files.holding(host, change) is Holding.NEW
+            and files.content(host.path(change.backup)) == change.before.content
+        ]
+        if found:
+            yield from found
+            return
+
+
+def _first_planned(
+    host: Host, loader: BootLoader, pairs: Iterable[tuple[str, str]], *, label: str
+) -> TrialPlan:
+    """Plan an entry with the first image that the default entry loads."""
+    error: InitadvisorError | None = None
+    for replaces, image in pairs:
+        request = TrialRequest(
+            kind=EntryKind.PREVIOUS, replaces=replaces, image=image, label=label
+        )
+        try:
+            return loader.trial(host, request)
+        except InitadvisorError as err:
+            error = error or err
+    if error is None:
+        msg = "no image is to be replaced"
+        raise InitadvisorError(msg)
+    raise error

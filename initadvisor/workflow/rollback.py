@@ -1,0 +1,203 @@
+"""Goes back to the state before the latest transaction: configuration and images as one."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from initadvisor.generators.detect import generator_of_image
+from initadvisor.model.errors import InitadvisorError, UnsafeError
+from initadvisor.model.rollback import RollbackPlan
+from initadvisor.model.setting import Setting
+from initadvisor.model.transaction import Duty, FileRole, TransactionState
+from initadvisor.storage.mounts import machine_path
+from initadvisor.workflow import transaction_files as files
+from initadvisor.workflow.commit import undisturbed
+from initadvisor.workflow.previous_entry import settle_previous_entry
+from initadvisor.workflow.proving import withdraw
+from initadvisor.workflow.rebuild import RebuiltImage, rebuilt_images
+from initadvisor.workflow.transaction import Replacement, transactions
+from initadvisor.workflow.transaction_files import Holding
+from initadvisor.workflow.transaction_log import own_transactions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.model.generator import InstalledImage
+    from initadvisor.model.transaction import FileChange, SettingChange, Transaction
+    from initadvisor.workflow.built import BuildingObserver
+    from initadvisor.workflow.transaction import Transactions
+
+_log = logging.getLogger(__name__)
+
+_REASON = "rolled back"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolledBack:
+    """What came of it. ``unverified``: why no kernel was asked about images that were rebuilt."""
+
+    transaction: Transaction
+    unverified: str = ""
+
+
+def plan_rollback(host: Host) -> RollbackPlan | None:
+    """Return what would be done, None where there is nothing to go back to.
+
+    Raises ``UnsafeError`` where the configuration was changed by somebody else since, or an
+    interrupted transaction has to be finished first.
+    """
+    recorded = own_transactions(host)
+    for transaction in recorded:
+        if transaction.state.duty is Duty.WAIT:
+            return RollbackPlan(transaction=transaction, waiting=True)
+        if transaction.state.duty is not Duty.NOTHING:
+            msg = f"not going back: transaction {transaction.number} was interrupted"
+            raise UnsafeError(msg, hint="initadvisor settle finishes or undoes it")
+    committed = [t for t in recorded if t.state is TransactionState.COMMITTED and t.setting]
+    return _planned(host, committed[-1]) if committed else None
+
+
+def rollback(
+    host: Host, plan: RollbackPlan, *, unverified: bool = False, observer: BuildingObserver
+) -> RolledBack:
+    """Do what was planned.
+
+    ``unverified``: also where no kernel can be asked whether it unpacks what has to be rebuilt.
+    Images are replaced before the configuration, so that whoever comes in between boots one that is
+    whole. Raises ``UnsafeError`` where something has changed since the plan was made, and what
+    building and replacing raise; the next run goes on where this one was interrupted.
+    """
+    transaction = plan.transaction
+    if plan.waiting:
+        with transactions(host) as engine:
+            return RolledBack(transaction=withdraw(host, engine, transaction, reason=_REASON))
+    if not plan.rebuilt:
+        with transactions(host) as engine, undisturbed(host):
+            return RolledBack(transaction=_undo(host, engine, plan))
+    setting = _setting_of(transaction)
+    with rebuilt_images(
+        host,
+        generator_of_image(setting.generator),
+        plan.rebuilt,
+        _old_texts(host, transaction),
+        Setting.parse(setting.before),
+        unverified=unverified,
+        observer=observer,
+    ) as (images, doubt):
+        observer.doing("replacing configuration and images")
+        with transactions(host) as engine, undisturbed(host):
+            _replace(host, engine, plan, images)
+            return RolledBack(transaction=_undo(host, engine, plan), unverified=doubt)
+
+
+def _planned(host: Host, transaction: Transaction) -> RollbackPlan:
+    restored: list[str] = []
+    anew: list[str] = []
+    for change in transaction.files:
+        match files.holding(host, change):
+            case Holding.OLD:
+                pass
+            case Holding.NEW if _is_kept(host, change):
+                restored.append(change.path)
+            case _ if change.role is FileRole.IMAGE:
+                anew.append(change.path)
+            case Holding.NEW:
+                msg = f"cannot go back: what was in {change.path} before was not kept"
+                raise UnsafeError(msg)
+            case Holding.OTHER:
+                setting = _setting_of(transaction)
+                msg = f"not going back: {change.path} was changed since, not by initadvisor"
+                hint = f"initadvisor apply {setting.before!r} changes the setting in what it is now"
+                raise UnsafeError(msg, hint=hint)
+    installed = _installed(host, transaction) if anew else {}
+    return RollbackPlan(
+        transaction=transaction,
+        restored=tuple(restored),
+        rebuilt=tuple(installed[path] for path in anew if path in installed),
+        gone=tuple(path for path in anew if path not in installed),
+    )
+
+
+def _is_kept(host: Host, change: FileChange) -> bool:
+    if change.before is None:
+        return True
+    if change.backup is None:
+        return False
+    return files.content(host.path(change.backup)) == change.before.content
+
+
+def _installed(host: Host, transaction: Transaction) -> Mapping[str, InstalledImage]:
+    generator = generator_of_image(_setting_of(transaction).generator)
+    return {str(machine_path(host, image.path)): image for image in generator.images(host)}
+
+
+def _setting_of(transaction: Transaction) -> SettingChange:
+    if transaction.setting is None:
+        msg = f"transaction {transaction.number} is not about a setting"
+        raise InitadvisorError(msg)
+    return transaction.setting
+
+
+def _old_texts(host: Host, transaction: Transaction) -> Mapping[Path, str]:
+    """Return what the configuration held before; a file that was not there reads as empty."""
+    texts: dict[Path, str] = {}
+    for change in transaction.files:
+        if change.role is not FileRole.CONFIGURATION:
+            continue
+        texts[host.path(change.path)] = ""
+        if change.before is None or change.backup is None:
+            continue
+        held = files.holding(host, change)
+        kept = host.path(change.path if held is Holding.OLD else change.backup)
+        try:
+            texts[host.path(change.path)] = kept.read_bytes().decode(errors="surrogateescape")
+        except OSError as err:
+            msg = f"cannot read {kept}: {err.strerror}"
+            raise InitadvisorError(msg) from err
+    return texts
+
+
+def _replace(
+    host: Host, engine: Transactions, plan: RollbackPlan, images: Sequence[RebuiltImage]
+) -> None:
+    """Replace the images that were made anew, keeping nothing: the state is to be the old one."""
+    replacements = tuple(
+        Replacement(
+            path=str(machine_path(host, image.image.path)),
+            role=FileRole.IMAGE,
+            new=partial(files.copy, image.staged),
+            size_bytes=image.size_bytes,
+            keep=False,
+        )
+        for image in images
+    )
+    purpose = f"rebuild to undo transaction {plan.transaction.number}"
+    begun = engine.begin(replacements, purpose=purpose)
+    engine.commit(engine.verify(begun, partial(_require_same, host, images)))
+
+
+def _require_same(host: Host, images: Sequence[RebuiltImage], transaction: Transaction) -> None:
+    changes = {host.path(change.path): change for change in transaction.files}
+    for image in images:
+        change = changes[image.image.path]
+        if change.before != image.replaces:
+            msg = f"{image.image.path} was changed while it was rebuilt"
+            raise UnsafeError(msg, hint="try again; nothing was changed")
+        if change.after is None or change.after.sha256 != image.sha256:
+            msg = f"what was written beside {image.image.path} is not what was verified"
+            raise UnsafeError(msg, hint="nothing was changed")
+
+
+def _undo(host: Host, engine: Transactions, plan: RollbackPlan) -> Transaction:
+    leave = [str(machine_path(host, image.path)) for image in plan.rebuilt]
+    undone = engine.undo(plan.transaction, reason=_REASON, leave=[*leave, *plan.gone])
+    try:
+        settle_previous_entry(host)
+    except InitadvisorError as err:  # an entry for what is gone boots nothing by itself
+        _log.warning("the previous image's entry in the menu is not right: %s", err.message)
+    return undone

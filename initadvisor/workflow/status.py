@@ -1,0 +1,142 @@
+"""Looks up what is configured, what this boot used, what is pending and what is kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.generators.detect import detect_generator
+from initadvisor.measure.record import running_boot_id
+from initadvisor.model.boot_entry import EntryKind
+from initadvisor.model.boot_record import RecordSource
+from initadvisor.model.errors import InitadvisorError, NeedsRootError
+from initadvisor.model.status import Backup, Entries, RunningBoot, Status
+from initadvisor.model.transaction import Duty, TransactionState
+from initadvisor.store.store import open_store
+from initadvisor.workflow import transaction_files as files
+from initadvisor.workflow.transaction_files import Holding
+from initadvisor.workflow.transaction_log import read_transactions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.model.generator import ConfiguredSetting
+    from initadvisor.model.transaction import Transaction
+
+_NOT_MEASURED = "this boot was not measured: initadvisor measure does it"
+_AS_ROOT = "only root may look at the boot loader"
+
+
+def status(host: Host) -> Status:
+    """Return what there is; what this user may not look at is said in words.
+
+    Raises ``InitadvisorError`` where the records of transactions cannot be read.
+    """
+    notes: list[str] = []
+    generator, image, configured = _configured(host, notes)
+    recorded = read_transactions(host)
+    kept, doubts = backups(host, recorded)
+    notes += doubts
+    return Status(
+        generator=generator,
+        image=image,
+        configured=configured,
+        running=_running(host),
+        transactions=recorded,
+        pending=tuple(t for t in recorded if t.state.duty is not Duty.NOTHING),
+        backups=kept,
+        entries=_entries(host),
+        notes=tuple(notes),
+    )
+
+
+def backups(
+    host: Host, recorded: Sequence[Transaction]
+) -> tuple[tuple[Backup, ...], tuple[str, ...]]:
+    """Return the files that transactions keep, and what is wrong with those that they do not."""
+    doubts: list[str] = []
+    return tuple(_backups(host, recorded, doubts)), tuple(doubts)
+
+
+def _configured(
+    host: Host, notes: list[str]
+) -> tuple[str | None, Path | None, ConfiguredSetting | None]:
+    generator = detect_generator(host)
+    if generator is None:
+        notes.append(f"no generator of initramfs images was found below {host.root}")
+        return None, None, None
+    image: Path | None = None
+    try:
+        images = generator.images(host)
+        if not images:
+            notes.append(f"no image of {generator.NAME} was found")
+            return generator.NAME, None, None
+        image = images[0].path
+        configured = generator.configured(host, images[0].kernel_release)
+    except InitadvisorError as err:
+        notes.append(err.message)
+        return generator.NAME, image, None
+    return generator.NAME, image, configured
+
+
+def _running(host: Host) -> RunningBoot:
+    try:
+        boot_id = running_boot_id(host)
+        with open_store(host, readonly=True) as store:
+            latest = store.boots(source=RecordSource.UNIT, limit=1)
+    except InitadvisorError as err:
+        return RunningBoot(words=err.message)
+    if not latest or latest[0].boot_id != boot_id:
+        return RunningBoot(words=_NOT_MEASURED)
+    found = latest[0].attribution
+    return RunningBoot(
+        words=found.words,
+        certainty=found.certainty,
+        image=found.image.path if found.image else None,
+        setting=latest[0].setting,
+    )
+
+
+def _backups(host: Host, recorded: Sequence[Transaction], notes: list[str]) -> Iterator[Backup]:
+    for transaction in recorded:
+        if transaction.state is TransactionState.UNDONE:
+            continue
+        for change in transaction.files:
+            if change.backup is None or change.before is None:
+                continue
+            try:
+                size_bytes = host.path(change.backup).lstat().st_size
+                current = files.holding(host, change) is Holding.NEW
+            except FileNotFoundError:
+                if transaction.state is TransactionState.COMMITTED:
+                    notes.append(
+                        f"{change.backup}, kept by transaction {transaction.number}, is gone"
+                    )
+                continue
+            except (InitadvisorError, OSError) as err:
+                notes.append(f"{change.backup} cannot be looked at: {err}")
+                continue
+            yield Backup(
+                path=change.backup,
+                of=change.path,
+                transaction=transaction.number,
+                size_bytes=size_bytes,
+                current=current,
+            )
+
+
+def _entries(host: Host) -> Entries:
+    try:
+        loader = detect_boot_loader(host)
+        return Entries(
+            loader=loader.NAME,
+            trial=loader.entry(host, EntryKind.TRIAL),
+            previous=loader.entry(host, EntryKind.PREVIOUS),
+            next_boot=loader.armed(host),
+        )
+    except NeedsRootError:
+        return Entries(problem=_AS_ROOT)
+    except InitadvisorError as err:
+        return Entries(problem=err.message)

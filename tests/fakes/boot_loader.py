@@ -1,0 +1,119 @@
+"""A boot loader that keeps its entries in memory and boots when a test says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from initadvisor.model.boot_entry import BootEntry, BootFile, EntryKind, TrialPlan, TrialRequest
+from initadvisor.model.errors import UnsafeError
+from initadvisor.model.one_shot import OneShot, OneShotState
+from initadvisor.workflow import apply_plan, previous_entry, proving, status
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    import pytest
+
+    from initadvisor.host import Host
+    from initadvisor.model.refusal import Refusal, RefusalKind
+
+_WHO_ASKS = (apply_plan, previous_entry, proving, status)
+
+
+@dataclass(slots=True)
+class FakeLoader:
+    """Boots ``image`` by default; ``against`` is what it has against arming."""
+
+    image: str
+    NAME: Final[str] = "fake"
+    against: tuple[Refusal, ...] = ()
+    entries: dict[EntryKind, TrialPlan] = field(default_factory=dict)
+    is_armed: bool = False
+    may_have_entries: bool = True
+
+    def use(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Be the loader that started the machine."""
+        for module in _WHO_ASKS:
+            monkeypatch.setattr(module, "detect_boot_loader", lambda _host: self)
+        monkeypatch.setattr(proving, "BOOT_LOADERS", (self,))
+
+    def boot(self) -> str:
+        """Return the image that the next boot uses, with the selection used up."""
+        image = self.entries[EntryKind.TRIAL].request.image if self.is_armed else self.image
+        self.is_armed = False
+        return image
+
+    def detect(self, host: Host) -> bool:
+        """Tell that it did."""
+        del host
+        return True
+
+    def refusals(self, host: Host) -> tuple[Refusal, ...]:
+        """Return what is against arming."""
+        del host
+        return self.against
+
+    def default_entry(self, host: Host) -> BootEntry:
+        """Return the entry with the image."""
+        del host
+        return BootEntry(
+            identifier="default",
+            title="Linux",
+            kernel=BootFile(named="/vmlinuz", path="/boot/vmlinuz"),
+            initrds=(BootFile(named=self.image, path=self.image),),
+            options="root=/dev/sda1",
+            source="/boot/loader/entries/default.conf",
+        )
+
+    def trial(self, host: Host, request: TrialRequest) -> TrialPlan:
+        """Plan it, for the image of the default entry only."""
+        if request.replaces != self.image or not self.may_have_entries:
+            msg = f"the default entry does not load {request.replaces}"
+            raise UnsafeError(msg)
+        default = self.default_entry(host)
+        return TrialPlan(
+            loader=self.NAME,
+            request=request,
+            default=default,
+            identifier=request.kind,
+            title=request.title,
+            options=" ".join((default.options, *request.words)),
+            own_words=request.words,
+            target=f"/boot/loader/entries/{request.kind}.conf",
+            text=request.image,
+        )
+
+    def write(self, host: Host, plan: TrialPlan) -> None:
+        """Keep the entry."""
+        del host
+        self.entries[plan.request.kind] = plan
+
+    def arm(self, host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) -> None:
+        """Select the trial's, whose image has to be there."""
+        assert self.entries[EntryKind.TRIAL] == plan
+        assert host.path(plan.request.image).is_file()
+        assert not [refusal for refusal in self.against if refusal.kind not in accepted]
+        self.is_armed = True
+
+    def armed(self, host: Host) -> OneShot:
+        """Return whether the trial's is selected."""
+        del host
+        return OneShot(state=OneShotState.OURS if self.is_armed else OneShotState.NONE)
+
+    def disarm(self, host: Host) -> bool:
+        """Take the selection back."""
+        del host
+        was_armed, self.is_armed = self.is_armed, False
+        return was_armed
+
+    def entry(self, host: Host, kind: EntryKind) -> str | None:
+        """Return what an entry boots."""
+        del host
+        return self.entries[kind].request.image if kind in self.entries else None
+
+    def remove(self, host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
+        """Forget an entry."""
+        if kind is EntryKind.TRIAL:
+            self.disarm(host)
+        return self.entries.pop(kind, None) is not None

@@ -1,0 +1,306 @@
+"""What is applied is applied whole, after everything was looked at; else nothing has changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.generators import dracut
+from initadvisor.model.boot_entry import EntryKind
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import InitadvisorError, UnsafeError
+from initadvisor.model.proof import ProofStage
+from initadvisor.model.refusal import Refusal, RefusalKind
+from initadvisor.model.setting import Setting
+from initadvisor.model.transaction import TransactionState
+from initadvisor.workflow import apply as applying
+from initadvisor.workflow.apply import Applied, ApplyChoices, apply
+from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
+from initadvisor.workflow.transaction import pending
+from initadvisor.workflow.transaction_log import read_transactions
+from tests.fakes.generators import FakeGenerators
+from tests.unit.generators.conftest import RELEASE
+from tests.unit.workflow.applying import (
+    CONFIG,
+    IMAGE,
+    image,
+    make_appliable,
+    no_engine,
+    ordered_codec,
+    snapshot,
+    unlike,
+    unpacks,
+)
+from tests.unit.workflow.test_recommend import Silent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from initadvisor.model.apply import ApplyPlan, StagedImage
+    from initadvisor.workflow.recommend import Observer
+    from tests.fakes.boot_loader import FakeLoader
+    from tests.fakes.generators import Ordered
+    from tests.unit.generators.conftest import Machine
+
+_ZSTD = Setting(Codec.ZSTD)
+_IMMEDIATE = ApplyChoices(immediate=True)
+
+
+class Watching(Silent):
+    """Notes what was built, and does something at that moment."""
+
+    def __init__(self, then: Callable[[], object] = lambda: None) -> None:
+        self.staged: tuple[StagedImage, ...] = ()
+        self._then = then
+
+    def built(self, staged: Sequence[StagedImage]) -> None:
+        """Take note."""
+        self.staged = tuple(staged)
+        self._then()
+
+
+@pytest.fixture
+def appliable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Machine, FakeLoader]:
+    """A machine on which zstd can be applied, and its boot loader."""
+    return make_appliable(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def machine(appliable: tuple[Machine, FakeLoader]) -> Machine:
+    """The machine."""
+    return appliable[0]
+
+
+@pytest.fixture
+def loader(appliable: tuple[Machine, FakeLoader]) -> FakeLoader:
+    """The boot loader."""
+    return appliable[1]
+
+
+def planned(machine: Machine, setting: Setting = _ZSTD, *, everything: bool = False) -> ApplyPlan:
+    """Return the plan."""
+    observer: Observer = Silent()  # type: ignore[assignment]
+    request = ApplyRequest(setting=setting, everything=everything)
+    return plan_apply(machine, request, observer=observer)
+
+
+def applied(
+    machine: Machine,
+    choices: ApplyChoices = _IMMEDIATE,
+    *,
+    then: Callable[[], object] = lambda: None,
+    everything: bool = False,
+) -> Applied:
+    """Apply zstd."""
+    plan = planned(machine, everything=everything)
+    return apply(machine, plan, choices, observer=Watching(then))
+
+
+def applied_setting(
+    machine: Machine, setting: Setting, choices: ApplyChoices = _IMMEDIATE
+) -> Applied:
+    """Apply any setting."""
+    return apply(machine, planned(machine, setting), choices, observer=Watching())
+
+
+def refused(
+    machine: Machine,
+    words: str,
+    choices: ApplyChoices = _IMMEDIATE,
+    *,
+    then: Callable[[], object] = lambda: None,
+    but: Sequence[str] = (),
+) -> None:
+    """Apply zstd, which is refused, and has changed nothing but what ``then`` has."""
+    before = snapshot(machine)
+    with pytest.raises(InitadvisorError, match=words):
+        applied(machine, choices, then=then)
+    after = snapshot(machine)
+    changed = {str(machine.path(path)) for path in but}
+    assert {p: t for p, t in after.items() if p not in changed} == {
+        p: t for p, t in before.items() if p not in changed
+    }
+    assert pending(machine) == ()
+
+
+def generator(machine: Machine) -> FakeGenerators:
+    """Return the machine's generator."""
+    assert isinstance(machine.runner, FakeGenerators)
+    return machine.runner
+
+
+def codec_of(machine: Machine, path: str = IMAGE) -> Codec:
+    """Return what an installed image is made with, by its first bytes."""
+    head = machine.path(path).read_bytes()[:4]
+    return {b"\x28\xb5\x2f\xfd": Codec.ZSTD}.get(head, Codec.GZIP)
+
+
+def configured(machine: Machine) -> Setting:
+    """Return what the generator reads."""
+    return dracut.configured(machine, RELEASE).setting
+
+
+def test_configuration_and_image_change_together(machine: Machine, loader: FakeLoader) -> None:
+    old = snapshot(machine)
+    found = applied(machine)
+    assert found.transaction.state is TransactionState.COMMITTED
+    assert (configured(machine), codec_of(machine)) == (_ZSTD, Codec.ZSTD)
+    backup = found.transaction.files[0].backup
+    assert backup is not None
+    assert machine.path(backup).read_bytes() == old[str(machine.path(IMAGE))]
+    assert loader.entries[EntryKind.PREVIOUS].request.image == backup
+    assert loader.entries[EntryKind.PREVIOUS].request.label == "gzip"
+    assert not loader.is_armed
+    changed = {p for p, text in snapshot(machine).items() if old.get(p) != text}
+    kept = {str(machine.path(str(c.backup))) for c in found.transaction.files}
+    assert changed == {str(machine.path(p)) for p in (CONFIG, IMAGE)} | kept
+    setting = found.transaction.setting
+    assert setting is not None
+    assert (setting.before, setting.after) == ("gzip", "zstd")
+
+
+def test_a_setting_that_has_not_booted_here_waits_for_a_rehearsal(
+    machine: Machine, loader: FakeLoader
+) -> None:
+    old = snapshot(machine)
+    found = applied(machine, ApplyChoices())
+    assert found.transaction.state is TransactionState.PROVING
+    assert found.transaction.proof is not None
+    assert found.transaction.proof.stage is ProofStage.REHEARSAL
+    assert loader.is_armed
+    assert loader.boot() == IMAGE
+    assert {p: t for p, t in snapshot(machine).items() if p in old} == old
+
+
+def test_a_setting_that_has_booted_here_is_not_proven_again(
+    machine: Machine, loader: FakeLoader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str | None] = []
+
+    def proven(_host: object, _setting: object, *, kernel_release: str | None) -> object:
+        asked.append(kernel_release)
+        return object()
+
+    monkeypatch.setattr(applying, "proven_by", proven)
+    assert applied(machine, ApplyChoices()).transaction.state is TransactionState.COMMITTED
+    assert not loader.is_armed
+    assert asked == [None, None]
+    # Where no kernel can be asked, only boots of this very kernel count.
+    applied_again = ApplyChoices(unverified=True)
+    no_engine(monkeypatch)
+    machine.path(CONFIG).write_text("compress=gzip\n")
+    assert applied(machine, applied_again).transaction.state is TransactionState.COMMITTED
+    assert asked[-1] == RELEASE
+
+
+def test_without_an_engine_it_takes_the_users_word(
+    machine: Machine, loader: FakeLoader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_engine(monkeypatch)
+    refused(machine, "no kernel could be asked")
+    found = applied(machine, ApplyChoices(immediate=True, unverified=True))
+    assert found.unverified == f"no virtual machine for {RELEASE}"
+    assert found.transaction.state is TransactionState.COMMITTED
+    assert loader.entries
+
+
+def test_what_a_kernel_does_not_unpack_is_never_installed(
+    machine: Machine, loader: FakeLoader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unpacks(monkeypatch, "Linux panics")
+    refused(machine, "must not be booted: Linux panics")
+    refused(machine, "Linux panics", ApplyChoices(immediate=True, unverified=True))
+    assert not loader.entries
+
+
+def test_what_a_rebuild_brings_besides_has_to_be_accepted(machine: Machine) -> None:
+    machine.path(IMAGE).write_bytes(image(Codec.GZIP, extra="etc"))
+    refused(machine, "1 files otherwise than the installed image")
+    choices = ApplyChoices(immediate=True, accept_content_changes=True)
+    assert applied(machine, choices).transaction.state is TransactionState.COMMITTED
+
+
+def test_an_installed_image_that_cannot_be_read_has_to_be_accepted(machine: Machine) -> None:
+    machine.path(IMAGE).write_bytes(b"no image")
+    refused(machine, "cannot be compared with a rebuild")
+
+
+@pytest.mark.parametrize("path", [IMAGE, CONFIG])
+def test_what_somebody_else_replaces_meanwhile_is_theirs(
+    machine: Machine, loader: FakeLoader, path: str
+) -> None:
+    def replace() -> None:
+        machine.path(path).write_bytes(machine.path(path).read_bytes() + b"\n")
+
+    refused(machine, "was changed while images were built", then=replace, but=[path])
+    assert not loader.entries
+
+
+def test_without_an_entry_for_the_previous_image_only_where_the_user_says_so(
+    machine: Machine, loader: FakeLoader
+) -> None:
+    loader.may_have_entries = False
+    refused(machine, "does not load")
+    choices = ApplyChoices(immediate=True, without_entry=True)
+    found = applied(machine, choices)
+    assert found.transaction.state is TransactionState.COMMITTED
+    assert machine.path(str(found.transaction.files[0].backup)).is_file()
+
+
+def test_an_entry_that_fails_in_the_end_undoes_all(
+    machine: Machine, loader: FakeLoader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_host: object, _plan: object) -> None:
+        msg = "the ESP is full"
+        raise InitadvisorError(msg)
+
+    monkeypatch.setattr(type(loader), "write", lambda _self, host, plan: fail(host, plan))
+    refused(machine, "the ESP is full")
+    assert read_transactions(machine)[-1].state is TransactionState.UNDONE
+
+
+def test_without_a_backup_nothing_is_kept_but_the_configuration(
+    machine: Machine, loader: FakeLoader
+) -> None:
+    found = applied(machine, ApplyChoices(immediate=True, without_backup=True))
+    assert [bool(change.backup) for change in found.transaction.files] == [False, True]
+    assert not loader.entries
+
+
+def test_what_is_against_a_proving_boot_is_told_before_anything_is_built(
+    machine: Machine, loader: FakeLoader
+) -> None:
+    loader.against = (Refusal(kind=RefusalKind.NO_DEFAULT, reason="no default", remedy="set one"),)
+    refused(machine, "no default", ApplyChoices())
+    assert generator(machine).orders == []
+    assert applied(machine).transaction.state is TransactionState.COMMITTED
+
+
+def test_all_images_are_replaced_if_that_is_asked_for(machine: Machine) -> None:
+    found = applied(machine, everything=True)
+    images = [change.path for change in found.transaction.files if change.path != CONFIG]
+    assert len(images) == 3
+    assert {codec_of(machine, path) for path in images} == {Codec.ZSTD}
+
+
+def test_one_at_a_time(machine: Machine, loader: FakeLoader) -> None:
+    applied(machine, ApplyChoices())
+    staged = snapshot(machine)
+    plan = planned(machine)
+    assert any("is proving" in one.reason for one in plan.obstacles)
+    with pytest.raises(UnsafeError, match="is proving"):
+        apply(machine, plan, _IMMEDIATE, observer=Watching())
+    assert snapshot(machine) == staged
+    assert loader.is_armed
+
+
+def test_a_wrong_build_is_refused(machine: Machine, loader: FakeLoader) -> None:
+    def cat(order: Ordered) -> bytes:
+        assert ordered_codec(order) is Codec.ZSTD
+        return image(Codec.CAT)
+
+    generator(machine).make = unlike(cat)
+    refused(machine, "with cat, not with zstd")
+    assert not loader.entries

@@ -1,0 +1,220 @@
+"""Going back gives what was there before, byte for byte or made anew; nothing is lost over it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.generators import dracut
+from initadvisor.model.boot_entry import EntryKind
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import InitadvisorError, UnsafeError
+from initadvisor.model.setting import Setting
+from initadvisor.model.transaction import TransactionState
+from initadvisor.workflow import rollback as rolling_back
+from initadvisor.workflow.apply import ApplyChoices
+from initadvisor.workflow.drop import drop, kept
+from initadvisor.workflow.rollback import RolledBack, plan_rollback, rollback
+from initadvisor.workflow.transaction import Transactions, pending, transactions
+from initadvisor.workflow.transaction_log import read_transactions
+from tests.unit.generators.conftest import RELEASE
+from tests.unit.workflow.applying import (
+    CONFIG,
+    IMAGE,
+    image,
+    make_appliable,
+    no_engine,
+    snapshot,
+    unpacks,
+)
+from tests.unit.workflow.test_apply import Watching, applied_setting, codec_of, generator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.fakes.boot_loader import FakeLoader
+    from tests.unit.generators.conftest import Machine
+
+_ZSTD, _LZ4, _GZIP = Setting(Codec.ZSTD), Setting(Codec.LZ4), Setting(Codec.GZIP)
+
+
+@pytest.fixture
+def appliable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Machine, FakeLoader]:
+    """A machine on which zstd can be applied, and its boot loader."""
+    return make_appliable(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def machine(appliable: tuple[Machine, FakeLoader]) -> Machine:
+    """The machine."""
+    return appliable[0]
+
+
+@pytest.fixture
+def loader(appliable: tuple[Machine, FakeLoader]) -> FakeLoader:
+    """The boot loader."""
+    return appliable[1]
+
+
+def back(machine: Machine, *, unverified: bool = False) -> RolledBack:
+    """Go back."""
+    plan = plan_rollback(machine)
+    assert plan is not None
+    return rollback(machine, plan, unverified=unverified, observer=Watching())
+
+
+def configured(machine: Machine) -> Setting:
+    """Return what the generator reads."""
+    return dracut.configured(machine, RELEASE).setting
+
+
+def test_there_may_be_nothing_to_go_back_to(machine: Machine) -> None:
+    assert plan_rollback(machine) is None
+
+
+def test_everything_is_as_it_was(machine: Machine, loader: FakeLoader) -> None:
+    old = snapshot(machine)
+    applied_setting(machine, _ZSTD)
+    plan = plan_rollback(machine)
+    assert plan is not None
+    assert set(plan.restored) == {IMAGE, CONFIG}
+    assert back(machine).transaction.state is TransactionState.UNDONE
+    assert snapshot(machine) == old
+    assert loader.entries == {}
+    assert plan_rollback(machine) is None
+
+
+def test_several_are_gone_back_over_one_by_one(machine: Machine, loader: FakeLoader) -> None:
+    old = snapshot(machine)
+    first = applied_setting(machine, _ZSTD)
+    applied_setting(machine, _LZ4)
+    assert configured(machine) == _LZ4
+    back(machine)
+    assert (configured(machine), codec_of(machine)) == (_ZSTD, Codec.ZSTD)
+    assert loader.entry(machine, EntryKind.PREVIOUS) == first.transaction.files[0].backup
+    back(machine)
+    assert snapshot(machine) == old
+
+
+def test_what_a_kernel_upgrade_has_rebuilt_is_built_with_the_old_configuration(
+    machine: Machine, loader: FakeLoader
+) -> None:
+    applied_setting(machine, _ZSTD)
+    upgraded = image(Codec.ZSTD, parameters="another kernel")
+    machine.path(IMAGE).write_bytes(upgraded)
+    plan = plan_rollback(machine)
+    assert plan is not None
+    assert [one.path for one in plan.rebuilt] == [machine.path(IMAGE)]
+    assert plan.restored == (CONFIG,)
+    generator(machine).orders.clear()
+    done = back(machine)
+    assert done.transaction.left == (IMAGE,)
+    assert (configured(machine), codec_of(machine)) == (_GZIP, Codec.GZIP)
+    (order,) = generator(machine).orders
+    assert "compress=gzip" in "".join(order.config.values())
+    assert not list(machine.path("/boot").glob(".initadvisor*"))
+    assert loader.entries == {}
+    assert plan_rollback(machine) is None
+
+
+def test_one_that_was_cut_short_between_its_steps_goes_on(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    applied_setting(machine, _ZSTD)
+    machine.path(IMAGE).write_bytes(image(Codec.ZSTD, parameters="another kernel"))
+
+    def cut(*_args: object, **_named: object) -> object:
+        msg = "the power is cut"
+        raise InitadvisorError(msg)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Transactions, "undo", cut)
+        with pytest.raises(InitadvisorError, match="power"):
+            back(machine)
+    # The image is whole and of the old setting, the configuration still the new one.
+    assert (configured(machine), codec_of(machine)) == (_ZSTD, Codec.GZIP)
+    back(machine)
+    assert (configured(machine), codec_of(machine)) == (_GZIP, Codec.GZIP)
+
+
+def test_images_that_were_not_kept_are_built_anew(machine: Machine) -> None:
+    applied_setting(machine, _ZSTD, ApplyChoices(immediate=True, without_backup=True))
+    back(machine)
+    assert (configured(machine), codec_of(machine)) == (_GZIP, Codec.GZIP)
+
+
+def test_an_image_that_is_gone_with_its_kernel_stays_gone(machine: Machine) -> None:
+    applied_setting(machine, _ZSTD)
+    machine.path(IMAGE).unlink()
+    plan = plan_rollback(machine)
+    assert plan is not None
+    assert (plan.gone, plan.rebuilt) == ((IMAGE,), ())
+    back(machine)
+    assert configured(machine) == _GZIP
+    assert not machine.path(IMAGE).exists()
+    assert not list(machine.path("/boot").glob(".initadvisor*"))
+
+
+def test_a_configuration_that_somebody_else_changed_is_theirs(machine: Machine) -> None:
+    applied_setting(machine, _ZSTD)
+    machine.path(CONFIG).write_text("# mine\ncompress=zstd\n")
+    with pytest.raises(UnsafeError, match="changed since, not by initadvisor") as caught:
+        plan_rollback(machine)
+    assert caught.value.hint is not None
+    assert "apply 'gzip'" in caught.value.hint
+
+
+def test_what_was_rebuilt_wrongly_is_not_installed(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    applied_setting(machine, _ZSTD)
+    machine.path(IMAGE).write_bytes(image(Codec.ZSTD, parameters="another kernel"))
+    before = snapshot(machine)
+    no_engine(monkeypatch)
+    with pytest.raises(UnsafeError, match="no kernel could be asked"):
+        back(machine)
+    unpacks(monkeypatch, "Linux panics")
+    with pytest.raises(UnsafeError, match="Linux panics"):
+        back(machine)
+    generator(machine).make = lambda order: order.image.write_bytes(image(Codec.CAT)) and None
+    with pytest.raises(UnsafeError, match="with cat, not with gzip"):
+        back(machine)
+    assert snapshot(machine) == before
+    assert pending(machine) == ()
+
+
+def test_one_that_waits_for_a_boot_is_taken_back(machine: Machine, loader: FakeLoader) -> None:
+    old = snapshot(machine)
+    applied_setting(machine, _ZSTD, ApplyChoices())
+    assert loader.is_armed
+    plan = plan_rollback(machine)
+    assert plan is not None
+    assert plan.waiting
+    back(machine)
+    assert snapshot(machine) == old
+    assert not loader.is_armed
+    assert loader.entries == {}
+    assert pending(machine) == ()
+
+
+def test_one_that_was_interrupted_has_to_be_settled_first(machine: Machine) -> None:
+    applied_setting(machine, _ZSTD)
+    with transactions(machine) as engine:
+        last = read_transactions(machine)[-1]
+        cut = rolling_back.Replacement(path="/etc/x", role=last.files[0].role, new=b"x")
+        engine.begin([cut], purpose="test")
+        with pytest.raises(UnsafeError, match="was interrupted"):
+            plan_rollback(machine)
+
+
+def test_what_is_kept_can_be_dropped(machine: Machine, loader: FakeLoader) -> None:
+    applied_setting(machine, _ZSTD)
+    applied_setting(machine, _LZ4)
+    assert {backup.of for backup in kept(machine)} == {IMAGE, CONFIG}
+    now = {p: t for p, t in snapshot(machine).items() if "/.initadvisor" not in p}
+    drop(machine)
+    assert snapshot(machine) == now
+    assert kept(machine) == ()
+    assert loader.entries == {}
+    assert plan_rollback(machine) is None
