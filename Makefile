@@ -41,7 +41,8 @@ lock:
 	uv pip compile --universal --generate-hashes --no-header --python-version 3.11 --extra dev -o requirements.lock pyproject.toml
 
 # What belongs beside the Python package, which pip or the distribution's packager installs: man
-# pages and systemd's units. Nothing is enabled: systemctl enable initadvisor-measure.timer does that.
+# pages and systemd's units. Enabled are only those that finish what was begun, where there is
+# something to finish: systemctl enable initadvisor-measure.timer has each boot recorded.
 PREFIX ?= /usr
 DESTDIR ?=
 

@@ -16,6 +16,10 @@ ROOT = Path(__file__).parents[2]
 UNITS = ROOT / "systemd"
 SERVICE = UNITS / "initadvisor-measure.service"
 TIMER = UNITS / "initadvisor-measure.timer"
+SETTLE = UNITS / "initadvisor-settle.service"
+SETTLE_TIMER = UNITS / "initadvisor-settle.timer"
+SLEEP = UNITS / "initadvisor-sleep.service"
+SERVICES = sorted(UNITS.glob("*.service"))
 MOST_EXPOSURE = 2.0
 
 
@@ -37,8 +41,16 @@ def unit(path: Path) -> ConfigParser:
     return parser
 
 
-def test_the_service_is_exposed_as_little_as_it_has_to_be() -> None:
-    said = analyze("security", "--offline=true", "--no-pager", SERVICE)
+def values(path: Path, key: str) -> set[str]:
+    """Return the words of a key that may stand there several times."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    found = [line.partition("=")[2] for line in lines if line.startswith(f"{key}=")]
+    return {word for line in found for word in line.split()}
+
+
+@pytest.mark.parametrize("service", SERVICES, ids=lambda path: path.name)
+def test_a_service_is_exposed_as_little_as_it_has_to_be(service: Path) -> None:
+    said = analyze("security", "--offline=true", "--no-pager", service)
     found = re.search(r"Overall exposure level for \S+: (\d+\.\d)", said)
     assert found is not None, said
     assert float(found[1]) <= MOST_EXPOSURE
@@ -49,10 +61,11 @@ def test_systemd_finds_nothing_wrong(tmp_path: Path) -> None:
     program = tmp_path / "initadvisor"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    for path in (SERVICE, TIMER):
+    units = sorted(UNITS.iterdir())
+    for path in units:
         text = path.read_text(encoding="utf-8").replace("/usr/bin/initadvisor", str(program))
         (tmp_path / path.name).write_text(re.sub(r"(?m)^Documentation=.*\n", "", text))
-    assert analyze("verify", "--man=no", *(tmp_path / p.name for p in (SERVICE, TIMER))) == ""
+    assert analyze("verify", "--man=no", *(tmp_path / path.name for path in units)) == ""
 
 
 def test_no_boot_waits_for_it() -> None:
@@ -75,14 +88,58 @@ def test_it_takes_only_what_nobody_else_wants() -> None:
     assert {"TimeoutStartSec", "MemoryMax", "Nice"} <= set(service)
 
 
+def test_the_judge_waits_for_the_whole_boot_and_no_boot_for_the_judge() -> None:
+    timer, service = unit(SETTLE_TIMER), unit(SETTLE)
+    assert timer["Unit"]["After"] == "default.target"
+    assert timer["Unit"]["DefaultDependencies"] == "no"
+    assert timer["Unit"]["Before"] == "shutdown.target"
+    assert not {"Before", "RequiredBy", "WantedBy", "Requires"} & set(service["Unit"])
+    assert {"boot-complete.target", SERVICE.name} <= values(SETTLE, "After")
+    # Required, a check that fails would keep it from ever being judged.
+    assert values(SETTLE, "Wants") == {"boot-complete.target", SERVICE.name}
+
+
+@pytest.mark.parametrize("path", [SETTLE, SETTLE_TIMER, SLEEP], ids=lambda path: path.name)
+def test_nothing_is_started_where_nothing_was_begun(path: Path) -> None:
+    conditions = [line for line in path.read_text().splitlines() if "ConditionPathExists" in line]
+    assert conditions
+    assert all("/var/lib/initadvisor/" in line for line in conditions)
+
+
+def test_sleep_waits_until_nothing_is_armed() -> None:
+    sleep = unit(SLEEP)
+    assert sleep["Unit"]["Before"] == "sleep.target"
+    assert sleep["Unit"]["StopWhenUnneeded"] == "yes"
+    assert sleep["Service"]["RemainAfterExit"] == "yes"
+    assert sleep["Service"]["ExecStart"].endswith("initadvisor settle --before-sleep")
+    assert sleep["Service"]["ExecStop"].endswith("initadvisor settle")
+
+
+def test_what_is_done_around_sleep_is_done_in_the_same_sandbox() -> None:
+    begin = "ProtectSystem=strict\n"
+    sandboxes = {path.read_text().partition(begin)[2] for path in (SETTLE, SLEEP)}
+    assert len(sandboxes) == 1
+    assert sandboxes != {""}
+
+
 @pytest.mark.parametrize("prefix", ["/usr", "/usr/local"])
 def test_files_are_installed_below_the_prefix(tmp_path: Path, prefix: str) -> None:
     command = ["make", "install", f"DESTDIR={tmp_path}", f"PREFIX={prefix}"]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=60)
     there = tmp_path / prefix.lstrip("/")
-    installed = {str(path.relative_to(there)) for path in there.rglob("*") if path.is_file()}
+    found = [path for path in there.rglob("*") if not path.is_dir()]
+    installed = {str(path.relative_to(there)) for path in found if not path.is_symlink()}
     pages = {f"share/man/man{page.suffix[1:]}/{page.name}" for page in (ROOT / "man").iterdir()}
     units = {f"lib/systemd/system/{path.name}" for path in UNITS.iterdir()}
     assert installed == pages | units
-    service = unit(there / "lib/systemd/system" / SERVICE.name)["Service"]
-    assert service["ExecStart"] == f"{prefix}/bin/initadvisor measure"
+    system = there / "lib/systemd/system"
+    assert (
+        unit(system / SERVICE.name)["Service"]["ExecStart"] == f"{prefix}/bin/initadvisor measure"
+    )
+    assert unit(system / SLEEP.name)["Service"]["ExecStop"] == f"{prefix}/bin/initadvisor settle"
+    enabled = {path.parent.name: path.resolve().name for path in found if path.is_symlink()}
+    assert enabled == {
+        "timers.target.wants": SETTLE_TIMER.name,
+        "sleep.target.wants": SLEEP.name,
+    }
+    assert all(path.is_file() for path in found)
