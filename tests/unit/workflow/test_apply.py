@@ -48,12 +48,15 @@ _ZSTD = Setting(Codec.ZSTD)
 _IMMEDIATE = ApplyChoices(immediate=True)
 
 
-class Watching(Silent):
+class Watching:
     """Notes what was built, and does something at that moment."""
 
     def __init__(self, then: Callable[[], object] = lambda: None) -> None:
         self.staged: tuple[StagedImage, ...] = ()
         self._then = then
+
+    def doing(self, what: str) -> None:
+        """Be told."""
 
     def built(self, staged: Sequence[StagedImage]) -> None:
         """Take note."""

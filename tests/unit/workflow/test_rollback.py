@@ -12,11 +12,10 @@ from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.setting import Setting
 from initadvisor.model.transaction import TransactionState
-from initadvisor.workflow import rollback as rolling_back
 from initadvisor.workflow.apply import ApplyChoices
 from initadvisor.workflow.drop import drop, kept
 from initadvisor.workflow.rollback import RolledBack, plan_rollback, rollback
-from initadvisor.workflow.transaction import Transactions, pending, transactions
+from initadvisor.workflow.transaction import Replacement, Transactions, pending, transactions
 from initadvisor.workflow.transaction_log import read_transactions
 from tests.unit.generators.conftest import RELEASE
 from tests.unit.workflow.applying import (
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.fakes.boot_loader import FakeLoader
+    from tests.fakes.generators import Ordered
     from tests.unit.generators.conftest import Machine
 
 _ZSTD, _LZ4, _GZIP = Setting(Codec.ZSTD), Setting(Codec.LZ4), Setting(Codec.GZIP)
@@ -177,7 +177,11 @@ def test_what_was_rebuilt_wrongly_is_not_installed(
     unpacks(monkeypatch, "Linux panics")
     with pytest.raises(UnsafeError, match="Linux panics"):
         back(machine)
-    generator(machine).make = lambda order: order.image.write_bytes(image(Codec.CAT)) and None
+
+    def cat(order: Ordered) -> None:
+        order.image.write_bytes(image(Codec.CAT))
+
+    generator(machine).make = cat
     with pytest.raises(UnsafeError, match="with cat, not with gzip"):
         back(machine)
     assert snapshot(machine) == before
@@ -202,7 +206,7 @@ def test_one_that_was_interrupted_has_to_be_settled_first(machine: Machine) -> N
     applied_setting(machine, _ZSTD)
     with transactions(machine) as engine:
         last = read_transactions(machine)[-1]
-        cut = rolling_back.Replacement(path="/etc/x", role=last.files[0].role, new=b"x")
+        cut = Replacement(path="/etc/x", role=last.files[0].role, new=b"x")
         engine.begin([cut], purpose="test")
         with pytest.raises(UnsafeError, match="was interrupted"):
             plan_rollback(machine)

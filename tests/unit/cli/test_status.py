@@ -1,0 +1,120 @@
+"""What ``status`` and ``rollback`` print, and what they end with."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+
+from initadvisor import host as host_package
+from initadvisor.cli.rollback import rollback
+from initadvisor.cli.status import status
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import UnsafeError
+from initadvisor.model.setting import Setting
+from initadvisor.workflow.apply import ApplyChoices
+from tests.unit.workflow.applying import CONFIG, IMAGE, image, make_appliable, snapshot
+from tests.unit.workflow.test_apply import applied_setting
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import click
+
+    from tests.unit.generators.conftest import Machine
+
+_ZSTD = Setting(Codec.ZSTD)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A machine that the commands take for the real one."""
+    found, _ = make_appliable(tmp_path, monkeypatch)
+    monkeypatch.setattr(host_package, "Host", lambda: found)
+    return found
+
+
+def told(command: click.Command, *arguments: str, refused: str = "") -> str:
+    """Call a command; return what it printed, without the breaks between words."""
+    result = CliRunner().invoke(command, arguments)
+    if refused:
+        assert isinstance(result.exception, UnsafeError)
+        assert refused in result.exception.message
+    else:
+        assert result.exception is None
+    return " ".join(result.stdout.split())
+
+
+def test_status_of_a_machine_to_which_nothing_was_done(machine: Machine) -> None:
+    del machine
+    said = told(status)
+    assert said.startswith("Configured: gzip (")
+    assert "This boot used: not known (this boot was not measured" in said
+    assert "Boot loader: fake" in said
+    assert "Kept" not in said
+
+
+def test_status_of_what_was_done(machine: Machine) -> None:
+    applied_setting(machine, _ZSTD)
+    machine.path(IMAGE).write_bytes(image(Codec.ZSTD, extra="etc"))
+    applied_setting(machine, Setting(Codec.LZ4), ApplyChoices(accept_content_changes=True))
+    said = told(status)
+    assert "Not over: - 2," in said
+    assert "dracut to lz4, was zstd: waits for a boot with today's image" in said
+    assert "The latest changes: - 1," in said
+    assert "dracut to zstd, was gzip: committed" in said
+    assert "the next boot is the trial's" in said
+    assert "Kept for going back, 0.0 MB:" in said
+    assert f"before transaction 1 in {IMAGE}, which was changed since" in said
+
+
+def test_status_for_programs(machine: Machine) -> None:
+    applied_setting(machine, _ZSTD)
+    applied_setting(machine, Setting(Codec.LZ4), ApplyChoices())
+    document = json.loads(CliRunner().invoke(status, ["--json"]).stdout)
+    assert (document["schema"], document["generator"]) == (1, "dracut")
+    assert document["configured"]["setting"] == "zstd"
+    assert document["pending"] == [2]
+    assert [one["state"] for one in document["transactions"]] == ["committed", "proving"]
+    assert document["transactions"][1]["waits_for"] == "rehearsal"
+    assert document["loader"]["next_boot"]["state"] == "ours"
+    assert {one["of"] for one in document["backups"]} == {IMAGE, CONFIG}
+    assert document["running"]["certainty"] is None
+
+
+def test_rollback_shows_first_and_then_does_it(machine: Machine) -> None:
+    assert told(rollback) == "There is nothing to go back to."
+    old = snapshot(machine)
+    applied_setting(machine, _ZSTD)
+    new = snapshot(machine)
+    said = told(rollback, refused="nothing was changed")
+    assert f"{IMAGE}: the content from before comes back" in said
+    assert snapshot(machine) == new
+    assert "Transaction 1 is undone; gzip is configured." in told(rollback, "--confirm")
+    assert snapshot(machine) == old
+
+
+def test_rollback_says_what_is_rebuilt_and_what_is_gone(machine: Machine) -> None:
+    applied_setting(machine, _ZSTD)
+    machine.path(IMAGE).write_bytes(image(Codec.ZSTD, extra="etc"))
+    said = told(rollback, refused="nothing was changed")
+    assert f"{IMAGE}: rebuilt with the configuration from before" in said
+    machine.path(IMAGE).unlink()
+    said = told(rollback, refused="nothing was changed")
+    assert f"{IMAGE}: is not there any more" in said
+
+
+def test_rollback_takes_back_what_waits(machine: Machine) -> None:
+    applied_setting(machine, _ZSTD, ApplyChoices())
+    assert "waits for a boot" in told(rollback, refused="nothing was changed")
+    assert "Transaction 1 is taken back" in told(rollback, "--confirm")
+
+
+def test_rollback_drops_what_is_kept(machine: Machine) -> None:
+    assert told(rollback, "--drop") == "Nothing is kept for going back."
+    applied_setting(machine, _ZSTD)
+    assert "what /boot" in told(rollback, "--drop", refused="nothing was removed")
+    assert "Removed 2 files" in told(rollback, "--drop", "--confirm")
+    assert not list(machine.path("/boot").glob(".initadvisor*"))

@@ -1,0 +1,113 @@
+"""The status says what is configured, what is pending and what is kept, and what it cannot say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import NeedsRootError
+from initadvisor.model.one_shot import OneShotState
+from initadvisor.model.setting import Setting
+from initadvisor.model.transaction import TransactionState
+from initadvisor.workflow import status as looking
+from initadvisor.workflow.apply import ApplyChoices
+from initadvisor.workflow.rollback import plan_rollback, rollback
+from initadvisor.workflow.status import status
+from tests.unit.workflow.applying import CONFIG, IMAGE, image, make_appliable, snapshot
+from tests.unit.workflow.test_apply import Watching, applied_setting
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.model.boot_entry import EntryKind
+    from tests.fakes.boot_loader import FakeLoader
+    from tests.unit.generators.conftest import Machine
+
+_ZSTD = Setting(Codec.ZSTD)
+
+
+@pytest.fixture
+def appliable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Machine, FakeLoader]:
+    """A machine on which zstd can be applied, and its boot loader."""
+    return make_appliable(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def machine(appliable: tuple[Machine, FakeLoader]) -> Machine:
+    """The machine."""
+    return appliable[0]
+
+
+def test_a_machine_to_which_nothing_was_done(machine: Machine) -> None:
+    before = snapshot(machine)
+    found = status(machine)
+    assert (found.generator, found.image) == ("dracut", machine.path(IMAGE))
+    assert found.configured is not None
+    assert found.configured.setting == Setting(Codec.GZIP)
+    assert (found.transactions, found.pending, found.backups, found.notes) == ((), (), (), ())
+    assert "was not measured" in found.running.words
+    assert (found.entries.loader, found.entries.trial, found.entries.previous) == (
+        ("fake", None, None)
+    )
+    assert snapshot(machine) == before
+
+
+def test_what_was_applied_and_is_kept(machine: Machine) -> None:
+    size_bytes = machine.path(IMAGE).stat().st_size
+    done = applied_setting(machine, _ZSTD)
+    found = status(machine)
+    assert found.configured is not None
+    assert found.configured.setting == _ZSTD
+    kept = {backup.of: backup for backup in found.backups}
+    assert kept.keys() == {IMAGE, CONFIG}
+    assert (kept[IMAGE].size_bytes, kept[IMAGE].current) == (size_bytes, True)
+    assert found.entries.previous == done.transaction.files[0].backup
+    assert found.pending == ()
+    machine.path(IMAGE).write_bytes(image(Codec.ZSTD, extra="etc"))
+    assert not {b.of: b for b in status(machine).backups}[IMAGE].current
+    machine.path(str(done.transaction.files[0].backup)).unlink()
+    (note,) = status(machine).notes
+    assert "is gone" in note
+
+
+def test_what_waits_for_a_boot(machine: Machine) -> None:
+    applied_setting(machine, _ZSTD, ApplyChoices())
+    found = status(machine)
+    assert [transaction.state for transaction in found.pending] == [TransactionState.PROVING]
+    assert found.entries.trial == IMAGE
+    assert found.entries.next_boot is not None
+    assert found.entries.next_boot.state is OneShotState.OURS
+    assert found.backups == ()
+
+
+def test_what_was_undone(machine: Machine) -> None:
+    applied_setting(machine, _ZSTD)
+    plan = plan_rollback(machine)
+    assert plan is not None
+    rollback(machine, plan, observer=Watching())
+    found = status(machine)
+    assert [(t.state, t.reason) for t in found.transactions] == [
+        (TransactionState.UNDONE, "rolled back")
+    ]
+    assert found.backups == ()
+    assert found.entries.previous is None
+
+
+def test_without_root_the_boot_loader_stays_unknown(
+    machine: Machine, appliable: tuple[Machine, FakeLoader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(_host: object, _kind: EntryKind) -> str | None:
+        msg = "cannot look"
+        raise NeedsRootError(msg)
+
+    monkeypatch.setattr(type(appliable[1]), "entry", lambda _self, host, kind: closed(host, kind))
+    assert "only root" in status(machine).entries.problem
+
+
+def test_a_machine_without_a_generator(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looking, "detect_generator", lambda _host: None)
+    found = status(machine)
+    assert (found.generator, found.configured) == (None, None)
+    assert "no generator" in found.notes[0]
