@@ -25,9 +25,9 @@ def confinement(host: Host) -> str | None:
     has neither shows by its bounding set.
     """
     own, first = _status(host, "self"), _status(host, "1")
-    if own.get("NoNewPrivs", "0") != "0":
+    if own.get("NoNewPrivs", "0") != first.get("NoNewPrivs", "0"):
         return "it may gain no privileges (NoNewPrivileges=)"
-    if own.get("Seccomp", "0") != "0":
+    if own.get("Seccomp", "0") != first.get("Seccomp", "0"):
         return "its system calls are filtered"
     if _bounding_set(first) & ~_bounding_set(own):
         return "its capabilities are bounded"

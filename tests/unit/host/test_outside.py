@@ -83,6 +83,13 @@ def test_a_hardened_unit_is_a_sandbox(sandbox: Sandbox, old: str, new: str, said
     assert said in str(confinement(sandbox.host))
 
 
+def test_what_process_1_may_not_do_either_is_no_sandbox(sandbox: Sandbox) -> None:
+    everywhere = FREE.replace("Seccomp:\t0", "Seccomp:\t2")
+    for process in (sandbox.own, sandbox.first):
+        (process / "status").write_text(everywhere)
+    assert confinement(sandbox.host) is None
+
+
 def test_another_mount_namespace_is_a_sandbox(sandbox: Sandbox) -> None:
     sandbox.unshare()
     assert "mount namespace" in str(confinement(sandbox.host))

@@ -1,0 +1,181 @@
+"""Under a real systemd: nobody shuts down meanwhile, and generators see the whole machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.fixtures.systemd_container import run_under_systemd
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.tools
+
+SHUTDOWN_IS_REFUSED = r"""
+import signal, subprocess, sys, time
+
+from initadvisor.host import Host
+from initadvisor.host.inhibit import inhibited
+
+HOLDER = '''
+import sys
+from initadvisor.host import Host
+from initadvisor.host.inhibit import inhibited
+with inhibited(Host(), "replacing the initramfs"):
+    print("inside", flush=True)
+    sys.stdin.read()
+'''
+
+
+def output(*argv):
+    done = subprocess.run(argv, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def listed():
+    return output("systemd-inhibit", "--list", "--no-legend", "--no-pager")[1]
+
+
+subprocess.run(["systemctl", "start", "dbus.service", "systemd-logind.service"], check=True)
+assert "initadvisor" not in listed()
+with inhibited(Host(), "replacing the initramfs"):
+    line = listed()
+    assert all(word in line for word in ("initadvisor", "shutdown:sleep", "block")), line
+    for verb in ("poweroff", "suspend"):
+        status, said = output("systemctl", "--check-inhibitors=yes", verb)
+        assert status != 0, said
+        assert 'Operation inhibited by "initadvisor"' in said, said
+        assert "replacing the initramfs" in said, said
+assert "initadvisor" not in listed()
+
+with subprocess.Popen(
+    [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+) as holder:
+    assert holder.stdout.readline() == "inside\n"
+    assert "initadvisor" in listed()
+    holder.send_signal(signal.SIGKILL)
+until = time.monotonic() + 20
+while "initadvisor" in listed() and time.monotonic() < until:
+    time.sleep(0.05)
+assert "initadvisor" not in listed()
+
+subprocess.run(["systemctl", "mask", "--runtime", "--now", "systemd-logind.service"], check=True)
+with inhibited(Host(), "nobody listens"):
+    print("it goes on without a logind")
+"""
+
+OUTSIDE = r"""
+import os, subprocess, sys, time
+from pathlib import Path
+
+from initadvisor.host import Host
+from initadvisor.host.confinement import confinement
+
+HARDENED = [
+    "PrivateTmp=yes", "ProtectSystem=strict", "ReadWritePaths=/mnt", "ProtectHome=read-only",
+    "PrivateDevices=yes", "ProtectKernelModules=yes", "NoNewPrivileges=yes",
+    "CapabilityBoundingSet=CAP_SYS_PTRACE", "RestrictAddressFamilies=AF_UNIX",
+    "SystemCallFilter=@system-service", "RestrictNamespaces=yes", "LockPersonality=yes",
+]
+INSIDE = '''
+import os, sys
+from pathlib import Path
+from initadvisor.host import Host
+from initadvisor.host.confinement import confinement
+from initadvisor.host.outside import run_outside
+from initadvisor.model.errors import InitadvisorError
+
+REPORT = (
+    'echo "$1|$2|$A|$(readlink /proc/self/ns/mnt)|$(grep -c "^NoNewPrivs:.0$" /proc/self/status)|'
+    '$(chrt -p $$ | head -n1)|$(ionice -p $$)|$(cat /proc/self/oom_score_adj)|'
+    '$(cat /proc/self/cgroup)" > /mnt/place/report'
+)
+host = Host()
+assert confinement(host)
+Path("/mnt/place").mkdir(exist_ok=True)
+Path("/tmp/hidden").mkdir()
+
+
+def run(*argv, directory="/mnt/place", timeout_s=60.0):
+    try:
+        run_outside(
+            host, argv, directory=Path(directory), timeout_s=timeout_s, env={"A": "$B %n 'c"}
+        )
+    except InitadvisorError as err:
+        return err.message
+    return "done"
+
+
+if sys.argv[1] == "hang":
+    run("sh", "-c", "echo $$ > /mnt/place/pid.tmp; mv /mnt/place/pid.tmp /mnt/place/pid; sleep 600")
+    sys.exit()
+print(confinement(host))
+print(run("sh", "-c", REPORT, "sh", "$HOME %n", "${B}"))
+print(run("sh", "-c", "echo no room >&2; exit 3"))
+print(run("sh", "-c", "echo $$ > /mnt/place/late; sleep 600 & sleep 600", timeout_s=3.0))
+print(run("true", directory="/tmp/hidden"))
+'''
+Path("/mnt/hardened.py").write_text(INSIDE)
+
+
+def hardened(word, *options):
+    properties = [f"--property={item}" for item in HARDENED]
+    return ["systemd-run", "--quiet", *options, *properties,
+            "--property=WorkingDirectory=" + os.getcwd(), sys.executable, "/mnt/hardened.py", word]
+
+
+def alive(path):
+    pid = Path(path).read_text().strip()
+    return Path(f"/proc/{pid}").exists()
+
+
+assert confinement(Host()) is None, confinement(Host())
+done = subprocess.run(hardened("run", "--wait", "--pipe"), capture_output=True, text=True)
+print(done.stdout, done.stderr)
+assert done.returncode == 0
+assert not alive("/mnt/place/late"), "it outlived its time limit"
+print(Path("/mnt/place/report").read_text())
+print("ours:", os.readlink("/proc/self/ns/mnt"))
+assert "initadvisor-" not in subprocess.run(
+    ["systemctl", "list-units", "--all", "--no-legend"], capture_output=True, text=True
+).stdout
+
+subprocess.run(hardened("hang", "--unit=ours.service"), check=True)
+until = time.monotonic() + 30
+while not Path("/mnt/place/pid").exists() and time.monotonic() < until:
+    time.sleep(0.05)
+assert alive("/mnt/place/pid")
+subprocess.run(["systemctl", "kill", "--kill-whom=main", "-s", "KILL", "ours.service"], check=True)
+until = time.monotonic() + 30
+while alive("/mnt/place/pid") and time.monotonic() < until:
+    time.sleep(0.05)
+assert not alive("/mnt/place/pid"), "it outlived us"
+print("it ends with us")
+"""
+
+
+def test_nobody_shuts_down_or_sleeps_while_files_are_replaced(tmp_path: Path) -> None:
+    said = run_under_systemd(SHUTDOWN_IS_REFUSED, tmp_path)
+    assert "nothing keeps this machine from shutting down meanwhile" in said
+    assert said.endswith("it goes on without a logind\n")
+
+
+def test_a_hardened_unit_has_programs_run_outside_of_it(tmp_path: Path) -> None:
+    said = run_under_systemd(OUTSIDE, tmp_path)
+    reason, ran, failed, late, hidden, *_ = said.splitlines()
+    assert "NoNewPrivileges" in reason
+    assert ran == "done"
+    assert failed.endswith("exited with status 3: no room")
+    assert "did not end within 3 s" in late
+    assert "hidden is a directory of this sandbox only" in hidden
+    report = (tmp_path / "place/report").read_text().strip().split("|")
+    home, argument, variable, namespace, free, policy, io_class, oom, cgroup = report
+    assert (home, argument, variable) == ("$HOME %n", "${B}", "$B %n 'c")
+    assert f"ours: {namespace}" in said
+    assert free == "1"
+    assert policy.endswith("SCHED_IDLE")
+    assert (io_class, oom) == ("idle", "1000")
+    assert "/initadvisor-" in cgroup
+    assert said.endswith("it ends with us\n")
