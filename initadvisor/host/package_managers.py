@@ -122,14 +122,16 @@ def clear_stale_locks(host: Host) -> None:
 
 
 def _locks(host: Host) -> tuple[PackageManagerLock, ...]:
-    dpkg = [host.path(f"{_DPKG}/{name}") for name in _DPKG_LOCKS]
     # One directory may be a link to the other; a process that locks a file twice has it once.
-    rpm = {host.path(place).resolve() for place in _RPM}
-    records = [("dpkg", path) for path in dpkg]
-    records += [("rpm", path / ".rpm.lock") for path in sorted(rpm)]
-    found: list[PackageManagerLock] = [
-        RecordLock(manager=manager, path=path) for manager, path in records if path.parent.is_dir()
+    rpm = sorted({host.path(place).resolve() for place in _RPM})
+    records = [
+        *(
+            RecordLock(manager="dpkg", path=host.path(f"{_DPKG}/{name}"), mode=0o640)
+            for name in _DPKG_LOCKS
+        ),
+        *(RecordLock(manager="rpm", path=place / ".rpm.lock", mode=0o644) for place in rpm),
     ]
+    found: list[PackageManagerLock] = [lock for lock in records if lock.path.parent.is_dir()]
     pacman = pacman_lock(host)
     return (*found, pacman) if pacman else tuple(found)
 

@@ -20,23 +20,24 @@ if TYPE_CHECKING:
 _FLOCK = "hhqqi0q"
 """``struct flock`` with 64-bit offsets: type, whence, start, length, process, padded to its end."""
 
-_MODE = 0o640
-"""What dpkg gives its lock files."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordLock:
-    """The lock of the package manager ``manager`` on the whole file ``path``."""
+    """The lock of the package manager ``manager`` on the whole file ``path``.
+
+    ``mode`` is what the package manager gives the file where it is the one that makes it.
+    """
 
     manager: str
     path: Path
+    mode: int
 
     def take(self) -> Callable[[], None] | None:
         """Return what releases the lock, None where another process has it.
 
         The file is made where there is none. Raises ``OSError`` where it cannot be.
         """
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, self.mode)
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
