@@ -1,28 +1,16 @@
-"""Whether the firmware starts signed programs only (UEFI 2.10, section 3.3)."""
+"""What signatures, and what is added to them, mean for an entry of ours."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initadvisor.measure.efi import firmware_value, variables_are_shown
+from initadvisor.measure.secure_boot import enforces_signatures
 from initadvisor.model.boot_entry import EntryKind
 from initadvisor.model.refusal import RefusalKind, refused
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
     from initadvisor.model.boot_entry import TrialRequest
-
-_ON = b"\1"
-
-
-def enforces_signatures(host: Host) -> bool:
-    """Tell whether Secure Boot is on; in setup mode nothing is enforced, and on BIOS neither.
-
-    Raises ``InitadvisorError`` where the variables are there but cannot be read.
-    """
-    if not variables_are_shown(host):
-        return False
-    return firmware_value(host, "SecureBoot") == _ON and firmware_value(host, "SetupMode") != _ON
 
 
 def require_free_command_line(host: Host, uki: str) -> None:

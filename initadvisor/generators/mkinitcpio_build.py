@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initadvisor.generators.private import PrivateBuild, text_for, write_text
+from initadvisor.measure.secure_boot import enforces_signatures
 from initadvisor.model.errors import UnsafeError
 
 if TYPE_CHECKING:
@@ -29,13 +30,16 @@ def private_build(
     mkinitcpio makes one text of ``files``, without a newline between them; ``-c`` with that text
     is the same, because it switches drop-ins off. The rest is as ``process_preset`` passes it: of
     options that are given twice mkinitcpio takes the last, therefore ours stand behind the
-    preset's. Post hooks (signing, copying) are for installed images.
+    preset's. Post hooks (signing, copying) are for installed images, but for a unified kernel image
+    where Secure Boot is on: they sign it, and it could not be started otherwise.
 
     Raises ``UnsafeError`` for a unified kernel image that no preset describes.
     """
     config, built = place / "mkinitcpio.conf", place / "image"
     write_text(config, "".join(text_for(host, file, texts) for file in files))
-    ours = ("-c", config, "-U" if image.uki else "-g", built, "--nopost")
+    signed = image.uki and enforces_signatures(host)
+    hooks = () if signed else ("--nopost",)
+    ours = ("-c", config, "-U" if image.uki else "-g", built, *hooks)
     if preset is None:
         if image.uki:
             msg = (

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.secure_boot import enforces_signatures
 from initadvisor.generators.rewriting import config_files, texts_of
 from initadvisor.host.files import make_directory
 from initadvisor.image.listing import difference
+from initadvisor.measure.secure_boot import enforces_signatures
 from initadvisor.model.apply import StagedImage, Step
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.image_difference import Aspect, ChangedEntry

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.bootloaders.disk_unlocking import require_no_binding
-from initadvisor.bootloaders.secure_boot import enforces_signatures
 from initadvisor.generators.detect import detect_generator
 from initadvisor.generators.rewriting import texts_of
 from initadvisor.generators.safety import require_installed_system
+from initadvisor.measure.secure_boot import enforces_signatures
 from initadvisor.model.apply import ApplyPlan, Obstacle, PlannedImage, Step
 from initadvisor.model.cost import Outcome
 from initadvisor.model.errors import InitadvisorError

@@ -6,8 +6,8 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.secure_boot import enforces_signatures
 from initadvisor.host.files import make_directory
+from initadvisor.measure.secure_boot import enforces_signatures
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.workflow import transaction_files as files
 from initadvisor.workflow.built import (

@@ -21,6 +21,7 @@ from initadvisor.model.generator import InstalledImage
 from initadvisor.rewrite.files import FileEdit
 from tests.fakes.generators import FakeGenerators, Ordered
 from tests.unit.generators.conftest import RELEASE, Machine
+from tests.unit.measure.trees import GLOBAL, write_variable
 
 if TYPE_CHECKING:
     from initadvisor.generators import Generator
@@ -269,6 +270,16 @@ class TestMkinitcpio:
             *(*own, "-U", "@/image", "--nopost"),
         )
         assert unified.env["MKINITCPIO_PROCESS_PRESET"] == "linux-default"
+
+    @pytest.mark.usefixtures("preset")
+    def test_post_hooks_sign_a_uki_that_could_not_be_started_otherwise(
+        self, machine: Machine, runner: FakeGenerators, target: Path
+    ) -> None:
+        write_variable(machine.root, "SecureBoot", b"\1", GLOBAL)
+        write_variable(machine.root, "SetupMode", b"\0", GLOBAL)
+        for path in ("/boot/d.img", "/efi/d.efi"):
+            mkinitcpio.build(machine, image(machine, path, uki=path.endswith(".efi")), target, {})
+        assert ["--nopost" in order.argv for order in runner.orders] == [True, False]
 
     @pytest.mark.usefixtures("preset")
     def test_only_images_whose_preset_reads_the_file_are_affected(
