@@ -178,7 +178,7 @@ def judge(proof: Proof, evidence: Evidence) -> Judgement:
     became = outcome(evidence.one_shot, armed_in_boot=proof.armed_in_boot, boot=evidence.boot)
     if rebooted and evidence.trial == proof.trial and not evidence.kexec:
         verdict, reason = _of_its_own(proof, evidence, became)
-    elif proof.asleep and became in _NOT_TRIED:
+    elif proof.asleep and became in _NOT_TRIED and evidence.left is Left.NOTHING:
         verdict, reason = Verdict.ARM, "it was taken back before the machine went to sleep"
     else:
         verdict, reason = _of_another(evidence, became, rebooted=rebooted)

@@ -197,7 +197,8 @@ def _undone_on_error(host: Host, engine: Transactions, transaction: Transaction)
     except BaseException as err:  # Ctrl-C is no reason to leave anything, either
         reason = f"it could not be armed: {err}" if str(err) else type(err).__name__
         try:
-            withdraw(host, engine, transaction, reason=reason)
+            now = {found.number: found for found in pending(host)}
+            withdraw(host, engine, now[transaction.number], reason=reason)
         except InitadvisorError as again:
             _log.warning("not undone yet: %s", again)
         raise

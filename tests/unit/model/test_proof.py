@@ -1,0 +1,214 @@
+"""What each boot means for an image that waits for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from initadvisor.model.certainty import Certainty
+from initadvisor.model.one_shot import OneShot, OneShotState
+from initadvisor.model.proof import (
+    Completion,
+    Evidence,
+    Left,
+    MeasuredBoot,
+    Proof,
+    ProofStage,
+    Verdict,
+    judge,
+    measured_boot,
+)
+from initadvisor.model.rejection import Reason
+from tests.fixtures.boots import boot_record
+
+ARMED_IN, NEXT, IMAGE = "a" * 32, "b" * 32, "1" * 64
+PROOF = Proof(
+    stage=ProofStage.PROOF,
+    loader="systemd-boot",
+    trial="apply-1-00c0ffee",
+    armed_in_boot=ARMED_IN,
+    image="/boot/.initadvisor-1-0.new",
+    sha256=IMAGE,
+)
+REHEARSAL = replace(PROOF, stage=ProofStage.REHEARSAL)
+ASLEEP = replace(PROOF, asleep=True)
+NONE, OURS, OTHERS, UNREADABLE = (OneShot(state=state) for state in OneShotState)
+FWUPD = replace(OTHERS, identifier="Boot0007 (fwupd)")
+MEASURED = MeasuredBoot(sha256=IMAGE, words="/boot/.initadvisor-1-0.new, by the trial's tag")
+GOOD = Evidence(
+    boot=NEXT,
+    one_shot=NONE,
+    trial=PROOF.trial,
+    measured=MEASURED,
+    completion=Completion.COMPLETE,
+)
+SAME_BOOT = Evidence(boot=ARMED_IN, one_shot=OURS)
+OTHER_BOOT = Evidence(boot=NEXT, one_shot=NONE)
+
+
+def changed(**values: object) -> Evidence:
+    """Return what is seen of the trial's own boot where all is well but for something."""
+    return replace(GOOD, **values)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("proof", "evidence", "verdict", "words"),
+    [
+        # The trial's own boot.
+        (PROOF, GOOD, Verdict.COMMIT, "it booted and is complete"),
+        (REHEARSAL, GOOD, Verdict.PROVE, "it booted and is complete"),
+        (ASLEEP, GOOD, Verdict.COMMIT, "it booted"),
+        (PROOF, changed(failed_units=("a.service",)), Verdict.COMMIT, "failed in it: a.service"),
+        (PROOF, changed(one_shot=FWUPD), Verdict.COMMIT, "it booted"),
+        (PROOF, changed(one_shot=OURS), Verdict.DROP, "again and again"),
+        (PROOF, changed(one_shot=UNREADABLE), Verdict.DROP, "cannot be read"),
+        (PROOF, changed(measured=None), Verdict.WAIT, "not recorded yet"),
+        (PROOF, changed(completion=Completion.STARTING), Verdict.WAIT, "not complete yet"),
+        (PROOF, changed(completion=Completion.FAILED), Verdict.DROP, "boot-complete.target"),
+        (
+            PROOF,
+            changed(completion=Completion.FAILED, measured=None, failed_units=("check.service",)),
+            Verdict.DROP,
+            "check.service failed",
+        ),
+        (
+            PROOF,
+            changed(measured=replace(MEASURED, sha256="2" * 64)),
+            Verdict.DROP,
+            "another image",
+        ),
+        (REHEARSAL, changed(measured=replace(MEASURED, sha256=None)), Verdict.DROP, "not certain"),
+        (
+            PROOF,
+            changed(measured=replace(MEASURED, faults=("could not unpack",))),
+            Verdict.DROP,
+            "could not unpack",
+        ),
+        # The boot in which it was armed.
+        (PROOF, SAME_BOOT, Verdict.WAIT, "armed for the next boot"),
+        (PROOF, replace(SAME_BOOT, one_shot=NONE), Verdict.DROP, "taken back, or never made"),
+        (PROOF, replace(SAME_BOOT, one_shot=FWUPD), Verdict.DROP, "Boot0007 (fwupd)"),
+        (PROOF, replace(SAME_BOOT, one_shot=OTHERS), Verdict.DROP, "another entry"),
+        (PROOF, replace(SAME_BOOT, one_shot=UNREADABLE), Verdict.WAIT, "cannot be read"),
+        (ASLEEP, replace(SAME_BOOT, one_shot=NONE), Verdict.ARM, "sleep"),
+        (ASLEEP, SAME_BOOT, Verdict.ARM, "sleep"),
+        (ASLEEP, replace(SAME_BOOT, one_shot=FWUPD), Verdict.DROP, "fwupd"),
+        # Another boot since.
+        (PROOF, OTHER_BOOT, Verdict.DROP, "left nothing"),
+        (PROOF, replace(OTHER_BOOT, left=Left.BEGINNING), Verdict.DROP, "did not come up"),
+        (PROOF, replace(OTHER_BOOT, left=Left.WHOLE), Verdict.DROP, "before that boot was judged"),
+        (PROOF, replace(OTHER_BOOT, trial="another"), Verdict.DROP, "left nothing"),
+        (REHEARSAL, OTHER_BOOT, Verdict.DROP, "left nothing"),
+        (PROOF, replace(OTHER_BOOT, one_shot=OURS), Verdict.DROP, "left the selection in place"),
+        (PROOF, replace(OTHER_BOOT, one_shot=OURS, kexec=True), Verdict.WAIT, "kexec"),
+        (PROOF, replace(OTHER_BOOT, one_shot=FWUPD), Verdict.DROP, "fwupd"),
+        (PROOF, replace(OTHER_BOOT, one_shot=UNREADABLE), Verdict.DROP, "cannot be read"),
+        (ASLEEP, OTHER_BOOT, Verdict.ARM, "sleep"),
+        (ASLEEP, replace(OTHER_BOOT, left=Left.BEGINNING), Verdict.DROP, "did not come up"),
+        (ASLEEP, replace(OTHER_BOOT, one_shot=OURS), Verdict.DROP, "left the selection in place"),
+        # A kernel that another one has started, with the command line of the trial's boot.
+        (PROOF, changed(kexec=True), Verdict.DROP, "left nothing"),
+        (PROOF, changed(kexec=True, one_shot=OURS), Verdict.WAIT, "kexec"),
+    ],
+)
+def test_what_is_done(proof: Proof, evidence: Evidence, verdict: Verdict, words: str) -> None:
+    judgement = judge(proof, evidence)
+    assert judgement.verdict is verdict
+    assert words in judgement.reason
+
+
+PROOFS = st.builds(
+    Proof,
+    stage=st.sampled_from(ProofStage),
+    loader=st.just("grub"),
+    trial=st.sampled_from(("one", "two")),
+    armed_in_boot=st.sampled_from((ARMED_IN, NEXT)),
+    image=st.just("/boot/image"),
+    sha256=st.sampled_from((IMAGE, "2" * 64)),
+    asleep=st.booleans(),
+)
+EVIDENCE = st.builds(
+    Evidence,
+    boot=st.sampled_from((ARMED_IN, NEXT)),
+    one_shot=st.builds(OneShot, state=st.sampled_from(OneShotState)),
+    trial=st.sampled_from((None, "one", "two")),
+    kexec=st.booleans(),
+    measured=st.none()
+    | st.builds(
+        MeasuredBoot,
+        sha256=st.sampled_from((None, IMAGE, "2" * 64)),
+        words=st.just("words"),
+        faults=st.sampled_from(((), ("a fault",))),
+    ),
+    completion=st.sampled_from(Completion),
+    left=st.sampled_from(Left),
+)
+
+
+@given(proof=PROOFS, evidence=EVIDENCE)
+def test_only_a_complete_boot_of_exactly_that_image_passes(
+    proof: Proof, evidence: Evidence
+) -> None:
+    verdict = judge(proof, evidence).verdict
+    if verdict not in {Verdict.COMMIT, Verdict.PROVE}:
+        return
+    assert (verdict is Verdict.COMMIT) == (proof.stage is ProofStage.PROOF)
+    assert evidence.boot != proof.armed_in_boot
+    assert evidence.trial == proof.trial
+    assert not evidence.kexec
+    assert evidence.one_shot.state in {OneShotState.NONE, OneShotState.OTHERS}
+    assert evidence.completion is Completion.COMPLETE
+    assert evidence.measured == MeasuredBoot(sha256=proof.sha256, words="words")
+
+
+@given(
+    proof=PROOFS,
+    boots=st.lists(EVIDENCE, min_size=3, max_size=3),
+)
+def test_it_always_ends(proof: Proof, boots: list[Evidence]) -> None:
+    """Two boots by a loader are enough, one for the rehearsal and one for the proof.
+
+    Each is judged once, when it has come to its end one way or the other.
+    """
+    proof = replace(proof, asleep=False)
+    for number, seen in enumerate(boots):
+        ended = Completion.COMPLETE if seen.measured else Completion.FAILED
+        evidence = replace(seen, boot=f"{number:032x}", kexec=False, completion=ended)
+        verdict = judge(replace(proof, armed_in_boot="f" * 32), evidence).verdict
+        if verdict in {Verdict.COMMIT, Verdict.DROP}:
+            return
+        assert verdict is Verdict.PROVE
+        assert proof.stage is ProofStage.REHEARSAL
+        proof = replace(proof, stage=ProofStage.PROOF)
+    pytest.fail("it is still not over")
+
+
+@given(proof=PROOFS, evidence=EVIDENCE)
+def test_a_boot_that_is_not_the_trials_is_waited_for_once(proof: Proof, evidence: Evidence) -> None:
+    """What stays without a verdict is this boot's, or one in which no loader had a say."""
+    verdict = judge(replace(proof, asleep=False), evidence).verdict
+    rebooted = evidence.boot != proof.armed_in_boot
+    if verdict is Verdict.WAIT and rebooted and not evidence.kexec:
+        assert evidence.trial == proof.trial
+    assert verdict is not Verdict.ARM
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_what_speaks_against_an_image_and_what_only_against_its_times(reason: Reason) -> None:
+    found = measured_boot(boot_record(rejections=(reason,)))
+    against = {
+        *(Reason.UNPACK_FAILED, Reason.NO_INITRAMFS, Reason.PANICKED),
+        *(Reason.EMERGENCY, Reason.CRASH_KERNEL),
+    }
+    assert found.faults == ((reason.explanation,) if reason in against else ())
+
+
+@pytest.mark.parametrize("certainty", Certainty)
+def test_an_image_counts_only_if_it_is_certain(certainty: Certainty) -> None:
+    record = boot_record(certainty=certainty)
+    assert record.attribution.image is not None
+    known = record.attribution.image.sha256 if certainty is Certainty.CERTAIN else None
+    assert measured_boot(record).sha256 == known
