@@ -158,6 +158,7 @@ class Transactions:
         current = self._current(transaction, TransactionEvent.COMMIT)
         files.require_mounted(self._host, current)
         with self._undone_on_error(current), explained("replace files"):
+            self._clear_early_backups(current)
             for change in current.files:
                 require_unchanged(self._host, change)
             for change in current.files:
@@ -257,8 +258,20 @@ class Transactions:
             case Duty.RESTORE:
                 reason = found.reason or "it was interrupted"
                 return (restore_all(self._host, replace(found, reason=reason)),)
-            case Duty.WAIT | Duty.NOTHING:
+            case Duty.WAIT:
+                with explained("clear up"):
+                    self._clear_early_backups(found)
                 return ()
+            case Duty.NOTHING:
+                return ()
+
+    def _clear_early_backups(self, transaction: Transaction) -> None:
+        """Remove what a commit that was killed has left before it was recorded.
+
+        It would be a second name of a file that has nobody else's.
+        """
+        for change in transaction.files:
+            files.clear_backup(self._host, change)
 
     @contextlib.contextmanager
     def _undone_on_error(self, transaction: Transaction) -> Iterator[None]:

@@ -71,9 +71,13 @@ def require_mounted(host: Host, transaction: Transaction) -> None:
     """
     points = {mount.mount_point for mount in mounts_of_host(host)}
     for change in transaction.files:
-        if change.mount_point and change.mount_point not in points:
-            msg = f"not touching {change.path}: nothing is mounted on {change.mount_point}"
-            raise UnsafeError(msg, hint="mount it, then try again")
+        if not change.mount_point or change.mount_point in points:
+            continue
+        if not points:
+            msg = "cannot find out what is mounted"
+            raise InitadvisorError(msg, hint="look at /proc/self/mountinfo")
+        msg = f"not touching {change.path}: nothing is mounted on {change.mount_point}"
+        raise UnsafeError(msg, hint="mount it, then try again")
 
 
 def identity(path: Path, *, inodes: bool) -> FileIdentity | None:
