@@ -1,0 +1,66 @@
+"""What is remembered of trial entries survives, and is never taken for what it is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.host import Host
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.workflow.trial_notes import (
+    forget_entry,
+    note_entry,
+    note_rehearsed,
+    noted_entry,
+    was_rehearsed,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A machine on which nothing is remembered."""
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    root = tmp_path / "root"
+    (root / "etc").mkdir(parents=True)
+    (root / "etc/machine-id").write_text("1" * 32)
+    return Host(root=root)
+
+
+def test_an_entry_is_remembered_until_it_is_forgotten(host: Host) -> None:
+    forget_entry(host)
+    assert noted_entry(host) is None
+    note_entry(host, "grub")
+    assert noted_entry(host) == "grub"
+    assert [path.name for path in host.state_dir().iterdir()] == ["trial-entry"]
+    forget_entry(host)
+    assert noted_entry(host) is None
+
+
+def test_a_rehearsal_is_of_one_loader_on_one_machine(host: Host) -> None:
+    assert not was_rehearsed(host, "grub")
+    note_rehearsed(host, "grub")
+    assert was_rehearsed(host, "grub")
+    assert not was_rehearsed(host, "systemd-boot")
+    host.path("/etc/machine-id").write_text("2" * 32)
+    assert not was_rehearsed(host, "grub")
+
+
+@pytest.mark.parametrize("text", ["", "{", "null", '{"loader": "grub"}', '["grub"]'])
+def test_a_damaged_note_of_a_rehearsal_is_none(host: Host, text: str) -> None:
+    host.state_dir().mkdir()
+    (host.state_dir() / "rehearsed").write_text(text)
+    assert not was_rehearsed(host, "grub")
+
+
+def test_what_cannot_be_kept_is_an_error(host: Host) -> None:
+    (host.state_dir() / "trial-entry").mkdir(parents=True)
+    with pytest.raises(InitadvisorError, match="trial-entry: Is a directory"):
+        note_entry(host, "grub")
+    with pytest.raises(InitadvisorError, match="trial-entry: Is a directory"):
+        forget_entry(host)
+    with pytest.raises(InitadvisorError, match="cannot read"):
+        noted_entry(host)
