@@ -1,0 +1,68 @@
+"""Programs of a machine that really run: scripts below its root, and shells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from typing_extensions import override
+
+from initadvisor.host.run import Completed, Priority, SystemRunner
+from tests.fakes.runner import FakeRunner
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_SHELLS = {"bash", "sh", "sort"}
+
+
+@dataclass(slots=True)
+class ScriptRunner(FakeRunner):
+    """Runs what is installed below ``root``; everything else is answered from the table.
+
+    ``ran`` has the environment of each run, by the program's name.
+    """
+
+    root: Path = Path("/nowhere")
+    ran: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
+
+    @override
+    def which(self, program: str) -> Path | None:
+        if program in _SHELLS:
+            return SystemRunner().which(program)
+        return self._script(program)
+
+    @override
+    def run(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        timeout_s: float,
+        check: bool = True,
+        stdin: IO[bytes] | None = None,
+        stdout: IO[bytes] | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        priority: Priority = Priority.NORMAL,
+    ) -> Completed:
+        program = str(argv[0])
+        script = None if program in _SHELLS else self._script(program)
+        if script is None and program not in _SHELLS:
+            return FakeRunner.run(self, argv, timeout_s=timeout_s, check=check, env=env)
+        if script:
+            self.ran.append((program, env or {}))
+        return SystemRunner().run(
+            [script or program, *argv[1:]],
+            timeout_s=timeout_s,
+            check=check,
+            stdin=stdin,
+            stdout=stdout,
+            env=env,
+            cwd=cwd,
+            priority=priority,
+        )
+
+    def _script(self, program: str) -> Path | None:
+        places = (self.root / "usr" / directory / program for directory in ("sbin", "bin"))
+        return next((place for place in places if place.is_file()), None)

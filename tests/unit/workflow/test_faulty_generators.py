@@ -1,0 +1,218 @@
+"""Generators that really run and do it wrong: nothing is handed out, nothing is left of it.
+
+Each of the three is a script that takes the generator's own options, reads the configuration that
+it is given and compresses with real programs; with any codec but today's it has a fault.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, private
+from initadvisor.generators.running import REBUILDING
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
+from initadvisor.model.setting import Setting
+from initadvisor.workflow import apply_plan
+from initadvisor.workflow.apply_build import staged_images
+from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
+from tests.fakes.scripts import ScriptRunner
+from tests.fixtures.images import archive
+from tests.unit.generators.conftest import RELEASE, Machine
+from tests.unit.workflow.applying import make_machine, snapshot
+from tests.unit.workflow.test_recommend import Silent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
+
+    from initadvisor.model.apply import StagedImage
+    from initadvisor.workflow.recommend import Observer
+
+ZSTD = Setting(Codec.ZSTD)
+TIMEOUT_S = 2.0
+
+SCRIPT = """\
+#!/bin/bash
+out=${{!#}}
+while (($#)); do
+    case $1 in
+    -o | -g) out=$2 ;;
+    -c | -d | --conf | --confdir) config+=("$2") ;;
+    esac
+    shift
+done
+cd {root} || exit
+codec=$(grep -rhoiE '^compress(ion)?="?[a-z0-9]+' "${{config[@]}}" | tail -n 1)
+codec=${{codec##*[=\\"]}}
+if [ "$codec" = gzip ]; then
+    gzip -n < payload > "$out"
+else
+    {fault}
+fi
+"""
+HEALTHY = '"$codec" -q < payload > "$out"'
+
+FAULTS = {
+    "fails": (
+        'zstd -q < payload | head -c 100 > "$out"; echo "no room" >&2; exit 3',
+        ProgramError,
+        r"exited with status 3: no room",
+    ),
+    "is killed": ('zstd -q < payload > "$out"; kill -9 $$', ProgramError, "killed by signal 9"),
+    "hangs": ("sleep 600 & sleep 600", ProgramError, r"did not end within 2 s and was killed"),
+    "talks on": ("yes", ProgramError, "would not stop talking"),
+    "writes no file": ("true", ProgramError, "wrote no image"),
+    "writes an empty file": (': > "$out"', ProgramError, "wrote nothing that is an image"),
+    "makes a directory": ('mkdir "$out"', ProgramError, "wrote nothing that is an image"),
+    "makes a link": ('ln -s ../payload "$out"', ProgramError, "wrote nothing that is an image"),
+    "falls back to cat": ('cat payload > "$out"', UnsafeError, "with cat, not with zstd"),
+    "takes another codec": ('gzip -n < payload > "$out"', UnsafeError, "with gzip, not with zstd"),
+    "is cut": ('zstd -q < payload | head -c 60 > "$out"', UnsafeError, "wrote no whole image"),
+    "lacks a byte": ('zstd -q < payload | head -c -1 > "$out"', UnsafeError, "no whole image"),
+    "lacks the end of the archive": (
+        'head -c -700 payload | zstd -q > "$out"',
+        UnsafeError,
+        "wrote no whole image",
+    ),
+    "writes text": ('echo "no image" > "$out"', UnsafeError, "wrote no whole image"),
+    "has more in it": ('zstd -q < other > "$out"', UnsafeError, "another content than with today"),
+}
+
+CONFIG = {
+    dracut: {"/etc/dracut.conf.d/own.conf": "compress=gzip\n"},
+    initramfs_tools: {
+        "/usr/sbin/update-initramfs": "#!/bin/sh\n",
+        "/etc/initramfs-tools/initramfs.conf": "MODULES=most\nCOMPRESS=gzip\n",
+    },
+    mkinitcpio: {
+        "/etc/mkinitcpio.conf": "HOOKS=(base)\nCOMPRESSION=gzip\n",
+        "/etc/mkinitcpio.d/linux.preset": (
+            f"PRESETS=(default)\nALL_kver={RELEASE}\ndefault_image=/boot/linux.img\n"
+        ),
+    },
+}
+PROGRAMS = {
+    dracut: ("/usr/bin/dracut", f"/boot/initramfs-{RELEASE}.img"),
+    initramfs_tools: ("/usr/sbin/mkinitramfs", f"/boot/initrd.img-{RELEASE}"),
+    mkinitcpio: ("/usr/bin/mkinitcpio", "/boot/linux.img"),
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class System:
+    """A machine with one of the generators, which is a script."""
+
+    machine: Machine
+    generator: ModuleType
+    script: Path
+
+    def fault(self, commands: str) -> None:
+        """Have the generator do this with any codec but today's."""
+        text = SCRIPT.format(root=self.machine.root, fault=commands)
+        if self.generator is mkinitcpio:
+            text += "declare -r version='41'\n"
+        self.script.write_text(text)
+        self.script.chmod(0o755)
+
+    def staged(self) -> tuple[StagedImage, ...]:
+        """Plan and build; whatever comes of it, nothing has changed and nothing is left."""
+        before = snapshot(self.machine)
+        observer: Observer = Silent()  # type: ignore[assignment]
+        plan = plan_apply(self.machine, ApplyRequest(setting=ZSTD), observer=observer)
+        try:
+            with staged_images(self.machine, self.generator, plan, observer=observer) as found:  # type: ignore[arg-type]
+                return found
+        finally:
+            assert snapshot(self.machine) == before
+            assert [path.name for path in self.machine.cache_dir().iterdir()] == ["apply.lock"]
+
+
+@pytest.fixture(params=list(CONFIG), ids=lambda generator: str(generator.NAME))
+def system(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> System:
+    """A machine whose generator works, so far."""
+    generator: ModuleType = request.param
+    made = make_machine(tmp_path, monkeypatch)
+    machine = Machine(root=tmp_path, runner=ScriptRunner(root=tmp_path))
+    for name, text in CONFIG[generator].items():
+        path = made.path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    (tmp_path / "payload").write_bytes(archive({"init": b"the same line\n" * 900}))
+    (tmp_path / "other").write_bytes(archive({"init": b"the same line\n" * 900, "etc": b""}))
+    script, image = PROGRAMS[generator]
+    with made.path(image).open("wb") as file, (tmp_path / "payload").open("rb") as payload:
+        subprocess.run(["gzip", "-n"], stdin=payload, stdout=file, check=True)  # noqa: S607
+    monkeypatch.setattr(apply_plan, "detect_generator", lambda _host: generator)
+    monkeypatch.setattr(apply_plan, "recommend", nothing_weighed)
+    monkeypatch.setattr(apply_plan, "_of_the_boot_loader", lambda _host, _images: ())
+    monkeypatch.setattr(private, "_TIMEOUT_S", TIMEOUT_S)
+    found = System(machine=machine, generator=generator, script=made.path(script))
+    found.fault(HEALTHY)
+    return found
+
+
+def nothing_weighed(*_args: object, **_named: object) -> None:
+    """Have no figures: applying needs none."""
+    msg = "nothing is weighed"
+    raise InitadvisorError(msg)
+
+
+def test_without_a_fault_it_builds(system: System) -> None:
+    (one,) = system.staged()
+    assert one.codec is Codec.ZSTD
+    assert one.updates is not None
+    assert one.updates.count == 0
+    assert isinstance(system.machine.runner, ScriptRunner)
+    environments = [env for name, env in system.machine.runner.ran if name == system.script.name]
+    assert [env[REBUILDING] for env in environments] == ["1", "1"]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_with_a_fault_nothing_is_handed_out(system: System, fault: str) -> None:
+    commands, error, words = FAULTS[fault]
+    system.fault(commands)
+    with pytest.raises(error, match=words):
+        system.staged()
+    assert processes_in(system.machine.root) == []
+    system.fault(HEALTHY)
+    assert len(system.staged()) == 1
+
+
+def processes_in(directory: Path) -> list[str]:
+    """Return the programs that still run in a directory; what was killed may take a moment."""
+    until = time.monotonic() + 10
+    found = [""]
+    while found and time.monotonic() < until:
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.status() != psutil.STATUS_ZOMBIE and process.cwd() == str(directory):
+                    found.append(process.name())
+    return found
+
+
+def test_a_compressor_that_is_missing_is_known_before_anything_is_built(system: System) -> None:
+    system.machine.path("/usr/bin/zstd").unlink()
+    with pytest.raises(UnsafeError, match=r"not configuring .* for zstd"):
+        system.staged()
+    assert isinstance(system.machine.runner, ScriptRunner)
+    assert system.script.name not in [name for name, _ in system.machine.runner.ran]
+
+
+def test_a_compressor_that_goes_away_meanwhile_is_found_out(system: System) -> None:
+    """Each generator then falls back in its own way, with exit status 0."""
+    fall_back = "cat" if system.generator is mkinitcpio else "gzip"
+    system.fault(f'rm usr/bin/zstd; {fall_back} < payload > "$out"')
+    with pytest.raises(UnsafeError, match=f"with {fall_back}, not with zstd"):
+        system.staged()
