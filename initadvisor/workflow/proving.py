@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import BOOT_LOADERS, detect_boot_loader
 from initadvisor.generators.safety import elsewhere
+from initadvisor.host.package_managers import clear_stale_locks
 from initadvisor.measure.record import running_boot_id
 from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.model.one_shot import OneShotState
@@ -72,6 +73,8 @@ def settle(host: Host) -> tuple[str, ...]:
     Raises ``NeedsRootError``, ``UnsafeError`` in a container or on a live system, and
     ``InitadvisorError`` where something cannot be done yet: it is then left to the next run.
     """
+    if host.is_root:
+        clear_stale_locks(host)  # or pacman refuses to work, where a power cut left one of ours
     if not pending(host) and noted_entry(host) is None:
         return ()
     _require_own_system(host)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where nothing is recorded."""
+    """Where nothing is recorded; this machine's own locks are left alone."""
+    monkeypatch.setattr(proving, "clear_stale_locks", lambda _host: None)
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
     return tmp_path / "state"
 

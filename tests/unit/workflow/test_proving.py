@@ -424,6 +424,18 @@ def test_only_root_settles_and_only_on_the_machine_itself(
     assert [t.state for t in pending(rehearsed.host)] == [TransactionState.VERIFIED]
 
 
+def test_a_lock_that_a_power_cut_left_is_cleared_also_where_nothing_is_pending(
+    provable: Provable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleared: list[Host] = []
+    monkeypatch.setattr(proving, "clear_stale_locks", cleared.append)
+    assert settle(provable.host) == ()
+    assert cleared == [provable.host]
+    monkeypatch.setattr(Host, "is_root", property(lambda _self: False))
+    assert settle(provable.host) == ()
+    assert cleared == [provable.host]
+
+
 def test_nothing_is_armed_that_nobody_would_judge(rehearsed: Provable) -> None:
     said = "LoadState=not-found\nWantedBy=\n"
     rehearsed.machine.runner.answer("systemctl show --property=LoadState,WantedBy", said)
