@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from initadvisor.cli.file_name import FileName
 from initadvisor.cli.span import Whole
 from initadvisor.model.errors import InitadvisorError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from initadvisor.model.candidate import Candidate
     from initadvisor.workflow.cache import CachedCandidate
@@ -33,7 +34,7 @@ def candidates() -> None:
 @candidates.command()
 @click.option(
     "--image",
-    type=click.Path(readable=False, path_type=Path),
+    type=FileName(),
     help="Derive them from this image instead of the one this machine boots.",
 )
 @click.option("--all", "everything", is_flag=True, help="Build the hopeless settings, too.")

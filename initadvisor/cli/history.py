@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from initadvisor.cli.file_name import FileName
 from initadvisor.cli.since import moment_since
 from initadvisor.cli.span import Whole
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from pathlib import Path
 
     from initadvisor.host import Host
     from initadvisor.store.store import Store
@@ -38,7 +39,7 @@ _SHOWN = 10
 @click.option(
     "--import",
     "imported",
-    type=click.Path(readable=False, path_type=Path),
+    type=FileName(),
     metavar="FILE",
     help="Keep the boots that another machine printed as JSON or CSV.",
 )

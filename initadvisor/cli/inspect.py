@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from initadvisor.cli.file_name import FileName
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 @click.command()
-@click.argument("image", type=click.Path(readable=False, path_type=Path))
+@click.argument("image", type=FileName())
 @click.option(
     "--kernel-config",
-    type=click.Path(readable=False, path_type=Path),
+    type=FileName(),
     metavar="FILE",
     help="The configuration of the kernel that is to unpack the image (plain or .gz).",
 )

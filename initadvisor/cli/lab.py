@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from initadvisor.cli.file_name import FileName
 from initadvisor.cli.span import Whole
 from initadvisor.model.lab import Engine
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from initadvisor.host import Host
     from initadvisor.workflow.verify import Verified
 
-_FILE = click.Path(readable=False, path_type=Path)
+_FILE = FileName()
 
 
 @click.command()

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import gc
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-_PATH = click.Path(readable=False, path_type=Path)
+from initadvisor.cli.file_name import FileName
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_PATH = FileName()
 
 
 @click.command()
