@@ -6,6 +6,8 @@ from dataclasses import asdict
 from math import exp
 from typing import TYPE_CHECKING, Any
 
+from initadvisor.cli.json_figures import rounded
+
 if TYPE_CHECKING:
     from initadvisor.model.cost import DecidingFact, Stretch
     from initadvisor.model.estimate import Estimate
@@ -35,6 +37,7 @@ def as_document(answer: Recommendation) -> dict[str, Any]:
             "probability": round(decision.probability, 4),
             "best_probability": round(decision.best_probability, 4),
             "settled": decision.settled,
+            "hinges_on_build": answer.hinges_on_build,
             "certainty_needed": answer.certainty,
             "saving_ms": _estimate(decision.saving_ms),
             "evidence": answer.evidence,
@@ -102,7 +105,7 @@ def _size_interval(row: Row) -> list[int]:
 def _estimate(estimate: Estimate) -> dict[str, Any]:
     """Return a figure; what is rounded to -0.0 is 0."""
     return {
-        name: round(value, 3) + 0.0 if isinstance(value, float) else value
+        name: rounded(value) if isinstance(value, float) else value
         for name, value in asdict(estimate).items()
     }
 
@@ -119,7 +122,7 @@ def _deciding(fact: DecidingFact | None) -> dict[str, Any] | None:
 
 def _stretches(stretches: tuple[Stretch, ...]) -> list[dict[str, Any]]:
     return [
-        {"low": round(s.low, 3), "high": round(s.high, 3), "setting": str(s.setting)}
+        {"low": rounded(s.low), "high": rounded(s.high), "setting": str(s.setting)}
         for s in stretches
     ]
 
@@ -140,7 +143,7 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
         "other": str(contrast.other),
         "read_ms": _estimate(contrast.read_ms),
         "waited_ms": _estimate(contrast.waited_ms),
-        "build_ms": round(contrast.build_ms, 3) + 0.0,
+        "build_ms": rounded(contrast.build_ms),
         "all_ms": _estimate(contrast.all_ms),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from initadvisor.cli.json_figures import rounded
 from initadvisor.stats.whatif_views import UNITS
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _choice(choice: Choice) -> dict[str, Any]:
         "codec": choice.setting.codec,
         "size_mb": _estimate(choice.size_mb),
         "unpack_ms": _estimate(choice.unpack_ms),
-        "build_ms_per_boot": round(choice.extra_ms, 3),
+        "build_ms_per_boot": rounded(choice.extra_ms),
     }
 
 
@@ -96,11 +97,11 @@ def _line(line: Line) -> dict[str, Any]:
         "place": line.place or None,
         "varies": line.factor,
         "unit": UNITS[line.factor],
-        "low": line.span.low,
-        "high": line.span.high,
+        "low": line.span.low + 0.0,
+        "high": line.span.high + 0.0,
         "best": _stretches(line.stretches),
         "as_good": {
-            str(setting): [{"low": part.low, "high": part.high} for part in parts]
+            str(setting): [{"low": part.low + 0.0, "high": part.high + 0.0} for part in parts]
             for setting, parts in line.suitable.items()
         },
         "columns": [_column(column) for column in line.columns],
@@ -128,15 +129,17 @@ def _map(one: WinnersMap) -> dict[str, Any]:
 
 
 def _stretches(stretches: Sequence[Stretch]) -> list[dict[str, Any]]:
-    return [{"low": s.low, "high": s.high, "setting": str(s.setting)} for s in stretches]
+    return [
+        {"low": s.low + 0.0, "high": s.high + 0.0, "setting": str(s.setting)} for s in stretches
+    ]
 
 
 def _estimate(estimate: Estimate) -> dict[str, Any]:
     """Return a figure; where nothing is known of how far off it may be, its bounds are null."""
     known = estimate.low < estimate.high
     return {
-        "mean": round(estimate.mean, 3),
-        "low": round(estimate.low, 3) if known else None,
-        "high": round(estimate.high, 3) if known else None,
+        "mean": rounded(estimate.mean),
+        "low": rounded(estimate.low) if known else None,
+        "high": rounded(estimate.high) if known else None,
         "source": estimate.source,
     }

@@ -193,6 +193,10 @@ def test_no_line_ends_in_blanks_where_it_is_piped(capsys: pytest.CaptureFixture[
 
 
 def test_what_hinges_on_a_build_is_said_to() -> None:
-    said = verdict(replace(answer(decision(Outcome.UNDECIDED, saving=GAIN)), hinges_on_build=True))
+    open_answer = answer(decision(Outcome.UNDECIDED, saving=GAIN))
+    assert as_document(open_answer)["recommendation"]["hinges_on_build"] is False
+    hinging = replace(open_answer, hinges_on_build=True)
+    assert as_document(hinging)["recommendation"]["hinges_on_build"] is True
+    said = verdict(hinging)
     assert "depends on what building today's image takes" in said
     assert "sure" not in said

@@ -12,8 +12,14 @@ from click.testing import CliRunner
 
 from initadvisor import host as host_package
 from initadvisor.cli.whatif import whatif
+from initadvisor.cli.whatif_json import as_document
 from initadvisor.host import Host
+from initadvisor.model.codec import Codec
+from initadvisor.model.cost import Factor, Objective, Stretch
 from initadvisor.model.errors import UsageError
+from initadvisor.model.estimate import Estimate
+from initadvisor.model.setting import Setting
+from initadvisor.model.whatif import Choice, Line, Rule, Span, WhatIf
 from initadvisor.workflow.truth_tables import truth_table, truth_table_names
 from tests.fakes.runner import FakeRunner
 
@@ -128,6 +134,29 @@ def test_json_has_figures_with_bounds_where_they_are_known(table: str) -> None:
     assert line["best"][0]["high"] == pytest.approx(20.5 / 0.198)
     assert line["as_good"]["xz"][0]["low"] == 20
     assert len(line["columns"]) == 5
+
+
+def test_json_has_no_sign_on_what_is_nothing() -> None:
+    nothing = Estimate(mean=-1e-9, low=-2e-9, high=-0.0, source="a test")
+    setting = Setting(Codec.ZSTD)
+    part = Span(low=-0.0, high=1)
+    line = Line(
+        place="",
+        factor=Factor.SHADOW,
+        span=part,
+        stretches=(Stretch(low=-0.0, high=1, setting=setting),),
+        suitable={setting: (part,)},
+        columns=(),
+    )
+    answer = WhatIf(
+        name="mine",
+        source="a test",
+        objective=Objective.BOOT,
+        rule=Rule(tolerance_ms=5, tolerance_fraction=0.02),
+        choices=(Choice(setting=setting, size_mb=nothing, unpack_ms=nothing, extra_ms=-0.0),),
+        lines=(line,),
+    )
+    assert "-0.0" not in json.dumps(as_document(answer))
 
 
 def test_json_of_a_map_has_the_exact_stretches(table: str) -> None:
