@@ -95,12 +95,14 @@ def next_boots(
     A decision is not settled before today's image booted, and the chosen one, too: what rests on no
     boot of this machine at all rests on what other machines are like. Nor is it by one boot alone,
     which may have been disturbed. ``own_boots``: of each candidate, as in ``Lessons``. A plan that
-    would take more than ``most_boots`` (at least 1) ends there.
+    would take more than ``most_boots`` ends there; with 0 there is none.
 
     How many boots a plan has is rather too many: it asks when the question of today is settled, and
     after the next boot it may be another, easier one. In simulations four of five decisions were
     settled within the plan, half of them after two boots.
     """
+    if most_boots < 1:
+        return None
     if not own_boots[baseline]:
         return BootPlan.of_one(baseline, Purpose.TODAY)
     parts = _fewer(posterior.parts)

@@ -15,7 +15,7 @@ from initadvisor.model.cost import CandidateFacts, Machine, Outcome
 from initadvisor.stats.costs import priced
 from initadvisor.stats.decision import Thresholds, decide
 from initadvisor.stats.given import Noise, Posterior, draw_posterior
-from initadvisor.stats.next_boot import Limits, next_boots
+from initadvisor.stats.next_boot import MOST_BOOTS, Limits, next_boots
 from tests.unit.stats.machines import candidate, known, machine
 from tests.unit.stats.simulated import FIELD, WITH_LAB, simulate, unknown_machine
 
@@ -58,6 +58,7 @@ def plan_for(
     own: Sequence[int] | None = None,
     noise: Noise = SOME_NOISE,
     limits: Limits = Limits(),  # noqa: B008 - frozen
+    most_boots: int = MOST_BOOTS,
 ) -> BootPlan | None:
     """Return what to boot, where by default today's image (the first) booted once."""
     posterior, decision = known_of(machine, field)
@@ -70,6 +71,7 @@ def plan_for(
         baseline=0,
         thresholds=Thresholds(),
         limits=limits,
+        most_boots=most_boots,
     )
 
 
@@ -80,6 +82,13 @@ def learnt_by(plan: BootPlan | None) -> BootPlan:
     assert plan.first == plan.boots[0][0]
     assert plan.count == sum(count for _, count in plan.boots)
     return plan
+
+
+def test_who_may_boot_nothing_gets_no_plan() -> None:
+    field = (TODAY, candidate("lz4", 48, 40))
+    assert plan_for(UNKNOWN_LOADER, *field, own=(0, 0), most_boots=0) is None
+    assert plan_for(UNKNOWN_LOADER, *field, most_boots=0) is None
+    assert learnt_by(plan_for(UNKNOWN_LOADER, *field, most_boots=1)).count == 1
 
 
 @pytest.mark.parametrize("own", [(0, 0), (0, 5)])
