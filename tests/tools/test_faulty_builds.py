@@ -1,0 +1,161 @@
+"""Real generators whose compressor does it wrong: whatever they make of that is found out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, private
+from initadvisor.host import Host
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
+from initadvisor.model.setting import Setting
+from initadvisor.workflow import apply_plan
+from initadvisor.workflow.apply_build import staged_images
+from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
+from tests.fakes.installed import InstalledRunner
+from tests.fixtures.cache import hard_linked_copy
+from tests.fixtures.debian import Suite, debian
+from tests.fixtures.mkinitcpio import mkinitcpio_system
+from tests.fixtures.namespace import Tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
+
+    from initadvisor.model.apply import ApplyPlan, StagedImage
+    from initadvisor.workflow.recommend import Observer
+
+pytestmark = pytest.mark.tools
+
+CONFIG = {
+    dracut: {
+        "/etc/dracut.conf": "# empty\n",
+        "/etc/dracut.conf.d/small.conf": (
+            'dracutmodules="bash"\nno_kernel=yes\nreproducible=yes\ncompress="gzip"\n'
+        ),
+    },
+    initramfs_tools: {
+        "/etc/initramfs-tools/initramfs.conf": "MODULES=list\nBUSYBOX=auto\nCOMPRESS=gzip\n",
+        "/etc/initramfs-tools/conf.d/own": "RESUME=none\n",
+    },
+    mkinitcpio: {
+        "/etc/mkinitcpio.conf": "MODULES=()\nHOOKS=(base)\nCOMPRESSION=gzip\n",
+        "/boot/initramfs-linux.img": "the installed image\n",
+    },
+}
+
+REAL = "/usr/bin/zstd.real"
+FAULTS = {
+    "fails": "exit 1",
+    "is killed": "kill -9 $$",
+    "is cut": f'{REAL} "$@" | head -c 5000',
+    "writes nothing": "exec cat > /dev/null",
+    "writes another format": "exec gzip -c",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """An unpacked distribution with one of the generators."""
+
+    host: Host
+    generator: ModuleType
+    work: Path
+
+    def plan(self) -> ApplyPlan:
+        """Return the plan to apply zstd where today's setting is gzip."""
+        observer: Observer = Silent()  # type: ignore[assignment]
+        plan = plan_apply(self.host, ApplyRequest(setting=Setting(Codec.ZSTD)), observer=observer)
+        assert plan.today.setting.codec is Codec.GZIP
+        assert len(plan.rebuilt) == 1
+        return plan
+
+    def staged(self, plan: ApplyPlan) -> tuple[StagedImage, ...]:
+        """Build; whatever comes of it, nothing is left."""
+        try:
+            with staged_images(self.host, self.generator, plan, observer=Silent()) as found:
+                return found
+        finally:
+            assert [path.name for path in self.work.iterdir()] == ["apply.lock"]
+
+    def replace_compressor(self, commands: str) -> None:
+        """Put a script in the place of zstd."""
+        program = self.host.path("/usr/bin/zstd")
+        program.rename(self.host.path(REAL))
+        program.write_text(f"#!/bin/sh\n{commands}\n")
+        program.chmod(0o755)
+
+
+class Silent:
+    """Is told how building goes."""
+
+    def doing(self, what: str) -> None:
+        """Take no note."""
+
+
+def nothing_weighed(*_args: object, **_named: object) -> None:
+    """Have no figures: applying needs none."""
+    msg = "nothing is weighed"
+    raise InitadvisorError(msg)
+
+
+@pytest.fixture(params=list(CONFIG), ids=lambda generator: str(generator.NAME))
+def system(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> System:
+    """A copy of a distribution whose generator works, so far."""
+    generator: ModuleType = request.param
+    tree = mkinitcpio_system() if generator is mkinitcpio else debian(Suite.BOOKWORM)
+    root, work = tmp_path / "system", tmp_path / "staging"
+    hard_linked_copy(tree.root, root)
+    work.mkdir()
+    files = {f"/boot/initrd.img-{tree.release}": "the installed image\n", **CONFIG[generator]}
+    for name, text in files.items():
+        path = root / name.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # it is a link to a file of the cache
+        path.write_text(text)
+    monkeypatch.setenv("CACHE_DIRECTORY", str(work))
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    for module in (apply_plan, private):  # an unpacked tree has no process 1
+        monkeypatch.setattr(module, "require_installed_system", lambda _host, _name: None)
+    monkeypatch.setattr(apply_plan, "recommend", nothing_weighed)
+    monkeypatch.setattr(apply_plan, "detect_generator", lambda _host: generator)
+    runner = InstalledRunner(tree=Tree(root=root, release=tree.release), work=work)
+    return System(host=Host(root=root, runner=runner), generator=generator, work=work)
+
+
+def test_a_plan_is_built_by_each_of_them(system: System) -> None:
+    (image,) = system.staged(system.plan())
+    assert image.codec is Codec.ZSTD
+    assert "neither a cpio archive" in image.unreadable
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_compressor_that_does_it_wrong_is_found_out(system: System, fault: str) -> None:
+    """Some generators stop, others install what they have with exit status 0."""
+    plan = system.plan()
+    system.replace_compressor(FAULTS[fault])
+    with pytest.raises((ProgramError, UnsafeError)) as caught:
+        system.staged(plan)
+    if fault == "writes another format":
+        assert "with gzip, not with zstd" in caught.value.message
+    elif isinstance(caught.value, UnsafeError):
+        # Where nothing was written, mkinitcpio's image ends after the part that is never compressed.
+        early_only = system.generator is mkinitcpio and fault == "writes nothing"
+        words = "with cat, not with zstd" if early_only else "wrote no whole image"
+        assert words in caught.value.message
+
+
+def test_a_compressor_that_goes_away_meanwhile_is_found_out(system: System) -> None:
+    """Each of them falls back to another codec with exit status 0."""
+    plan = system.plan()
+    system.host.path("/usr/bin/zstd").unlink()
+    fallback = "cat" if system.generator is mkinitcpio else "gzip"
+    with pytest.raises(UnsafeError, match=f"with {fallback}, not with zstd"):
+        system.staged(plan)
+    with pytest.raises(UnsafeError, match=r"not configuring .* for zstd"):
+        system.plan()
