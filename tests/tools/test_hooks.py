@@ -1,0 +1,231 @@
+"""Package managers call our hooks at the right moment, and nothing they do is the hooks' fault."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.overlay import run_in_overlay
+
+pytestmark = pytest.mark.tools
+
+HOOKS = Path(__file__).parents[2] / "hooks"
+SCRIPTS = sorted(path for path in HOOKS.rglob("*") if path.is_file() and path.suffix != ".hook")
+
+INSTALL = """
+cd /mnt/hooks
+install -D queue /usr/lib/initadvisor/queue
+install -Dt /usr/lib/kernel/install.d kernel-install/*
+install -m 644 -Dt /usr/share/libalpm/hooks pacman/*
+install -Dt /etc/kernel/postinst.d debian/kernel/postinst.d/*
+install -Dt /etc/kernel/postrm.d debian/kernel/postrm.d/*
+install -Dt /etc/initramfs/post-update.d debian/initramfs/post-update.d/*
+rm -rf /var/lib/initadvisor
+queue=/var/lib/initadvisor/queue
+noted() { echo "$1:" $(ls $queue 2>/dev/null); rm -rf $queue; }
+"""
+
+IMAGES_ARE_MADE = """\
+[Trigger]
+Type = Path
+Operation = Install
+Operation = Upgrade
+Operation = Remove
+Target = usr/lib/modules/*/vmlinuz
+
+[Action]
+When = PostTransaction
+Exec = /bin/sh -c 'echo images are made, noted: $(ls /var/lib/initadvisor/queue)'
+"""
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """A directory with the hooks, which is at /mnt where they are installed."""
+    shutil.copytree(HOOKS, tmp_path / "hooks")
+    return tmp_path
+
+
+def package(work: Path, version: str, *paths: str) -> None:
+    """Make a package of pacman's with some files."""
+    info = f"pkgname = kernel\npkgver = {version}-1\npkgdesc = a kernel\narch = any\nsize = 0\n"
+    with tarfile.open(work / f"kernel-{version}.pkg.tar", "w") as archive:
+        for name, content in {".PKGINFO": info, **dict.fromkeys(paths, "content")}.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content.encode()))
+
+
+def noted(said: str) -> dict[str, set[str]]:
+    """Return what was noted, by what was done before."""
+    lines = (line.partition(":") for line in said.splitlines())
+    return {
+        what.removeprefix("= "): set(names.split()) for what, _, names in lines if what[:2] == "= "
+    }
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.relative_to(HOOKS)))
+def test_a_hook_is_plain_posix_shell(script: Path) -> None:
+    shellcheck = shutil.which("shellcheck")
+    assert shellcheck is not None, "shellcheck is missing; tools/setup test installs it"
+    subprocess.run([shellcheck, "--shell=sh", str(script)], check=True, timeout=60)
+    assert script.read_text().startswith("#!/bin/sh\n")
+
+
+def test_pacman_calls_ours_after_the_images_are_made(work: Path) -> None:
+    package(work, "1", "usr/lib/modules/6.9.1-arch1-1/vmlinuz")
+    package(work, "2", "usr/lib/modules/6.9.2-arch1-1/vmlinuz", "usr/lib/initcpio/install/base")
+    (work / "90-mkinitcpio-install.hook").write_text(IMAGES_ARE_MADE)
+    said = run_in_overlay(
+        INSTALL
+        + """
+        cp /mnt/90-mkinitcpio-install.hook /usr/share/libalpm/hooks/
+        mkdir -p /var/lib/pacman/local
+        pacman="pacman --config /dev/null --noconfirm"
+        $pacman --upgrade /mnt/kernel-1.pkg.tar; noted "= install"
+        $pacman --upgrade /mnt/kernel-2.pkg.tar; noted "= upgrade"
+        $pacman --remove kernel; noted "= remove"
+        """,
+        work,
+    )
+    assert noted(said) == {
+        "install": {"kernel-added@6.9.1-arch1-1"},
+        "upgrade": {
+            "kernel-added@6.9.2-arch1-1",
+            "kernel-removed@6.9.1-arch1-1",
+            "image-rebuilt",
+        },
+        "remove": {"kernel-removed@6.9.2-arch1-1"},
+    }
+    # Nothing was noted yet when the images were made, each of the three times.
+    assert said.count("images are made, noted:\n") == 3, said
+
+
+def test_kernel_install_calls_ours_after_the_generator_and_the_entry(work: Path) -> None:
+    said = run_in_overlay(
+        INSTALL
+        + """
+        cd /usr/lib/kernel/install.d
+        plugin() { printf '#!/bin/sh\\n%s\\n' "$2" >"$1"; chmod 755 "$1"; }
+        plugin 50-dracut.install 'echo the image is made, noted: $(ls /var/lib/initadvisor/queue)'
+        plugin 99-after.install 'echo ours is over'
+        mkdir -p /boot/loader/entries /usr/lib/modules/6.9.1-fedora
+        echo kernel >/usr/lib/modules/6.9.1-fedora/vmlinuz
+        export KERNEL_INSTALL_MACHINE_ID=0123456789abcdef0123456789abcdef
+        export KERNEL_INSTALL_CONF_ROOT=/mnt/conf
+        mkdir /mnt/conf; echo root=/dev/sda1 >/mnt/conf/cmdline
+        for layout in bls other; do
+            printf 'layout=%s\\ninitrd_generator=dracut\\n' $layout >/mnt/conf/install.conf
+            kernel-install --verbose add 6.9.1-fedora /usr/lib/modules/6.9.1-fedora/vmlinuz
+            noted "= $layout add"
+            kernel-install remove 6.9.1-fedora; noted "= $layout remove"
+        done
+        echo initrd_generator=mkosi-initrd >/mnt/conf/install.conf
+        kernel-install add 6.9.1-fedora /usr/lib/modules/6.9.1-fedora/vmlinuz
+        noted "= not a generator of ours"
+        """,
+        work,
+    )
+    assert noted(said) == {
+        "bls add": {"kernel-added@6.9.1-fedora"},
+        "bls remove": {"kernel-removed@6.9.1-fedora"},
+        "other add": {"kernel-added@6.9.1-fedora"},
+        "other remove": {"kernel-removed@6.9.1-fedora"},
+        "not a generator of ours": set(),
+    }
+    first = said.partition("= bls add")[0]
+    assert "the image is made, noted:\n" in first
+    assert first.index("the image is made") < first.index("Noting 6.9.1-fedora")
+    assert first.index("Noting 6.9.1-fedora") < first.index("ours is over")
+
+
+def test_a_unified_image_that_brings_its_initramfs_is_none_of_ours(work: Path) -> None:
+    said = run_in_overlay(
+        INSTALL
+        + """
+        plugin=/usr/lib/kernel/install.d/95-initadvisor.install
+        KERNEL_INSTALL_IMAGE_TYPE=uki $plugin add 6.9.1 /entry /vmlinuz; noted "= uki"
+        KERNEL_INSTALL_IMAGE_TYPE=pe $plugin add 6.9.1 /entry /vmlinuz; noted "= kernel"
+        KERNEL_INSTALL_IMAGE_TYPE=uki $plugin remove 6.9.1 /entry; noted "= removed"
+        """,
+        work,
+    )
+    assert noted(said) == {
+        "uki": set(),
+        "kernel": {"kernel-added@6.9.1"},
+        "removed": {"kernel-removed@6.9.1"},
+    }
+
+
+def test_debian_s_kernel_packages_and_update_initramfs_call_ours(work: Path) -> None:
+    """As linux-image's postinst and postrm, and update-initramfs, call them."""
+    said = run_in_overlay(
+        INSTALL
+        + """
+        rm /etc/kernel/*/zz-update-grub 2>/dev/null || true
+        v=6.1.0-44-amd64
+        call() { run-parts --report --exit-on-error --arg=$v --arg=$1 $2; }
+        DEB_MAINT_PARAMS="'configure' ''" call /boot/vmlinuz-$v /etc/kernel/postinst.d
+        noted "= postinst"
+        DEB_MAINT_PARAMS="'remove'" call /boot/vmlinuz-$v /etc/kernel/postrm.d; noted "= postrm"
+        call /boot/initrd.img-$v /etc/initramfs/post-update.d; noted "= update"
+        export INITADVISOR_REBUILDING=1
+        call /boot/initrd.img-$v /etc/initramfs/post-update.d; noted "= our own"
+        unset INITADVISOR_REBUILDING
+        rm /usr/lib/initadvisor/queue
+        call /boot/initrd.img-$v /etc/initramfs/post-update.d; noted "= removed, not purged"
+        """,
+        work,
+    )
+    assert noted(said) == {
+        "postinst": {"kernel-added@6.1.0-44-amd64"},
+        "postrm": {"kernel-removed@6.1.0-44-amd64"},
+        "update": {"image-rebuilt@6.1.0-44-amd64"},
+        "our own": set(),
+        "removed, not purged": set(),
+    }
+
+
+def test_whatever_is_wrong_the_transaction_goes_on(work: Path) -> None:
+    said = run_in_overlay(
+        INSTALL
+        + """
+        tell() { note=/usr/lib/initadvisor/queue; "$note" "$@" </dev/null; }
+        printf '#!/bin/sh\\necho "logged: $*"\\n' >/usr/local/bin/logger
+        chmod 755 /usr/local/bin/logger
+        PATH=/usr/local/bin:$PATH
+        tell kernel-added 6.1.0; tell kernel-added 6.1.0; noted "= twice"
+        for odd in ../../etc/passwd '6.1 0' -6.1 .hidden "$(printf '6.1\\n0')" "" "6.1'"; do
+            tell kernel-added "$odd"
+        done
+        noted "= odd releases"
+        tell kernel-added "$(printf %065d 6)"; noted "= too long"
+        tell kernel-added "$(printf %064d 6)"; noted "= long"
+        tell; tell nonsense 6.1.0; noted "= no such reason"
+        printf '%s\\n' usr/lib/modules/../../x/vmlinuz '' | /usr/lib/initadvisor/queue \
+            kernel-added -
+        noted "= odd paths"
+        touch $queue; tell kernel-added 6.1.0; echo "= a file in the way: $?"; rm $queue
+        mount -t tmpfs -o ro,size=4k tmpfs /var/lib/initadvisor
+        tell kernel-added 6.1.0; echo "= read-only: $?"
+        """,
+        work,
+    )
+    assert noted(said) == {
+        "twice": {"kernel-added@6.1.0"},
+        "odd releases": {"kernel-added"},
+        "too long": {"kernel-added"},
+        "long": {f"kernel-added@{6:064d}"},
+        "no such reason": set(),
+        "odd paths": {"kernel-added"},
+        "a file in the way": {"0"},
+        "read-only": {"0"},
+    }
+    assert said.count("logged: -t initadvisor -p user.warning -- cannot note") == 2
+    assert said.count("nothing is known of the reason") == 2
+    assert "annot create" not in said, "the shell complained by itself"
