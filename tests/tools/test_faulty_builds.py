@@ -20,6 +20,7 @@ from tests.fixtures.cache import hard_linked_copy
 from tests.fixtures.debian import Suite, debian
 from tests.fixtures.mkinitcpio import mkinitcpio_system
 from tests.fixtures.namespace import Tree
+from tests.fixtures.payload import main_payload
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +47,22 @@ CONFIG = {
         "/boot/initramfs-linux.img": "the installed image\n",
     },
 }
+
+HOOKS = {
+    dracut: (
+        "/usr/lib/dracut/modules.d/99own/module-setup.sh",
+        'check() { true; }\ninstall() { echo "own $INITADVISOR_REBUILDING" > "$initdir/own"; }\n',
+    ),
+    initramfs_tools: (
+        "/etc/initramfs-tools/hooks/own",
+        '#!/bin/sh\n[ "$1" = prereqs ] || echo "own $INITADVISOR_REBUILDING" > "$DESTDIR/own"\n',
+    ),
+    mkinitcpio: (
+        "/etc/initcpio/install/own",
+        'build() { echo "own $INITADVISOR_REBUILDING" > "$BUILDROOT/own"; }\n',
+    ),
+}
+"""What packages and users add to an image, by a generator's own means."""
 
 REAL = "/usr/bin/zstd.real"
 FAULTS = {
@@ -80,6 +97,21 @@ class System:
                 return found
         finally:
             assert [path.name for path in self.work.iterdir()] == ["apply.lock"]
+
+    def add_hook(self) -> None:
+        """Have the generator put into the image what it is told of us."""
+        name, text = HOOKS[self.generator]
+        path = self.host.path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+        for config in ("/etc/dracut.conf.d/small.conf", "/etc/mkinitcpio.conf"):
+            if (file := self.host.path(config)).exists():
+                changed = (
+                    file.read_text().replace('"bash"', '"bash own"').replace("base)", "base own)")
+                )
+                file.unlink()
+                file.write_text(changed)
 
     def replace_compressor(self, commands: str) -> None:
         """Put a script in the place of zstd."""
@@ -134,6 +166,12 @@ def test_a_plan_is_built_by_each_of_them(system: System) -> None:
     assert "neither a cpio archive" in image.unreadable
 
 
+def test_hooks_are_told_that_it_is_our_doing(system: System) -> None:
+    system.add_hook()
+    with staged_images(system.host, system.generator, system.plan(), observer=Silent()) as (image,):
+        assert b"own 1\n" in main_payload(image.staged)
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_compressor_that_does_it_wrong_is_found_out(system: System, fault: str) -> None:
     """Some generators stop, others install what they have with exit status 0."""
@@ -144,7 +182,7 @@ def test_a_compressor_that_does_it_wrong_is_found_out(system: System, fault: str
     if fault == "writes another format":
         assert "with gzip, not with zstd" in caught.value.message
     elif isinstance(caught.value, UnsafeError):
-        # Where nothing was written, mkinitcpio's image ends after the part that is never compressed.
+        # Where nothing is written, mkinitcpio's image ends with the part that is never compressed.
         early_only = system.generator is mkinitcpio and fault == "writes nothing"
         words = "with cat, not with zstd" if early_only else "wrote no whole image"
         assert words in caught.value.message
