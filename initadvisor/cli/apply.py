@@ -69,7 +69,9 @@ def apply(
         raise click.UsageError(msg)
     host = Host()
     request = ApplyRequest(
-        setting=Setting.parse(setting) if setting else None, everything=everything
+        setting=Setting.parse(setting) if setting else None,
+        everything=everything,
+        keep=not without_backup,
     )
     with Progress() as progress:
         plan = plan_apply(host, request, observer=progress)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from initadvisor.model.boot_record import BootRecord
     from initadvisor.model.transaction import FileIdentity, Transaction
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyChoices:
     """What the user takes upon himself; fields as the options of ``initadvisor apply``."""

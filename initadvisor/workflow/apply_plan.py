@@ -35,10 +35,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyRequest:
-    """What the user asks for; ``setting`` None: the recommended one. ``everything``: all images."""
+    """What the user asks for.
+
+    ``setting`` None: the recommended one. ``everything``: all images. ``keep``: what is replaced is
+    to be kept for going back.
+    """
 
     setting: Setting | None = None
     everything: bool = False
+    keep: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +82,8 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: Observer) -> Appl
         for image in generator.affected(host, edits)
         for rebuilt in [request.everything or _is_alike(image, default)]
     )
-    room = room_needed(host, images, unpacked_bytes=known.unpacked_bytes)
+    unpacked_bytes = known.unpacked_bytes
+    room = room_needed(host, images, unpacked_bytes=unpacked_bytes, keep=request.keep)
     lacking = tuple(
         Obstacle(
             step=Step.BUILD,

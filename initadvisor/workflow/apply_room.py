@@ -27,12 +27,13 @@ _UNPACKED_PER_BYTE = 5
 
 
 def room_needed(
-    host: Host, images: Sequence[PlannedImage], *, unpacked_bytes: int | None
+    host: Host, images: Sequence[PlannedImage], *, unpacked_bytes: int | None, keep: bool
 ) -> tuple[Room, ...]:
     """Return what each file system would need for the images that are rebuilt.
 
     In the cache an image with today's setting and one with the new, while the generator unpacks its
-    work beside them; where the image is, the new one beside the old, which is kept.
+    work beside them; where the image is, the new one beside the old, and a copy of that for going
+    back where it is to be kept (``keep``) and there are no hard links.
 
     Raises ``InitadvisorError`` where the room on a file system cannot be found out.
     """
@@ -44,16 +45,19 @@ def room_needed(
     building = sum(planned.size_bytes + _upper_bytes(planned) for planned in rebuilt)
     wanted = [(host.cache_dir(), building + _COPIES_UNPACKED * unpacked, "building")]
     wanted += [
-        (planned.image.path.parent, _beside_bytes(host, planned), "the new images beside the old")
+        (
+            planned.image.path.parent,
+            _beside_bytes(host, planned, keep=keep),
+            "the new images beside the old",
+        )
         for planned in rebuilt
     ]
     return tuple(_by_file_system(host, wanted))
 
 
-def _beside_bytes(host: Host, planned: PlannedImage) -> int:
-    """Return what the new image takes, with a copy of the old one where there are no hard links."""
-    kept = 0 if has_links(host, planned.image.path.parent) else planned.size_bytes
-    return _upper_bytes(planned) + kept
+def _beside_bytes(host: Host, planned: PlannedImage, *, keep: bool) -> int:
+    is_copied = keep and not has_links(host, planned.image.path.parent)
+    return _upper_bytes(planned) + (planned.size_bytes if is_copied else 0)
 
 
 def _upper_bytes(planned: PlannedImage) -> int:

@@ -88,9 +88,7 @@ def _first_planned(
     """Plan an entry with the first image that the default entry loads."""
     error: InitadvisorError | None = None
     for replaces, image in pairs:
-        request = TrialRequest(
-            kind=EntryKind.PREVIOUS, replaces=replaces, image=image, label=label
-        )
+        request = TrialRequest(kind=EntryKind.PREVIOUS, replaces=replaces, image=image, label=label)
         try:
             return loader.trial(host, request)
         except InitadvisorError as err:

@@ -160,6 +160,20 @@ def test_room_is_reckoned_on_each_file_system_for_what_it_is_needed(
     assert "MB are needed for building" in obstacle.reason
 
 
+@pytest.mark.parametrize(("keep", "copies"), [(True, 1), (False, 0)])
+def test_where_there_are_no_hard_links_a_copy_is_kept(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, *, keep: bool, copies: int
+) -> None:
+    recommending(machine, monkeypatch, _ZSTD)
+    machine.path("/proc/self/mountinfo").write_text("22 1 0:22 / / rw - vfat /dev/sda1 rw\n")
+    observer: Observer = Silent()  # type: ignore[assignment]
+    request = ApplyRequest(setting=_ZSTD, keep=keep)
+    (room,) = plan_apply(machine, request, observer=observer).room
+    size = machine.path(f"/boot/initramfs-{RELEASE}.img").stat().st_size
+    building = size + size // 2 + 2 * 42_000
+    assert room.needed_bytes == building + size // 2 + copies * size
+
+
 def test_unknown_sizes_are_taken_to_be_larger_rather_than_smaller(machine: Machine) -> None:
     (room,) = planned(machine).room
     size = machine.path(f"/boot/initramfs-{RELEASE}.img").stat().st_size
