@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 import re
 import subprocess
 from dataclasses import dataclass, field
@@ -15,6 +17,7 @@ from initadvisor.bootloaders import efi_bootnext, grub
 from initadvisor.bootloaders.boot_options import our_options
 from initadvisor.bootloaders.disk_unlocking import require_no_binding
 from initadvisor.host.run import Completed, Priority, SystemRunner
+from initadvisor.model.boot_entry import EntryKind
 from initadvisor.model.errors import UnsafeError
 from initadvisor.model.one_shot import OneShotState
 from initadvisor.model.refusal import RefusedError
@@ -28,6 +31,7 @@ from tests.unit.bootloaders.machines import (
     grub_machine,
 )
 from tests.unit.measure.trees import GLOBAL, write, write_variable
+from tests.vm.disk import FAT32_BYTES, FileSystem, format_ext4, format_vfat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -113,6 +117,44 @@ def test_grubs_own_tools_select_and_forget_the_entry(tmp_path: Path, custom: str
     assert machine.tree() == before
 
 
+@pytest.mark.parametrize("custom", [None, "menuentry 'Mine' {\n\ttrue\n}"])
+def test_grubs_own_tools_read_entries_of_both_kinds(tmp_path: Path, custom: str | None) -> None:
+    machine = with_real(grub_machine(tmp_path), "grub-editenv", "grub-reboot")
+    if custom is not None:
+        write(tmp_path, "/boot/grub/custom.cfg", custom)
+    previous = grub.trial(machine.host, machine.previous)
+    before = machine.tree()
+    grub.write(machine.host, previous)
+    armed_machine(grub, machine)
+    tool("grub-script-check", tmp_path / "boot/grub/custom.cfg")
+    assert grub.disarm(machine.host)
+    tool("grub-reboot", f"--boot-directory={tmp_path}/boot", previous.identifier)
+    assert grub.armed(machine.host).selects is EntryKind.PREVIOUS
+    assert grub.remove(machine.host, EntryKind.PREVIOUS)
+    assert grub.armed(machine.host).state is OneShotState.NONE
+    assert grub.remove(machine.host, EntryKind.TRIAL)
+    assert machine.tree() == before
+
+
+@pytest.mark.parametrize("file_system", FileSystem)
+def test_grub_finds_images_under_the_names_they_are_kept_by(
+    tmp_path: Path, file_system: FileSystem
+) -> None:
+    image, disk = tmp_path / "image", tmp_path / "disk"
+    image.write_bytes(random.Random(1).randbytes(1 << 20))
+    disk.touch()
+    os.truncate(disk, FAT32_BYTES)
+    make = format_vfat if file_system is FileSystem.VFAT else format_ext4
+    files = make(disk, 0, FAT32_BYTES)
+    names = ("/.initadvisor-3-0.new", "/EFI/Linux/.initadvisor-12-1.old")
+    files.put(dict.fromkeys(names, image))
+    for name in names:
+        tool("grub-fstest", disk, "cmp", name, image)
+    write(tmp_path, "/other", b"another")
+    with pytest.raises(subprocess.CalledProcessError):
+        tool("grub-fstest", disk, "cmp", names[0], tmp_path / "other")
+
+
 def test_a_block_that_grub_has_emptied_is_as_good_as_none(tmp_path: Path) -> None:
     machine = with_real(grub_machine(tmp_path), "grub-editenv", "grub-reboot")
     armed_machine(grub, machine)
@@ -151,6 +193,21 @@ def test_efibootmgr_selects_and_forgets_the_option(tmp_path: Path) -> None:
     assert len(our_options(machine.host)) == 1
     assert efi_bootnext.remove(machine.host)
     assert machine.tree() == before
+
+
+def test_efibootmgr_removes_one_of_our_options_and_leaves_the_other(tmp_path: Path) -> None:
+    machine = with_real(efi_stub_machine(tmp_path), "efibootmgr")
+    efi_bootnext.write(machine.host, efi_bootnext.trial(machine.host, machine.previous))
+    before = machine.tree()
+    armed_machine(efi_bootnext, machine)
+    assert [each.kind for each in our_options(machine.host)] == [
+        EntryKind.PREVIOUS,
+        EntryKind.TRIAL,
+    ]
+    assert efi_bootnext.remove(machine.host, EntryKind.TRIAL)
+    assert machine.tree() == before
+    assert efi_bootnext.remove(machine.host, EntryKind.PREVIOUS)
+    assert our_options(machine.host) == ()
 
 
 def test_efibootmgr_takes_an_option_out_of_the_order_with_it(tmp_path: Path) -> None:
