@@ -1,6 +1,6 @@
 """The configuration file: which settings are tried, with what means, and when a gain counts.
 
-It is TOML with two tables, every key optional:
+It is TOML with three tables, every key optional:
 
     [candidates]
     settings = ["zstd", "zstd -19", "lz4 -9", "cat"]
@@ -16,6 +16,9 @@ It is TOML with two tables, every key optional:
     certainty = 0.95
     max_excess_s = 3.0
 
+    [daemon]
+    policy = "advise"
+
 What each key means stands with the field of the same name in ``Config``.
 """
 
@@ -23,15 +26,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from initadvisor.model.codec import CODECS, Codec
 from initadvisor.model.cost import Objective
 from initadvisor.model.errors import UsageError
+from initadvisor.model.policy import Policy
 from initadvisor.model.setting import Setting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+_Words = TypeVar("_Words", bound=StrEnum)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +69,8 @@ class Config:
 
     ``max_excess_s``: a candidate that is expected to cost so much more than today's image is not
     booted to learn from, unless everything is asked for.
+
+    ``policy``: what the daemon does with an advice to switch.
     """
 
     settings: tuple[Setting, ...] = ()
@@ -76,6 +85,7 @@ class Config:
     tolerance_fraction: float = 0.02
     certainty: float = 0.95
     max_excess_s: float = 3.0
+    policy: Policy = Policy.ADVISE
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any], *, source: str) -> Self:
@@ -126,11 +136,16 @@ def _codec(word: str) -> Codec:
     return Codec(word)
 
 
-def _objective(value: object) -> Objective:
-    if not isinstance(value, str) or value not in set(Objective):
-        msg = f"{value!r} is not one of: {', '.join(Objective)}"
-        raise ValueError(msg)
-    return Objective(value)
+def _one_of(words: type[_Words]) -> Callable[[object], _Words]:
+    """Return a reader of one of the words of an enumeration."""
+
+    def read(value: object) -> _Words:
+        if not isinstance(value, str) or value not in set(words):
+            msg = f"{value!r} is not one of: {', '.join(words)}"
+            raise ValueError(msg)
+        return words(value)
+
+    return read
 
 
 def _count(value: object) -> int:
@@ -168,12 +183,15 @@ _KEYS: dict[str, dict[str, tuple[str, Callable[[Any], Any]]]] = {
         "cache_limit_mb": ("cache_limit_bytes", _megabytes),
     },
     "recommend": {
-        "objective": ("objective", _objective),
+        "objective": ("objective", _one_of(Objective)),
         "boots_per_upgrade": ("boots_per_upgrade", _count),
         "tolerance_ms": ("tolerance_ms", _number(0, math.inf)),
         "tolerance_fraction": ("tolerance_fraction", _number(0, 1)),
         "certainty": ("certainty", _number(0.5, 1)),
         "max_excess_s": ("max_excess_s", _number(0, math.inf)),
+    },
+    "daemon": {
+        "policy": ("policy", _one_of(Policy)),
     },
 }
 """Each table's keys: the field of ``Config`` it sets and how its value is read."""

@@ -101,6 +101,9 @@ def test_every_key_is_documented() -> None:
         ("[recommend]\ntolerance_fraction = 1\n", ["tolerance_fraction", "below 1"]),
         ("[recommend]\ncertainty = 0.3\n", ["certainty", "at least 0.5"]),
         ("[recommend]\ncertainty = true\n", ["certainty", "number"]),
+        ("[daemon]\npolicy = 'do'\n", ["policy", "advise", "apply"]),
+        ("[daemon]\npolicy = true\n", ["policy"]),
+        ("policy = 'apply'\n", ["policy", "daemon"]),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(text: str, names: list[str]) -> None:

@@ -1,0 +1,77 @@
+"""What the policy may do, and what it has to watch."""
+
+from __future__ import annotations
+
+import pytest
+
+from initadvisor.model.policy import PolicyChange, objection, watched
+from initadvisor.model.transaction import SettingChange, Transaction, TransactionState
+
+CHANGE = PolicyChange(after="lz4 -9", kernel_release="6.1", decided_at_s=100, number=2)
+
+
+def transaction(
+    number: int, state: TransactionState, *, after: str = "lz4 -9", began_at_s: int = 0
+) -> Transaction:
+    return Transaction(
+        number=number,
+        state=state,
+        purpose="a test",
+        began_at_s=began_at_s or 100 * number,
+        files=(),
+        reason="it was slow",
+        setting=SettingChange(generator="dracut", kernel_release="6.1", before="gzip", after=after),
+    )
+
+
+COMMITTED, UNDONE = TransactionState.COMMITTED, TransactionState.UNDONE
+
+
+@pytest.mark.parametrize("state", TransactionState)
+def test_what_was_undone_is_not_done_again(state: TransactionState) -> None:
+    found = objection("lz4 -9", "6.2", [CHANGE], [transaction(2, state)])
+    if state in {TransactionState.UNDONE, TransactionState.FAILED}:
+        assert found == "transaction 2 was undone (it was slow)"
+    else:
+        assert found is None
+    assert objection("zstd", "6.2", [CHANGE], [transaction(2, state)]) is None
+
+
+def test_another_s_transaction_that_was_undone_is_no_objection() -> None:
+    assert objection("lz4 -9", "6.1", [], [transaction(2, UNDONE)]) is None
+    assert objection("lz4 -9", "6.1", [CHANGE], [transaction(3, UNDONE)]) is None
+
+
+def test_what_could_not_be_begun_is_tried_again_for_another_kernel() -> None:
+    failed = PolicyChange(after="lz4 -9", kernel_release="6.1", decided_at_s=100, failed="no room")
+    assert objection("lz4 -9", "6.1", [failed], []) == (
+        "it could not be applied for Linux 6.1 (no room)"
+    )
+    assert objection("lz4 -9", "6.2", [failed], []) is None
+
+
+def test_the_latest_change_is_watched_if_it_is_the_policy_s() -> None:
+    ours = transaction(2, COMMITTED)
+    assert watched([CHANGE], [ours]) == ours
+    assert watched([], [ours]) is None
+    assert watched([CHANGE], []) is None
+    assert watched([CHANGE], [ours, transaction(3, COMMITTED, after="zstd")]) is None
+    assert watched([CHANGE], [ours, transaction(3, UNDONE, after="zstd")]) == ours
+
+
+@pytest.mark.parametrize("state", set(TransactionState) - {COMMITTED})
+def test_what_does_not_stand_is_not_watched(state: TransactionState) -> None:
+    assert watched([CHANGE], [transaction(2, state)]) is None
+
+
+def test_a_decision_finds_its_transaction_after_a_power_cut() -> None:
+    decided = PolicyChange(after="lz4 -9", kernel_release="6.1", decided_at_s=150)
+    recorded = [
+        transaction(1, UNDONE),
+        transaction(2, COMMITTED, after="zstd"),
+        transaction(3, COMMITTED),
+        transaction(4, COMMITTED),
+    ]
+    assert decided.found_in(recorded).number == 3
+    assert decided.found_in(recorded[:2]) == decided
+    assert CHANGE.found_in(recorded) == CHANGE
