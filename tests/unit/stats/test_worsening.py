@@ -1,0 +1,99 @@
+"""Slower boots are found soon, and boots that are not slower hardly ever are."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from initadvisor.stats.worsening import _beyond, worsening
+
+BOOTS = 30
+
+
+def boots(
+    source: random.Random, mean_ms: float, count: int, *, disturbed: float = 0.0
+) -> list[float]:
+    """Return boots that scatter, some of them much too long."""
+    return [
+        source.gauss(mean_ms, 30) + (3000 if source.random() < disturbed else 0)
+        for _ in range(count)
+    ]
+
+
+def first_alarm(before: list[float], after: list[float], *, tolerance_ms: float = 0) -> int | None:
+    """Return after how many boots it is certain that they are slower, looked at after each."""
+    for count in range(1, len(after) + 1):
+        found = worsening(before, after[:count], tolerance_ms=tolerance_ms, certainty=0.95)
+        if found.certain:
+            return count
+    return None
+
+
+@pytest.mark.parametrize(
+    ("freedom", "t", "tail"),
+    [  # tables of Student's distribution, one-sided
+        (1, 1.000, 0.25),
+        (1, 31.821, 0.01),
+        (2, 2.920, 0.05),
+        (5, 2.015, 0.05),
+        (5, 5.893, 0.001),
+        (10, 1.812, 0.05),
+        (30, 3.385, 0.001),
+        (120, 1.658, 0.05),
+        (1e7, 1.645, 0.05),
+    ],
+)
+def test_the_tail_is_what_tables_say(freedom: float, t: float, tail: float) -> None:
+    assert _beyond(t, freedom) == pytest.approx(tail, rel=2e-3)
+    assert _beyond(-t, freedom) == pytest.approx(1 - tail, rel=2e-3)
+
+
+@pytest.mark.parametrize("disturbed", [0.0, 0.1])
+@pytest.mark.parametrize("before", [2, 5, 20])
+def test_who_looks_after_every_boot_is_still_rarely_wrong(before: int, disturbed: float) -> None:
+    """Of 200 machines on which nothing has changed, 10 may be wrong, and 8 are chance."""
+    source = random.Random(before)
+    wrong = sum(
+        first_alarm(
+            boots(source, 1000, before, disturbed=disturbed),
+            boots(source, 1000, BOOTS, disturbed=disturbed),
+        )
+        is not None
+        for _ in range(200)
+    )
+    assert wrong <= 18
+
+
+def test_boots_that_are_much_slower_are_found_soon() -> None:
+    source = random.Random(7)
+    found = [first_alarm(boots(source, 1000, 10), boots(source, 1200, BOOTS)) for _ in range(100)]
+    assert None not in found
+    assert sorted(count or 0 for count in found)[90] <= 6
+
+
+def test_what_does_not_matter_is_no_worsening() -> None:
+    source = random.Random(8)
+    wrong = [
+        first_alarm(boots(source, 1000, 20), boots(source, 1010, BOOTS), tolerance_ms=20)
+        for _ in range(100)
+    ]
+    assert wrong.count(None) >= 95
+
+
+def test_faster_boots_are_none_either() -> None:
+    source = random.Random(9)
+    assert first_alarm(boots(source, 1000, 20), boots(source, 800, BOOTS)) is None
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 9), (1, 9), (9, 0), (9, 1)])
+def test_of_single_boots_nothing_is_known(before: int, after: int) -> None:
+    found = worsening([100.0] * before, [900.0] * after, tolerance_ms=0, certainty=0.95)
+    assert not found.certain
+    assert (found.boots_before, found.boots_after, found.doubt) == (before, after, 1.0)
+
+
+def test_equal_values_are_no_reason_for_certainty_about_a_trifle() -> None:
+    found = worsening([100.0] * 2, [100.5] * 2, tolerance_ms=0, certainty=0.95)
+    assert not found.certain
+    assert found.slower_ms == pytest.approx(0.5)
