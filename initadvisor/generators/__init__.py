@@ -46,11 +46,19 @@ class Generator(Protocol):
         """
         ...
 
-    def rewritten(self, host: Host, kernel_release: str, setting: Setting) -> tuple[FileEdit, ...]:
+    def rewritten(
+        self,
+        host: Host,
+        kernel_release: str,
+        setting: Setting,
+        *,
+        texts: Mapping[Path, str] | None = None,
+    ) -> tuple[FileEdit, ...]:
         """Return what to change in which configuration files so that ``setting`` takes effect.
 
         Nothing is written. ``configured`` was asked whether it would take effect; nothing to change
         means that it does already. Other kernels that use the same files change with this one.
+        With ``texts`` it is what to change beside that, as if these files held these texts already.
 
         Raises ``RefusedRewriteError``, which names the line, for what cannot be changed safely, and
         ``UnsafeError`` where the setting would not take effect all the same.

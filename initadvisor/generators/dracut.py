@@ -87,17 +87,23 @@ def configured(
     )
 
 
-def rewritten(host: Host, kernel_release: str, setting: Setting) -> tuple[FileEdit, ...]:
+def rewritten(
+    host: Host,
+    kernel_release: str,
+    setting: Setting,
+    *,
+    texts: Mapping[Path, str] | None = None,
+) -> tuple[FileEdit, ...]:
     """Return what to change in dracut's configuration files.
 
     Raises ``RefusedRewriteError`` or ``UnsafeError`` where nothing may be changed.
     """
     refuse_unusable(NAME, setting, unusable(host, setting))
-    paths = config_paths(host, _major(host))
+    paths = config_paths(host, _major(host), texts)
     command = None if _through_3cpio(host) else compressor(host, setting)
-    files = config_files(host, paths.files)
+    files = config_files(host, paths.files, texts)
     edits = with_setting_in(files, setting, command, paths.drop_in)
-    found = configured(host, kernel_release, texts=texts_of(edits))
+    found = configured(host, kernel_release, texts={**(texts or {}), **texts_of(edits)})
     confirm(NAME, found, setting, (compressor(host, found.setting), compressor(host, setting)))
     return edits
 

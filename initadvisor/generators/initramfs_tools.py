@@ -85,18 +85,24 @@ def configured(
     return ConfiguredSetting(setting=setting, source=str(origin), warnings=tuple(warnings))
 
 
-def rewritten(host: Host, kernel_release: str, setting: Setting) -> tuple[FileEdit, ...]:
+def rewritten(
+    host: Host,
+    kernel_release: str,
+    setting: Setting,
+    *,
+    texts: Mapping[Path, str] | None = None,
+) -> tuple[FileEdit, ...]:
     """Return what to change in the files that ``configured`` evaluates.
 
     Raises ``RefusedRewriteError`` or ``UnsafeError`` where nothing may be changed.
     """
     refuse_unusable(NAME, setting, unusable(host, setting))
-    files, hooks = _config_paths(host)
+    files, hooks = _config_paths(host, texts)
     new = name_read_last([path.name for path in files], sorted)
     path = str(host.path(f"{_ETC}/conf.d/{new}"))
     drop_in = DropIn(path=path, position=len(files)) if new else None
-    edits = with_setting_in(config_files(host, [*files, *hooks]), setting, drop_in)
-    found = configured(host, kernel_release, texts=texts_of(edits))
+    edits = with_setting_in(config_files(host, [*files, *hooks], texts), setting, drop_in)
+    found = configured(host, kernel_release, texts={**(texts or {}), **texts_of(edits)})
     confirm(NAME, found, setting, (compressor(host, found.setting), compressor(host, setting)))
     return edits
 

@@ -81,15 +81,21 @@ def configured(
     return _effective(host, config, preset, kernel_release)
 
 
-def rewritten(host: Host, kernel_release: str, setting: Setting) -> tuple[FileEdit, ...]:
+def rewritten(
+    host: Host,
+    kernel_release: str,
+    setting: Setting,
+    *,
+    texts: Mapping[Path, str] | None = None,
+) -> tuple[FileEdit, ...]:
     """Return what to change in the files that ``configured`` evaluates for this kernel.
 
     Raises ``RefusedRewriteError`` or ``UnsafeError`` where nothing may be changed.
     """
     refuse_unusable(NAME, setting, unusable(host, setting))
-    paths = config_paths(host, preset_of(host, kernel_release), _major(host))
-    edits = with_setting_in(config_files(host, paths.files), setting, paths.drop_in)
-    found = configured(host, kernel_release, texts=texts_of(edits))
+    paths = config_paths(host, preset_of(host, kernel_release), _major(host), texts)
+    edits = with_setting_in(config_files(host, paths.files, texts), setting, paths.drop_in)
+    found = configured(host, kernel_release, texts={**(texts or {}), **texts_of(edits)})
     confirm(NAME, found, setting, (compressor(host, found.setting), compressor(host, setting)))
     return edits
 

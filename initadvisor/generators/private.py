@@ -71,7 +71,7 @@ def build_privately(
 
 def text_for(host: Host, path: Path, texts: Mapping[Path, str]) -> str:
     """Return what a configuration file is to hold: one of ``texts``, or what it holds now."""
-    return texts[path] if path in texts else config_files(host, [path])[0].text
+    return config_files(host, [path], texts)[0].text
 
 
 def write_text(path: Path, text: str) -> None:

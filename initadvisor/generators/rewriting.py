@@ -21,8 +21,10 @@ _LIMIT_BYTES = 1 << 20
 _NAMES = ("90-initadvisor", "zz-initadvisor", "zzz-initadvisor", "zzzzzz-initadvisor")
 
 
-def config_files(host: Host, paths: Sequence[Path]) -> tuple[ConfigFile, ...]:
-    """Return the files with their texts.
+def config_files(
+    host: Host, paths: Sequence[Path], texts: Mapping[Path, str] | None = None
+) -> tuple[ConfigFile, ...]:
+    """Return the files with their texts, or with those of ``texts`` for some.
 
     The administrator's are the ordinary files below ``/etc``: a link leads to what belongs to
     somebody else, be it a package or a collection of dot files. Raises ``InitadvisorError`` for
@@ -32,7 +34,7 @@ def config_files(host: Host, paths: Sequence[Path]) -> tuple[ConfigFile, ...]:
     return tuple(
         ConfigFile(
             path=str(path),
-            text=_text_of(path),
+            text=texts[path] if texts and path in texts else _text_of(path),
             editable=path.is_relative_to(etc) and not path.is_symlink(),
         )
         for path in paths

@@ -52,9 +52,15 @@ def configured(
     raise InitadvisorError(msg, hint="give an image with --image FILE")
 
 
-def rewritten(host: Host, kernel_release: str, setting: Setting) -> tuple[FileEdit, ...]:
+def rewritten(
+    host: Host,
+    kernel_release: str,
+    setting: Setting,
+    *,
+    texts: Mapping[Path, str] | None = None,
+) -> tuple[FileEdit, ...]:
     """Raise ``UnsafeError``: there is no generator to configure."""
-    del host
+    del host, texts
     msg = f"no generator on this machine can be configured for {setting} and Linux {kernel_release}"
     raise UnsafeError(msg)
 

@@ -14,6 +14,7 @@ from initadvisor.measure.secure_boot import enforces_signatures
 from initadvisor.model.apply import ApplyPlan, Obstacle, PlannedImage, Step
 from initadvisor.model.cost import Outcome
 from initadvisor.model.errors import InitadvisorError
+from initadvisor.workflow.apply_edits import planned_edits
 from initadvisor.workflow.apply_room import room_needed
 from initadvisor.workflow.previous_entry import require_previous_entry
 from initadvisor.workflow.proof_evidence import require_boot_time_unit
@@ -75,7 +76,9 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: Observer) -> Appl
         if advice.decision.outcome is not Outcome.SWITCH:
             why = f"the advice is to keep it ({advice.decision.outcome})"
             return ApplyPlan(generator=generator.NAME, setting=setting, today=today, why=why)
-    edits = generator.rewritten(host, default.kernel_release, setting)
+    edits, unchanged = planned_edits(
+        host, generator, default.kernel_release, setting, everything=request.everything
+    )
     texts = texts_of(edits)
     images = tuple(
         _planned(host, generator, image, texts, known, rebuilt=rebuilt)
@@ -103,8 +106,10 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: Observer) -> Appl
         images=images,
         room=room,
         saving_ms=known.setting.saving_ms if known.setting else None,
-        obstacles=(*_obstacles(host, generator, setting, images), *lacking) if edits else (),
-        warnings=tuple(_warnings(host, known, images)),
+        obstacles=(*_obstacles(host, generator, setting, images, default), *lacking)
+        if edits
+        else (),
+        warnings=(*unchanged, *_warnings(host, known, images)),
     )
 
 
@@ -175,7 +180,11 @@ def _expected_bytes(image: InstalledImage, size_bytes: int, known: _Known) -> in
 
 
 def _obstacles(
-    host: Host, generator: Generator, setting: Setting, images: Sequence[PlannedImage]
+    host: Host,
+    generator: Generator,
+    setting: Setting,
+    images: Sequence[PlannedImage],
+    default: InstalledImage,
 ) -> Iterator[Obstacle]:
     try:
         require_installed_system(host, generator.NAME)
@@ -193,6 +202,9 @@ def _obstacles(
     if not any(planned.rebuilt for planned in images):
         reason = "the image that boots by default is not made by the configuration that changes"
         yield Obstacle(step=Step.BUILD, reason=reason)
+    elif not any(planned.rebuilt and _is_alike(planned.image, default) for planned in images):
+        reason = "the image that boots by default stays as it is: there is nothing new to boot"
+        yield Obstacle(step=Step.PROVING_BOOT, reason=reason)
     for waiting in pending(host):
         reason = f"transaction {waiting.number} ({waiting.purpose}) is {waiting.state}"
         yield Obstacle(step=Step.BUILD, reason=reason, remedy="initadvisor status shows it")

@@ -1,0 +1,132 @@
+"""Kernels with a configuration of their own: all of them are rewritten, if that is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.generators import mkinitcpio
+from initadvisor.model.apply import Step
+from initadvisor.model.setting import Setting
+from initadvisor.workflow import apply_plan
+from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
+from tests.unit.generators.conftest import RELEASE
+from tests.unit.workflow.applying import OTHER, make_machine, snapshot
+from tests.unit.workflow.test_faulty_generators import nothing_weighed
+from tests.unit.workflow.test_recommend import Silent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.model.apply import ApplyPlan
+    from initadvisor.workflow.recommend import Observer
+    from tests.unit.generators.conftest import Machine
+
+MAIN, DROP_IN, LTS = (
+    "/etc/mkinitcpio.conf",
+    "/etc/mkinitcpio.conf.d/own.conf",
+    "/etc/mkinitcpio-lts.conf",
+)
+
+
+@pytest.fixture
+def arch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A machine with mkinitcpio and a second kernel whose preset has its own configuration."""
+    found = make_machine(tmp_path, monkeypatch)
+    monkeypatch.setattr(apply_plan, "detect_generator", lambda _host: mkinitcpio)
+    monkeypatch.setattr(apply_plan, "recommend", nothing_weighed)
+    monkeypatch.setattr(apply_plan, "_of_the_boot_loader", lambda _host, _images: ())
+    write(found, "/usr/bin/mkinitcpio", "declare -r version='41'\n")
+    write(found, MAIN, "HOOKS=(base)\nCOMPRESSION=gzip\n")
+    write(found, LTS, "HOOKS=(base)\nCOMPRESSION=xz # as ever\n")
+    preset(found, "linux", RELEASE)
+    preset(found, "linux-lts", OTHER, f"ALL_config={LTS}\n")
+    return found
+
+
+def write(machine: Machine, name: str, text: str) -> None:
+    """Write a file of the machine."""
+    path = machine.path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def preset(machine: Machine, kernel: str, release: str, more: str = "") -> None:
+    """Write a preset and its image."""
+    text = f"PRESETS=(default)\nALL_kver={release}\ndefault_image=/boot/{kernel}.img\n{more}"
+    write(machine, f"/etc/mkinitcpio.d/{kernel}.preset", text)
+    write(machine, f"/boot/{kernel}.img", "an image\n")
+
+
+def planned(machine: Machine, text: str, *, everything: bool = True) -> ApplyPlan:
+    """Return the plan to apply a setting."""
+    observer: Observer = Silent()  # type: ignore[assignment]
+    request = ApplyRequest(setting=Setting.parse(text), everything=everything)
+    before = snapshot(machine)
+    plan = plan_apply(machine, request, observer=observer)
+    assert snapshot(machine) == before
+    return plan
+
+
+def changed(machine: Machine, plan: ApplyPlan) -> dict[str, str]:
+    """Return what each file of the machine would hold."""
+    found = {edit.path.removeprefix(str(machine.root)): edit.after for edit in plan.edits}
+    assert len(found) == len(plan.edits)
+    for edit in plan.edits:
+        path = machine.root / edit.path.removeprefix(str(machine.root)).lstrip("/")
+        assert edit.before == (path.read_text() if path.exists() else None)
+    return found
+
+
+def rebuilt(plan: ApplyPlan) -> dict[str, str]:
+    """Return which images would be made anew, with what."""
+    assert [obstacle for obstacle in plan.obstacles if obstacle.step is Step.BUILD] == []
+    return {planned.image.path.name: str(planned.after.setting) for planned in plan.rebuilt}
+
+
+def test_a_configuration_of_its_own_is_rewritten_if_all_is_asked_for(arch: Machine) -> None:
+    plan = planned(arch, "zstd -19")
+    assert rebuilt(plan) == {"linux.img": "zstd -19", "linux-lts.img": "zstd -19"}
+    assert changed(arch, plan).keys() == {MAIN, LTS}
+    assert changed(arch, plan)[LTS].startswith("HOOKS=(base)\nCOMPRESSION=zstd # as ever\n")
+    assert plan.warnings[1:] == ()
+
+
+def test_it_is_left_alone_otherwise(arch: Machine) -> None:
+    plan = planned(arch, "zstd -19", everything=False)
+    assert rebuilt(plan) == {"linux.img": "zstd -19"}
+    assert changed(arch, plan).keys() == {MAIN}
+
+
+def test_a_kernel_that_has_the_setting_keeps_others_from_nothing(arch: Machine) -> None:
+    write(arch, MAIN, "HOOKS=(base)\nCOMPRESSION=zstd\n")
+    assert planned(arch, "zstd", everything=False).edits == ()
+    plan = planned(arch, "zstd")
+    assert rebuilt(plan) == {"linux-lts.img": "zstd"}
+    assert changed(arch, plan).keys() == {LTS}
+    (obstacle,) = plan.obstacles
+    assert obstacle.step is Step.PROVING_BOOT
+    assert "there is nothing new to boot" in obstacle.reason
+
+
+def test_one_file_that_is_read_in_two_ways_is_right_for_both(arch: Machine) -> None:
+    """What names its configuration reads no drop-ins (option -c)."""
+    write(arch, MAIN, "HOOKS=(base)\nCOMPRESSION=xz\nCOMPRESSION_OPTIONS=(-1)\n")
+    write(arch, DROP_IN, "COMPRESSION=gzip\n")
+    preset(arch, "linux-lts", OTHER, f"ALL_config={MAIN}\n")
+    plan = planned(arch, "zstd -19")
+    assert rebuilt(plan) == {"linux.img": "zstd -19", "linux-lts.img": "zstd -19"}
+    assert changed(arch, plan) == {
+        MAIN: "HOOKS=(base)\nCOMPRESSION=zstd\nCOMPRESSION_OPTIONS=(-19)\n",
+        DROP_IN: "COMPRESSION=zstd\n",
+    }
+
+
+def test_what_cannot_be_rewritten_is_told_and_hinders_nothing_else(arch: Machine) -> None:
+    write(arch, LTS, "HOOKS=(base)\nCOMPRESSION=$(cat /etc/compressor)\n")
+    write(arch, "/etc/compressor", "xz\n")
+    plan = planned(arch, "zstd -19")
+    assert rebuilt(plan) == {"linux.img": "zstd -19"}
+    assert f"the setting cannot be had for Linux {OTHER}: " in plan.warnings[0]
+    assert LTS in plan.warnings[0]
