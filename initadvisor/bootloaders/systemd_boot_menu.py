@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
 
 _TIMEOUT_S = 20
-_NAME_ONE = "name one: bootctl set-default ENTRY (bootctl list shows them)"
+_NAME_ONE = (
+    "name one: bootctl set-default ENTRY (bootctl list shows them), or a pattern whose first entry "
+    "is the newest kernel's as default in loader.conf: debian-*"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
