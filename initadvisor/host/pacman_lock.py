@@ -97,8 +97,11 @@ def clear_stale(path: Path) -> None:
 
 
 def _release(path: Path, descriptor: int) -> None:
+    """Give the lock back; that it cannot be is no reason to take what was done for failed."""
     try:
         _unlink(path, descriptor)
+    except OSError as err:
+        log.warning("pacman will not work before %s is removed: %s", path, err.strerror)
     finally:
         os.close(descriptor)
 

@@ -272,6 +272,19 @@ def test_a_database_that_cannot_be_locked_is_an_error(
         pytest.fail("it was held")
 
 
+def test_what_was_done_stands_where_the_lock_cannot_be_given_back(
+    host: Host, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lock = host.root / PACMAN_LOCK
+    with package_managers_held(host):
+        monkeypatch.setattr(type(lock), "unlink", denied)
+    monkeypatch.undo()
+    assert f"pacman will not work before {lock} is removed: Permission denied" in caplog.text
+    assert all(is_free(host.root / other) for other in RECORD_LOCKS)
+    clear_stale_locks(host)
+    assert not lock.exists()
+
+
 def denied(*_: object) -> None:
     """Refuse as the kernel does."""
     raise PermissionError(13, "Permission denied")
