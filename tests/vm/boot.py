@@ -107,6 +107,11 @@ class Running:
         assert match
         return match
 
+    @property
+    def output(self) -> tuple[str, ...]:
+        """What the script has said so far."""
+        return _output(self._console.lines)
+
     def kill(self) -> None:
         """Cut the power, if it is still on."""
         if self._process.poll() is None:

@@ -13,6 +13,7 @@ wait for what they flush.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import random
@@ -20,18 +21,21 @@ import tempfile
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
 from tests.vm import tools
-from tests.vm.disk import FileSystem, cut_out, sparse_copy
+from tests.vm.disk import FileSystem
 from tests.vm.filesystems import Ext4, Vfat
+from tests.vm.medium import Area, Medium
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tests.vm.recording import Recording, Write
+    from tests.vm.filesystems import Files
+    from tests.vm.medium import Piece
+    from tests.vm.recording import Recording
 
 
 class Kind(StrEnum):
@@ -43,11 +47,23 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """A file that is there, with one of these contents, in every state from a moment on."""
+    """A file that is there, with one of these contents, in every state from a moment on and, where
+    there is an ``until``, before another; with ``may_be_missing`` it may also not be there.
+    """
 
     path: str
     sha256s: frozenset[str]
     since: int = 0
+    until: int | None = None
+    may_be_missing: bool = False
+
+    def applies(self, moment: int) -> bool:
+        """Tell whether it is demanded of what a power cut at a moment leaves."""
+        return self.since <= moment and (self.until is None or moment < self.until)
+
+    def is_met_by(self, found: str | None) -> bool:
+        """Judge the digest of what is there, None for nothing."""
+        return self.may_be_missing if found is None else found in self.sha256s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,28 +112,26 @@ class Sampling:
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Area:
-    """Where on the disk the file system is; without a partition table, all of it."""
-
-    file_system: FileSystem
-    offset_bytes: int = 0
-    size_bytes: int
-
-
 def replay(
-    recording: Recording, area: Area, demands: Sequence[Demand], sampling: Sampling | None = None
+    recording: Recording,
+    area: Area,
+    demands: Sequence[Demand],
+    sampling: Sampling | None = None,
+    *,
+    moments: range | None = None,
 ) -> Outcome:
-    """Look at every state the area could have been left in."""
+    """Look at every state the area could have been left in, by power cuts at some of the moments
+    or at all.
+    """
     with tempfile.TemporaryDirectory(prefix="replay-") as directory:
-        medium = _Medium.of(recording, area, Path(directory))
-        judge = _Judge(medium=medium, area=area, demands=demands)
+        medium = Medium.of(recording, area, Path(directory))
+        judge = _Judge(medium=medium, area=area, demands=demands, moments=moments)
         _replay(recording, medium, judge, sampling or Sampling())
     return Outcome(states=judge.states, torn=tuple(judge.torn))
 
 
-def _replay(recording: Recording, medium: _Medium, judge: _Judge, sampling: Sampling) -> None:
-    pending: list[_Piece] = []
+def _replay(recording: Recording, medium: Medium, judge: _Judge, sampling: Sampling) -> None:
+    pending: list[Piece] = []
     rng = random.Random(sampling.seed)
     moment = 0
     for moment, write in enumerate(recording.writes()):
@@ -127,18 +141,19 @@ def _replay(recording: Recording, medium: _Medium, judge: _Judge, sampling: Samp
             medium.apply(pieces)
             pending += pieces
         if write.is_flush and pending:
-            _reorder(medium, judge, moment, pending, _subsets(len(pending), sampling, rng))
+            if judge.wants(moment):
+                _reorder(medium, judge, moment, pending, _subsets(len(pending), sampling, rng))
             pending = []
-    if pending:
+    if pending and judge.wants(moment + 1):
         _reorder(medium, judge, moment + 1, pending, _subsets(len(pending), sampling, rng))
     judge.look(Kind.PREFIX, moment + 1)
 
 
 def _reorder(
-    medium: _Medium,
+    medium: Medium,
     judge: _Judge,
     moment: int,
-    pending: list[_Piece],
+    pending: list[Piece],
     subsets: Iterator[tuple[int, ...]],
 ) -> None:
     medium.take_back(pending)
@@ -169,118 +184,67 @@ def _subsets(count: int, sampling: Sampling, rng: random.Random) -> Iterator[tup
 
 
 @dataclass(slots=True, kw_only=True)
-class _Piece:
-    """The part of a write that falls into the area, and what was there before."""
-
-    offset_bytes: int
-    data_at: int | None
-    size_bytes: int
-    before: bytes = b""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Medium:
-    """The area as it is in one state, in a file of its own."""
-
-    path: Path
-    area: Area
-    log: Path
-
-    @classmethod
-    def of(cls, recording: Recording, area: Area, directory: Path) -> Self:
-        path = directory / "medium"
-        cut_out(recording.base, area.offset_bytes, area.size_bytes, path)
-        return cls(path=path, area=area, log=recording.log)
-
-    def pieces(self, write: Write) -> list[_Piece]:
-        start = max(write.offset_bytes, self.area.offset_bytes)
-        end = min(
-            write.offset_bytes + write.size_bytes, self.area.offset_bytes + self.area.size_bytes
-        )
-        if start >= end:
-            return []
-        skipped = start - write.offset_bytes
-        return [
-            _Piece(
-                offset_bytes=start - self.area.offset_bytes,
-                data_at=None if write.data_at is None else write.data_at + skipped,
-                size_bytes=end - start,
-            )
-        ]
-
-    def again(self, piece: _Piece) -> _Piece:
-        return _Piece(
-            offset_bytes=piece.offset_bytes, data_at=piece.data_at, size_bytes=piece.size_bytes
-        )
-
-    def apply(self, pieces: Sequence[_Piece]) -> None:
-        with self.path.open("r+b") as file, self.log.open("rb") as log:
-            for piece in pieces:
-                file.seek(piece.offset_bytes)
-                piece.before = file.read(piece.size_bytes)
-                data = bytes(piece.size_bytes)
-                if piece.data_at is not None:
-                    log.seek(piece.data_at)
-                    data = log.read(piece.size_bytes)
-                file.seek(piece.offset_bytes)
-                file.write(data)
-
-    def take_back(self, pieces: Sequence[_Piece]) -> None:
-        with self.path.open("r+b") as file:
-            for piece in reversed(pieces):
-                file.seek(piece.offset_bytes)
-                file.write(piece.before)
-
-
-@dataclass(slots=True, kw_only=True)
 class _Judge:
     """Holds states against demands."""
 
-    medium: _Medium
+    medium: Medium
     area: Area
     demands: Sequence[Demand]
+    moments: range | None
     states: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
     torn: list[Torn] = field(default_factory=list)
 
+    def wants(self, moment: int) -> bool:
+        """Tell whether states of this moment are to be judged."""
+        return self.moments is None or moment in self.moments
+
     def look(self, kind: Kind, moment: int) -> None:
         """Judge the medium as a power cut at this moment, the last that can leave it so."""
+        if not self.wants(moment):
+            return
         self.states[kind] += 1
-        demands = [demand for demand in self.demands if demand.since <= moment]
+        demands = [demand for demand in self.demands if demand.applies(moment)]
         with tempfile.TemporaryDirectory(dir=self.medium.path.parent) as directory:
             found = self._digests({demand.path for demand in demands}, Path(directory))
         for demand in demands:
-            if found[demand.path] not in demand.sha256s:
+            if not demand.is_met_by(found[demand.path]):
                 self.torn.append(
                     Torn(
                         kind=kind,
                         state=self.states[kind],
                         moment=moment,
                         path=demand.path,
-                        found=found[demand.path],
+                        found=found[demand.path] or "no such file, or its clusters are not there",
                     )
                 )
 
-    def _digests(self, paths: set[str], directory: Path) -> dict[str, str]:
+    def _digests(self, paths: set[str], directory: Path) -> dict[str, str | None]:
         try:
-            files = self._files(directory)
+            with self._recovered(directory) as files:
+                return {
+                    path: _digest(files, path, directory / str(number))
+                    for number, path in enumerate(sorted(paths))
+                }
         except tools.ToolError:
             return dict.fromkeys(paths, "a file system beyond repair")
-        found = {}
-        for number, path in enumerate(sorted(paths)):
-            copy = directory / str(number)
-            try:
-                files.fetch(path, copy)
-                found[path] = hashlib.sha256(copy.read_bytes()).hexdigest()
-            except FileNotFoundError:
-                found[path] = "no such file, or its clusters are not there"
-        return found
 
-    def _files(self, directory: Path) -> Vfat | Ext4:
-        """Return the file system as the next boot finds it: ext4 has its journal replayed."""
+    @contextlib.contextmanager
+    def _recovered(self, directory: Path) -> Iterator[Files]:
+        """Have the file system as the next boot finds it: ext4 with its journal replayed, as long
+        as the context is.
+        """
         match self.area.file_system:
             case FileSystem.VFAT:
-                return Vfat(image=self.medium.path)
+                yield Vfat(image=self.medium.path)
             case FileSystem.EXT4:
-                files = Ext4(image=sparse_copy(self.medium.path, directory / "copy"))
-                files.check()
-                return files
+                files = Ext4(image=self.medium.path)
+                with files.repaired(directory / "undo"):
+                    yield files
+
+
+def _digest(files: Files, path: str, copy: Path) -> str | None:
+    try:
+        files.fetch(path, copy)
+    except FileNotFoundError:
+        return None
+    return hashlib.sha256(copy.read_bytes()).hexdigest()

@@ -5,6 +5,7 @@ What is written is read back and compared: debugfs(8) tells nobody when it fails
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -129,6 +130,16 @@ class Ext4:
         fields = [line.split("/") for line in listing.splitlines() if line.startswith("/")]
         return sorted(field[5] for field in fields if field[5] not in {"", ".", ".."})
 
+    def link(self, path: str, target: str) -> None:
+        """Make a symbolic link, and the directories above it."""
+        self.recover()
+        made = [("mkdir", directory) for directory in _directories({path: Path(target)})]
+        self._request(*made, ("symlink", path, target), options=("-w",))
+        stated = self._request(("stat", path)).decode()
+        if f'Fast link dest: "{target}"' not in stated:
+            msg = f"{path} is not the link that was written into {self}: {stated}"
+            raise WriteFailedError(msg)
+
     def recover(self) -> None:
         """Replay the journal and repair what needs no questions, after an unclean stop.
 
@@ -144,6 +155,19 @@ class Ext4:
         """Run ``e2fsck -fp``. Raises ``ToolError`` when errors are left."""
         tools.run("e2fsck", "-fp", self._device, good=_REPAIRED)
 
+    @contextlib.contextmanager
+    def repaired(self, undo: Path) -> Iterator[None]:
+        """Have it checked as long as the context is; ``undo`` is where what that changes is kept.
+
+        Raises ``ToolError`` when errors are left.
+        """
+        try:
+            tools.run("e2fsck", "-fp", "-z", undo, self._device, good=_REPAIRED)
+            yield
+        finally:
+            if undo.exists():
+                tools.run("e2undo", undo, self._device)
+
     def _request(self, *requests: tuple[str, ...], options: tuple[str, ...] = ()) -> bytes:
         """Have debugfs do things; it quotes as the ss library of e2fsprogs wants it."""
         lines = [" ".join(f'"{word}"' for word in request) + "\n" for request in requests]
@@ -152,7 +176,8 @@ class Ext4:
 
     @property
     def _device(self) -> str:
-        return f"{self.image}?offset={self.offset_bytes}"
+        # e2fsck forgets the offset when it has replayed a journal and opens the file again.
+        return f"{self.image}?offset={self.offset_bytes}" if self.offset_bytes else str(self.image)
 
 
 def write(files: Files, path: str, content: str | bytes, *, mode: int = 0o644) -> None:
@@ -173,14 +198,19 @@ def read(files: Files, path: str) -> bytes:
 
 
 def put_tree(files: Files, source: Path, target: str) -> None:
-    """Copy a directory of this machine with all below it, less Python's caches."""
-    files.put(
-        {
-            f"{target}/{path.relative_to(source)}": path
-            for path in source.rglob("*")
-            if path.is_file() and "__pycache__" not in path.parts
-        }
-    )
+    """Copy a directory of this machine with all below it, less Python's caches; symbolic links only
+    where there are such.
+    """
+    found = {
+        f"{target}/{path.relative_to(source)}": path
+        for path in source.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    files.put({path: original for path, original in found.items() if not original.is_symlink()})
+    for path, original in found.items():
+        if original.is_symlink():
+            assert isinstance(files, Ext4)
+            files.link(path, str(original.readlink()))
 
 
 def _directories(files: Mapping[str, Path]) -> Iterator[str]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tests.vm.recording import Recording
 
 _DETERMINISTIC = ("-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off", "-smp")
+_IN_ORDER = ("-object", "main-loop,id=main-loop,thread-pool-max=1")
+"""Requests are done one after the other: a recording that ends anywhere has no gaps before that."""
 _SERIAL = ("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console")
 
 
@@ -42,7 +44,9 @@ class Machine:
     ``usb_stick`` that disk is on USB 2, where QEMU goes by the guest's clock: 10 MB/s, and always
     the same where the machine is deterministic. ``extra_command_line`` is added to the kernel's by
     the loader, the image on the disk stays as it is; GRUB and systemd before 254 cannot do that.
-    ``tpm`` is the socket of a swtpm(8) that the machine has for its TPM.
+    ``tpm`` is the socket of a swtpm(8) that the machine has for its TPM. ``control`` is where QEMU
+    takes orders (see ``Qmp``); ``saved`` is a file that another machine, the same but for what its
+    disks are kept in, was saved to: this one goes on from there.
     """
 
     memory_mib: int = 1024
@@ -56,6 +60,8 @@ class Machine:
     recording: Recording | None = None
     drives: tuple[Drive, ...] = ()
     tpm: Path | None = None
+    control: Path | None = None
+    saved: Path | None = None
 
     @property
     def whole_extra_command_line(self) -> str:
@@ -83,9 +89,12 @@ def qemu(
         *("-cpu", "max,-hypervisor" if machine.bare_metal else "max"),
         *_processors(machine),
         *_SERIAL,
+        *(_IN_ORDER if any(drive.recording for drive in _all_drives(guest, machine)) else ()),
         *_drives(guest, machine),
         *_smbios(machine, credentials, scratch, direct=direct),
         *(_tpm(machine.tpm) if machine.tpm else ()),
+        *(("-qmp", f"unix:{machine.control},server=on,wait=off") if machine.control else ()),
+        *(("-incoming", f"file:{machine.saved}") if machine.saved else ()),
         *(_direct(guest, machine) if direct else _firmware(guest, machine)),
     )
 
@@ -96,10 +105,15 @@ def _processors(machine: Machine) -> tuple[str, ...]:
     return ("-accel", "tcg,thread=multi", "-smp", str(machine.processors))
 
 
-def _drives(guest: Guest, machine: Machine) -> list[str]:
+def _all_drives(guest: Guest, machine: Machine) -> tuple[Drive, ...]:
     own = Drive(path=guest.disk.path, serial="guest", recording=machine.recording)
+    return (own, *machine.drives)
+
+
+def _drives(guest: Guest, machine: Machine) -> list[str]:
     arguments: list[str] = []
-    for number, drive in enumerate((own, *machine.drives)):
+    for number, drive in enumerate(_all_drives(guest, machine)):
+        is_own = number == 0
         if drive.recording:
             # Flushes must get as far as the log, so nothing may leave them out.
             how = (
@@ -108,10 +122,11 @@ def _drives(guest: Guest, machine: Machine) -> list[str]:
             )
         else:
             how = f"format=raw,cache=unsafe,discard=unmap,file={drive.path}"
-        if drive is own and machine.read_bytes_per_s:
+        if is_own and machine.read_bytes_per_s:
             how += f",throttling.bps-read={machine.read_bytes_per_s}"
-        kind = "virtio-blk-pci"
-        if drive is own and machine.usb_stick:
+        # Merged requests may be more pieces than QEMU's log can add its own to, and they fail.
+        kind = "virtio-blk-pci" + (",request-merging=off" if drive.recording else "")
+        if is_own and machine.usb_stick:
             arguments += ["-device", "usb-ehci,id=usb"]
             kind = "usb-storage,bus=usb.0"
         device = f"{kind},drive=d{number},serial={drive.serial},bootindex={number + 1}"

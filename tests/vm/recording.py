@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tests.vm.disk import sparse_copy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 _MAGIC = 0x6A736677736872
@@ -43,7 +43,10 @@ class Recording:
     log: Path
 
     def writes(self) -> Iterator[Write]:
-        """Read the entries so far, in the order in which the disk was given them."""
+        """Read the entries so far, in the order in which the disk was given them.
+
+        What is only partly there was under way when the machine was killed, and is left out.
+        """
         if not self.log.stat().st_size:
             return
         with self.log.open("rb") as file:
@@ -55,13 +58,29 @@ class Recording:
                 file.seek(position)
                 sector, sectors, flags, _ = _ENTRY.unpack(file.read(_ENTRY.size))
                 position += _SECTOR_BYTES
+                data_bytes = 0 if flags & _DISCARD else sectors * _SECTOR_BYTES
+                if position + data_bytes > end:
+                    return
                 yield Write(
                     offset_bytes=sector * _SECTOR_BYTES,
                     size_bytes=sectors * _SECTOR_BYTES,
                     data_at=None if flags & _DISCARD else position,
                     is_flush=bool(flags & _FLUSH),
                 )
-                position += 0 if flags & _DISCARD else sectors * _SECTOR_BYTES
+                position += data_bytes
+
+    def disk(self, writes: Iterable[Write], target: Path) -> Path:
+        """Make a copy of the disk as it was before, with only these of the writes done to it."""
+        sparse_copy(self.base, target)
+        with target.open("r+b") as disk, self.log.open("rb") as log:
+            for write in writes:
+                data = bytes(write.size_bytes)
+                if write.data_at is not None:
+                    log.seek(write.data_at)
+                    data = log.read(write.size_bytes)
+                disk.seek(write.offset_bytes)
+                disk.write(data)
+        return target
 
     def moment(self) -> int:
         """Return how many entries there are: a moment that demands can refer to."""

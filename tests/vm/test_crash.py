@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.vm.crash import Area, Demand, Kind, replay
+from tests.vm.crash import Demand, Kind, replay
 from tests.vm.disk import FAT32_BYTES, MIB, FileSystem, format_vfat, sparse_copy
 from tests.vm.filesystems import Vfat, write
+from tests.vm.medium import Area
 from tests.vm.recording import Recording
 
 if TYPE_CHECKING:

@@ -12,11 +12,12 @@ import pytest
 
 from tests.vm import replacing
 from tests.vm.boot import running
-from tests.vm.crash import Area, Demand, Kind, Outcome, replay
+from tests.vm.crash import Demand, Kind, Outcome, replay
 from tests.vm.disk import FAT32_BYTES, MIB, FileSystem, format_ext4, format_vfat
 from tests.vm.filesystems import write
 from tests.vm.guest import Recipe, guest
 from tests.vm.machine import Drive, Machine
+from tests.vm.medium import Area
 from tests.vm.recording import record
 from tests.vm.replacing import Way
 
