@@ -6,10 +6,11 @@ today's image (the rehearsal). What each boot showed is judged here, nothing is 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from initadvisor.model.fate import Fate, Signs
 from initadvisor.model.one_shot import Outcome, outcome
 from initadvisor.model.rejection import Reason
 
@@ -130,7 +131,8 @@ class Evidence:
     ``boot``: the running boot's ID; ``trial``: the trial's name on its command line, None without;
     ``kexec``: it was started by another kernel, so that no loader had a say in it. ``one_shot``:
     what is selected for the next boot. ``measured`` is None until the boot is recorded.
-    ``failed_units``: systemd's, of the running boot. ``left``: by an earlier boot since.
+    ``failed_units``: systemd's, of the running boot. ``left`` by an earlier boot since, and
+    ``signs`` of how that ended.
     """
 
     boot: str
@@ -141,6 +143,7 @@ class Evidence:
     completion: Completion = Completion.STARTING
     failed_units: tuple[str, ...] = ()
     left: Left = Left.NOTHING
+    signs: Signs = field(default_factory=Signs)
 
 
 class Verdict(StrEnum):
@@ -157,10 +160,11 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """A verdict, and why in words."""
+    """A verdict, and why in words; ``fate``: the same for whoever tries more than one image."""
 
     verdict: Verdict
     reason: str
+    fate: Fate
 
 
 _NOT_TRIED = frozenset({Outcome.PENDING, Outcome.WITHDRAWN, Outcome.CONSUMED})
@@ -177,72 +181,101 @@ def judge(proof: Proof, evidence: Evidence) -> Judgement:
     rebooted = evidence.boot != proof.armed_in_boot
     became = outcome(evidence.one_shot, armed_in_boot=proof.armed_in_boot, boot=evidence.boot)
     if rebooted and evidence.trial == proof.trial and not evidence.kexec:
-        verdict, reason = _of_its_own(proof, evidence, became)
-    elif proof.asleep and became in _NOT_TRIED and evidence.left is Left.NOTHING:
-        verdict, reason = Verdict.ARM, "it was taken back before the machine went to sleep"
-    else:
-        verdict, reason = _of_another(evidence, became, rebooted=rebooted)
-    return Judgement(verdict=verdict, reason=reason)
+        return _of_its_own(proof, evidence, became)
+    if proof.asleep and became in _NOT_TRIED and evidence.left is Left.NOTHING:
+        reason = "it was taken back before the machine went to sleep"
+        return Judgement(verdict=Verdict.ARM, reason=reason, fate=Fate.ASLEEP)
+    return _of_another(evidence, became, rebooted=rebooted)
 
 
-def _of_another(evidence: Evidence, became: Outcome, *, rebooted: bool) -> tuple[Verdict, str]:
+def _of_another(evidence: Evidence, became: Outcome, *, rebooted: bool) -> Judgement:
     """Judge in a boot that is not the trial's: the one that armed it, or a later one."""
-    verdict, reason = Verdict.DROP, evidence.left.words
+    verdict = Verdict.DROP
+    fate, reason = Fate.UNEXPLAINED, evidence.left.words
     match became:
         case Outcome.PENDING:
-            verdict, reason = Verdict.WAIT, "it is armed for the next boot"
+            return _waits(Fate.PENDING, "it is armed for the next boot")
         case Outcome.WITHDRAWN:
-            reason = "the selection for the next boot was taken back, or never made"
+            fate, reason = Fate.WITHDRAWN, "the selection for the next boot was taken back, or "
+            reason += "never made"
         case Outcome.CONSUMED:
-            pass
+            fate, reason = _consumed(evidence)
         case Outcome.STUCK:
-            reason = "the boot loader left the selection in place and did not boot it"
             if evidence.kexec:
-                verdict = Verdict.WAIT
                 reason = "the kernel was restarted without the boot loader (kexec)"
+                return _waits(Fate.PENDING, reason)
+            fate = Fate.STUCK
+            reason = "the boot loader left the selection in place and did not boot it"
         case Outcome.REPLACED:
             other = evidence.one_shot.identifier or "another entry"
-            reason = f"somebody else has selected {other} for the next boot"
+            fate, reason = Fate.REPLACED, f"somebody else has selected {other} for the next boot"
         case Outcome.UNKNOWN:
             verdict = Verdict.DROP if rebooted else Verdict.WAIT
+            fate = Fate.UNREADABLE
             reason = f"the selection for the next boot cannot be read: {evidence.one_shot.reason}"
-    return verdict, reason
+    return Judgement(verdict=verdict, reason=reason, fate=fate)
 
 
-def _of_its_own(proof: Proof, evidence: Evidence, became: Outcome) -> tuple[Verdict, str]:
+def _consumed(evidence: Evidence) -> tuple[Fate, str]:
+    """Say what became of a boot that is over; without a sign it stays unexplained."""
+    left, signs = evidence.left, evidence.signs
+    if left is Left.WHOLE:
+        return Fate.NOT_TRIED, left.words
+    if signs.panic:
+        return Fate.FAILED, f"it panicked: {signs.panic}"
+    if signs.watchdog:
+        return Fate.FAILED, "it hung, and the watchdog restarted the machine"
+    if left is Left.NOTHING and signs.menu:
+        return Fate.NOT_TRIED, "another entry was chosen in the boot menu"
+    return Fate.UNEXPLAINED, left.words
+
+
+def _of_its_own(proof: Proof, evidence: Evidence, became: Outcome) -> Judgement:
     """Judge the trial's boot while it runs."""
-    if reason := _against(proof, evidence, became):
-        return Verdict.DROP, reason
+    if against := _against(proof, evidence, became):
+        fate, reason = against
+        return Judgement(verdict=Verdict.DROP, reason=reason, fate=fate)
     if evidence.measured is None:
-        return Verdict.WAIT, "this boot is its own, but is not recorded yet"
+        return _waits(Fate.RUNNING, "this boot is its own, but is not recorded yet")
     if evidence.completion is not Completion.COMPLETE:
-        return Verdict.WAIT, "this boot is its own, but is not complete yet"
+        return _waits(Fate.RUNNING, "this boot is its own, but is not complete yet")
     failed = ", ".join(evidence.failed_units)
     besides = f"; failed in it: {failed}" if failed else ""
     verdict = Verdict.COMMIT if proof.stage is ProofStage.PROOF else Verdict.PROVE
-    return verdict, f"it booted and is complete{besides}"
+    reason = f"it booted and is complete{besides}"
+    return Judgement(verdict=verdict, reason=reason, fate=Fate.PASSED)
 
 
-def _against(proof: Proof, evidence: Evidence, became: Outcome) -> str | None:
+def _waits(fate: Fate, reason: str) -> Judgement:
+    return Judgement(verdict=Verdict.WAIT, reason=reason, fate=fate)
+
+
+def _against(proof: Proof, evidence: Evidence, became: Outcome) -> tuple[Fate, str] | None:
     """Return what speaks against it for good."""
     if became is Outcome.STUCK:
-        return "the boot loader booted it, but would do so again and again"
+        return Fate.STUCK, "the boot loader booted it, but would do so again and again"
     if became is Outcome.UNKNOWN:
         why = evidence.one_shot.reason
-        return f"it cannot be read whether the boot loader would boot it again: {why}"
+        return (
+            Fate.UNREADABLE,
+            f"it cannot be read whether the boot loader would boot it again: {why}",
+        )
     if evidence.measured is not None and (fault := _fault(proof, evidence.measured)):
         return fault
     if evidence.completion is Completion.FAILED:
         failed = f": {', '.join(evidence.failed_units)} failed" if evidence.failed_units else ""
-        return f"it did not reach boot-complete.target{failed}"
+        return Fate.FAILED, f"it did not reach boot-complete.target{failed}"
     return None
 
 
-def _fault(proof: Proof, measured: MeasuredBoot) -> str | None:
+def _fault(proof: Proof, measured: MeasuredBoot) -> tuple[Fate, str] | None:
     if measured.faults:
-        return measured.faults[0]
+        return Fate.FAILED, measured.faults[0]
     if measured.sha256 is None:
-        return f"it is not certain which image it booted: {measured.words}"
+        return Fate.UNEXPLAINED, f"it is not certain which image it booted: {measured.words}"
     if measured.sha256 != proof.sha256:
-        return f"it booted another image than the one that was armed: {measured.words}"
+        return (
+            Fate.UNEXPLAINED,
+            f"it booted another image than the one that was armed: {measured.words}",
+        )
     return None

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.model.certainty import Certainty
+from initadvisor.model.fate import Fate, Signs
 from initadvisor.model.one_shot import OneShot, OneShotState
 from initadvisor.model.proof import (
     Completion,
@@ -212,3 +213,42 @@ def test_an_image_counts_only_if_it_is_certain(certainty: Certainty) -> None:
     assert record.attribution.image is not None
     known = record.attribution.image.sha256 if certainty is Certainty.CERTAIN else None
     assert measured_boot(record).sha256 == known
+
+
+@pytest.mark.parametrize(
+    ("evidence", "fate", "words"),
+    [
+        (OTHER_BOOT, Fate.UNEXPLAINED, "left nothing"),
+        (replace(OTHER_BOOT, left=Left.BEGINNING), Fate.UNEXPLAINED, "did not come up"),
+        (replace(OTHER_BOOT, left=Left.WHOLE), Fate.NOT_TRIED, "before that boot was judged"),
+        (replace(OTHER_BOOT, signs=Signs(panic="VFS")), Fate.FAILED, "it panicked: VFS"),
+        (replace(OTHER_BOOT, signs=Signs(watchdog=True)), Fate.FAILED, "it hung"),
+        (replace(OTHER_BOOT, signs=Signs(menu=True)), Fate.NOT_TRIED, "boot menu"),
+        (
+            replace(OTHER_BOOT, signs=Signs(menu=True), left=Left.BEGINNING),
+            Fate.UNEXPLAINED,
+            "did not come up",
+        ),
+        (replace(OTHER_BOOT, one_shot=FWUPD), Fate.REPLACED, "fwupd"),
+        (replace(OTHER_BOOT, one_shot=OURS), Fate.STUCK, "left the selection"),
+        (replace(OTHER_BOOT, one_shot=UNREADABLE), Fate.UNREADABLE, "cannot be read"),
+        (replace(SAME_BOOT, one_shot=NONE), Fate.WITHDRAWN, "taken back"),
+        (changed(measured=replace(MEASURED, faults=("a fault",))), Fate.FAILED, "a fault"),
+        (changed(measured=replace(MEASURED, sha256=None)), Fate.UNEXPLAINED, "not certain"),
+        (changed(completion=Completion.FAILED), Fate.FAILED, "boot-complete.target"),
+    ],
+)
+def test_what_became_of_it_is_told_apart(evidence: Evidence, fate: Fate, words: str) -> None:
+    judgement = judge(PROOF, evidence)
+    assert judgement.fate is fate
+    assert words in judgement.reason
+
+
+@given(proof=PROOFS, evidence=EVIDENCE)
+def test_a_fate_never_contradicts_the_verdict(proof: Proof, evidence: Evidence) -> None:
+    judgement = judge(proof, evidence)
+    passed = judgement.verdict in {Verdict.COMMIT, Verdict.PROVE}
+    assert passed is (judgement.fate is Fate.PASSED)
+    assert (judgement.verdict is Verdict.ARM) is (judgement.fate is Fate.ASLEEP)
+    if judgement.verdict is Verdict.WAIT:
+        assert judgement.fate in {Fate.PENDING, Fate.RUNNING, Fate.UNREADABLE}
