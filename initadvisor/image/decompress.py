@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import IO, TYPE_CHECKING
+from importlib.util import find_spec
+from typing import IO, TYPE_CHECKING, Final
 
 from initadvisor.image.reader import Reader
 from initadvisor.model.codec import Codec, codec_of_magic
+from initadvisor.model.errors import InitadvisorError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -14,6 +16,18 @@ if TYPE_CHECKING:
 
 MAGIC_BYTES = 13
 """How much of a stream ``codec_of`` wants to see."""
+
+LIBRARIES: Final = {Codec.LZ4: "lz4", Codec.LZOP: "lzo", Codec.ZSTD: "zstandard"}
+"""The Python modules for what the standard library cannot unpack."""
+
+
+def missing_library(codec: Codec) -> str | None:
+    """Return the Python module that would be needed to unpack data of this codec, and is missing.
+
+    Not every distribution packages lzo.
+    """
+    name = LIBRARIES.get(codec)
+    return name if name and find_spec(name) is None else None
 
 
 def decompress(
@@ -41,7 +55,7 @@ def open_stream(
     """Unpack the one stream that starts where the reader is, and leave the reader behind it.
 
     ``verify`` adds the checksums that the kernel ignores. The generator returns what the stream
-    says about itself.
+    says about itself. Raises ``InitadvisorError`` where the library for it is not installed.
     """
     stream: Generator[bytes | memoryview, None, StreamFacts]
     match codec:
@@ -75,7 +89,11 @@ def open_stream(
             from initadvisor.image.unzstd import unzstd
 
             stream = unzstd(reader)
-    return (yield from stream)
+    try:
+        return (yield from stream)
+    except ModuleNotFoundError as err:
+        msg = f"cannot unpack {codec} data: the Python module {err.name} is not installed"
+        raise InitadvisorError(msg, hint="initadvisor doctor names its package") from err
 
 
 def codec_of(head: bytes) -> Codec | None:

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from initadvisor.image.decompress import missing_library
 from initadvisor.model.candidate import Gap
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import ProgramError
@@ -77,6 +78,10 @@ def recipes(
         program = argv[0]
         if host.runner.which(program) is None:
             gaps.append(Gap(setting=setting, reason=f"{program} is not installed"))
+            continue
+        if library := missing_library(setting.codec):
+            reason = f"the Python module {library}, to verify it with, is not installed"
+            gaps.append(Gap(setting=setting, reason=reason))
             continue
         try:
             if program not in versions:

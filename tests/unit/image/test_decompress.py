@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.image.decompress import codec_of, decompress, open_stream
+from initadvisor.image.decompress import LIBRARIES, codec_of, decompress, open_stream
 from initadvisor.image.reader import Reader
 from initadvisor.model.codec import Codec
-from initadvisor.model.errors import BadImageError
+from initadvisor.model.errors import BadImageError, InitadvisorError
 from initadvisor.model.stream import Bzip2Facts, StreamFacts, XzFacts
 from tests.fixtures import images
 from tests.fixtures.images import compress
@@ -161,3 +161,14 @@ def test_every_block_of_an_xz_stream_is_described() -> None:
     assert facts == XzFacts(
         check=1, chains=((0x21,), (0x04, 0x21)), dictionary_bytes=4 << 20, filter_options=False
     )
+
+
+@pytest.mark.parametrize("codec", LIBRARIES)
+def test_a_missing_library_is_named(codec: Codec, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = compress(codec, CONTENT)
+    name = LIBRARIES[codec]
+    for module in [module for module in sys.modules if module.partition(".")[0] == name]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(InitadvisorError, match=rf"the Python module {name}\b.* is not installed"):
+        unpacked(codec, data)

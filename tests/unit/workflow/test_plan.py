@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -131,4 +132,15 @@ def test_a_missing_or_broken_program_is_a_gap(tmp_path: Path) -> None:
     assert [(gap.setting.codec, gap.reason) for gap in gaps] == [
         (Codec.ZSTD, "zstd is not installed"),
         (Codec.XZ, "xz did not end within 10 s and was killed"),
+    ]
+
+
+def test_what_could_not_be_verified_is_a_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "lzo", None)
+    found, gaps = recipes(a_host(tmp_path), unknown, settings("lzop", "lz4"), image_sha256=DIGEST)
+    assert [recipe.setting.codec for recipe in found] == [Codec.LZ4]
+    assert [(gap.setting.codec, gap.reason) for gap in gaps] == [
+        (Codec.LZOP, "the Python module lzo, to verify it with, is not installed")
     ]
