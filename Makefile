@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check venv lint types unit lock bench install clean
+.PHONY: demo test check venv lint types unit lock bench wheel install uninstall dist clean
 
 demo: venv
 	tools/demo $(BIN)/initadvisor
@@ -40,14 +40,35 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 lock:
 	uv pip compile --universal --generate-hashes --no-header --python-version 3.11 --extra dev -o requirements.lock pyproject.toml
 
-# What belongs beside the Python package, which pip or the distribution's packager installs: man
-# pages and systemd's units. Enabled are only those that finish what was begun, where there is
+# For packagers: `make wheel` as anybody, then `make install` with DESTDIR. $(PYTHON) has to be the
+# interpreter that will run it, and needs the modules build, installer, setuptools and wheel. HOOKS
+# says whose hooks are wanted. Enabled are only the units that finish what was begun, where there is
 # something to finish: systemctl enable initadvisor-measure.timer has each boot recorded.
-PREFIX ?= /usr
+PREFIX ?= /usr/local
 DESTDIR ?=
+HOOKS ?= pacman kernel-install debian
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+WHEEL := build/wheel/initadvisor-$(VERSION)-py3-none-any.whl
 
-install:
-	tools/install-files "$(DESTDIR)" "$(PREFIX)"
+wheel: $(WHEEL)
+
+# What an earlier build left would go into the wheel, too.
+$(WHEEL): pyproject.toml README.md $(shell find initadvisor -name '*.py' -o -name '*.json')
+	rm -rf build/lib build/bdist.*
+	$(PYTHON) -m build --wheel --no-isolation --outdir build/wheel .
+
+install: $(WHEEL)
+	$(PYTHON) tools/install_package.py install $(WHEEL) "$(DESTDIR)" "$(PREFIX)"
+	tools/install-files install "$(DESTDIR)" "$(PREFIX)" "$(HOOKS)"
+
+# State and cache stay: initadvisor rollback, trial stop and candidates prune are for before that.
+uninstall:
+	$(PYTHON) tools/install_package.py uninstall "$(DESTDIR)" "$(PREFIX)"
+	tools/install-files uninstall "$(DESTDIR)" "$(PREFIX)" "$(HOOKS)"
+
+# The source of packaging/arch/PKGBUILD.
+dist:
+	git archive --prefix=initadvisor-$(VERSION)/ -o packaging/arch/initadvisor-$(VERSION).tar.gz HEAD
 
 clean:
 	rm -rf $(VENV) build *.egg-info
