@@ -38,10 +38,11 @@ from initadvisor.model.refusal import RefusalKind, RefusedError
 from initadvisor.model.trial_words import new_words, with_words
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
     from initadvisor.bootloaders.boot_options import Numbered
     from initadvisor.host import Host
+    from initadvisor.measure.boot_option import BootOption
     from initadvisor.model.refusal import Refusal
 
 NAME: Final = "efi-bootnext"
@@ -112,18 +113,21 @@ def write(host: Host, plan: TrialPlan) -> None:
     """Make the option, which BootOrder does not name."""
     if _planned(host, plan):
         return
-    _remove_options(host, plan.request.kind)
-    order = boot_options.boot_order(host)
-    listing = efibootmgr.run(host, *shlex.split(plan.text))
+    kind, order = plan.request.kind, boot_options.boot_order(host)
+    older = _options_of(host, kind)
     try:
+        listing = efibootmgr.run(host, *shlex.split(plan.text))
         _require_order(host, order)
-        made = _planned(host, plan)
-        if made is None or listing.descriptions.get(made.number) != plan.title:
+        made = _options_of(host, kind, but=older)
+        shown = [listing.descriptions.get(each.number) for each in made]
+        if shown != [plan.title] or not _is_planned(host, plan, made[0].option):
             msg = f"efibootmgr succeeded, but there is no boot option {plan.title!r} as planned"
             raise InitadvisorError(msg, hint="does the firmware keep variables?")
     except InitadvisorError:
-        _remove_options(host, plan.request.kind)
+        _delete(host, _options_of(host, kind, but=older))
         raise
+    _deselect(host, kind)  # else BootNext would name whatever gets that number next
+    _delete(host, older)
 
 
 def arm(host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) -> None:
@@ -188,7 +192,9 @@ def entry(host: Host, kind: EntryKind) -> str | None:
 def remove(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
     """Take a selection of our options back and delete them."""
     _deselect(host, kind)
-    return _remove_options(host, kind)
+    found = _options_of(host, kind)
+    _delete(host, found)
+    return bool(found)
 
 
 def _deselect(host: Host, kind: EntryKind) -> bool:
@@ -218,31 +224,33 @@ def _require_order(host: Host, order: tuple[int, ...]) -> None:
 def _planned(host: Host, plan: TrialPlan) -> Numbered | None:
     """Return our option if it is the only one of its kind and does what was planned."""
     found = _options_of(host, plan.request.kind)
-    if len(found) != 1 or not found[0].option.active:
-        return None
-    option = found[0].option
+    return found[0] if len(found) == 1 and _is_planned(host, plan, found[0].option) else None
+
+
+def _is_planned(host: Host, plan: TrialPlan, option: BootOption) -> bool:
     words = shlex.split(plan.text)
     program = words[words.index("--loader") + 1]
     handed = words[-1] if _HAND_OVER in words else ""
-    is_planned = (
-        option.description == plan.title
+    return (
+        option.active
+        and option.description == plan.title
         and option.file is not None
         and option.file.lower() == program.replace("/", "\\").lower()
         and boot_options.data_text(option) == handed
         and option.partition_uuid == first_option(host).option.partition_uuid
     )
-    return found[0] if is_planned else None
 
 
-def _options_of(host: Host, kind: EntryKind) -> tuple[Numbered, ...]:
-    return tuple(each for each in boot_options.our_options(host) if each.kind is kind)
+def _options_of(
+    host: Host, kind: EntryKind, *, but: Collection[Numbered] = ()
+) -> tuple[Numbered, ...]:
+    ours = boot_options.our_options(host)
+    return tuple(each for each in ours if each.kind is kind and each not in but)
 
 
-def _remove_options(host: Host, kind: EntryKind) -> bool:
-    found = _options_of(host, kind)
-    for each in found:
+def _delete(host: Host, options: Iterable[Numbered]) -> None:
+    for each in options:
         efibootmgr.run(host, "--bootnum", f"{each.number:04X}", "--delete-bootnum")
-    return bool(found)
 
 
 def _with_images(options: str, images: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import pytest
@@ -141,6 +142,18 @@ def test_somebody_elses_selection_is_left_alone(tmp_path: Path) -> None:
     pending = efi_bootnext.armed(machine.host)
     assert pending.state is OneShotState.OTHERS
     assert pending.identifier == "Boot0000 (Windows)"
+
+
+def test_a_selection_does_not_pass_to_the_next_option_of_its_number(tmp_path: Path) -> None:
+    machine = efi_stub_machine(tmp_path)
+    armed_machine(efi_bootnext, machine)
+    words = ("initadvisor.trial=t2", "panic=30")
+    later = dataclasses.replace(machine.request, trial="t2", words=words)
+    efi_bootnext.write(machine.host, efi_bootnext.trial(machine.host, later))
+    assert efi_bootnext.armed(machine.host).state is OneShotState.NONE
+    efi_bootnext.write(machine.host, efi_bootnext.trial(machine.host, machine.previous))
+    assert [each.number for each in our_options(machine.host)] == [1, 2]
+    assert machine.reboots() is None
 
 
 def test_an_option_that_only_looks_like_ours_is_left_alone(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from itertools import permutations
 from typing import TYPE_CHECKING
 
@@ -12,7 +14,7 @@ from initadvisor.bootloaders.boot_options import our_options
 from initadvisor.bootloaders.stale import remove_stale
 from initadvisor.model.boot_class import comparable_command_line
 from initadvisor.model.boot_entry import EntryKind, TrialRequest
-from initadvisor.model.errors import UnsafeError
+from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.model.loader import TRIAL_TAG
 from initadvisor.model.one_shot import OneShotState
 from initadvisor.model.refusal import RefusalKind, RefusedError
@@ -158,6 +160,27 @@ def test_a_later_one_takes_its_place(case: Case) -> None:
     assert loader.entry(machine.host, EntryKind.PREVIOUS) == image
     texts = b"".join(machine.tree().values()).replace(b"\0", b"").decode(errors="replace")
     assert "initadvisor-3-0" not in texts
+
+
+def test_an_entry_that_cannot_be_replaced_stays(case: Case) -> None:
+    loader, machine = case
+    write_previous(loader, machine)
+    image = machine.previous.image.replace("3-0", "4-0")
+    write(machine.root, image, "image of later")
+    later = TrialRequest(kind=EntryKind.PREVIOUS, replaces=machine.installed, image=image)
+    plan = loader.trial(machine.host, later)
+    before = machine.tree()
+    machine.programs.answer("efibootmgr --create-only", error=ProgramError("no space left"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", _full_disk)
+        with pytest.raises(InitadvisorError):
+            loader.write(machine.host, plan)
+    assert machine.tree() == before
+    assert loader.entry(machine.host, EntryKind.PREVIOUS) == machine.previous.image
+
+
+def _full_disk(_descriptor: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_it_is_not_armed(case: Case) -> None:
