@@ -1,0 +1,63 @@
+"""Transactions on a real vfat partition and a real ext4 one, with faults and real SIGKILLs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.vm.boot import boot
+from tests.vm.disk import MIB
+from tests.vm.filesystems import put_tree
+from tests.vm.guest import Recipe, guest
+from tests.vm.machine import Drive, Machine
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+pytestmark = pytest.mark.vm
+
+_CHECKOUT = Path(__file__).parents[2]
+_WHERE = "/opt/faults"
+_SIZES = {"root": 32 * MIB, "boot": 6 * MIB}
+_SEED, _SHARE = 22, 0.005
+_SCRIPT = f"""
+mkfs.ext4 -q -m 0 /dev/disk/by-id/virtio-root
+mkfs.vfat /dev/disk/by-id/virtio-boot >/dev/null
+mkdir /run/root
+mount /dev/disk/by-id/virtio-root /run/root
+mkdir /run/root/boot
+mount /dev/disk/by-id/virtio-boot /run/root/boot
+cd {_WHERE}
+for what in room points; do
+    python3 -m tests.faults $what /run/root vfat {_SEED} {_SHARE}
+done
+umount /run/root/boot
+fsck.vfat -n /dev/disk/by-id/virtio-boot >/dev/null
+"""
+
+
+def test_images_on_vfat_and_the_configuration_on_ext4_are_old_or_new_after_any_fault(
+    tmp_path: Path,
+) -> None:
+    copy = guest(Recipe()).copied_to(tmp_path / "guest")
+    for part in ("initadvisor", "tests/faults"):
+        put_tree(copy.disk.root, _CHECKOUT / part, f"{_WHERE}/{part}")
+    drives = tuple(_drive(tmp_path / name, size) for name, size in _SIZES.items())
+    done = boot(copy, Machine(drives=drives), direct=True, script=_SCRIPT)
+    room, points = _results(done.output)
+    assert room == {"tried": 3, "bad": []}
+    assert points["bad"] == []
+    assert points["tried"] > 80
+
+
+def _drive(path: Path, size_bytes: int) -> Drive:
+    with path.open("wb") as file:
+        file.truncate(size_bytes)
+    return Drive(path=path, serial=path.name)
+
+
+def _results(output: Sequence[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in output if line.startswith("{")]
