@@ -12,9 +12,11 @@ import os
 import shutil
 import sys
 import sysconfig
+import tomllib
 from pathlib import Path
 
 NAME = "initadvisor"
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 
 def scheme_below(prefix: str) -> dict[str, str]:
@@ -54,13 +56,14 @@ def install(wheel: Path, destdir: str, prefix: str) -> None:
 
 
 def uninstall(destdir: str, prefix: str) -> None:
-    """Remove the package and its command, where they are."""
+    """Remove the package and its commands, where they are."""
     scheme = scheme_below(prefix)
     modules = Path(f"{destdir}{scheme['purelib']}")
     for directory in (modules / NAME, *modules.glob(f"{NAME}-*.dist-info")):
         if directory.is_dir():
             shutil.rmtree(directory)
-    Path(f"{destdir}{scheme['scripts']}", NAME).unlink(missing_ok=True)
+    for command in tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["scripts"]:
+        Path(f"{destdir}{scheme['scripts']}", command).unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -179,7 +179,8 @@ def test_uninstalling_leaves_what_others_have(checkout: Path, tmp_path: Path, pr
 def test_unknown_hooks_are_refused_before_anything_is_written(
     checkout: Path, tmp_path: Path
 ) -> None:
-    command = [checkout / "tools/install-files", "install", tmp_path, "/usr", "pacman apt"]
+    program = str(checkout / "tools/install-files")
+    command = [program, "install", str(tmp_path), "/usr", "pacman apt"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (2, "unknown hooks: apt\n")
     assert files(tmp_path) == {}

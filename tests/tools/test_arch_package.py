@@ -1,0 +1,234 @@
+"""Debian's makepkg builds the package for Arch, and a real pacman installs and removes it."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.fixtures.cache import hard_linked_copy
+from tests.fixtures.checkout import ROOT, SYSTEM_PYTHON, copied_checkout
+from tests.fixtures.debian import Suite, debian
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.tools
+
+ARCH = ROOT / "packaging/arch"
+_PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+_VERSION = _PROJECT["version"]
+_TIMEOUT_S = 300
+_IS_ROOT = os.geteuid() == 0
+_AS_SOMEBODY = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
+_AS_ROOT = ["unshare", "--user", "--map-root-user"]
+_PACKAGES = {
+    "systemd": "python-systemd",
+    "typing_extensions": "python-typing_extensions",
+}
+"""Modules whose package is not called python- and their name."""
+
+
+def ran(*command: str | Path, cwd: Path | None = None) -> str:
+    """Run a program and return all that it said."""
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+        text=True,
+        timeout=_TIMEOUT_S,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package, built from this checkout by somebody who is not root."""
+    place = tmp_path_factory.mktemp("arch")
+    for file in ARCH.iterdir():
+        if file.name in {"PKGBUILD", "initadvisor.install"}:
+            shutil.copy(file, place)
+    name = f"initadvisor-{_VERSION}"
+    source = copied_checkout(place / name)
+    with tarfile.open(place / f"{name}.tar.gz", "w:gz") as archive:
+        archive.add(source, name)
+    shutil.rmtree(source)
+    (place / "database").mkdir()
+    said = ran(
+        *(_AS_SOMEBODY if _IS_ROOT else []),
+        *("env", f"PACMAN_OPTS=--dbpath={place}/database", "makepkg", "--nodeps", "--noconfirm"),
+        cwd=place,
+    )
+    # Of what makepkg looks for in what was made: paths of the build, files that lie elsewhere.
+    assert re.findall(r"WARNING: (.*)", said) == ["Skipping dependency checks."]
+    (package,) = place.glob("*.pkg.tar*")
+    return package
+
+
+@pytest.fixture(scope="module")
+def information(built: Path) -> dict[str, list[str]]:
+    """What the package says of itself."""
+    found: dict[str, list[str]] = {}
+    with tarfile.open(built) as archive:
+        file = archive.extractfile(".PKGINFO")
+        assert file is not None
+        for line in file.read().decode().splitlines():
+            key, separator, value = line.partition(" = ")
+            if separator:
+                found.setdefault(key, []).append(value)
+    return found
+
+
+class Installed:
+    """A root of its own: a Debian, for it has the shell that scriptlets want."""
+
+    def __init__(self, root: Path, package: Path, depends: list[str]) -> None:
+        hard_linked_copy(debian(Suite.BOOKWORM).root, root)
+        (root / "var/lib/pacman").mkdir(parents=True)
+        self.root, self.package = root, package
+        self.before = self.files()
+        self.assumed = [f"--assume-installed={name}" for name in depends]
+
+    def files(self) -> set[str]:
+        """Return what there is but for what pacman keeps for itself."""
+        ours = ("var/lib/pacman", "var/cache/ldconfig", "etc/ld.so.cache", "pacman")
+        names = (str(path.relative_to(self.root)) for path in self.root.rglob("*"))
+        return {name for name in names if not name.startswith(ours)}
+
+    def pacman(self, *words: str | Path) -> str:
+        """Run pacman over this root."""
+        root = self.root
+        return ran(
+            *([] if _IS_ROOT else _AS_ROOT),
+            *("pacman", "--root", root, "--dbpath", root / "var/lib/pacman", "--noconfirm"),
+            *("--config", "/dev/null", "--cachedir", root / "pacman", "--gpgdir", root / "pacman"),
+            *("--logfile", root / "pacman/log", *words),
+        )
+
+    def install(self) -> str:
+        """Install the package."""
+        return self.pacman("--upgrade", *self.assumed, self.package)
+
+    def remove(self) -> str:
+        """Remove it."""
+        return self.pacman("--remove", *self.assumed, "initadvisor")
+
+
+@pytest.fixture
+def root(tmp_path: Path, built: Path, information: dict[str, list[str]]) -> Installed:
+    """A root where nothing is installed yet."""
+    return Installed(tmp_path / "root", built, information["depend"])
+
+
+def test_it_is_this_version(information: dict[str, list[str]]) -> None:
+    assert information["pkgname"] == ["initadvisor"]
+    assert information["pkgver"] == [f"{_VERSION}-1"]
+    assert information["arch"] == ["any"]
+    assert information["license"] == ["GPL-3.0-or-later"]
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Yield the modules of the first level that a file imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+
+
+def test_every_module_that_is_imported_has_its_package(
+    information: dict[str, list[str]],
+) -> None:
+    modules: set[str] = set()
+    for file in (ROOT / "initadvisor").rglob("*.py"):
+        modules |= set(imported(ast.parse(file.read_text(encoding="utf-8"))))
+    foreign = modules - set(sys.stdlib_module_names) - {"initadvisor", "_typeshed"}
+    needed = {_PACKAGES.get(name, f"python-{name}") for name in foreign}
+    optional = {line.partition(":")[0] for line in information["optdepend"]}
+    assert needed <= {*information["depend"], *optional}
+    assert {name for name in information["depend"] if name.startswith("python-")} <= needed
+
+
+def test_what_it_consists_of_is_root_s_and_belongs_there(built: Path) -> None:
+    with tarfile.open(built) as archive:
+        members = [member for member in archive if not member.name.startswith(".")]
+        assert {(member.uid, member.gid) for member in members} == {(0, 0)}
+        assert {member.name.partition("/")[0] for member in members} == {"usr"}
+        for member in members:
+            assert member.issym() or member.mode & 0o022 == 0, member.name
+            assert "/usr/local" not in member.name
+            file = archive.extractfile(member) if member.isfile() else None
+            assert str(built.parent).encode() not in (file.read() if file else b""), member.name
+
+
+def test_it_is_installed_whole_and_removed_whole(root: Installed) -> None:
+    said = root.install()
+    assert "initadvisor doctor" in said
+    assert "error" not in said
+    assert re.search(r"initadvisor: \d+ total files, 0 altered files", root.pacman("-Qkk"))
+    new = root.files() - root.before
+    assert {
+        "usr/bin/initadvisor",
+        "usr/lib/initadvisor/queue",
+        "usr/lib/kernel/install.d/95-initadvisor.install",
+        "usr/lib/systemd/system/initadvisor-measure.timer",
+        "usr/lib/systemd/system/timers.target.wants/initadvisor-settle.timer",
+        "usr/lib/systemd/system-preset/90-initadvisor.preset",
+        "usr/share/bash-completion/completions/initadvisor",
+        "usr/share/fish/vendor_completions.d/initadvisor.fish",
+        "usr/share/libalpm/hooks/95-initadvisor-added.hook",
+        "usr/share/libalpm/hooks/95-initadvisor-removed.hook",
+        "usr/share/licenses/initadvisor/LICENSE",
+        "usr/share/man/man1/initadvisor.1.gz",
+        "usr/share/man/man5/initadvisor.toml.5.gz",
+        "usr/share/zsh/site-functions/_initadvisor",
+    } <= new
+    programs = {name for name in new if os.access(root.root / name, os.X_OK)}
+    programs = {name for name in programs if (root.root / name).is_file()}
+    assert programs == {
+        *(f"usr/bin/{name}" for name in _PROJECT["scripts"]),
+        "usr/lib/initadvisor/queue",
+        "usr/lib/kernel/install.d/95-initadvisor.install",
+    }
+    first = (root.root / "usr/bin/initadvisor").read_text().splitlines()[0]
+    assert first == f"#!{SYSTEM_PYTHON}"
+    root.remove()
+    assert root.files() - root.before == set()
+
+
+def test_state_stays_and_is_told_of(root: Installed) -> None:
+    root.install()
+    state = root.root / "var/lib/initadvisor"
+    state.mkdir(parents=True)
+    (state / "measurements.db").touch()
+    said = root.remove()
+    assert "Measurements stay in /var/lib/initadvisor" in said
+    assert {name for name in root.files() - root.before if "initadvisor" in name} == {
+        "var/lib/initadvisor",
+        "var/lib/initadvisor/measurements.db",
+    }
+
+
+def test_a_boot_that_is_armed_is_taken_back_before_the_removal(root: Installed) -> None:
+    """What settles is a stand-in: no boot is armed here."""
+    root.install()
+    state = root.root / "var/lib/initadvisor"
+    state.mkdir(parents=True)
+    (state / "trial-entry").write_text("systemd-boot\n")
+    command = root.root / "usr/bin/initadvisor"
+    command.write_text('#!/bin/sh\necho "was called: $*"\n')
+    assert "was called: settle --before-sleep" in root.remove()
