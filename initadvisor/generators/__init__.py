@@ -34,9 +34,14 @@ class Generator(Protocol):
         ...
 
     def configured(
-        self, host: Host, kernel_release: str, *, texts: Mapping[Path, str] | None = None
+        self,
+        host: Host,
+        kernel_release: str,
+        *,
+        texts: Mapping[Path, str] | None = None,
+        image: InstalledImage | None = None,
     ) -> ConfiguredSetting:
-        """Return the setting that takes effect for one kernel.
+        """Return the setting that takes effect for one kernel's default image, or for ``image``.
 
         With ``texts`` the one that would take effect if these files held these texts, also where
         there is no such file yet: the generator's own evaluation tries a change out. Texts are
@@ -53,8 +58,12 @@ class Generator(Protocol):
         setting: Setting,
         *,
         texts: Mapping[Path, str] | None = None,
+        image: InstalledImage | None = None,
     ) -> tuple[FileEdit, ...]:
         """Return what to change in which configuration files so that ``setting`` takes effect.
+
+        That is for the kernel's default image, or for ``image``, which may have a configuration of
+        its own.
 
         Nothing is written. ``configured`` was asked whether it would take effect; nothing to change
         means that it does already. Other kernels that use the same files change with this one.

@@ -68,7 +68,11 @@ def version(host: Host) -> str | None:
 
 
 def configured(
-    host: Host, kernel_release: str, *, texts: Mapping[Path, str] | None = None
+    host: Host,
+    kernel_release: str,
+    *,
+    texts: Mapping[Path, str] | None = None,
+    image: InstalledImage | None = None,
 ) -> ConfiguredSetting:
     """Return the setting that dracut run by a kernel hook would use.
 
@@ -76,6 +80,7 @@ def configured(
     ``InitadvisorError`` where the configuration cannot be evaluated or names a program whose output
     no kernel unpacks.
     """
+    del image  # one configuration for all of them
     config = evaluate_config(host, _major(host), texts)
     return effective_setting(
         host,
@@ -93,6 +98,7 @@ def rewritten(
     setting: Setting,
     *,
     texts: Mapping[Path, str] | None = None,
+    image: InstalledImage | None = None,
 ) -> tuple[FileEdit, ...]:
     """Return what to change in dracut's configuration files.
 
@@ -103,7 +109,8 @@ def rewritten(
     command = None if _through_3cpio(host) else compressor(host, setting)
     files = config_files(host, paths.files, texts)
     edits = with_setting_in(files, setting, command, paths.drop_in)
-    found = configured(host, kernel_release, texts={**(texts or {}), **texts_of(edits)})
+    after = {**(texts or {}), **texts_of(edits)}
+    found = configured(host, kernel_release, texts=after, image=image)
     confirm(NAME, found, setting, (compressor(host, found.setting), compressor(host, setting)))
     return edits
 

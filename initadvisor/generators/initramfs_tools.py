@@ -64,13 +64,18 @@ def version(host: Host) -> str | None:
 
 
 def configured(
-    host: Host, kernel_release: str, *, texts: Mapping[Path, str] | None = None
+    host: Host,
+    kernel_release: str,
+    *,
+    texts: Mapping[Path, str] | None = None,
+    image: InstalledImage | None = None,
 ) -> ConfiguredSetting:
     """Return the setting that update-initramfs would use for a kernel.
 
     With ``texts``: as it would be if some configuration files held these. Raises
     ``InitadvisorError`` where mkinitramfs would stop.
     """
+    del image  # one configuration for all of them
     config = _evaluate_config(host, texts)
     origin = config.origin("COMPRESS")
     written, level = config.value("COMPRESS"), config.value("COMPRESSLEVEL")
@@ -91,6 +96,7 @@ def rewritten(
     setting: Setting,
     *,
     texts: Mapping[Path, str] | None = None,
+    image: InstalledImage | None = None,
 ) -> tuple[FileEdit, ...]:
     """Return what to change in the files that ``configured`` evaluates.
 
@@ -102,7 +108,8 @@ def rewritten(
     path = str(host.path(f"{_ETC}/conf.d/{new}"))
     drop_in = DropIn(path=path, position=len(files)) if new else None
     edits = with_setting_in(config_files(host, [*files, *hooks], texts), setting, drop_in)
-    found = configured(host, kernel_release, texts={**(texts or {}), **texts_of(edits)})
+    after = {**(texts or {}), **texts_of(edits)}
+    found = configured(host, kernel_release, texts=after, image=image)
     confirm(NAME, found, setting, (compressor(host, found.setting), compressor(host, setting)))
     return edits
 

@@ -67,15 +67,19 @@ def version(host: Host) -> str | None:
 
 
 def configured(
-    host: Host, kernel_release: str, *, texts: Mapping[Path, str] | None = None
+    host: Host,
+    kernel_release: str,
+    *,
+    texts: Mapping[Path, str] | None = None,
+    image: InstalledImage | None = None,
 ) -> ConfiguredSetting:
-    """Return the setting of the preset that makes this kernel's default image.
+    """Return the setting of the preset that makes the image, this kernel's default one or another.
 
     With ``texts``: as it would be if some configuration files held these. Raises
     ``InitadvisorError`` where mkinitcpio would stop, or would run a program whose output no kernel
     unpacks.
     """
-    preset = preset_of(host, kernel_release)
+    preset = _preset_making(host, image) if image else preset_of(host, kernel_release)
     paths = config_paths(host, preset, _major(host), texts)
     config = evaluate_config(host, paths, kernel_release, texts)
     return _effective(host, config, preset, kernel_release)
@@ -87,15 +91,18 @@ def rewritten(
     setting: Setting,
     *,
     texts: Mapping[Path, str] | None = None,
+    image: InstalledImage | None = None,
 ) -> tuple[FileEdit, ...]:
-    """Return what to change in the files that ``configured`` evaluates for this kernel.
+    """Return what to change in the files that ``configured`` evaluates for this image.
 
     Raises ``RefusedRewriteError`` or ``UnsafeError`` where nothing may be changed.
     """
     refuse_unusable(NAME, setting, unusable(host, setting))
-    paths = config_paths(host, preset_of(host, kernel_release), _major(host), texts)
+    preset = _preset_making(host, image) if image else preset_of(host, kernel_release)
+    paths = config_paths(host, preset, _major(host), texts)
     edits = with_setting_in(config_files(host, paths.files, texts), setting, paths.drop_in)
-    found = configured(host, kernel_release, texts={**(texts or {}), **texts_of(edits)})
+    after = {**(texts or {}), **texts_of(edits)}
+    found = configured(host, kernel_release, texts=after, image=image)
     confirm(NAME, found, setting, (compressor(host, found.setting), compressor(host, setting)))
     return edits
 

@@ -44,10 +44,14 @@ def version(host: Host) -> str | None:
 
 
 def configured(
-    host: Host, kernel_release: str, *, texts: Mapping[Path, str] | None = None
+    host: Host,
+    kernel_release: str,
+    *,
+    texts: Mapping[Path, str] | None = None,
+    image: InstalledImage | None = None,
 ) -> ConfiguredSetting:
     """Raise ``InitadvisorError``: nothing is configured where there is no generator."""
-    del host, texts
+    del host, texts, image
     msg = f"no generator on this machine makes images for Linux {kernel_release}"
     raise InitadvisorError(msg, hint="give an image with --image FILE")
 
@@ -58,9 +62,10 @@ def rewritten(
     setting: Setting,
     *,
     texts: Mapping[Path, str] | None = None,
+    image: InstalledImage | None = None,
 ) -> tuple[FileEdit, ...]:
     """Raise ``UnsafeError``: there is no generator to configure."""
-    del host, texts
+    del host, texts, image
     msg = f"no generator on this machine can be configured for {setting} and Linux {kernel_release}"
     raise UnsafeError(msg)
 

@@ -1,4 +1,4 @@
-"""What applying a setting changes in configuration files, for one kernel or for all of them."""
+"""What applying a setting changes in configuration files, for one image or for all of them."""
 
 from __future__ import annotations
 
@@ -13,30 +13,34 @@ if TYPE_CHECKING:
 
     from initadvisor.generators import Generator
     from initadvisor.host import Host
+    from initadvisor.model.generator import InstalledImage
     from initadvisor.model.setting import Setting
 
 
 def planned_edits(
-    host: Host, generator: Generator, kernel_release: str, setting: Setting, *, everything: bool
+    host: Host,
+    generator: Generator,
+    default: InstalledImage,
+    setting: Setting,
+    *,
+    everything: bool,
 ) -> tuple[tuple[FileEdit, ...], tuple[str, ...]]:
-    """Return what to change so that one kernel's default image gets the setting.
+    """Return what to change so that the default image gets the setting.
 
-    With ``everything`` those of the others, too: a preset of mkinitcpio may have a configuration of
-    its own, or read none of the drop-ins. Where that cannot be had, the second part says of which
-    kernel and why; its images are then left as they are, or an obstacle where a changed file is
-    theirs, too.
+    With ``everything`` all the others, too: a preset of mkinitcpio may have a configuration of its
+    own, or read none of the drop-ins. Where that cannot be had, the second part says of which image
+    and why; it is then left as it is, or an obstacle where a changed file is read for it, too.
 
-    Raises ``RefusedRewriteError``, ``UnsafeError`` and what else ``rewritten`` does for the one.
+    Raises ``RefusedRewriteError``, ``UnsafeError`` and what else ``rewritten`` does for the default
+    image.
     """
-    edits = generator.rewritten(host, kernel_release, setting)
+    edits = generator.rewritten(host, default.kernel_release, setting)
     unchanged: list[str] = []
-    others = dict.fromkeys(image.kernel_release for image in generator.images(host))
-    others.pop(kernel_release, None)
-    for release in others if everything else ():
+    for image in generator.images(host) if everything else ():
         try:
-            more = _more(host, generator, release, setting, edits)
+            more = _more(host, generator, image, setting, edits)
         except InitadvisorError as err:
-            unchanged.append(f"the setting cannot be had for Linux {release}: {err.message}")
+            unchanged.append(f"{image.path} cannot be given the setting: {err.message}")
         else:
             edits = _merged(edits, more)
     return edits, tuple(unchanged)
@@ -45,16 +49,16 @@ def planned_edits(
 def _more(
     host: Host,
     generator: Generator,
-    release: str,
+    image: InstalledImage,
     setting: Setting,
     edits: Sequence[FileEdit],
 ) -> tuple[FileEdit, ...]:
     """Return what to change beside ``edits``; nothing where those give the setting already."""
-    texts = texts_of(edits)
-    found = generator.configured(host, release, texts=texts).setting
+    release, texts = image.kernel_release, texts_of(edits)
+    found = generator.configured(host, release, texts=texts, image=image).setting
     if generator.compressor(host, found) == generator.compressor(host, setting):
         return ()
-    return generator.rewritten(host, release, setting, texts=texts)
+    return generator.rewritten(host, release, setting, texts=texts, image=image)
 
 
 def _merged(first: Sequence[FileEdit], second: Sequence[FileEdit]) -> tuple[FileEdit, ...]:

@@ -16,6 +16,7 @@ from initadvisor.model.cost import Outcome
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.workflow.apply_edits import planned_edits
 from initadvisor.workflow.apply_room import room_needed
+from initadvisor.workflow.campaign_log import require_no_campaign
 from initadvisor.workflow.previous_entry import require_previous_entry
 from initadvisor.workflow.proof_evidence import require_boot_time_unit
 from initadvisor.workflow.recommend import Request, recommend
@@ -77,7 +78,7 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: Observer) -> Appl
             why = f"the advice is to keep it ({advice.decision.outcome})"
             return ApplyPlan(generator=generator.NAME, setting=setting, today=today, why=why)
     edits, unchanged = planned_edits(
-        host, generator, default.kernel_release, setting, everything=request.everything
+        host, generator, default, setting, everything=request.everything
     )
     texts = texts_of(edits)
     images = tuple(
@@ -162,7 +163,7 @@ def _planned(
     return PlannedImage(
         image=image,
         rebuilt=rebuilt,
-        after=generator.configured(host, image.kernel_release, texts=texts),
+        after=generator.configured(host, image.kernel_release, texts=texts, image=image),
         size_bytes=size_bytes,
         expected_bytes=_expected_bytes(image, size_bytes, known),
     )
@@ -225,6 +226,7 @@ def _against_a_proving_boot(host: Host) -> Iterator[Obstacle]:
         nonlocal found
         found = detect_boot_loader(host).refusals(host)
         require_boot_time_unit(host)
+        require_no_campaign(host)
 
     yield from _refused(Step.PROVING_BOOT, ask)
     for refusal in found:

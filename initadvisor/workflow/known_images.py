@@ -148,7 +148,10 @@ class KnownImages:
         if self._generator is None:
             return None
         try:
-            configured = self._generator.configured(self._host, file.installed.kernel_release)
+            installed = file.installed
+            configured = self._generator.configured(
+                self._host, installed.kernel_release, image=installed
+            )
         except InitadvisorError as err:
             _log.info("what made %s is not known: %s", file.installed.path, err.message)
             return None

@@ -150,6 +150,23 @@ def test_a_presets_config_switches_the_drop_ins_off(host: Host, write: Write) ->
     assert _configured(host)[0] == "gzip"
 
 
+def test_each_image_is_asked_about_with_its_own_preset(host: Host, write: Write) -> None:
+    write(_CONF, "COMPRESSION=gzip\n")
+    write("/etc/mkinitcpio-fallback.conf", "COMPRESSION=xz\n")
+    write(
+        "/etc/mkinitcpio.d/linux.preset",
+        f"PRESETS=(default fallback)\nALL_kver={RELEASE}\ndefault_image=/boot/linux.img\n"
+        "fallback_image=/boot/rescue.img\nfallback_config=/etc/mkinitcpio-fallback.conf\n",
+    )
+    rescue = InstalledImage(path=host.path("/boot/rescue.img"), kernel_release=RELEASE)
+    assert mkinitcpio.configured(host, RELEASE).setting == Setting(Codec.GZIP)
+    assert mkinitcpio.configured(host, RELEASE, image=rescue).setting == Setting(Codec.XZ)
+    (edit,) = mkinitcpio.rewritten(host, RELEASE, Setting(Codec.LZ4), image=rescue)
+    assert edit.path == str(host.path("/etc/mkinitcpio-fallback.conf"))
+    texts = {host.path(_CONF): "COMPRESSION=lz4\n"}
+    assert mkinitcpio.rewritten(host, RELEASE, Setting(Codec.LZ4), texts=texts) == ()
+
+
 def test_a_presets_compress_option_wins_but_keeps_the_options(host: Host, write: Write) -> None:
     write(_CONF, "COMPRESSION=zstd\nCOMPRESSION_OPTIONS=(-9)\n")
     preset = write(

@@ -128,5 +128,33 @@ def test_what_cannot_be_rewritten_is_told_and_hinders_nothing_else(arch: Machine
     write(arch, "/etc/compressor", "xz\n")
     plan = planned(arch, "zstd -19")
     assert rebuilt(plan) == {"linux.img": "zstd -19"}
-    assert f"the setting cannot be had for Linux {OTHER}: " in plan.warnings[0]
+    assert "/boot/linux-lts.img cannot be given the setting: " in plan.warnings[0]
     assert LTS in plan.warnings[0]
+
+
+def test_a_fallback_image_with_its_own_configuration_gets_the_setting_as_well(
+    arch: Machine,
+) -> None:
+    with_fallback(arch, f"fallback_config={LTS}\n")
+    plan = planned(arch, "zstd -19")
+    assert rebuilt(plan) == dict.fromkeys(("linux.img", "rescue.img", "linux-lts.img"), "zstd -19")
+    assert changed(arch, plan).keys() == {MAIN, LTS}
+
+
+def test_a_preset_that_names_a_compressor_is_in_the_way_before_anything_is_built(
+    arch: Machine,
+) -> None:
+    with_fallback(arch, "fallback_options='-z xz'\n")
+    plan = planned(arch, "zstd -19")
+    assert "/boot/rescue.img cannot be given the setting: " in plan.warnings[0]
+    (obstacle,) = plan.obstacles
+    assert obstacle.step is Step.BUILD
+    assert "/boot/rescue.img would be made with xz" in obstacle.reason
+
+
+def with_fallback(machine: Machine, text: str) -> None:
+    """Have the first kernel's preset make a fallback image, too."""
+    path = machine.path("/etc/mkinitcpio.d/linux.preset")
+    more = f"PRESETS=(default fallback)\nfallback_image=/boot/rescue.img\n{text}"
+    path.write_text(path.read_text() + more)
+    write(machine, "/boot/rescue.img", "an image\n")

@@ -243,10 +243,15 @@ class Configured:
     rewritten = staticmethod(unknown.rewritten)
 
     def configured(
-        self, host: Host, kernel_release: str, *, texts: Mapping[Path, str] | None = None
+        self,
+        host: Host,
+        kernel_release: str,
+        *,
+        texts: Mapping[Path, str] | None = None,
+        image: InstalledImage | None = None,
     ) -> ConfiguredSetting:
         """Return today's setting."""
-        del host, kernel_release, texts
+        del host, kernel_release, texts, image
         return ConfiguredSetting(setting=TODAY, source="a test")
 
 
