@@ -79,7 +79,8 @@ class BusyPackageManager:
         if self.process is None:
             return f"{self.name} is at work: {self.lock} is held"
         who = f"process {self.process}" + (f" ({shown(self.program)})" if self.program else "")
-        return f"{self.name} is at work: {who} holds {self.lock}"
+        started = ", and it started this run" if self.around else ""
+        return f"{self.name} is at work: {who} holds {self.lock}{started}"
 
 
 def busy_package_managers(host: Host) -> tuple[BusyPackageManager, ...]:
@@ -145,7 +146,7 @@ def _taken(lock: PackageManagerLock, until: float) -> Callable[[], None]:
             if busy is None or late:  # looking at all processes costs too much for every time
                 busy = _busy(lock)
             if busy.around:
-                msg = f"not from inside a package manager: {busy}, and it started this run"
+                msg = f"not from inside a package manager: {busy}"
                 raise UnsafeError(msg, hint="run it again when the package manager has ended")
             if late:
                 raise InitadvisorError(str(busy), hint=_advice(lock, busy))
