@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
     from initadvisor.model.transaction import Transaction
 
-_PROOF = Proof(
+PROOF = Proof(
     stage=ProofStage.PROOF,
     loader="systemd-boot",
     trial="apply-1",
@@ -97,7 +97,7 @@ def perform(host: Host, run: Run) -> None:
                 engine.commit(engine.verify(engine.begin(items, purpose="test")))
             case Run.PROVE:
                 ready = engine.verify(engine.begin(replacements(), purpose="test"))
-                engine.prove(ready, _PROOF)
+                engine.prove(ready, PROOF)
             case Run.SETTLE:
                 engine.recover()
                 engine.commit(pending(host)[0])

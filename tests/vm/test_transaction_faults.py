@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.vm.boot import boot
-from tests.vm.disk import MIB
+from tests.vm.disk import MIB, format_ext4
 from tests.vm.filesystems import put_tree
 from tests.vm.guest import Recipe, guest
 from tests.vm.machine import Drive, Machine
@@ -21,10 +21,9 @@ pytestmark = pytest.mark.vm
 
 _CHECKOUT = Path(__file__).parents[2]
 _WHERE = "/opt/faults"
-_SIZES = {"root": 32 * MIB, "boot": 6 * MIB}
+_ROOT_BYTES, _BOOT_BYTES = 32 * MIB, 6 * MIB
 _SEED, _SHARE = 22, 0.005
 _SCRIPT = f"""
-mkfs.ext4 -q -m 0 /dev/disk/by-id/virtio-root
 mkfs.vfat /dev/disk/by-id/virtio-boot >/dev/null
 mkdir /run/root
 mount /dev/disk/by-id/virtio-root /run/root
@@ -45,7 +44,8 @@ def test_images_on_vfat_and_the_configuration_on_ext4_are_old_or_new_after_any_f
     copy = guest(Recipe()).copied_to(tmp_path / "guest")
     for part in ("initadvisor", "tests/faults"):
         put_tree(copy.disk.root, _CHECKOUT / part, f"{_WHERE}/{part}")
-    drives = tuple(_drive(tmp_path / name, size) for name, size in _SIZES.items())
+    drives = (_drive(tmp_path / "root", _ROOT_BYTES), _drive(tmp_path / "boot", _BOOT_BYTES))
+    format_ext4(drives[0].path, 0, _ROOT_BYTES)
     done = boot(copy, Machine(drives=drives), direct=True, script=_SCRIPT)
     room, points = _results(done.output)
     assert room == {"tried": 3, "bad": []}
