@@ -113,6 +113,8 @@ class Change(StrEnum):
     """There is no image or no entry any more that could be tried: the kernel was removed."""
     IMAGE = "image"
     """The image was rebuilt."""
+    CANDIDATES = "candidates"
+    """Candidates that were built are gone."""
     COMMAND_LINE = "command-line"
     """The default entry is another, or boots with another command line."""
 
@@ -126,6 +128,8 @@ class Change(StrEnum):
                 return "the kernel or its image was removed"
             case Change.IMAGE:
                 return "the image was rebuilt"
+            case Change.CANDIDATES:
+                return "candidates that were built are gone"
             case Change.COMMAND_LINE:
                 return "the default entry or its command line was changed"
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from initadvisor.model.candidate import Candidate, Gap
     from initadvisor.model.lab import LabSample, LabSubject, LostBoot
+    from initadvisor.model.setting import Setting
+    from initadvisor.workflow.bench import Stream
 
 
 class LabObserver(Protocol):
@@ -18,3 +21,31 @@ class LabObserver(Protocol):
     def lost(self, subject: LabSubject, lost: LostBoot) -> None:
         """Take note of a boot that gave none."""
         ...
+
+
+class Unseen:
+    """Observes everything and shows nothing, where nobody looks on."""
+
+    def doing(self, what: str) -> None:
+        """See ``BuildingObserver``."""
+
+    def started(self, setting: Setting) -> None:
+        """See ``BuildObserver``."""
+
+    def finished(self, candidate: Candidate, *, cached: bool) -> None:
+        """See ``BuildObserver``."""
+
+    def gap(self, gap: Gap) -> None:
+        """See ``BuildObserver``."""
+
+    def sampled(self, done: int, of: int) -> None:
+        """See ``SampleObserver``."""
+
+    def timed(self, stream: Stream, elapsed_ms: float) -> None:
+        """See ``BenchObserver``."""
+
+    def booted(self, subject: LabSubject, sample: LabSample) -> None:
+        """See ``LabObserver``."""
+
+    def lost(self, subject: LabSubject, lost: LostBoot) -> None:
+        """See ``LabObserver``."""

@@ -13,10 +13,12 @@ from initadvisor.measure.way import boot_start
 from initadvisor.model.boot_class import parameters
 from initadvisor.model.boot_record import RecordSource
 from initadvisor.model.errors import InitadvisorError, UnsafeError
+from initadvisor.model.fate import Signs
 from initadvisor.model.loader import TRIAL_TAG, BootWay
 from initadvisor.model.proof import Completion, Evidence, Left, Proof, measured_boot
 from initadvisor.model.rejection import Reason
 from initadvisor.store.store import open_store
+from initadvisor.workflow.trial_signs import signs_since
 
 if TYPE_CHECKING:
     from initadvisor.bootloaders import BootLoader
@@ -37,8 +39,13 @@ _MOST_BOOTS = 8
 """So many boots back the journal is searched for the trial's; there should be none in between."""
 
 
-def evidence_of(host: Host, loader: BootLoader, proof: Proof) -> Evidence:
+def evidence_of(
+    host: Host, loader: BootLoader, proof: Proof, *, armed_at_s: float | None = None
+) -> Evidence:
     """Return what there is to see now.
+
+    ``armed_at_s``: when it was armed, in seconds since 1970; signs of how its boot ended are looked
+    for from then on, and not at all without.
 
     Raises ``InitadvisorError`` where not even this boot's identifier can be read, or what was
     measured cannot.
@@ -59,6 +66,9 @@ def evidence_of(host: Host, loader: BootLoader, proof: Proof) -> Evidence:
         completion=completion(host) if is_its_own else Completion.STARTING,
         failed_units=failed_units(host) if is_its_own else (),
         left=_left(host, proof, boot) if is_over else Left.NOTHING,
+        signs=signs_since(host, armed_at_s, record)
+        if is_over and armed_at_s is not None
+        else Signs(),
     )
 
 

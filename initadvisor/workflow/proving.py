@@ -20,6 +20,7 @@ from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeErr
 from initadvisor.model.one_shot import OneShotState
 from initadvisor.model.proof import Judgement, Proof, ProofStage, Verdict, judge
 from initadvisor.model.transaction import Duty, TransactionState
+from initadvisor.workflow.campaign_log import campaign_stands, require_no_campaign
 from initadvisor.workflow.commit import commit, undisturbed
 from initadvisor.workflow.previous_entry import settle_previous_entry
 from initadvisor.workflow.proof_arming import arm
@@ -54,6 +55,11 @@ def arm_proof(
     Raises ``UnsafeError`` (``RefusedError``) where something is against it, ``InitadvisorError``
     where it fails; the transaction is undone and nothing of ours is left then.
     """
+    try:
+        require_no_campaign(host)
+    except InitadvisorError as err:  # its entry is not the transaction's to remove
+        engine.undo(transaction, reason=err.message)
+        raise
     with _undone_on_error(host, engine, transaction):
         require_boot_time_unit(host)
         loader = detect_boot_loader(host)
@@ -83,7 +89,7 @@ def settle(host: Host) -> tuple[str, ...]:
         for transaction in _proving(host):
             if transaction.proof is not None:
                 done.append(_settled(host, engine, transaction, transaction.proof))
-        if not pending(host):
+        if not pending(host) and not campaign_stands(host):
             _clear(host)
     return tuple(done)
 

@@ -1,7 +1,7 @@
-"""The images that trial entries loaded, as transactions have recorded them.
+"""The images that trial entries loaded, as transactions and campaigns have recorded them.
 
 The entry of a proving boot loads a staged image, which no generator knows of; later the same bytes
-are the installed image, or are gone.
+are the installed image, or are gone. What a campaign boots lies in the trial slot for that boot.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.proof import ProofStage
 from initadvisor.model.setting import Setting
 from initadvisor.model.transaction import TransactionState
+from initadvisor.workflow.campaign_log import read_campaigns
 from initadvisor.workflow.loaded_files import beside, loaded_part
 from initadvisor.workflow.transaction_log import read_transactions
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from initadvisor.host import Host
+    from initadvisor.model.campaign import Arming
     from initadvisor.model.proof import Proof
     from initadvisor.model.transaction import Transaction
 
@@ -40,7 +42,7 @@ class _Armed:
 
 
 class TrialImages:
-    """What was armed for trials; only the latest arming of each transaction is known."""
+    """What was armed for trials; of a transaction only the latest arming is known."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -50,6 +52,10 @@ class TrialImages:
                 if transaction.proof:
                     armed = _armed(transaction, transaction.proof)
                     self._armed[armed.proof.trial] = armed
+            for campaign in read_campaigns(host):
+                for arming in campaign.armings:
+                    known = _armed_by(arming, is_waiting=arming is campaign.current)
+                    self._armed[arming.proof.trial] = known
         except InitadvisorError as err:
             _log.warning("the images of trials are not known: %s", err.message)
 
@@ -119,4 +125,14 @@ def _armed(transaction: Transaction, proof: Proof) -> _Armed:
         path=staged[0].path if is_moved else proof.image,
         setting=Setting.parse(setting.after) if setting else None,
         is_waiting=transaction.state is TransactionState.PROVING,
+    )
+
+
+def _armed_by(arming: Arming, *, is_waiting: bool) -> _Armed:
+    """Return what a campaign has armed; the image is what was armed, once nobody waits any more."""
+    return _Armed(
+        proof=arming.proof,
+        path=arming.proof.image,
+        setting=None if arming.is_rehearsal else Setting.parse(arming.setting),
+        is_waiting=is_waiting,
     )

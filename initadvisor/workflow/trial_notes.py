@@ -37,14 +37,12 @@ def noted_entry(host: Host) -> str | None:
 
 def forget_entry(host: Host) -> None:
     """Remember that there is no trial's entry any more."""
-    path = host.state_dir() / _ENTRY
-    try:
-        path.unlink(missing_ok=True)
-        if path.parent.is_dir():
-            sync_directory(path.parent)
-    except OSError as err:
-        msg = f"cannot remove {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
+    _remove(host, _ENTRY)
+
+
+def forget_rehearsed(host: Host) -> None:
+    """Remember that the loader is not to be trusted before it was rehearsed again."""
+    _remove(host, _REHEARSED)
 
 
 def note_rehearsed(host: Host, loader: str) -> None:
@@ -85,4 +83,15 @@ def _write(host: Host, name: str, text: str) -> None:
             file.write(text.encode())
     except OSError as err:
         msg = f"cannot write {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+
+
+def _remove(host: Host, name: str) -> None:
+    path = host.state_dir() / name
+    try:
+        path.unlink(missing_ok=True)
+        if path.parent.is_dir():
+            sync_directory(path.parent)
+    except OSError as err:
+        msg = f"cannot remove {path}: {err.strerror}"
         raise InitadvisorError(msg) from err

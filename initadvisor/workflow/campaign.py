@@ -1,0 +1,184 @@
+"""Carries a campaign out: a step at each boot, and whenever somebody asks.
+
+A boot is armed in the boot before it, as soon as that was judged, not while the machine shuts down:
+the image is copied, read back and selected with all the time that takes, nothing can be cut off by
+the end of a shutdown's patience, and a power cut at any moment leaves a selection that its loader
+forgets. What may come in between is seen to: the selection is taken back before the machine sleeps
+(initadvisor-sleep.service), and as soon as a kernel upgrade, a rebuilt image or another command
+line is seen; a boot that comes before that was seen is not held against its candidate.
+
+Everything is recorded before it is done (``campaign_step``). Only what touches the machine keeps
+other runs out: builds and virtual machines take minutes, during which a campaign can be stopped.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.generators.safety import elsewhere
+from initadvisor.measure.record import running_boot_id
+from initadvisor.model.campaign import Campaign, CampaignState, Event, EventKind
+from initadvisor.model.errors import NeedsRootError, UnsafeError
+from initadvisor.workflow.campaign_ground import ground_of
+from initadvisor.workflow.campaign_log import is_noted_active, read_campaign, write_campaign
+from initadvisor.workflow.campaign_run import Advanced, CampaignRun
+from initadvisor.workflow.observing import Unseen
+from initadvisor.workflow.proof_evidence import require_boot_time_unit
+from initadvisor.workflow.transaction import pending, transactions
+
+if TYPE_CHECKING:
+    from initadvisor.host import Host
+    from initadvisor.model.refusal import Refusal
+    from initadvisor.workflow.campaign_choice import Choice
+    from initadvisor.workflow.campaign_prepare import CampaignObserver
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignOptions:
+    """What the user asks for; fields as the options of ``initadvisor trial start``."""
+
+    only: tuple[str, ...] = ()
+    most_boots: int = 20
+    reboots: bool = False
+    ignore_unlocking: bool = False
+
+
+def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -> Advanced:
+    """Begin a campaign, build and verify its candidates and arm the first boot.
+
+    Raises ``UnsafeError`` (``RefusedError``) where something is against it, among it that no
+    virtual machine can verify candidates, and ``InitadvisorError`` where it cannot go on:
+    ``advance`` tries again.
+    """
+    require_startable(host, options)
+    with transactions(host):
+        _require_none_pending(host)
+        earlier = read_campaign(host)
+        if not earlier.state.is_over:
+            msg = f"campaign {earlier.number} is {earlier.state}"
+            raise UnsafeError(msg, hint="initadvisor trial resume goes on, trial stop ends it")
+        new = Campaign(
+            number=earlier.number + 1,
+            began_at_s=int(time.time()),
+            only=options.only,
+            most_boots=options.most_boots,
+            reboots=options.reboots,
+            ignore_unlocking=options.ignore_unlocking,
+            ground=ground_of(host, detect_boot_loader(host)),
+        )
+    done = CampaignRun(host, observer).feed(Event(kind=EventKind.START, campaign=new))
+    if done.campaign.state is CampaignState.PREPARING:
+        stop(host, reason=done.campaign.reason)
+        raise UnsafeError(done.campaign.reason, hint="nothing was armed")
+    return done
+
+
+def require_startable(host: Host, options: CampaignOptions) -> None:
+    """Raise ``UnsafeError`` (``RefusedError``) for what is against trials on this machine."""
+    _require_own_system(host)
+    _require_none_pending(host)
+    try:
+        require_boot_time_unit(host)
+    except UnsafeError as err:
+        raise UnsafeError(err.message, hint="install initadvisor's units") from err
+    for refusal in refusals(host):
+        if not (refusal.kind.may_be_overridden and options.ignore_unlocking):
+            hint = refusal.remedy
+            if refusal.kind.may_be_overridden:
+                hint += "; --ignore-unlocking goes on all the same"
+            raise UnsafeError(refusal.reason, hint=hint)
+
+
+def refusals(host: Host) -> tuple[Refusal, ...]:
+    """Return what the boot loader has against trials; raises ``RefusedError`` for unknown ones."""
+    return detect_boot_loader(host).refusals(host)
+
+
+def advance(
+    host: Host, *, observer: CampaignObserver | None = None, may_build: bool = True
+) -> Advanced:
+    """Judge the boot that was armed, and arm the next one; what is done already is not done again.
+
+    Without ``may_build`` no candidate is built or verified: the sandbox of a unit that runs at each
+    boot has no room for that. Raises ``NeedsRootError``, ``UnsafeError`` in a container, on a live
+    system and while a package manager is at work, and ``InitadvisorError`` where something cannot
+    be done yet: it is then left to the next run.
+    """
+    if not is_noted_active(host):
+        return Advanced(campaign=read_campaign(host))
+    _require_own_system(host)
+    return CampaignRun(host, observer or Unseen(), may_build=may_build).feed(
+        Event(kind=EventKind.FOUND)
+    )
+
+
+def pause(host: Host, *, reason: str = "it was paused") -> Advanced:
+    """Have nothing armed, and nothing on the boot partition, until it is resumed."""
+    return _asked(host, Event(kind=EventKind.PAUSE, reason=reason), Unseen())
+
+
+def resume(host: Host, *, observer: CampaignObserver, reboots: bool | None = None) -> Advanced:
+    """Go on with a paused campaign; one that is not paused is advanced.
+
+    ``reboots``: whether the machine reboots by itself from now on, None: as before.
+    """
+    _require_own_system(host)
+    with transactions(host):
+        campaign = read_campaign(host)
+        if campaign.state.is_over:
+            msg = f"no campaign is on: the latest is {campaign.state}"
+            raise UnsafeError(msg, hint="initadvisor trial start begins one")
+        if reboots is not None:
+            write_campaign(host, replace(campaign, reboots=reboots))
+    if campaign.state is not CampaignState.PAUSED:
+        return advance(host, observer=observer)
+    return _asked(host, Event(kind=EventKind.RESUME, reason="it was resumed"), observer)
+
+
+def stop(host: Host, *, reason: str = "it was stopped") -> Advanced:
+    """End it, and leave the machine as it was: no entry, no selection, nothing in the slot."""
+    return _asked(host, Event(kind=EventKind.STOP, reason=reason), Unseen())
+
+
+def take_back_before_sleep(host: Host) -> tuple[str, ...]:
+    """Take an armed selection back; ``advance`` arms it again when the machine is awake."""
+    if not is_noted_active(host):
+        return ()
+    _require_own_system(host)
+    arming = read_campaign(host).current
+    if arming is None or arming.proof.armed_in_boot != running_boot_id(host):
+        return ()
+    CampaignRun(host, Unseen()).feed(Event(kind=EventKind.SLEEP))
+    return ("the campaign has no boot armed while the machine sleeps",)
+
+
+def next_choice(host: Host, *, observer: CampaignObserver) -> Choice | None:
+    """Return which boot would be chosen next and why, None while none could be; changes nothing."""
+    from initadvisor.workflow.campaign_choice import choice
+
+    campaign = read_campaign(host)
+    return choice(host, campaign, observer=observer) if campaign.ready else None
+
+
+def _asked(host: Host, event: Event, observer: CampaignObserver) -> Advanced:
+    _require_own_system(host)
+    return CampaignRun(host, observer).feed(event)
+
+
+def _require_own_system(host: Host) -> None:
+    if not host.is_root:
+        msg = "cannot carry a campaign on: only root may write boot entries"
+        raise NeedsRootError(msg)
+    if place := elsewhere(host):
+        msg = f"no trials: this is {place}, not the installed system"
+        raise UnsafeError(msg)
+
+
+def _require_none_pending(host: Host) -> None:
+    if waiting := pending(host):
+        first = waiting[0]
+        msg = f"no trials now: transaction {first.number} ({first.purpose}) is {first.state}"
+        raise UnsafeError(msg, hint="initadvisor status shows it")

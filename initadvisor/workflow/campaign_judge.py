@@ -1,0 +1,71 @@
+"""What became of the boot that a campaign has armed, and what others have changed meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from initadvisor.model.campaign import Change, Event, EventKind
+from initadvisor.model.fate import Fate
+from initadvisor.model.proof import Verdict, judge
+from initadvisor.workflow.campaign_arming import once_more
+from initadvisor.workflow.campaign_ground import NoGroundError, ground_of, loader_named
+from initadvisor.workflow.proof_evidence import evidence_of
+
+if TYPE_CHECKING:
+    from initadvisor.bootloaders import BootLoader
+    from initadvisor.host import Host
+    from initadvisor.model.campaign import Arming, Campaign
+
+_NOT_ITS_FAULT = frozenset({Fate.FAILED, Fate.UNEXPLAINED})
+
+
+def judged(host: Host, campaign: Campaign) -> Event | None:
+    """Return what became of the armed boot, None where none is.
+
+    A boot that went wrong after somebody had changed kernel, image or command line tells nothing of
+    the candidate. Raises ``InitadvisorError`` where too little can be read to tell.
+    """
+    arming = campaign.current
+    if arming is None:
+        return None
+    loader = loader_named(arming.proof.loader)
+    evidence = evidence_of(host, loader, arming.proof, armed_at_s=arming.at_s)
+    judgement = judge(arming.proof, evidence)
+    change = changed(host, campaign, loader)
+    fate, reason = judgement.fate, judgement.reason
+    if fate is Fate.RUNNING:
+        return Event(kind=EventKind.RUNNING, reason=reason)
+    if judgement.verdict is Verdict.WAIT:
+        return change or Event(kind=EventKind.PENDING, reason=reason)
+    if fate is Fate.ASLEEP:
+        return change or _awake(host, campaign, arming, reason)
+    if change and change.change and fate in _NOT_ITS_FAULT:
+        fate, reason = Fate.NOT_TRIED, f"{reason}; meanwhile {change.change.words}"
+    rebooted = evidence.boot != arming.proof.armed_in_boot
+    return Event(kind=EventKind.ENDED, fate=fate, reason=reason, rebooted=rebooted)
+
+
+def changed(host: Host, campaign: Campaign, loader: BootLoader) -> Event | None:
+    """Return what others have changed of what a campaign rests on, None where nothing has."""
+    before = campaign.ground
+    if before is None:
+        return None
+    try:
+        now = ground_of(host, loader)
+    except NoGroundError:
+        return Event(kind=EventKind.CHANGED, change=Change.GONE, ground=before)
+    if change := before.change(now):
+        return Event(kind=EventKind.CHANGED, change=change, ground=now)
+    if not all(found.today or _is_there(found.path) for found in campaign.ready):
+        return Event(kind=EventKind.CHANGED, change=Change.CANDIDATES, ground=now)
+    return None
+
+
+def _awake(host: Host, campaign: Campaign, arming: Arming, reason: str) -> Event:
+    again = once_more(host, campaign, arming)
+    return Event(kind=EventKind.AWAKE, arming=again, reason=reason)
+
+
+def _is_there(path: str) -> bool:
+    return Path(path).is_file()

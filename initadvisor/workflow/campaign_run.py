@@ -1,0 +1,169 @@
+"""Feeds events to a campaign: records what they make of it, then does what follows from that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.host.package_managers import busy_package_managers
+from initadvisor.model.campaign import Action, Campaign, CampaignState, Event, EventKind
+from initadvisor.model.campaign_step import step
+from initadvisor.model.errors import UnsafeError
+from initadvisor.workflow.campaign_arming import Hands, arming_of, needs_rehearsal
+from initadvisor.workflow.campaign_judge import changed, judged
+from initadvisor.workflow.campaign_log import (
+    forget_active,
+    note_active,
+    read_campaign,
+    write_campaign,
+)
+from initadvisor.workflow.transaction import pending, transactions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from initadvisor.host import Host
+    from initadvisor.model.campaign import TrialCandidate
+    from initadvisor.workflow.campaign_prepare import CampaignObserver
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advanced:
+    """The campaign as it is now, and what was done, in lines.
+
+    ``reboot``: a boot is armed, and the machine is to reboot for it after a countdown.
+    ``unprepared``: it cannot go on before its candidates are built, which was not to be done.
+    """
+
+    campaign: Campaign
+    told: tuple[str, ...] = ()
+    reboot: bool = False
+    unprepared: bool = False
+
+
+class CampaignRun:
+    """Feeds events to the campaign and does what follows from them."""
+
+    def __init__(self, host: Host, observer: CampaignObserver, *, may_build: bool = True) -> None:
+        self._host = host
+        self._observer = observer
+        self._may_build = may_build
+        self._hands = Hands(host)
+        self._number: int | None = None
+        self._told: list[str] = []
+        self._reboot = False
+        self._unprepared = False
+
+    def feed(self, event: Event) -> Advanced:
+        """Take an event and all that follows; return what has become of the campaign."""
+        waiting = [event]
+        while waiting:
+            for action in self._taken(waiting.pop(0)):
+                waiting += self._at_length(action)
+        return Advanced(
+            campaign=read_campaign(self._host),
+            told=tuple(dict.fromkeys(self._told)),
+            reboot=self._reboot,
+            unprepared=self._unprepared,
+        )
+
+    def _taken(self, event: Event) -> tuple[Action, ...]:
+        """Record what an event makes of it, do what is quickly done and return what is not.
+
+        What another run has begun meanwhile is left alone.
+        """
+        at_length: list[Action] = []
+        with transactions(self._host):
+            campaign = read_campaign(self._host)
+            if self._number not in {None, campaign.number}:
+                return ()
+            following: Event | None = event
+            while following is not None:
+                result = step(campaign, following)
+                campaign = self._recorded(campaign, result.campaign)
+                following = None
+                for action in result.actions:
+                    if action.takes_long:
+                        at_length.append(action)
+                    elif (following := self._done(action, campaign)) is not None:
+                        break  # what is left belongs to what was before
+            if not campaign.state.is_active:
+                forget_active(self._host)
+        self._number = campaign.number
+        return tuple(at_length)
+
+    def _recorded(self, before: Campaign, after: Campaign) -> Campaign:
+        if after != before:
+            if after.state.is_active:
+                note_active(self._host)
+            write_campaign(self._host, after)
+        return after
+
+    def _done(self, action: Action, campaign: Campaign) -> Event | None:
+        match action:
+            case Action.JUDGE:
+                found = judged(self._host, campaign)
+                if found and found.kind in {EventKind.PENDING, EventKind.RUNNING}:
+                    self._told.append(found.reason)
+                return found
+            case Action.REPORT:
+                self._told.append(campaign.reason)
+                return None
+            case _:
+                return self._hands.do(action, campaign)
+
+    def _at_length(self, action: Action) -> Iterable[Event]:
+        campaign = read_campaign(self._host)
+        match action:
+            case Action.PREPARE if campaign.state is CampaignState.PREPARING:
+                return self._prepared(campaign)
+            case Action.CHOOSE if campaign.state is CampaignState.CHOOSING:
+                return (self._chosen(campaign),)
+            case Action.REBOOT:
+                self._reboot = True
+            case _:  # it was found to be wanted before another run paused or stopped the campaign
+                pass
+        return ()
+
+    def _prepared(self, campaign: Campaign) -> Iterator[Event]:
+        loader = detect_boot_loader(self._host)
+        if change := changed(self._host, campaign, loader):
+            yield change
+            return
+        if not self._may_build:
+            self._told.append("the candidates have to be built: initadvisor trial resume does it")
+            self._unprepared = True
+            return
+        ground = campaign.ground
+        if ground and ground.release != self._host.kernel_release():
+            words = f"Linux {ground.release} boots by default, but another kernel runs"
+            yield Event(kind=EventKind.BLOCKED, reason=f"{words}: it goes on after a reboot")
+            return
+        from initadvisor.workflow.campaign_prepare import prepared
+
+        yield from prepared(self._host, campaign, observer=self._observer)
+
+    def _chosen(self, campaign: Campaign) -> Event:
+        loader = detect_boot_loader(self._host)
+        if change := changed(self._host, campaign, loader):
+            return change
+        if waiting := pending(self._host):
+            words = f"transaction {waiting[0].number} ({waiting[0].purpose}) is not over"
+            return Event(kind=EventKind.BLOCKED, reason=words)
+        if busy := busy_package_managers(self._host):
+            msg = f"not arming a boot now: {busy[0]}"
+            raise UnsafeError(msg, hint="try again when it is done")
+        if needs_rehearsal(self._host):
+            words = "the boot loader is tried with today's image first"
+            return self._arm(campaign, None, words)
+        from initadvisor.workflow.campaign_choice import choice
+
+        found = choice(self._host, campaign, observer=self._observer)
+        if found.candidate is None:
+            return Event(kind=EventKind.SETTLED, reason=found.words)
+        return self._arm(campaign, found.candidate, found.words)
+
+    def _arm(self, campaign: Campaign, candidate: TrialCandidate | None, words: str) -> Event:
+        arming = arming_of(self._host, campaign, candidate)
+        return Event(kind=EventKind.CHOSEN, arming=arming, reason=words)

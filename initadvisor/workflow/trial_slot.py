@@ -1,0 +1,113 @@
+"""The one place beside the default image where a candidate lies while its boot is armed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from initadvisor.host.files import (
+    append_range,
+    free_bytes,
+    open_regular,
+    put_in_place,
+    sha256_of,
+    sync_directory,
+)
+from initadvisor.model.errors import InitadvisorError, UnsafeError
+from initadvisor.storage.cold_read import drop_from_memory
+
+if TYPE_CHECKING:
+    from initadvisor.host import Host
+    from initadvisor.model.campaign import TrialCandidate
+
+_NAME = ".initadvisor-trial"
+_UNFINISHED = ".initadvisor-trial.part"
+_SPARE_BYTES = 1 << 20
+"""For directories that grow, and what loaders and package managers write meanwhile."""
+
+
+class UnfitError(UnsafeError):
+    """A candidate cannot lie there: there is no room, or it is not what was verified any more."""
+
+
+def slot_beside(image: str) -> str:
+    """Return where candidates lie for the default image ``image``; both are the machine's paths."""
+    return str(PurePosixPath(image).with_name(_NAME))
+
+
+def fill_slot(host: Host, slot: str, candidate: TrialCandidate) -> None:
+    """Have the slot hold a candidate, and read it back from the disk.
+
+    What lies there already is kept if it is the same. Raises ``UnfitError``, and
+    ``InitadvisorError`` where it cannot be read or written; the slot is empty then.
+    """
+    if _holds(host, slot, candidate.sha256):
+        return
+    clear_slot(host, slot)
+    path = host.path(slot)
+    try:
+        free = free_bytes(path.parent)
+        if free < candidate.size_bytes + _SPARE_BYTES:
+            sizes = f"{candidate.size_bytes / 1e6:.1f} MB, and {free / 1e6:.1f} MB are free"
+            msg = f"{path.parent} has no room for it: {sizes}"
+            raise UnfitError(msg)
+        _copy(candidate, path)
+    except OSError as err:
+        _give_up(host, slot)
+        kind = UnfitError if err.errno in {errno.ENOSPC, errno.EDQUOT} else InitadvisorError
+        msg = f"cannot copy {candidate.setting} to {path}: {err.strerror}"
+        raise kind(msg) from err
+    except BaseException:
+        _give_up(host, slot)
+        raise
+    if not _holds(host, slot, candidate.sha256):
+        _give_up(host, slot)
+        msg = f"what was read back from {path} is not what was verified"
+        raise UnfitError(msg)
+
+
+def clear_slot(host: Host, slot: str) -> None:
+    """Remove what lies there, whole or unfinished; raises ``InitadvisorError``."""
+    path = host.path(slot)
+    if path.name != _NAME:
+        msg = f"not removing {path}: it is no trial slot"
+        raise UnsafeError(msg)
+    found = [p for p in (path, path.with_name(_UNFINISHED)) if os.path.lexists(p)]
+    try:
+        for left in found:
+            left.unlink()
+        if found:
+            sync_directory(path.parent)
+    except OSError as err:
+        msg = f"cannot clear the trial slot {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+
+
+def _give_up(host: Host, slot: str) -> None:
+    """Clear it after an error, which is the one to be told."""
+    with contextlib.suppress(InitadvisorError):
+        clear_slot(host, slot)
+
+
+def _copy(candidate: TrialCandidate, path: Path) -> None:
+    """Copy it under another name first, which ``clear_slot`` knows, too."""
+    unfinished = path.with_name(_UNFINISHED)
+    with open_regular(Path(candidate.path)) as source:
+        descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w+b") as file:
+            append_range(file, source, offset=0, size_bytes=candidate.size_bytes)
+            os.fsync(file.fileno())
+            put_in_place(file, unfinished, path)
+
+
+def _holds(host: Host, slot: str, sha256: str) -> bool:
+    """Tell whether the disk, not only memory, has these bytes there."""
+    path = host.path(slot)
+    if not path.is_file() or path.is_symlink():
+        return False
+    with open_regular(path) as file:
+        drop_from_memory(file.fileno())
+        return sha256_of(file, once=True) == sha256
