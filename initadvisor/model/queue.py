@@ -13,6 +13,8 @@ from typing import Self
 
 from typing_extensions import override
 
+from initadvisor.model.policy import Policy
+
 _RELEASE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]{0,63}")
 """A release that may be the name of a file, too; the kernel allows 64 bytes (uname(2))."""
 
@@ -94,8 +96,10 @@ class Job:
         return _joined(self.task, self.release)
 
 
-def jobs_of(note: Note) -> tuple[Job, ...]:
+def jobs_of(note: Note, policy: Policy) -> tuple[Job, ...]:
     """Return what there is to do because of a note.
+
+    A boot is no news for an advice that nobody acts on: then it is weighed when somebody asks.
 
     All of it may be done twice, and none of it is needed to be safe. What was interrupted is looked
     after first, whatever has happened.
@@ -108,8 +112,10 @@ def jobs_of(note: Note) -> tuple[Job, ...]:
             return (settle, *image, advance, advise)
         case Reason.KERNEL_REMOVED:
             return (settle, Job(task=Task.PRUNE), advance)
-        case Reason.BOOTED:
+        case Reason.BOOTED if policy is Policy.APPLY:
             return (settle, Job(task=Task.WATCH), advance, advise)
+        case Reason.BOOTED:
+            return (settle, advance)
         case Reason.DISK_REPLACED:
             return (settle, advance, advise)
 

@@ -63,9 +63,14 @@ def plan_rollback(host: Host) -> RollbackPlan | None:
 
 
 def rollback(
-    host: Host, plan: RollbackPlan, *, unverified: bool = False, observer: BuildingObserver
+    host: Host,
+    plan: RollbackPlan,
+    *,
+    unverified: bool = False,
+    reason: str = _REASON,
+    observer: BuildingObserver,
 ) -> RolledBack:
-    """Do what was planned.
+    """Do what was planned; ``reason`` is what is remembered of why.
 
     ``unverified``: also where no kernel can be asked whether it unpacks what has to be rebuilt.
     Images are replaced before the configuration, so that whoever comes in between boots one that is
@@ -75,10 +80,10 @@ def rollback(
     transaction = plan.transaction
     if plan.waiting:
         with transactions(host) as engine:
-            return RolledBack(transaction=withdraw(host, engine, transaction, reason=_REASON))
+            return RolledBack(transaction=withdraw(host, engine, transaction, reason=reason))
     if not plan.rebuilt:
         with transactions(host) as engine, undisturbed(host):
-            return RolledBack(transaction=_undo(host, engine, plan))
+            return RolledBack(transaction=_undo(host, engine, plan, reason))
     setting = _setting_of(transaction)
     with rebuilt_images(
         host,
@@ -92,7 +97,8 @@ def rollback(
         observer.doing("replacing configuration and images")
         with transactions(host) as engine, undisturbed(host):
             _replace(host, engine, plan, images)
-            return RolledBack(transaction=_undo(host, engine, plan), unverified=doubt)
+            undone = _undo(host, engine, plan, reason)
+            return RolledBack(transaction=undone, unverified=doubt)
 
 
 def _planned(host: Host, transaction: Transaction) -> RollbackPlan:
@@ -193,9 +199,9 @@ def _require_same(host: Host, images: Sequence[RebuiltImage], transaction: Trans
             raise UnsafeError(msg, hint="nothing was changed")
 
 
-def _undo(host: Host, engine: Transactions, plan: RollbackPlan) -> Transaction:
+def _undo(host: Host, engine: Transactions, plan: RollbackPlan, reason: str) -> Transaction:
     leave = [str(machine_path(host, image.path)) for image in plan.rebuilt]
-    undone = engine.undo(plan.transaction, reason=_REASON, leave=[*leave, *plan.gone])
+    undone = engine.undo(plan.transaction, reason=reason, leave=[*leave, *plan.gone])
     try:
         settle_previous_entry(host)
     except InitadvisorError as err:  # an entry for what is gone boots nothing by itself

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from initadvisor.model.policy import Policy
 from initadvisor.model.queue import Job, Note, Reason, Task, jobs_of
 
 RELEASES = (None, "6.1.0-44-amd64", "6.9.1.arch1-1", "6.1_x+y~z", "6" * 64)
@@ -48,12 +49,13 @@ def test_any_other_name_says_nothing(name: str) -> None:
     assert Job.parse(name) is None
 
 
+@pytest.mark.parametrize("policy", Policy)
 @pytest.mark.parametrize("reason", Reason)
 @pytest.mark.parametrize("release", [None, "6.1"])
 def test_what_was_interrupted_comes_first_and_only_a_decision_applies(
-    reason: Reason, release: str | None
+    policy: Policy, reason: Reason, release: str | None
 ) -> None:
-    jobs = jobs_of(Note(reason=reason, release=release))
+    jobs = jobs_of(Note(reason=reason, release=release), policy)
     tasks = [job.task for job in jobs]
     assert tasks == sorted(set(tasks), key=list(Task).index)
     assert tasks[0] is Task.SETTLE
@@ -62,10 +64,17 @@ def test_what_was_interrupted_comes_first_and_only_a_decision_applies(
 
 @pytest.mark.parametrize("reason", [Reason.KERNEL_ADDED, Reason.IMAGE_REBUILT])
 def test_a_new_image_is_built_with_every_setting_and_weighed(reason: Reason) -> None:
-    jobs = jobs_of(Note(reason=reason, release="6.1"))
+    jobs = jobs_of(Note(reason=reason, release="6.1"), Policy.ADVISE)
     assert {str(job) for job in jobs} == {"settle", "build@6.1", "lab@6.1", "advance", "advise"}
 
 
 def test_a_removed_kernel_leaves_nothing_to_build() -> None:
-    jobs = jobs_of(Note(reason=Reason.KERNEL_REMOVED, release="6.1"))
+    jobs = jobs_of(Note(reason=Reason.KERNEL_REMOVED, release="6.1"), Policy.ADVISE)
     assert {str(job) for job in jobs} == {"settle", "prune", "advance"}
+
+
+def test_only_a_policy_that_acts_weighs_anew_after_each_boot() -> None:
+    booted = Note(reason=Reason.BOOTED)
+    quiet, acting = ({job.task for job in jobs_of(booted, policy)} for policy in Policy)
+    assert acting - quiet == {Task.WATCH, Task.ADVISE}
+    assert not quiet - acting

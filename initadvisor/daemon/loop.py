@@ -1,0 +1,146 @@
+"""The daemon's loop: takes notes in, does what can be done, and ends."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from initadvisor.daemon.attendant import Attendant
+from initadvisor.daemon.conditions import lacking
+from initadvisor.daemon.interruption import Disturbed, Interruption, Terminated
+from initadvisor.daemon.manager import arrange_waking, tell, tell_status
+from initadvisor.daemon.queue import Queue
+from initadvisor.daemon.seen import notice
+from initadvisor.model.daemon import TERMS, Do, Leave, Needs, Wait, decide, needed
+from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.model.policy import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from initadvisor.host import Host
+    from initadvisor.model.queue import Job
+
+_log = logging.getLogger(__name__)
+
+_MOST_ATTEMPTS = 3
+
+
+class Worker(Protocol):
+    """Does jobs."""
+
+    def do(self, job: Job) -> tuple[Job, ...]:
+        """Do one, and return what is to be done because of it.
+
+        Raises ``InitadvisorError`` where it fails; all it does may be cut short at any moment by
+        any other exception, and done again.
+        """
+        ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Daemon:
+    """One run of the daemon. ``look`` tells what is lacking; ``sleep`` waits some seconds."""
+
+    host: Host
+    worker: Worker
+    policy: Policy = Policy.ADVISE
+    look: Callable[[Host, Needs], Needs] = lacking
+    sleep: Callable[[float], None] = time.sleep
+    interruption: Interruption = field(default_factory=Interruption)
+    _failed: set[Job] = field(default_factory=set)
+    _waited_s: float = 0.0
+
+    def run(self) -> Leave | None:
+        """Work until nothing is left or nothing can be done, and arrange to be woken for the rest.
+
+        Returns why it ended, None where it was told to (SIGTERM): then nothing is lost, and what is
+        left waits for the next start. Raises ``InitadvisorError`` where the queue cannot be used.
+        """
+        with self.interruption.listening():
+            try:
+                with Attendant(self.host) as attendant:
+                    tell(READY="1")
+                    leave = self._work(Queue(self.host, self.policy), attendant)
+                    arrange_waking(self.host, leave)
+            except Terminated:
+                tell_status("was told to end; what is left waits for the next start")
+                return None
+            finally:
+                tell(STOPPING="1")
+        tell_status(leave.why)
+        return leave
+
+    def _work(self, queue: Queue, attendant: Attendant) -> Leave:
+        while True:
+            for note in (*queue.take_in(), *notice(self.host, queue)):
+                _log.info("noted: %s", note)
+                self._failed.clear()  # something has changed, so that it may work now
+            jobs = [job for job in queue.jobs() if job not in self._failed]
+            missing = self.look(self.host, needed(jobs))
+            match decide(jobs, missing, failed=len(self._failed), waited_s=self._waited_s):
+                case Do(job=job):
+                    self._waited_s = 0.0
+                    self._do(queue, attendant, job)
+                case Wait(seconds=seconds, why=why):
+                    tell_status(f"waits: {why}")
+                    self.sleep(seconds)
+                    self._waited_s += seconds
+                case Leave() as leave:
+                    return leave
+
+    def _do(self, queue: Queue, attendant: Attendant, job: Job) -> None:
+        terms = TERMS[job.task]
+        needs_power = Needs.POWER in terms.needs
+        tell_status(f"{job.task}: begins" + (f", Linux {job.release}" if job.release else ""))
+        try:
+            with (
+                attendant.watching(limit_s=terms.limit_s, needs_power=needs_power),
+                queue.attempt(job) as attempt,
+                self.interruption.may_be_put_off() if needs_power else contextlib.nullcontext(),
+            ):
+                self._attempt(queue, job, attempt)
+        except Disturbed:
+            tell_status(f"{job}: put off")
+
+    def _attempt(self, queue: Queue, job: Job, attempt: int) -> None:
+        if attempt > _MOST_ATTEMPTS:  # it has never come back, be it with an error
+            _log.error("%s is given up: it ended the daemon %d times", job, _MOST_ATTEMPTS)
+            queue.done(job)
+            return
+        try:
+            following = self._done_by_worker(job)
+        except InitadvisorError as err:
+            self._failed_at(queue, job, err, last=_is_final(err) or attempt >= _MOST_ATTEMPTS)
+            return
+        for next_job in following:
+            queue.put(next_job)
+        queue.done(job)
+
+    def _done_by_worker(self, job: Job) -> tuple[Job, ...]:
+        try:
+            return self.worker.do(job)
+        except OSError as err:  # whatever no layer below had a better word for
+            where = f" {err.filename}" if err.filename else ""
+            msg = f"cannot use{where}: {err.strerror or err}"
+            raise InitadvisorError(msg) from err
+
+    def _failed_at(self, queue: Queue, job: Job, err: InitadvisorError, *, last: bool) -> None:
+        advice = f" ({err.hint})" if err.hint else ""
+        if last:
+            _log.error("%s failed: %s%s", job, err.message, advice)
+            queue.done(job)
+        else:
+            _log.warning("%s failed, and is tried again later: %s%s", job, err.message, advice)
+            self._failed.add(job)
+
+
+def _is_final(err: InitadvisorError) -> bool:
+    """Tell whether trying again would end the same.
+
+    A configuration that cannot be meant may be mended meanwhile.
+    """
+    return isinstance(err, UnsafeError | NeedsRootError)

@@ -1,0 +1,92 @@
+"""What the daemon and systemd tell each other: how it goes, that it lives, when to go on."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from typing_extensions import override
+
+from initadvisor.model.daemon import Wake
+from initadvisor.model.errors import ProgramError
+from initadvisor.model.text import shown
+
+if TYPE_CHECKING:
+    from initadvisor.host import Host
+    from initadvisor.model.daemon import Leave
+
+_log = logging.getLogger(__name__)
+
+RETRY_TIMER = "initadvisord-retry.timer"
+
+_PRIORITIES = {
+    logging.DEBUG: 7,
+    logging.INFO: 6,
+    logging.WARNING: 5,
+    logging.ERROR: 3,
+    logging.CRITICAL: 2,
+}
+"""A warning is what was done to the machine, or advised: a notice, in the journal's words."""
+
+_TIMEOUT_S = 10.0
+_BOOTED = "/run/systemd/system"
+_STATUS_LENGTH = 200
+
+
+class _WithPriority(logging.Formatter):
+    """Puts the priority before each line, as the journal reads it (sd-daemon(3))."""
+
+    @override
+    def format(self, record: logging.LogRecord) -> str:
+        return f"<{_PRIORITIES.get(record.levelno, 6)}>{super().format(record)}"
+
+
+def set_up_logging(*, verbose: bool) -> None:
+    """Log to standard error; with priorities, where that is the journal."""
+    handler = logging.StreamHandler(sys.stderr)
+    form = _WithPriority if "JOURNAL_STREAM" in os.environ else logging.Formatter
+    handler.setFormatter(form("%(message)s"))
+    logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, handlers=[handler])
+
+
+def tell(**words: str) -> None:
+    """Tell systemd (sd_notify(3)); where it is not listening, nobody is told."""
+    if "NOTIFY_SOCKET" not in os.environ:
+        return
+    from systemd.daemon import notify
+
+    notify("\n".join(f"{name}={value}" for name, value in words.items()))
+
+
+def tell_status(text: str) -> None:
+    """Have ``systemctl status`` show what goes on, and log it."""
+    line = shown(text)[:_STATUS_LENGTH]
+    _log.info("%s", line)
+    tell(STATUS=line)
+
+
+def watchdog_s() -> float | None:
+    """Return how often systemd wants to hear of this process, None where it does not.
+
+    ``WATCHDOG_PID`` names whom it watches (sd_watchdog_enabled(3)).
+    """
+    limit = os.environ.get("WATCHDOG_USEC", "")
+    if not limit.isdecimal() or os.environ.get("WATCHDOG_PID") not in {None, str(os.getpid())}:
+        return None
+    return int(limit) / 1e6 or None
+
+
+def arrange_waking(host: Host, leave: Leave) -> None:
+    """Have the daemon started again for what it leaves, if a timer has to do that.
+
+    Without systemd that is up to whoever started it.
+    """
+    if leave.wake is not Wake.RETRY or not host.path(_BOOTED).is_dir():
+        return
+    try:
+        # Not to wait for it: the service that the timer starts is this one.
+        host.runner.run(["systemctl", "--no-block", "restart", RETRY_TIMER], timeout_s=_TIMEOUT_S)
+    except ProgramError as err:
+        _log.warning("what is left waits for the next boot: %s", err.message)

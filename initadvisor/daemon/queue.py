@@ -1,0 +1,159 @@
+"""Notes of hooks and the jobs that come of them, as files of the state directory.
+
+Hooks write into ``queue``, which systemd watches: the daemon empties it first of all, so that it is
+never started for the same note again. Jobs wait in ``tasks``, which only the daemon touches and
+which is there only while there are any. A note is removed after its jobs are there, and a job after
+it is done: a run that is killed loses neither.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import stat
+from typing import TYPE_CHECKING
+
+from initadvisor.host.files import make_directory, sync_directory
+from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.model.queue import Job, Note, jobs_of
+from initadvisor.model.text import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.model.policy import Policy
+
+_log = logging.getLogger(__name__)
+
+
+class Queue:
+    """The files. All methods raise ``InitadvisorError`` where they cannot be used."""
+
+    def __init__(self, host: Host, policy: Policy) -> None:
+        self._policy = policy
+        self._notes = host.state_dir() / "queue"
+        self._jobs = host.state_dir() / "tasks"
+
+    def take_in(self) -> tuple[Note, ...]:
+        """Turn all notes into jobs, and return them.
+
+        What is no note, or was not written by this user, is removed: left there, it would have the
+        daemon started again and again.
+        """
+        with _told(self._notes):
+            if not self._notes.is_dir():
+                return ()
+            _require_ours(self._notes)
+            taken = []
+            for path in sorted(self._notes.iterdir()):
+                note = Note.parse(path.name)
+                if note and _is_ours(path.lstat()):
+                    self.add(note)
+                    taken.append(note)
+                else:
+                    _log.warning("removing what no hook has written: %s", shown(str(path)))
+                _remove(path)
+            return tuple(taken)
+
+    def add(self, note: Note) -> None:
+        """Have the jobs of a note done; those that are to be done already are the same."""
+        for job in jobs_of(note, self._policy):
+            self.put(job)
+
+    def put(self, job: Job) -> None:
+        """Have a job done; how often it has failed is forgotten."""
+        with _told(self._jobs):
+            make_directory(self._jobs)
+            descriptor = os.open(
+                self._jobs / str(job), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644
+            )
+            os.close(descriptor)
+            sync_directory(self._jobs)
+
+    def jobs(self) -> tuple[Job, ...]:
+        """Return all jobs that are to be done; what is none is removed."""
+        with _told(self._jobs):
+            if not self._jobs.is_dir():
+                return ()
+            _require_ours(self._jobs)
+            found = []
+            for path in sorted(self._jobs.iterdir()):
+                job = Job.parse(path.name)
+                if job and _is_ours(path.lstat()):
+                    found.append(job)
+                else:
+                    _log.warning("removing what is no job: %s", shown(str(path)))
+                    _remove(path)
+            self._tidy()
+            return tuple(found)
+
+    @contextlib.contextmanager
+    def attempt(self, job: Job) -> Iterator[int]:
+        """Count an attempt at a job, of which the block gets the number, from 1.
+
+        It is counted before, so that a job that takes the daemon with it counts, too. What is no
+        ``Exception`` has cut it short, and it was no attempt.
+        """
+        path = self._jobs / str(job)
+        with _told(path):
+            # The size of the file is the number: nothing is ever read.
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            with _told(path):
+                os.write(descriptor, b".")
+                number = os.fstat(descriptor).st_size
+            try:
+                yield number
+            except Exception:
+                raise
+            except BaseException:
+                os.ftruncate(descriptor, number - 1)
+                raise
+        finally:
+            os.close(descriptor)
+
+    def done(self, job: Job) -> None:
+        """Remove a job that is done, or given up."""
+        with _told(self._jobs):
+            (self._jobs / str(job)).unlink(missing_ok=True)
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Remove the directory with its last job: a rule of udev's goes by that it is there."""
+        with contextlib.suppress(OSError):
+            self._jobs.rmdir()
+
+
+def _require_ours(directory: Path) -> None:
+    status = directory.lstat()
+    open_to_others = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if not stat.S_ISDIR(status.st_mode) or not _is_ours(status, regular=False) or open_to_others:
+        msg = f"not working off {directory}: others than its owner may write to it"
+        raise UnsafeError(msg, hint="make it a directory of root's with mode 0755")
+
+
+def _is_ours(status: os.stat_result, *, regular: bool = True) -> bool:
+    return status.st_uid == os.geteuid() and (stat.S_ISREG(status.st_mode) or not regular)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except PermissionError as err:
+        msg = f"cannot use {err.filename or path}: only root may"
+        raise NeedsRootError(msg) from err
+    except OSError as err:
+        msg = f"cannot use {err.filename or path}: {err.strerror}"
+        raise InitadvisorError(msg) from err

@@ -1,0 +1,148 @@
+"""What each task is: which part of the advisor does it, and what follows from its result."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from initadvisor.daemon.told import Told
+from initadvisor.generators.detect import detect_generator
+from initadvisor.model.cost import Outcome
+from initadvisor.model.policy import Policy
+from initadvisor.model.queue import Job, Task
+from initadvisor.model.text import shown
+from initadvisor.workflow.configuration import load_config
+from initadvisor.workflow.target import Target, find_target
+
+if TYPE_CHECKING:
+    from initadvisor.host import Host
+    from initadvisor.model.config import Config
+    from initadvisor.model.recommendation import Recommendation
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvisorsWork:
+    """Satisfies ``Worker``. What a task needs is imported with it: most runs do little."""
+
+    host: Host
+    told: Told = field(default_factory=Told)
+
+    def do(self, job: Job) -> tuple[Job, ...]:
+        """See ``Worker.do``."""
+        config = load_config(self.host)
+        match job.task:
+            case Task.SETTLE:
+                self._settle()
+            case Task.WATCH:
+                self._watch(config)
+            case Task.PRUNE:
+                self._prune()
+            case Task.BUILD:
+                self._build(config, job.release)
+            case Task.LAB:
+                self._lab(job.release)
+            case Task.ADVANCE:
+                self._advance()
+            case Task.ADVISE:
+                return self._advise(config)
+            case Task.APPLY:
+                self._apply(config)
+        return ()
+
+    def _settle(self) -> None:
+        from initadvisor.workflow.proving import settle
+
+        for line in settle(self.host):
+            _log.warning("%s", shown(line))
+
+    def _watch(self, config: Config) -> None:
+        if config.policy is not Policy.APPLY:
+            return
+        from initadvisor.workflow.policy import go_back_if_slower
+
+        if line := go_back_if_slower(self.host, config, observer=self.told):
+            _log.warning("%s", shown(line))
+
+    def _prune(self) -> None:
+        from initadvisor.workflow.candidates import prune
+
+        removed = prune(self.host)
+        _log.info("%d candidates of images that are gone were removed", removed.removed)
+
+    def _build(self, config: Config, release: str | None) -> None:
+        from initadvisor.workflow.field import gathered
+
+        target = self._target(release)
+        if target is None:
+            return
+        with gathered(
+            self.host, target, config, only=(), everything=False, observer=self.told
+        ) as field:
+            _log.info("%d candidates of %s are there", len(field.contenders), target.path)
+
+    def _lab(self, release: str | None) -> None:
+        from initadvisor.vm.engines import NoEngineError
+        from initadvisor.workflow.lab import LabRequest, run_lab
+
+        target = self._target(release)
+        if target is None:
+            return
+        default = find_target(self.host, None).path
+        image = None if target.path == default else target.path
+        try:
+            result = run_lab(self.host, LabRequest(image=image), observer=self.told)
+        except NoEngineError as err:
+            _log.info("no lab: %s", err.message)
+            return
+        _log.info("the lab has run: %d samples", len(result.recorded.samples))
+
+    def _advance(self) -> None:
+        pass
+
+    def _advise(self, config: Config) -> tuple[Job, ...]:
+        from initadvisor.workflow.recommend import Request, recommend
+
+        found = recommend(self.host, Request(build=True), observer=self.told)
+        _log.warning("%s", shown(_in_words(found)))
+        if config.policy is Policy.APPLY and found.decision.outcome is Outcome.SWITCH:
+            return (Job(task=Task.APPLY),)
+        return ()
+
+    def _apply(self, config: Config) -> None:
+        if config.policy is not Policy.APPLY:  # it may have been changed meanwhile
+            return
+        from initadvisor.workflow.policy import apply_advice
+
+        _log.warning("%s", shown(apply_advice(self.host, observer=self.told)))
+
+    def _target(self, release: str | None) -> Target | None:
+        """Return the image of a kernel, None where it has none any more; see ``find_target``."""
+        if release is None:
+            return find_target(self.host, None)
+        generator = detect_generator(self.host)
+        if generator is None:
+            return None
+        for image in generator.images(self.host):
+            if image.kernel_release == release and not image.fallback:
+                return Target(path=image.path, generator=generator, installed=image)
+        _log.info("Linux %s has no image here", release)
+        return None
+
+
+def _in_words(found: Recommendation) -> str:
+    return f"{found.image}: {_advice(found)} (evidence: {found.evidence})"
+
+
+def _advice(found: Recommendation) -> str:
+    decision = found.decision
+    match decision.outcome:
+        case Outcome.SWITCH:
+            saving = f"{decision.saving_ms.mean:.0f} ms a boot"
+            return f"switch from {found.baseline} to {decision.setting}, which saves {saving}"
+        case Outcome.KEEP:
+            return f"keep {decision.setting}: nothing saves more that matters"
+        case Outcome.UNDECIDED:
+            return f"keep {decision.setting} for now: it is not certain what is best"
