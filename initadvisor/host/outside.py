@@ -1,8 +1,9 @@
 """Runs a program outside of the sandbox that this process may be in.
 
 A hardened unit hides modules, devices and directories; what is made there for the whole machine
-lacks them. systemd starts the program in a transient unit instead. systemd has to let this process
-ask for that: it needs AF_UNIX and the system bus.
+lacks them. systemd starts the program in a transient unit instead. A unit that is to do this needs
+AF_UNIX, the system bus and CAP_SYS_PTRACE: whoever may not look at process 1 cannot tell that it is
+the system's own, and generators are refused there as in a chroot.
 """
 
 from __future__ import annotations

@@ -156,6 +156,68 @@ print("it ends with us")
 """
 
 
+IN_THE_UNIT = r"""
+import subprocess, sys, time
+from pathlib import Path
+
+INSIDE = '''
+import subprocess, sys, time
+from pathlib import Path
+from initadvisor.host import Host
+from initadvisor.host.confinement import confinement
+from initadvisor.host.inhibit import inhibited
+from initadvisor.host.package_managers import busy_package_managers, package_managers_held
+host = Host()
+assert confinement(host)
+with package_managers_held(host), inhibited(host, "in the unit"):
+    Path("/mnt/held").touch()
+    while not Path("/mnt/seen").exists():
+        time.sleep(0.05)
+assert not Path("/var/lib/pacman/db.lck").exists()
+print("held and given back", flush=True)
+'''
+Path("/mnt/in_unit.py").write_text(INSIDE)
+for name in ("dpkg", "pacman", "rpm"):
+    Path("/var/lib", name).mkdir(exist_ok=True)
+kept = [
+    line for line in Path("systemd/initadvisor-settle.service").read_text().splitlines()
+    if not line.startswith(("Condition", "Wants=", "After=", "Restart", "Exec"))
+]
+kept += [
+    "[Service]", f"ExecStart={sys.executable} /mnt/in_unit.py", f"WorkingDirectory={Path.cwd()}",
+    "StandardOutput=append:/mnt/unit-said", "StandardError=inherit",
+    # Only for the test: where its interpreter may be, and where it writes.
+    "ProtectHome=read-only", "ReadWritePaths=/mnt",
+]
+Path("/run/systemd/system/settle.service").write_text("\n".join(kept))
+subprocess.run(["systemctl", "daemon-reload"], check=True)
+subprocess.run(["systemctl", "start", "dbus.service", "systemd-logind.service"], check=True)
+unit = subprocess.Popen(["systemctl", "start", "settle.service"])
+until = time.monotonic() + 30
+while not Path("/mnt/held").exists() and time.monotonic() < until and unit.poll() is None:
+    time.sleep(0.05)
+if Path("/mnt/held").exists():
+    listed = subprocess.run(["systemd-inhibit", "--list"], capture_output=True, text=True).stdout
+    print("inhibited:", "in the unit" in listed)
+    dpkg = subprocess.run(["dpkg", "--configure", "-a"], capture_output=True, text=True)
+    print(dpkg.stderr)
+    print(Path("/var/lib/pacman/db.lck").read_text())
+    Path("/mnt/seen").touch()
+print("unit:", unit.wait(timeout=60))
+print(Path("/mnt/unit-said").read_text())
+"""
+
+
+def test_the_unit_that_replaces_files_can_keep_everybody_away(tmp_path: Path) -> None:
+    said = run_under_systemd(IN_THE_UNIT, tmp_path)
+    assert "inhibited: True" in said
+    assert "dpkg frontend lock was locked by another process" in said
+    assert "initadvisor: process" in said
+    assert "unit: 0" in said
+    assert said.endswith("held and given back\n\n")
+    assert "nothing keeps this machine from shutting down" not in said
+
+
 def test_nobody_shuts_down_or_sleeps_while_files_are_replaced(tmp_path: Path) -> None:
     said = run_under_systemd(SHUTDOWN_IS_REFUSED, tmp_path)
     assert "nothing keeps this machine from shutting down meanwhile" in said
