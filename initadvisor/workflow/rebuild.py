@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from initadvisor.generators import Generator
     from initadvisor.host import Host
     from initadvisor.model.generator import InstalledImage
-    from initadvisor.model.setting import Setting
     from initadvisor.model.transaction import FileIdentity
     from initadvisor.workflow.built import BuildingObserver
 
@@ -47,7 +46,6 @@ def rebuilt_images(
     generator: Generator,
     images: Sequence[InstalledImage],
     texts: Mapping[Path, str],
-    setting: Setting,
     *,
     unverified: bool,
     observer: BuildingObserver,
@@ -56,11 +54,11 @@ def rebuilt_images(
 
     They are there as long as the context is; nothing installed is touched. With them comes why no
     kernel was asked, empty where one was. Raises ``UnsafeError`` where what came out is not right:
-    readable to its end, of the setting's codec, unpacked by its kernel.
+    readable to its end, of the codec that these texts configure for it, unpacked by its kernel.
     """
     with building_place(host) as directory:
         built = tuple(
-            _build(host, generator, image, directory / str(number), texts, setting, observer)
+            _build(host, generator, image, directory / str(number), texts, observer)
             for number, image in enumerate(images)
         )
         pairs = [(one.image, one.staged) for one in built]
@@ -73,9 +71,10 @@ def _build(
     image: InstalledImage,
     directory: Path,
     texts: Mapping[Path, str],
-    setting: Setting,
     observer: BuildingObserver,
 ) -> RebuiltImage:
+    release = image.kernel_release
+    setting = generator.configured(host, release, texts=texts, image=image).setting
     try:
         replaces = files.identity(image.path, inodes=files.has_links(host, image.path.parent))
     except OSError as err:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from initadvisor.generators.detect import generator_of_image
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.rollback import RollbackPlan
-from initadvisor.model.setting import Setting
 from initadvisor.model.transaction import Duty, FileRole, TransactionState
 from initadvisor.storage.mounts import machine_path
 from initadvisor.workflow import transaction_files as files
@@ -90,7 +89,6 @@ def rollback(
         generator_of_image(setting.generator),
         plan.rebuilt,
         _old_texts(host, transaction),
-        Setting.parse(setting.before),
         unverified=unverified,
         observer=observer,
     ) as (images, doubt):
