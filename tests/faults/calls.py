@@ -77,10 +77,11 @@ def _no_longer() -> None:
 
 @dataclass
 class Calls:
-    """The calls below ``root``; at the one with number ``at`` (from 0) there is a ``fault``.
+    """The calls about ``root`` and what is below it.
 
-    ``calls`` are the names of those made so far. ``as_vfat``: the directories where there are no
-    hard links and no attributes, as on vfat. ``die`` ends the process; it need not return.
+    There is a ``fault`` at the one with number ``at`` (from 0). ``calls`` are the names of those
+    made so far. ``as_vfat``: the directories where there are no hard links and no attributes, as on
+    vfat. ``die`` ends the process; it need not return.
     """
 
     root: Path
@@ -128,10 +129,15 @@ class Calls:
         self.die()
         raise KilledError
 
+    def path_of(self, what: object) -> str | None:
+        """Return which file or directory a call is about, None for one of others."""
+        path = _path_of(what) or ""
+        return path if path == str(self.root) or path.startswith(f"{self.root}/") else None
+
     def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **keywords: Any) -> Any:  # noqa: ANN401
-            path = _path_of(args[0]) if args else None
-            if path is None or not path.startswith(f"{self.root}/"):
+            path = self.path_of(args[0]) if args else None
+            if path is None:
                 return real(*args, **keywords)
             if not self.killed:
                 self._refuse_as_vfat(name, path)
@@ -158,8 +164,8 @@ class Calls:
 
     def _opened(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(file: Any, mode: str = "r", *args: Any, **keywords: Any) -> Any:  # noqa: ANN401
-            path = _path_of(file)
-            if path is None or not path.startswith(f"{self.root}/"):
+            path = self.path_of(file)
+            if path is None:
                 return real(file, mode, *args, **keywords)
             assert mode.startswith("r"), "what is written goes through os.open"
             raw: Any = _Raw(os.open(path, os.O_RDONLY | os.O_CLOEXEC), "r", self)
@@ -180,7 +186,7 @@ class _Raw(io.FileIO):
         # "w" truncates nothing here, as with os.fdopen: the descriptor is open already.
         super().__init__(descriptor, mode)
         self._calls = calls
-        self._is_below = (_path_of(descriptor) or "").startswith(f"{calls.root}/")
+        self._is_below = calls.path_of(descriptor) is not None
 
     @override
     def write(self, data: Any, /) -> int:
