@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rollback": ("initadvisor.cli.rollback:rollback", "Go back to before the latest change."),
     "status": ("initadvisor.cli.status:status", "What is configured, pending, and kept."),
     "settle": ("initadvisor.cli.settle:settle", "Finish or undo what was begun."),
+    "doctor": ("initadvisor.cli.doctor:doctor", "Is all there that is needed."),
     "candidates": ("initadvisor.cli.candidates:candidates", "Build, list and prune candidates."),
 }
 """Each command: where it is defined, and the line ``--help`` shows without importing it."""

@@ -90,12 +90,9 @@ def why_not_kvm(host: Host, machine: VirtualMachine, store: Store, *, anew: bool
     A ``/dev/kvm`` that opens but hangs costs one trial; it is tried again only when the kernel, the
     processor or QEMU is another, or ``anew`` asks for it.
     """
-    device = host.path(_DEVICE)
-    if not device.exists():
-        return f"there is no {_DEVICE}"
-    if not os.access(device, os.R_OK | os.W_OK):
-        return f"{_DEVICE} may not be used by this user"
-    circumstances = f"{machine.version}; Linux {host.kernel_release()}; {cpu_model(host)}"
+    if closed := why_kvm_is_closed(host):
+        return closed
+    circumstances = _circumstances(host, machine.version)
     known = store.engine_trial(Engine.KVM, circumstances)
     if known and not known.works and not anew:
         return f"{known.reason} ({known.at:%Y-%m-%d}; try again with lab --engines)"
@@ -111,6 +108,29 @@ def why_not_kvm(host: Host, machine: VirtualMachine, store: Store, *, anew: bool
             )
         )
     return reason
+
+
+def why_kvm_is_closed(host: Host) -> str | None:
+    """Return why KVM's device cannot even be opened, None where it can."""
+    device = host.path(_DEVICE)
+    if not device.exists():
+        return f"there is no {_DEVICE}"
+    if not os.access(device, os.R_OK | os.W_OK):
+        return f"{_DEVICE} may not be used by this user"
+    return None
+
+
+def remembered_kvm(host: Host, store: Store) -> EngineTrial | None:
+    """Return what came of trying KVM with this QEMU, kernel and processor, None if nothing did.
+
+    Raises ``NoEngineError`` where QEMU is not installed or does not tell its version.
+    """
+    version = _first_line(host, [QEMU, "--version"])
+    return store.engine_trial(Engine.KVM, _circumstances(host, version))
+
+
+def _circumstances(host: Host, version: str) -> str:
+    return f"{version}; Linux {host.kernel_release()}; {cpu_model(host)}"
 
 
 def _try(host: Host, machine: VirtualMachine) -> tuple[str | None, bool]:

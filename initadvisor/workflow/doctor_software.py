@@ -1,0 +1,169 @@
+"""``doctor`` looks at Python, the generator, the compressors and the kernel."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+from initadvisor.generators import unknown
+from initadvisor.generators.detect import detect_generator
+from initadvisor.generators.safety import elsewhere
+from initadvisor.image.decompress import LIBRARIES
+from initadvisor.model.boot_class import command_line_words
+from initadvisor.model.codec import Codec
+from initadvisor.model.diagnosis import Topic
+from initadvisor.model.kernel import kernel_version
+from initadvisor.model.setting import Setting
+from initadvisor.workflow.configuration import CONFIG_PATH, load_config
+from initadvisor.workflow.doctor_subject import fine, note, obstacle
+from initadvisor.workflow.kernel_config import find_kernel_config
+from initadvisor.workflow.packages import PROGRAMS, how_to_install, python_package
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from initadvisor.model.diagnosis import Finding
+    from initadvisor.workflow.doctor_subject import Subject
+
+MODULES: Final = {
+    "click": ("click", "the command line"),
+    "lz4": ("lz4", "reading lz4 images"),
+    "lzo": ("python-lzo", "reading lzop images"),
+    "numpy": ("numpy", "every estimate"),
+    "psutil": ("psutil", "seeing which programs are at work"),
+    "pyudev": ("pyudev", "looking at disks"),
+    "rich": ("rich", "tables and progress"),
+    "systemd": ("systemd-python", "reading the journal"),
+    "typing_extensions": ("typing-extensions", "the program itself"),
+    "zstandard": ("zstandard", "reading zstd images"),
+}
+"""The Python modules that are used: what they are published as, and what they are for."""
+
+_BY_CODEC = frozenset(LIBRARIES.values())
+
+
+def system(subject: Subject) -> Iterator[Finding]:
+    """Tell whether images may be built here."""
+    if place := elsewhere(subject.host):
+        text = f"this is {place}: no image of it is built, and nothing is applied or booted"
+        yield obstacle(Topic.SYSTEM, text, "run it on the installed system")
+    else:
+        release, machine = subject.host.kernel_release(), subject.host.machine()
+        yield fine(Topic.SYSTEM, f"an installed system, Linux {release} on {machine}")
+
+
+def python(subject: Subject) -> Iterator[Finding]:
+    """Tell which modules are there; one that only a codec needs is in nobody else's way."""
+    missing = [name for name in MODULES if find_spec(name) is None]
+    for name in missing:
+        purpose = MODULES[name][1]
+        advice = how_to_install(subject.host, python_package(name))
+        text = f"the Python module {name} is missing, which is needed for {purpose}"
+        make = note if name in _BY_CODEC else obstacle
+        yield make(Topic.PYTHON, text, advice or f"pip install {MODULES[name][0]}")
+    found = ", ".join(_with_version(name) for name in MODULES if name not in missing)
+    yield fine(Topic.PYTHON, f"Python {platform.python_version()} with {found}")
+
+
+def _with_version(module: str) -> str:
+    try:
+        return f"{module} {version(MODULES[module][0])}"
+    except PackageNotFoundError:  # not every distribution ships the metadata
+        return module
+
+
+def configuration(subject: Subject) -> Iterator[Finding]:
+    """Read the configuration file."""
+    config = load_config(subject.host)
+    there = subject.host.path(CONFIG_PATH).exists()
+    source = CONFIG_PATH if there else f"the defaults, as there is no {CONFIG_PATH}"
+    yield fine(Topic.CONFIGURATION, f"{source}: policy {config.policy}")
+
+
+def generator(subject: Subject) -> Iterator[Finding]:
+    """Tell what makes the images, and with which setting."""
+    host, found = subject.host, detect_generator(subject.host)
+    if found is None:
+        text = "no generator of initramfs images is installed"
+        advice = "an image of another machine can be weighed: initadvisor recommend --image FILE"
+        yield obstacle(Topic.GENERATOR, text, advice)
+        return
+    name = f"{found.NAME} {found.version(host) or '(of unknown version)'}"
+    images = found.images(host)
+    if not images:
+        yield obstacle(Topic.GENERATOR, f"{name}, but no image of it", "have it build one")
+        return
+    yield fine(Topic.GENERATOR, f"{name} makes {images[0].path} for {images[0].kernel_release}")
+    configured = found.configured(host, images[0].kernel_release)
+    text = f"{configured.setting} is configured ({configured.source})"
+    yield fine(Topic.GENERATOR, text)
+    yield from (note(Topic.GENERATOR, warning) for warning in configured.warnings)
+
+
+def compressors(subject: Subject) -> Iterator[Finding]:
+    """Tell which codecs cannot be built, and what they lack."""
+    host, commands = subject.host, subject.generator or unknown
+    built = []
+    for codec in Codec:
+        program = commands.compressor(host, Setting(codec))[0]
+        if host.runner.which(program) is not None:
+            built.append(codec)
+            continue
+        package = PROGRAMS.get(program)
+        advice = how_to_install(host, package) if package else None
+        text = f"{program} is not installed: no {codec} candidate can be built"
+        if codec.spec.contender:
+            yield note(Topic.COMPRESSORS, text, advice)
+        else:
+            yield fine(Topic.COMPRESSORS, f"{text}, which has lost on every machine so far")
+    yield fine(Topic.COMPRESSORS, f"candidates can be built with {', '.join(built)}")
+
+
+def kernel(subject: Subject) -> Iterator[Finding]:
+    """Tell what the kernel that the image is for can unpack, and what it says while it boots."""
+    host, release = subject.host, subject.release
+    yield from _decompressors(subject)
+    pair = kernel_version(release)
+    options = command_line_words(host.read_text("/proc/cmdline") or "")
+    for word in ("retain_initrd", "keepinitrd"):
+        if word in options:
+            text = f"{word} is among the kernel's options: it does not tell when it has unpacked"
+            yield note(Topic.KERNEL, text, f"remove {word} from the kernel's options")
+    if "initcall_debug" in options:
+        yield fine(Topic.KERNEL, "initcall_debug is set: boots tell exactly what waits")
+    elif pair and pair >= (5, 13) and "initramfs_async=0" not in options:
+        text = "it unpacks while it does other work; what that hides is estimated from each boot"
+        yield fine(Topic.KERNEL, text)
+
+
+def _decompressors(subject: Subject) -> Iterator[Finding]:
+    host, release = subject.host, subject.release
+    config = find_kernel_config(host, release)
+    if config is None:
+        text = f"the configuration of Linux {release} is not to be found: what it can unpack is"
+        yield note(Topic.KERNEL, f"{text} known from trying only", "initadvisor lab --verify IMAGE")
+        return
+    lacking = [
+        codec
+        for codec in Codec
+        if codec.spec.kernel_option and not config.enabled(codec.spec.kernel_option)
+    ]
+    configured = _configured_codec(subject)
+    if configured in lacking:
+        text = f"Linux {release} cannot unpack {configured}, which is configured"
+        advice = f"configure another, {configured.spec.kernel_option} is off in {config.source}"
+        yield obstacle(Topic.KERNEL, text, advice)
+    able = ", ".join(codec for codec in Codec if codec not in lacking)
+    yield fine(Topic.KERNEL, f"Linux {release} unpacks {able} ({config.source})")
+    if lacking:
+        names = ", ".join(f"{codec} ({codec.spec.kernel_option})" for codec in lacking)
+        yield note(Topic.KERNEL, f"Linux {release} cannot unpack {names}")
+
+
+def _configured_codec(subject: Subject) -> Codec | None:
+    if subject.generator is None or subject.image is None:
+        return None
+    found = subject.generator.configured(subject.host, subject.image.kernel_release)
+    return found.setting.codec

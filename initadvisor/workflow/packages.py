@@ -1,0 +1,100 @@
+"""What distributions call the packages of programs and Python modules, and what installs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from initadvisor.host import Host
+
+
+class PackageManager(StrEnum):
+    """What installs packages, by the command that does."""
+
+    APT = "apt install"
+    PACMAN = "pacman -S"
+    DNF = "dnf install"
+    ZYPPER = "zypper install"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """Names in Debian, Arch and Fedora; openSUSE's are taken to be Fedora's.
+
+    None where a distribution has none: Arch has lzo's module, and nobody but Debian user-mode
+    Linux, in what users contribute only.
+    """
+
+    debian: str
+    arch: str | None
+    fedora: str | None
+
+
+_FAMILIES: Final = {
+    "debian": PackageManager.APT,
+    "ubuntu": PackageManager.APT,
+    "arch": PackageManager.PACMAN,
+    "fedora": PackageManager.DNF,
+    "rhel": PackageManager.DNF,
+    "suse": PackageManager.ZYPPER,
+    "opensuse": PackageManager.ZYPPER,
+}
+
+_PYTHON: Final = {
+    "lzo": Package(debian="python3-lzo", arch=None, fedora=None),
+    "systemd": Package(debian="python3-systemd", arch="python-systemd", fedora="python3-systemd"),
+    "typing_extensions": Package(
+        debian="python3-typing-extensions",
+        arch="python-typing_extensions",
+        fedora="python3-typing-extensions",
+    ),
+}
+
+PROGRAMS: Final = {
+    "bzip2": Package(debian="bzip2", arch="bzip2", fedora="bzip2"),
+    "cryptsetup": Package(debian="cryptsetup-bin", arch="cryptsetup", fedora="cryptsetup"),
+    "gzip": Package(debian="gzip", arch="gzip", fedora="gzip"),
+    "linux.uml": Package(debian="user-mode-linux", arch=None, fedora=None),
+    "lz4": Package(debian="lz4", arch="lz4", fedora="lz4"),
+    "lzma": Package(debian="xz-utils", arch="xz", fedora="xz-lzma-compat"),
+    "lzop": Package(debian="lzop", arch="lzop", fedora="lzop"),
+    "pigz": Package(debian="pigz", arch="pigz", fedora="pigz"),
+    "qemu-system-x86_64": Package(
+        debian="qemu-system-x86", arch="qemu-base", fedora="qemu-system-x86-core"
+    ),
+    "xz": Package(debian="xz-utils", arch="xz", fedora="xz"),
+    "zstd": Package(debian="zstd", arch="zstd", fedora="zstd"),
+}
+"""What brings a program."""
+
+
+def python_package(module: str) -> Package:
+    """Return what brings a Python module."""
+    usual = Package(debian=f"python3-{module}", arch=f"python-{module}", fedora=f"python3-{module}")
+    return _PYTHON.get(module, usual)
+
+
+def how_to_install(host: Host, package: Package) -> str | None:
+    """Return the command that installs a package here, None where the distribution has none."""
+    manager = package_manager(host)
+    name: str | None
+    match manager:
+        case None:
+            return f"install {package.debian}"
+        case PackageManager.APT:
+            name = package.debian
+        case PackageManager.PACMAN:
+            name = package.arch
+        case PackageManager.DNF | PackageManager.ZYPPER:
+            name = package.fedora
+    return f"sudo {manager} {name}" if name else None
+
+
+def package_manager(host: Host) -> PackageManager | None:
+    """Return what this distribution installs packages with, by os-release(5)."""
+    text = host.read_text("/etc/os-release") or host.read_text("/usr/lib/os-release") or ""
+    fields = dict(line.partition("=")[::2] for line in text.splitlines())
+    names = f"{fields.get('ID', '')} {fields.get('ID_LIKE', '')}".replace('"', "").split()
+    return next((_FAMILIES[name] for name in names if name in _FAMILIES), None)
