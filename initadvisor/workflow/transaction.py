@@ -252,15 +252,16 @@ class Transactions:
 
     def _recovered(self, found: Transaction) -> tuple[Transaction, ...]:
         """Do what is left to do about a transaction; nothing, if it is finished or waits."""
-        match found.state.duty:
+        interrupted = found.after(TransactionEvent.INTERRUPT)
+        match interrupted.state.duty:
             case Duty.REPLACE:
-                return (replace_all(self._host, found),)
+                return (replace_all(self._host, interrupted),)
             case Duty.RESTORE:
                 reason = found.reason or "it was interrupted"
-                return (restore_all(self._host, replace(found, reason=reason)),)
+                return (restore_all(self._host, replace(interrupted, reason=reason)),)
             case Duty.WAIT:
                 with explained("clear up"):
-                    self._clear_early_backups(found)
+                    self._clear_early_backups(interrupted)
                 return ()
             case Duty.NOTHING:
                 return ()
