@@ -37,10 +37,6 @@ PROOF = Proof(
 )
 
 
-_STEP = 4
-"""Less than the number of calls between two files, so that none is missed."""
-
-
 class Run(StrEnum):
     """What is interrupted."""
 
@@ -169,17 +165,21 @@ def _is(host: Host, path: str, contents: Mapping[str, bytes]) -> bool:
 def _interrupt(machine: Machine, run: Run, wanted: TransactionState) -> None:
     """Kill a run in the middle of a state, where some files are new, or staged: found by trying."""
     prepare(machine, run)
-    at = 0
-    while True:
+    counted = Calls(root=machine.root, as_vfat=machine.as_vfat)
+    with counted.installed():
+        perform(machine.host, run)
+    for at, before in enumerate(counted.calls, start=1):
+        if before not in {"fsync", "rename", "unlink"}:
+            continue
+        machine.restore()
         calls = Calls(root=machine.root, at=at, as_vfat=machine.as_vfat)
         with contextlib.suppress(KilledError), calls.installed():
             perform(machine.host, run)
-        assert calls.killed, f"{run} was never {wanted} and half done"
         found = read_transactions(machine.host)
         if found and found[-1].state is wanted and _is_half_done(machine, wanted):
             return
-        machine.restore()
-        at += _STEP
+    msg = f"{run} was never {wanted} and half done"
+    raise AssertionError(msg)
 
 
 def _is_half_done(machine: Machine, state: TransactionState) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 pytestmark = pytest.mark.vm
+log = logging.getLogger(__name__)
 
 _CHECKOUT = Path(__file__).parents[2]
 _WHERE = "/opt/faults"
@@ -48,6 +50,7 @@ def test_images_on_vfat_and_the_configuration_on_ext4_are_old_or_new_after_any_f
     format_ext4(drives[0].path, 0, _ROOT_BYTES)
     done = boot(copy, Machine(drives=drives), direct=True, script=_SCRIPT)
     room, points = _results(done.output)
+    log.info("tried %d points in the guest", points["tried"])
     assert room == {"tried": 3, "bad": []}
     assert points["bad"] == []
     assert points["tried"] > 80
