@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "measure": ("initadvisor.cli.measure:measure", "Record what boots spent, and on what."),
     "history": ("initadvisor.cli.history:history", "What was measured so far."),
     "lab": ("initadvisor.cli.lab:lab", "Time and verify candidates in a virtual machine."),
+    "trial": ("initadvisor.cli.trial:trial", "Boot candidates one at a time, safely."),
     "apply": ("initadvisor.cli.apply:apply", "Change the compression, safely."),
     "rollback": ("initadvisor.cli.rollback:rollback", "Go back to before the latest change."),
     "status": ("initadvisor.cli.status:status", "What is configured, pending, and kept."),

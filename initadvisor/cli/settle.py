@@ -1,4 +1,4 @@
-"""``initadvisor settle``: finish or undo what was begun; systemd's units run it."""
+"""``initadvisor settle``: finish or undo what was begun, arm what is next; units run it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,22 @@ from initadvisor.model.text import shown
     "--before-sleep", is_flag=True, help="Take an armed boot back; without, it is armed again."
 )
 def settle(*, before_sleep: bool) -> None:
-    """Judge the boot of a new image, and finish or undo what was interrupted.
+    """Judge the boot of a new image or of a trial, and finish or undo what was interrupted.
 
     initadvisor-settle.timer runs this after each boot that something is waiting for. What was done
     is printed, a line each; where there is nothing to do, nothing is.
     """
     from initadvisor.host import Host
-    from initadvisor.workflow.proving import settle as settle_pending
-    from initadvisor.workflow.proving import take_back_before_sleep
+    from initadvisor.workflow import campaign, proving
 
-    done = take_back_before_sleep(Host()) if before_sleep else settle_pending(Host())
+    host = Host()
+    done = proving.take_back_before_sleep(host) if before_sleep else proving.settle(host)
     for line in done:
+        click.echo(shown(line))
+    told = (
+        campaign.take_back_before_sleep(host)
+        if before_sleep
+        else campaign.advance(host, may_build=False).told
+    )
+    for line in told:
         click.echo(shown(line))

@@ -41,6 +41,12 @@ def print_status(found: Status) -> None:
             }
             for backup in found.backups
         ],
+        "campaign": found.campaign
+        and {
+            "number": found.campaign.number,
+            "state": found.campaign.state.value,
+            "reason": found.campaign.reason,
+        },
         "notes": list(found.notes),
     }
     click.echo(json.dumps(document, indent=2, allow_nan=False))

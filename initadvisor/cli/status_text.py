@@ -14,6 +14,7 @@ from initadvisor.model.text import shown
 from initadvisor.model.transaction import Duty
 
 if TYPE_CHECKING:
+    from initadvisor.model.campaign import Campaign
     from initadvisor.model.status import Entries, RunningBoot, Status
     from initadvisor.model.transaction import Transaction
 
@@ -36,6 +37,7 @@ def print_status(found: Status) -> None:
         click.echo("\nNot over:")
         for transaction in found.pending:
             print_item(f"{_name(transaction)}: {_to_do(transaction)}")
+    _print_campaign(found.campaign)
     over = [t for t in found.transactions if t.state.duty is Duty.NOTHING]
     if over:
         click.echo("\nThe latest changes:")
@@ -81,6 +83,12 @@ def _print_entries(entries: Entries) -> None:
         print_item(f"the next boot is somebody else's: {selected.identifier}")
     elif selected and selected.state is OneShotState.UNREADABLE:
         print_item(f"what the next boot uses cannot be read: {selected.reason}")
+
+
+def _print_campaign(campaign: Campaign | None) -> None:
+    if campaign:
+        click.echo(f"\nCampaign {campaign.number} of trials: {campaign.state}")
+        print_item(f"{campaign.reason} (initadvisor trial status)")
 
 
 def _name(transaction: Transaction) -> str:

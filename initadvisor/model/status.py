@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from initadvisor.model.campaign import Campaign
     from initadvisor.model.certainty import Certainty
     from initadvisor.model.generator import ConfiguredSetting
     from initadvisor.model.one_shot import OneShot
@@ -63,7 +64,7 @@ class Status:
     """All of it; ``transactions`` are the earliest first, ``pending`` those that are not over.
 
     ``configured`` is None where there is no generator, or where it cannot be read; ``notes`` say
-    why, and what else is worth knowing.
+    why, and what else is worth knowing. ``campaign``: the latest one, None where there is none.
     """
 
     generator: str | None
@@ -75,3 +76,4 @@ class Status:
     backups: tuple[Backup, ...]
     entries: Entries
     notes: tuple[str, ...] = ()
+    campaign: Campaign | None = None

@@ -69,7 +69,8 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
             ignore_unlocking=options.ignore_unlocking,
             ground=ground_of(host, detect_boot_loader(host)),
         )
-    done = CampaignRun(host, observer).feed(Event(kind=EventKind.START, campaign=new))
+    run = CampaignRun(host, observer, attended=True)
+    done = run.feed(Event(kind=EventKind.START, campaign=new))
     if done.campaign.state is CampaignState.PREPARING:
         stop(host, reason=done.campaign.reason)
         raise UnsafeError(done.campaign.reason, hint="nothing was armed")
@@ -102,6 +103,8 @@ def advance(
 ) -> Advanced:
     """Judge the boot that was armed, and arm the next one; what is done already is not done again.
 
+    A campaign that reboots by itself has its next reboot announced.
+
     Without ``may_build`` no candidate is built or verified: the sandbox of a unit that runs at each
     boot has no room for that. Raises ``NeedsRootError``, ``UnsafeError`` in a container, on a live
     system and while a package manager is at work, and ``InitadvisorError`` where something cannot
@@ -117,13 +120,14 @@ def advance(
 
 def pause(host: Host, *, reason: str = "it was paused") -> Advanced:
     """Have nothing armed, and nothing on the boot partition, until it is resumed."""
-    return _asked(host, Event(kind=EventKind.PAUSE, reason=reason), Unseen())
+    return _asked(host, Event(kind=EventKind.PAUSE, reason=reason))
 
 
 def resume(host: Host, *, observer: CampaignObserver, reboots: bool | None = None) -> Advanced:
     """Go on with a paused campaign; one that is not paused is advanced.
 
-    ``reboots``: whether the machine reboots by itself from now on, None: as before.
+    ``reboots``: whether the machine reboots by itself from now on, None: as before. Raises
+    ``UnsafeError`` where none is on, and what ``advance`` does.
     """
     _require_own_system(host)
     with transactions(host):
@@ -133,14 +137,14 @@ def resume(host: Host, *, observer: CampaignObserver, reboots: bool | None = Non
             raise UnsafeError(msg, hint="initadvisor trial start begins one")
         if reboots is not None:
             write_campaign(host, replace(campaign, reboots=reboots))
-    if campaign.state is not CampaignState.PAUSED:
-        return advance(host, observer=observer)
-    return _asked(host, Event(kind=EventKind.RESUME, reason="it was resumed"), observer)
+    paused = campaign.state is CampaignState.PAUSED
+    run = CampaignRun(host, observer, attended=True)
+    return run.feed(Event(kind=EventKind.RESUME if paused else EventKind.FOUND, reason="resumed"))
 
 
 def stop(host: Host, *, reason: str = "it was stopped") -> Advanced:
     """End it, and leave the machine as it was: no entry, no selection, nothing in the slot."""
-    return _asked(host, Event(kind=EventKind.STOP, reason=reason), Unseen())
+    return _asked(host, Event(kind=EventKind.STOP, reason=reason))
 
 
 def take_back_before_sleep(host: Host) -> tuple[str, ...]:
@@ -163,9 +167,9 @@ def next_choice(host: Host, *, observer: CampaignObserver) -> Choice | None:
     return choice(host, campaign, observer=observer) if campaign.ready else None
 
 
-def _asked(host: Host, event: Event, observer: CampaignObserver) -> Advanced:
+def _asked(host: Host, event: Event) -> Advanced:
     _require_own_system(host)
-    return CampaignRun(host, observer).feed(event)
+    return CampaignRun(host, Unseen()).feed(event)
 
 
 def _require_own_system(host: Host) -> None:

@@ -18,6 +18,7 @@ from initadvisor.workflow.campaign_log import (
     read_campaign,
     write_campaign,
 )
+from initadvisor.workflow.campaign_reboot import reboot_soon
 from initadvisor.workflow.transaction import pending, transactions
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 class Advanced:
     """The campaign as it is now, and what was done, in lines.
 
-    ``reboot``: a boot is armed, and the machine is to reboot for it after a countdown.
+    ``reboot``: a boot is armed, and whoever looks on is to reboot the machine for it.
     ``unprepared``: it cannot go on before its candidates are built, which was not to be done.
     """
 
@@ -45,10 +46,18 @@ class Advanced:
 class CampaignRun:
     """Feeds events to the campaign and does what follows from them."""
 
-    def __init__(self, host: Host, observer: CampaignObserver, *, may_build: bool = True) -> None:
+    def __init__(
+        self,
+        host: Host,
+        observer: CampaignObserver,
+        *,
+        may_build: bool = True,
+        attended: bool = False,
+    ) -> None:
         self._host = host
         self._observer = observer
         self._may_build = may_build
+        self._attended = attended
         self._hands = Hands(host)
         self._number: int | None = None
         self._told: list[str] = []
@@ -120,8 +129,10 @@ class CampaignRun:
                 return self._prepared(campaign)
             case Action.CHOOSE if campaign.state is CampaignState.CHOOSING:
                 return (self._chosen(campaign),)
-            case Action.REBOOT:
+            case Action.REBOOT if self._attended:
                 self._reboot = True
+            case Action.REBOOT if campaign.state is CampaignState.ARMED:
+                self._told.append(reboot_soon(self._host))
             case _:  # it was found to be wanted before another run paused or stopped the campaign
                 pass
         return ()

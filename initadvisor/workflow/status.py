@@ -14,6 +14,7 @@ from initadvisor.model.status import Backup, Entries, RunningBoot, Status
 from initadvisor.model.transaction import Duty, TransactionState
 from initadvisor.store.store import open_store
 from initadvisor.workflow import transaction_files as files
+from initadvisor.workflow.campaign_log import read_campaign
 from initadvisor.workflow.transaction_files import Holding
 from initadvisor.workflow.transaction_log import read_transactions
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
+    from initadvisor.model.campaign import Campaign
     from initadvisor.model.generator import ConfiguredSetting
     from initadvisor.model.transaction import Transaction
 
@@ -48,6 +50,7 @@ def status(host: Host) -> Status:
         pending=tuple(t for t in recorded if t.state.duty is not Duty.NOTHING),
         backups=kept,
         entries=_entries(host),
+        campaign=_campaign(host, notes),
         notes=tuple(notes),
     )
 
@@ -79,6 +82,15 @@ def _configured(
         notes.append(err.message)
         return generator.NAME, image, None
     return generator.NAME, image, configured
+
+
+def _campaign(host: Host, notes: list[str]) -> Campaign | None:
+    try:
+        latest = read_campaign(host)
+    except InitadvisorError as err:
+        notes.append(err.message)
+        return None
+    return latest if latest.number else None
 
 
 def _running(host: Host) -> RunningBoot:

@@ -1,0 +1,208 @@
+"""``initadvisor trial``: candidates boot one at a time, until it is known which one suits."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from initadvisor.cli.span import Whole
+from initadvisor.model.errors import UnsafeError
+from initadvisor.model.text import shown
+
+if TYPE_CHECKING:
+    from initadvisor.host import Host
+    from initadvisor.workflow.campaign_run import Advanced
+
+_REBOOT = click.option(
+    "--reboot", is_flag=True, help="Reboot for each boot, after a countdown that can be cancelled."
+)
+_COUNTDOWN = click.option(
+    "--countdown",
+    type=Whole(min=1),
+    default=30,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long the countdown on this terminal takes.",
+)
+
+
+@click.group()
+def trial() -> None:
+    """Boot candidates one at a time, each once, from an entry of their own.
+
+    Each reboot that happens anyway tries one, and the boot after it is today's again; the default
+    entry is never touched. Candidates are unpacked by this machine's own kernel in a virtual
+    machine before they may boot.
+    """
+
+
+@trial.command()
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="SETTING",
+    help="Boot this setting, for example 'zstd -19', at least once; may be repeated.",
+)
+@click.option(
+    "--max-boots",
+    type=Whole(min=1),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="End after so many boots.",
+)
+@_REBOOT
+@_COUNTDOWN
+@click.option(
+    "--ignore-unlocking", is_flag=True, help="Go on where a disk may ask for its passphrase."
+)
+@click.option("--yes", is_flag=True, help="Ask nothing.")
+def start(
+    *,
+    only: tuple[str, ...],
+    max_boots: int,
+    reboot: bool,
+    countdown: int,
+    ignore_unlocking: bool,
+    yes: bool,
+) -> None:
+    """Begin a campaign: build and verify candidates, and arm the first boot.
+
+    The first one on a machine tries the boot loader with today's image.
+    """
+    from initadvisor.cli.progress import Progress
+    from initadvisor.host import Host
+    from initadvisor.model.setting import Setting
+    from initadvisor.workflow.campaign import CampaignOptions, require_startable
+    from initadvisor.workflow.campaign import start as start_campaign
+
+    host = Host()
+    options = CampaignOptions(
+        only=tuple(str(Setting.parse(text)) for text in only),
+        most_boots=max_boots,
+        reboots=reboot,
+        ignore_unlocking=ignore_unlocking,
+    )
+    require_startable(host, options)
+    _require_consent(host, yes=yes)
+    with Progress() as progress:
+        done = start_campaign(host, options, observer=progress)
+    _tell(host, done, countdown)
+
+
+@trial.command()
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def status(*, as_json: bool) -> None:
+    """Show the latest campaign: what has booted, what must not, what is next."""
+    from initadvisor.host import Host
+    from initadvisor.workflow.campaign_log import read_campaign
+
+    campaign = read_campaign(Host())
+    if as_json:
+        from initadvisor.cli.trial_json import print_campaign
+    else:
+        from initadvisor.cli.trial_text import print_campaign
+    print_campaign(campaign)
+
+
+@trial.command()
+def pause() -> None:
+    """Have nothing armed, and nothing on the boot partition, until it is resumed."""
+    from initadvisor.host import Host
+    from initadvisor.workflow.campaign import pause as pause_campaign
+
+    host = Host()
+    _tell(host, pause_campaign(host), 0)
+
+
+@trial.command()
+@_REBOOT
+@_COUNTDOWN
+def resume(*, reboot: bool, countdown: int) -> None:
+    """Go on with a campaign: judge this boot, build what is missing, arm the next."""
+    from initadvisor.cli.progress import Progress
+    from initadvisor.host import Host
+    from initadvisor.workflow.campaign import resume as resume_campaign
+
+    host = Host()
+    with Progress() as progress:
+        done = resume_campaign(host, observer=progress, reboots=True if reboot else None)
+    _tell(host, done, countdown)
+
+
+@trial.command()
+def stop() -> None:
+    """End the campaign, and leave the machine as it was."""
+    from initadvisor.host import Host
+    from initadvisor.workflow.campaign import stop as stop_campaign
+
+    host = Host()
+    _tell(host, stop_campaign(host), 0)
+
+
+@trial.command("next")
+@click.option("--dry-run", is_flag=True, help="Only say which boot would be next, and why.")
+def next_(*, dry_run: bool) -> None:
+    """Arm the next boot, if it is to be armed now."""
+    from initadvisor.cli.progress import Progress
+    from initadvisor.host import Host
+    from initadvisor.workflow.campaign import next_choice
+    from initadvisor.workflow.campaign import resume as resume_campaign
+
+    host = Host()
+    if not dry_run:
+        with Progress() as progress:
+            done = resume_campaign(host, observer=progress)
+        _tell(host, done, 0)
+        return
+    with Progress() as progress:
+        found = next_choice(host, observer=progress)
+    if found is None:
+        click.echo("No boot can be chosen yet: no candidates are prepared.")
+    elif found.candidate is None:
+        click.echo(shown(f"No boot is next: {found.words}."))
+    else:
+        click.echo(shown(f"The next boot would be of {found.candidate.setting}: {found.words}."))
+
+
+def _require_consent(host: Host, *, yes: bool) -> None:
+    """Say when a person may be needed, and go on only if that is accepted."""
+    from initadvisor.cli.paragraphs import print_paragraph
+    from initadvisor.workflow.trial_risks import risks
+
+    for sentence in risks(host):
+        print_paragraph(shown(sentence))
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        msg = "no campaign was started: nobody could be asked whether that is accepted"
+        raise UnsafeError(msg, hint="--yes accepts it")
+    click.confirm("Begin?", abort=True)
+
+
+def _tell(host: Host, done: Advanced, countdown_s: int) -> None:
+    for line in done.told:
+        click.echo(shown(line))
+    if not done.told:
+        click.echo(f"The campaign is {done.campaign.state}.")
+    if done.reboot and countdown_s:
+        _count_down(host, countdown_s)
+
+
+def _count_down(host: Host, seconds: int) -> None:
+    """Reboot when the time is up; interrupted, the boot stays armed for any later reboot."""
+    from initadvisor.workflow.campaign_reboot import reboot_now
+
+    try:
+        for left in range(seconds, 0, -1):
+            click.echo(f"\rRebooting in {left} s; Ctrl-C cancels. ", nl=False, err=True)
+            time.sleep(1)
+    except KeyboardInterrupt:
+        click.echo(err=True)
+        click.echo("Not rebooted: the next reboot, whenever it comes, boots the trial.")
+        return
+    click.echo(err=True)
+    reboot_now(host)
