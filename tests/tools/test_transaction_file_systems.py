@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.tools
 
 _CHECKOUT = Path(__file__).parents[2]
-_SHARE = 0.005
+_SHARE = 0.01
 _SEED = 21
 _MOUNTED = """
 set -e
