@@ -45,7 +45,10 @@ def require_installed_system(host: Host, generator: str) -> None:
 
 
 def elsewhere(host: Host) -> str | None:
-    """Return what this is if it is not an installed system that runs, in words; else None."""
+    """Return what this is if it is not an installed system that runs, in words; else None.
+
+    Raises ``NeedsRootError`` where only root may look.
+    """
     if any(host.path(mark).exists() for mark in _CONTAINER_MARKS):
         return "a container"
     if any(host.path(mark).exists() for mark in _LIVE_MARKS):
@@ -64,12 +67,15 @@ def _is_chroot(host: Host) -> bool:
     """Tell whether process 1 has another root directory; unknown (no /proc) counts as one.
 
     Where even root may not look (proc(5): it takes CAP_SYS_PTRACE), a unit's sandbox is in the way,
-    and no chroot.
+    and no chroot. Raises ``NeedsRootError`` where others may not.
     """
     try:
         own, first = host.path("/").stat(), host.path("/proc/1/root").stat()
-    except PermissionError:
-        return not host.is_root
+    except PermissionError as err:
+        if host.is_root:
+            return False
+        msg = "cannot tell an installed system from a chroot: only root may look at /proc/1/root"
+        raise NeedsRootError(msg) from err
     except OSError:
         return True
     return (own.st_dev, own.st_ino) != (first.st_dev, first.st_ino)
