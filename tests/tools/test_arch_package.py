@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -17,6 +18,8 @@ import pytest
 from tests.fixtures.cache import hard_linked_copy
 from tests.fixtures.checkout import ROOT, SYSTEM_PYTHON, copied_checkout
 from tests.fixtures.debian import Suite, debian
+from tests.fixtures.generated import dracut_image
+from tests.fixtures.namespace import FailedInside, Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +39,13 @@ _PACKAGES = {
     "typing_extensions": "python-typing_extensions",
 }
 """Modules whose package is not called python- and their name."""
+
+_LIBRARIES = (
+    *("python3", "python3-click", "python3-lz4", "python3-numpy", "python3-psutil"),
+    *("python3-pyudev", "python3-rich", "python3-systemd", "python3-typing-extensions"),
+    "python3-zstandard",
+)
+"""The oldest that are supported; without lzo, which not every distribution has."""
 
 
 def ran(*command: str | Path, cwd: Path | None = None) -> str:
@@ -96,8 +106,8 @@ def information(built: Path) -> dict[str, list[str]]:
 class Installed:
     """A root of its own: a Debian, for it has the shell that scriptlets want."""
 
-    def __init__(self, root: Path, package: Path, depends: list[str]) -> None:
-        hard_linked_copy(debian(Suite.BOOKWORM).root, root)
+    def __init__(self, system: Tree, root: Path, package: Path, depends: list[str]) -> None:
+        hard_linked_copy(system.root, root)
         (root / "var/lib/pacman").mkdir(parents=True)
         self.root, self.package = root, package
         self.before = self.files()
@@ -131,7 +141,18 @@ class Installed:
 @pytest.fixture
 def root(tmp_path: Path, built: Path, information: dict[str, list[str]]) -> Installed:
     """A root where nothing is installed yet."""
-    return Installed(tmp_path / "root", built, information["depend"])
+    return Installed(debian(Suite.BOOKWORM), tmp_path / "root", built, information["depend"])
+
+
+@pytest.fixture(scope="module")
+def system(
+    tmp_path_factory: pytest.TempPathFactory, built: Path, information: dict[str, list[str]]
+) -> Tree:
+    """A Debian with its own Python, where the package is installed."""
+    debian_with_python = debian(Suite.BOOKWORM, also=_LIBRARIES)
+    root = tmp_path_factory.mktemp("system") / "root"
+    Installed(debian_with_python, root, built, information["depend"]).install()
+    return Tree(root=root, release=debian_with_python.release)
 
 
 def test_it_is_this_version(information: dict[str, list[str]]) -> None:
@@ -232,3 +253,36 @@ def test_a_boot_that_is_armed_is_taken_back_before_the_removal(root: Installed) 
     command = root.root / "usr/bin/initadvisor"
     command.write_text('#!/bin/sh\necho "was called: $*"\n')
     assert "was called: settle --before-sleep" in root.remove()
+
+
+def test_an_installed_one_reads_an_image(system: Tree, tmp_path: Path) -> None:
+    image = dracut_image(debian(Suite.BOOKWORM), "zstd")
+    shutil.copy(image, tmp_path / "image")
+    said = system.run(["initadvisor", "inspect", "/mnt/image", "--json"], work=tmp_path)
+    assert json.loads(said)["segments"][-1]["codec"] == "zstd"
+
+
+def test_an_installed_one_completes(system: Tree, tmp_path: Path) -> None:
+    """With the oldest click that is supported, too."""
+    script = (
+        ". /usr/share/bash-completion/completions/initadvisor; COMP_WORDS=(initadvisor recom);"
+        " COMP_CWORD=1; _initadvisor initadvisor; echo ${COMPREPLY[@]}"
+    )
+    assert system.run(["bash", "-c", script], work=tmp_path) == b"recommend\n"
+
+
+def test_an_installed_one_knows_what_it_lacks(system: Tree, tmp_path: Path) -> None:
+    """The doctor of a machine without an image, and without the module lzo."""
+    with pytest.raises(FailedInside):
+        system.run(["initadvisor", "doctor"], work=tmp_path)
+    script = "initadvisor doctor --json; test $? = 1"
+    findings = json.loads(system.run(["sh", "-c", script], work=tmp_path))["findings"]
+    stopped = {f["topic"]: f["text"] for f in findings if f["grade"] == "in-the-way"}
+    assert "but no image of it" in stopped["generator"]
+    noted = [(f["text"], f["advice"]) for f in findings if f["grade"] == "worth-knowing"]
+    missing = "the Python module lzo is missing, which is needed for reading lzop images"
+    assert (missing, "sudo apt install python3-lzo") in noted
+    python = next(f["text"] for f in findings if f["topic"] == "python" and f["grade"] == "ok")
+    assert "click 8.1.3" in python
+    kernel = [f["text"] for f in findings if f["topic"] == "kernel"]
+    assert any("unpacks" in text for text in kernel)
