@@ -47,11 +47,11 @@ class Recording:
 
         What is only partly there was under way when the machine was killed, and is left out.
         """
-        if not self.log.stat().st_size:
-            return
         with self.log.open("rb") as file:
-            magic, _, _, sector_bytes = _SUPERBLOCK.unpack(file.read(_SUPERBLOCK.size))
-            assert (magic, sector_bytes) == (_MAGIC, _SECTOR_BYTES), self.log
+            start = file.read(_SUPERBLOCK.size)
+            if any(start):  # which is written with the first flush
+                magic, _, _, sector_bytes = _SUPERBLOCK.unpack(start)
+                assert (magic, sector_bytes) == (_MAGIC, _SECTOR_BYTES), self.log
             position = _SECTOR_BYTES
             end = self.log.stat().st_size
             while position + _SECTOR_BYTES <= end:

@@ -1,0 +1,204 @@
+"""What has to hold of a disk whose guest applies a setting and goes back, whenever it stops."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import tempfile
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from initadvisor.image.lint import lint
+from initadvisor.image.scan import scan
+from initadvisor.model.codec import Codec
+from initadvisor.model.image import Verdict
+from initadvisor.model.kernel import KernelConfig
+from tests.vm.applying import CONFIGURATION, Word, wait_for
+from tests.vm.crash import Demand, Outcome, Sampling, replay
+from tests.vm.disk import FileSystem, cut_out
+from tests.vm.filesystems import Ext4, Vfat, read
+from tests.vm.guest import Loader
+from tests.vm.medium import Area
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tests.vm.applying import Saved
+    from tests.vm.disk import Partition
+    from tests.vm.filesystems import Files
+    from tests.vm.guest import Guest
+    from tests.vm.recording import Recording
+
+_SAMPLING = Sampling(systematic=32, samples=16)
+_ADDED = {
+    Loader.SYSTEMD_BOOT: "/boot/loader/entries/a-initadvisor-previous.conf",
+    Loader.GRUB: "/boot/grub/custom.cfg",
+}
+"""What applying adds for the image that was replaced."""
+_UNTOUCHED = {
+    Loader.SYSTEMD_BOOT: ("/boot/loader/loader.conf", "/boot/loader/entries/debian-{}.conf"),
+    Loader.GRUB: ("/boot/grub/grub.cfg", "/boot/grub/grubenv"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """A file before and after: its content, None where it is not there."""
+
+    before: bytes | None
+    after: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """A setting applied and taken back, from beginning to end.
+
+    ``moments``: how much had been written, in entries of the recording, when a word was said.
+    ``files``: what matters when the guest boots, by path in the guest, before and after applying.
+    """
+
+    guest: Guest
+    recording: Recording
+    moments: Mapping[Word, int]
+    files: Mapping[str, Changed]
+
+    def replayed(self, mount_point: str) -> Outcome:
+        """Look at every state of one file system up to the end of going back."""
+        demands = [d for path, c in self._of(mount_point) for d in self._demands(path, c)]
+        return self._replay(mount_point, demands, range(self.moments[Word.BACK] + 1))
+
+    def replayed_overwriting(self, mount_point: str) -> Outcome:
+        """Look at the states after that, while files are overwritten in place."""
+        demands = [_either(path, changed) for path, changed in self._of(mount_point)]
+        moments = range(self.moments[Word.BACK] + 1, self.moments[Word.OVERWRITTEN] + 1)
+        return self._replay(mount_point, demands, moments)
+
+    def _replay(self, mount_point: str, demands: list[Demand], moments: range) -> Outcome:
+        partition = self.guest.disk.partition(mount_point)
+        area = Area(
+            file_system=partition.file_system,
+            offset_bytes=partition.offset_bytes,
+            size_bytes=partition.size_bytes,
+        )
+        return replay(self.recording, area, demands, _SAMPLING, moments=moments)
+
+    def _of(self, mount_point: str) -> Iterator[tuple[str, Changed]]:
+        """Yield the files of a file system, by their paths in it."""
+        partition = self.guest.disk.partition(mount_point)
+        for path, changed in self.files.items():
+            if self.guest.disk.partition(path) == partition:
+                yield _inside(partition, path), changed
+
+    def _demands(self, path: str, changed: Changed) -> Iterator[Demand]:
+        """Yield that the file is old or new at any moment, and at some moments which of them."""
+        yield _either(path, changed)
+        applied, going_back = self.moments[Word.APPLIED], self.moments[Word.GOING_BACK]
+        yield _demand(path, changed.after, since=applied, until=going_back)
+        yield _demand(path, changed.before, since=self.moments[Word.BACK])
+
+
+def recorded(saved: Saved, directory: Path) -> Recorded:
+    """Let the guest go through all of it once; ``directory`` does not exist yet."""
+    moments = {}
+    with saved.resumed(directory) as (started, recording):
+        for word in Word.APPLIED, Word.GOING_BACK, Word.BACK, Word.OVERWRITTEN:
+            wait_for(started, word)
+            moments[word] = recording.moment()
+    return Recorded(
+        guest=saved.guest,
+        recording=recording,
+        moments=moments,
+        files=changed_files(saved.guest, recording, moments[Word.APPLIED]),
+    )
+
+
+def changed_files(guest: Guest, recording: Recording, applied: int) -> dict[str, Changed]:
+    """Read every file that matters, before and after; asserts that they are as they have to be."""
+    with tempfile.TemporaryDirectory(prefix="applied-") as scratch:
+        disk = recording.disk(islice(recording.writes(), applied), Path(scratch) / "disk")
+        before = _contents(guest, recording.base, Path(scratch))
+        after = _contents(guest, disk, Path(scratch))
+    image, configuration = image_of(guest), CONFIGURATION
+    kernel = before[f"/boot/config-{guest.release}"]
+    assert _good_codec(before[image], kernel, guest.release) is Codec.ZSTD
+    assert _good_codec(after[image], kernel, guest.release) is Codec.GZIP
+    assert _compression(before[configuration]) == ["COMPRESS=zstd"]
+    assert _compression(after[configuration]) == ["COMPRESS=gzip", "COMPRESSLEVEL=9"]
+    assert before[added(guest)] is None
+    assert after[added(guest)] is not None
+    return {path: Changed(before=before[path], after=after[path]) for path in watched(guest)}
+
+
+def image_of(guest: Guest) -> str:
+    """Return the image that the default entry boots."""
+    return f"/boot/initrd.img-{guest.release}"
+
+
+def added(guest: Guest) -> str:
+    """Return the file that applying makes, for an entry of the image that was replaced."""
+    return _ADDED[guest.recipe.loader]
+
+
+def watched(guest: Guest) -> tuple[str, ...]:
+    """Return the files that decide what is booted, and how the next image is made."""
+    names = ("/boot/config-{}", *_UNTOUCHED[guest.recipe.loader])
+    untouched = [name.format(guest.release) for name in names]
+    return (image_of(guest), CONFIGURATION, added(guest), *untouched)
+
+
+def _contents(guest: Guest, path: Path, scratch: Path) -> dict[str, bytes | None]:
+    """Read the watched files of a disk that stays as it is: its journals are replayed elsewhere."""
+    found: dict[str, bytes | None] = {}
+    for partition in guest.disk.partitions:
+        part = scratch / "part"
+        cut_out(path, partition.offset_bytes, partition.size_bytes, part)
+        files = Vfat(image=part) if partition.file_system is FileSystem.VFAT else Ext4(image=part)
+        for name in watched(guest):
+            if guest.disk.partition(name) == partition:
+                found[name] = _content(files, _inside(partition, name))
+        part.unlink()
+    return found
+
+
+def _content(files: Files, path: str) -> bytes | None:
+    try:
+        return read(files, path)
+    except FileNotFoundError:
+        return None
+
+
+def _inside(partition: Partition, path: str) -> str:
+    return path.removeprefix(partition.mount_point.rstrip("/"))
+
+
+def _good_codec(image: bytes | None, config: bytes | None, release: str) -> Codec:
+    """Return how an image is compressed; asserts that its kernel unpacks all of it."""
+    assert image is not None
+    assert config is not None
+    contents = scan(io.BytesIO(image))
+    judged = lint(contents, KernelConfig.parse(config.decode(), source="the guest's"), release)
+    assert judged.verdict is Verdict.OK, judged
+    return contents.main.codec
+
+
+def _compression(configuration: bytes | None) -> list[str]:
+    assert configuration is not None
+    return re.findall(r"^COMPRESS\w*=.+$", configuration.decode(), re.MULTILINE)
+
+
+def _either(path: str, changed: Changed) -> Demand:
+    return _demand(path, changed.before, changed.after)
+
+
+def _demand(path: str, *contents: bytes | None, since: int = 0, until: int | None = None) -> Demand:
+    there = [content for content in contents if content is not None]
+    return Demand(
+        path=path,
+        sha256s=frozenset(hashlib.sha256(content).hexdigest() for content in there),
+        since=since,
+        until=until,
+        may_be_missing=None in contents,
+    )

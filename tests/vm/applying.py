@@ -1,0 +1,154 @@
+"""A guest that applies a setting, goes back, and at last does what nobody should.
+
+It is saved when its images are built and nothing is replaced yet. From there it can be resumed as
+often as wanted, each time within a second or two, with what it writes recorded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from tests.fixtures.cache import made_once
+from tests.vm.boot import ScriptFailedError, boot, running
+from tests.vm.filesystems import read, write
+from tests.vm.guest import Guest, Loader, Recipe, guest
+from tests.vm.installed import UNPACK, install
+from tests.vm.machine import Machine
+from tests.vm.qmp import Qmp, controlled
+from tests.vm.recording import Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.vm.boot import Running
+
+SETTING = "gzip -9"
+CONFIGURATION = "/etc/initramfs-tools/initramfs.conf"
+
+_MODULES = "/etc/initramfs-tools/modules"
+_NEEDED_MODULES = "virtio_pci\nvirtio_blk\next4\n"
+"""What it takes to find the root file system here; the image is a third of the usual one."""
+_REBUILD = """
+rm -f /etc/initramfs/post-update.d/systemd-boot
+update-initramfs -u
+rm -rf /boot/debian
+sync -f /boot
+"""
+"""The script of the package systemd-boot would have kernel-install(8) copy each new image to where
+this guest's entry does not look for it.
+"""
+_BUILT = "/var/cache/initadvisor/apply/0/new"
+_SCRIPT = f"""
+{UNPACK}
+image=/boot/initrd.img-$(uname -r)
+initadvisor apply '{SETTING}' --confirm --immediate --unverified >/run/apply 2>&1 &
+until [ -e {_BUILT} ] || ! kill -0 $! 2>/dev/null; do sleep 0.2; done
+echo built
+wait $! || {{ cat /run/apply; exit 1; }}
+echo applied
+cp $image {CONFIGURATION} /run
+sleep 2
+echo going back
+initadvisor rollback --confirm
+echo back
+sleep 2
+# The way that leaves half a file behind, to see that whoever looks for such files finds them. ext4
+# hides it from those who close a file at once ("auto_da_alloc" in ext4(5)).
+cat /run/initrd.img-* >$image
+: >{CONFIGURATION}
+sync
+cat /run/initramfs.conf >{CONFIGURATION}
+sync
+echo overwritten
+sleep infinity
+"""
+
+
+class Word(StrEnum):
+    """What the guest says when something is over, or begins."""
+
+    BUILT = "built"
+    APPLIED = "applied"
+    GOING_BACK = "going back"
+    BACK = "back"
+    OVERWRITTEN = "overwritten"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """The guest as it was saved, ``guest`` with its disk and variables and ``memory`` the rest."""
+
+    guest: Guest
+    memory: Path
+
+    @contextlib.contextmanager
+    def resumed(self, directory: Path) -> Iterator[tuple[Running, Recording]]:
+        """Have a copy go on, in a directory that does not exist yet, and record what it writes."""
+        copy = self.guest.copied_to(directory)
+        recording = Recording(base=self.guest.disk.path, log=directory / "writes")
+        recording.log.touch()
+        machine = Machine(recording=recording, saved=self.memory)
+        with controlled(machine) as machine, running(copy, machine, script=_SCRIPT) as started:
+            with Qmp(machine) as qmp:
+                qmp.resume()
+            yield started, recording
+
+
+def small_guest(loader: Loader) -> Guest:
+    """Return a guest whose generator makes a small image, which its default entry boots; nobody but
+    its copies may be booted.
+    """
+    base = guest(Recipe(loader=loader))
+
+    def make(target: Path) -> None:
+        made = base.copied_to(target)
+        root = made.disk.root
+        text = read(root, CONFIGURATION).decode()
+        assert "MODULES=most\n" in text
+        write(root, CONFIGURATION, text.replace("MODULES=most\n", "MODULES=list\n"))
+        write(root, _MODULES, _NEEDED_MODULES)
+        if loader is not Loader.GRUB:  # whose entry has it so already
+            _boot_own_image(made)
+        boot(made, direct=True, script=_REBUILD)
+
+    made_of = (base.directory.name, _NEEDED_MODULES, _REBUILD)
+    directory = made_once(f"guest-small-{loader}", made_of, make)
+    return Guest(recipe=base.recipe, directory=directory, release=base.release)
+
+
+def _boot_own_image(made: Guest) -> None:
+    """Have the default entry name the image where its generator puts it."""
+    files = made.disk.files("/boot")
+    path = f"/loader/entries/debian-{made.release}.conf"
+    text = read(files, path).decode()
+    directory = f"/debian/{made.release}"
+    text = text.replace(f"{directory}/linux", f"/vmlinuz-{made.release}")
+    write(files, path, text.replace(f"{directory}/initrd", "/initrd"))
+
+
+def saved(loader: Loader, directory: Path) -> Saved:
+    """Install initadvisor, have it build the images, and save the machine at that moment.
+
+    ``directory`` does not exist yet.
+    """
+    directory.mkdir()
+    copy = small_guest(loader).copied_to(directory / "guest")
+    install(copy)
+    memory = directory / "memory"
+    with controlled(Machine()) as machine, running(copy, machine, script=_SCRIPT) as started:
+        wait_for(started, Word.BUILT)
+        with Qmp(machine) as qmp:
+            qmp.save(memory)
+    return Saved(guest=copy, memory=memory)
+
+
+def wait_for(started: Running, word: Word) -> None:
+    """Wait until the guest says a word. Raises ``ScriptFailedError`` when it gives up before."""
+    if started.wait_for(rf"guest: (> {word}|done status=\d+)$")[1].startswith("done"):
+        said = "\n".join(started.output)
+        msg = f"before it was {word}:\n{said}"
+        raise ScriptFailedError(msg)

@@ -1,0 +1,194 @@
+"""Power cuts while a guest applies a setting and goes back: killed, then booted from what is left.
+
+QEMU that is killed loses the guest's memory, but nothing that it has written: that is in the host's
+page cache. A disk with a write cache loses more, so what is left is made from the recording: all
+that was flushed, and a random part of what was written since.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.vm.applied import watched
+from tests.vm.applying import Word
+from tests.vm.boot import LostGuestError, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tests.vm.applied import Recorded
+    from tests.vm.applying import Saved
+    from tests.vm.boot import Running
+    from tests.vm.guest import Guest
+    from tests.vm.recording import Recording, Write
+
+_POLL_S = 0.01
+_WITHIN_S = 180.0
+_LOOK = """
+look() {{
+    for path in {paths}; do
+        if [ -e "$path" ]; then echo "$1 $(sha256sum "$path")"; else echo "$1 - $path"; fi
+    done
+}}
+look found
+initadvisor settle
+look left
+find /boot /etc -xdev -name '.initadvisor-*' -printf 'beside %p\\n'
+grep -h '"state"' /var/lib/initadvisor/transactions/*.json || true
+"""
+_OVER = re.compile('"(committed|undone)"')
+_REPLACED = ("image", "configuration")
+"""What is kept while the setting is applied."""
+
+
+class Side(StrEnum):
+    """What the files that matter hold, all together."""
+
+    OLD = "old"
+    NEW = "new"
+    MIXED = "mixed"
+    """Each is old or new, not all the same: what the next run has to finish or undo."""
+    BAD = "bad"
+    """Some are neither."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """A power cut and what came of it.
+
+    ``writes``: how many the disk had been given, ``lost`` how many of them it forgot. ``said``: the
+    guest's last word. ``found`` is what the next boot found, ``left`` what it was when interrupted
+    work had been finished or undone, both None where the guest did not boot by itself; ``trouble``
+    is what was not as it has to be, in words.
+    """
+
+    writes: int
+    lost: int
+    said: Word
+    found: Side | None
+    left: Side | None
+    trouble: tuple[str, ...]
+
+
+def cuts(saved: Saved, reference: Recorded, count: int, seed: int, scratch: Path) -> Iterator[Cut]:
+    """Cut the power so often, at moments spread over the work and chosen at random within that.
+
+    A moment is a number of writes: those of the ``reference`` from beginning to end, and some more
+    for what comes after. So it is the same stage of the work however busy the host is.
+    """
+    rng = random.Random(seed)
+    whole = reference.moments[Word.BACK] * 1.05
+    for number in range(count):
+        at = int(whole * (number + rng.random()) / count)
+        with tempfile.TemporaryDirectory(dir=scratch) as directory:
+            made = cut(saved, reference, at, rng, Path(directory) / "guest")
+        yield made
+
+
+def cut(saved: Saved, reference: Recorded, at: int, rng: random.Random, directory: Path) -> Cut:
+    """Kill the guest when it has written so often, and boot it again."""
+    with saved.resumed(directory) as (started, recording):
+        _wait_for_writes(started, recording, at)
+        started.kill()
+        started.wait_for_end()
+        said = _last_word(started.output)
+    writes = tuple(recording.writes())
+    kept = tuple(_kept(writes, rng))
+    guest = replace(saved.guest, directory=directory)
+    guest.disk.path.unlink()
+    recording.disk(kept, guest.disk.path)
+    output, trouble = _booted(guest)
+    found, left = (_side(reference, output, when) for when in ("found", "left"))
+    return Cut(
+        writes=len(writes),
+        lost=len(writes) - len(kept),
+        said=said,
+        found=found if output else None,
+        left=left if output else None,
+        trouble=(*trouble, *(_trouble(said, found, left, output) if output else ())),
+    )
+
+
+def _wait_for_writes(started: Running, recording: Recording, count: int) -> None:
+    """Wait until so much is recorded, or until there is no more to come."""
+    deadline = time.monotonic() + _WITHIN_S
+    while recording.moment() < count and Word.BACK not in started.output:
+        assert time.monotonic() < deadline, (recording.moment(), count, started.output)
+        time.sleep(_POLL_S)
+
+
+def _last_word(output: tuple[str, ...]) -> Word:
+    """Return what the guest said last; it was saved when it had said the first word."""
+    return [Word.BUILT, *(word for word in Word if word in output)][-1]
+
+
+def _kept(writes: tuple[Write, ...], rng: random.Random) -> Iterator[Write]:
+    """Choose what a disk with a write cache keeps: what was flushed, and some of the rest."""
+    flushed = max((number for number, write in enumerate(writes) if write.is_flush), default=-1)
+    share = rng.random()
+    for number, write in enumerate(writes):
+        if number <= flushed or rng.random() < share:
+            yield write
+
+
+def _booted(guest: Guest) -> tuple[tuple[str, ...], list[str]]:
+    """Boot from firmware on, and return what the guest said and what was wrong with the boot."""
+    script = _LOOK.format(paths=" ".join(f"'{path}'" for path in watched(guest)))
+    try:
+        with running(guest, script=script) as started:
+            ready = started.wait_for(r"guest: ready boot=\w+ entry=(\S+) state=(\S+)")
+            status = started.wait_for(r"guest: done status=(\d+)")
+            output = started.output
+    except LostGuestError as err:
+        return (), [str(err)]
+    trouble = [] if status[1] == "0" else [f"what was to be done ended with status {status[1]}"]
+    if ready[1] != f"debian-{guest.release}.conf":
+        trouble.append(f"{ready[1]} was booted")
+    if ready[2] != "running":
+        trouble.append(f"the system is {ready[2]}")
+    return output, trouble
+
+
+def _side(reference: Recorded, output: Sequence[str], when: str) -> Side:
+    """Judge all files that matter by what the guest said of them."""
+    lines = (line.split(maxsplit=2) for line in output if line.startswith(f"{when} "))
+    digests = {path: digest for _, digest, path in lines}
+    if digests.keys() != reference.files.keys():
+        return Side.BAD
+    old = [_digest(file.before) == digests[path] for path, file in reference.files.items()]
+    new = [_digest(file.after) == digests[path] for path, file in reference.files.items()]
+    if all(old):
+        return Side.OLD
+    if all(new):
+        return Side.NEW
+    return Side.MIXED if all(map(any, zip(old, new, strict=True))) else Side.BAD
+
+
+def _digest(content: bytes | None) -> str:
+    return "-" if content is None else hashlib.sha256(content).hexdigest()
+
+
+def _trouble(said: Word, found: Side, left: Side, output: Sequence[str]) -> Iterator[str]:
+    """Say what is not as it has to be."""
+    if found is Side.BAD:
+        yield "the boot found files that are neither old nor new"
+    if left not in {Side.OLD, Side.NEW}:
+        yield f"what was left by the next run is {left}"
+    promised = {Word.APPLIED: Side.NEW, Word.BACK: Side.OLD}.get(said)
+    if promised and {found, left} != {promised}:
+        yield f"it had said {said}, and then there was {found}, in the end {left}"
+    for state in (line for line in output if '"state"' in line):
+        if not _OVER.search(state):
+            yield f"a transaction is not over: {state.strip()}"
+    beside = [line for line in output if line.startswith("beside ")]
+    expected = len(_REPLACED) if left is Side.NEW else 0
+    if len(beside) != expected or not all(line.endswith(".old") for line in beside):
+        yield f"left lying about: {beside}"

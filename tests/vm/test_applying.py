@@ -1,0 +1,75 @@
+"""Power cuts while a Debian guest applies a setting with its own generator, and goes back."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.vm.applied import recorded
+from tests.vm.applying import Word, saved
+from tests.vm.crash import Kind
+from tests.vm.guest import Loader
+from tests.vm.power_cut import Side, cuts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.vm.applied import Recorded
+    from tests.vm.crash import Outcome
+
+pytestmark = pytest.mark.vm
+log = logging.getLogger(__name__)
+
+_CUTS = 10
+_SEED = 1
+
+
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """Return a directory that pytest does not keep: saved machines are large."""
+    with tempfile.TemporaryDirectory(prefix="applying-") as directory:
+        yield Path(directory)
+
+
+def test_a_guest_boots_with_old_or_new_files_whenever_its_power_was_cut(scratch: Path) -> None:
+    """The guest builds its images once, and goes on from there for all that is looked at."""
+    guest = saved(Loader.SYSTEMD_BOOT, scratch / "saved")
+    reference = recorded(guest, scratch / "reference")
+    _assert_no_state_is_torn(reference)
+
+    made = [*cuts(guest, reference, _CUTS, _SEED, scratch)]
+
+    for cut in made:
+        log.info("%s", cut)
+    assert [cut.trouble for cut in made] == [()] * _CUTS
+    assert {cut.left for cut in made} == {Side.OLD, Side.NEW}
+    assert {Word.BUILT, Word.GOING_BACK} <= {cut.said for cut in made}, "not the whole work"
+    assert any(cut.lost for cut in made)
+
+
+def _assert_no_state_is_torn(reference: Recorded) -> None:
+    boot, root, overwritten_boot, overwritten_root = _outcomes(reference)
+    for outcome in (boot, root):
+        assert outcome.states[Kind.PREFIX] > 50
+        assert outcome.states[Kind.REORDERING] > 50
+        assert not outcome.torn
+    for outcome in (overwritten_boot, overwritten_root):
+        assert outcome.torn_states(Kind.PREFIX) > 0, "a file that is half there was not noticed"
+
+
+def _outcomes(reference: Recorded) -> list[Outcome]:
+    with ProcessPoolExecutor(max_workers=2) as pool:
+        jobs = [
+            pool.submit(replayed, mount_point)
+            for replayed in (reference.replayed, reference.replayed_overwriting)
+            for mount_point in ("/boot", "/")
+        ]
+        outcomes = [job.result() for job in jobs]
+    for outcome in outcomes:
+        log.info("%s", outcome)
+    return outcomes
