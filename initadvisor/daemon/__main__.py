@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import atexit
+import faulthandler
 import gc
 import logging
 import sys
@@ -27,6 +28,7 @@ def main() -> NoReturn:
     # Without garbage left to look for, the interpreter is gone 15 ms earlier.
     atexit.register(gc.freeze)
     arguments = _parser().parse_args()
+    faulthandler.enable()  # what hangs is told when systemd's watchdog ends it
     set_up_logging(verbose=arguments.verbose)
     host = Host()
     try:

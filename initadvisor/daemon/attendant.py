@@ -28,7 +28,7 @@ _SUBSYSTEMS = ("power_supply", "block")
 
 
 class Attendant:
-    """Pings systemd's watchdog as long as a job is within its time, and listens to udev.
+    """Pings systemd's watchdog as long as a job is within its time, and listens to the kernel.
 
     A job that needs power is put off when the machine begins to run on its battery, and when the
     image is found on another disk: what was measured until then is not worth going on with.
@@ -91,15 +91,16 @@ class Attendant:
 
 
 def _monitor() -> pyudev.Monitor | None:
-    """Return what listens to udev; where there is none, conditions are looked at between jobs."""
+    """Return what listens to the kernel; where it cannot, conditions are looked at between jobs."""
     try:
         import pyudev
 
-        monitor = pyudev.Monitor.from_netlink(pyudev.Context())
+        # What the kernel itself says comes through a sandbox's network namespace, too.
+        monitor = pyudev.Monitor.from_netlink(pyudev.Context(), source="kernel")
         for subsystem in _SUBSYSTEMS:
             monitor.filter_by(subsystem)
         monitor.start()
     except (ImportError, OSError) as err:
-        _log.info("not listening to udev: %s", err)
+        _log.info("not told of power and disks: %s", err)
         return None
     return monitor

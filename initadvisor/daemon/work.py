@@ -100,7 +100,10 @@ class AdvisorsWork:
         _log.info("the lab has run: %d samples", len(result.recorded.samples))
 
     def _advance(self) -> None:
-        pass
+        from initadvisor.workflow.campaign import advance
+
+        for line in advance(self.host, observer=self.told).told:
+            _log.warning("%s", shown(line))
 
     def _advise(self, config: Config) -> tuple[Job, ...]:
         from initadvisor.workflow.recommend import Request, recommend

@@ -58,10 +58,11 @@ def test_a_service_is_exposed_as_little_as_it_has_to_be(service: Path) -> None:
 
 
 def test_systemd_finds_nothing_wrong(tmp_path: Path) -> None:
-    """Its program has to be there, and its manual, which is not installed here."""
+    """Their programs have to be there, and their manuals, which are not installed here."""
     program = tmp_path / "initadvisor"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
+    for path in (program, tmp_path / "initadvisord"):
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
     units = sorted(path for path in UNITS.iterdir() if path.suffix in KINDS)
     for path in units:
         text = path.read_text(encoding="utf-8").replace("/usr/bin/initadvisor", str(program))
@@ -121,3 +122,27 @@ def test_what_is_done_around_sleep_is_done_in_the_same_sandbox() -> None:
     sandboxes = {path.read_text().partition(begin)[2] for path in (SETTLE, SLEEP)}
     assert len(sandboxes) == 1
     assert sandboxes != {""}
+
+
+def test_the_daemon_s_path_has_a_way_to_be_empty() -> None:
+    """A condition of the service that fails would leave it full, and start it for ever."""
+    service, path = unit(UNITS / "initadvisord.service"), unit(UNITS / "initadvisord.path")
+    conditions = {key for key in service["Unit"] if key.startswith(("Condition", "Assert"))}
+    assert conditions <= {key for key in path["Unit"] if key.startswith("Condition")}
+    assert path["Path"]["DirectoryNotEmpty"] == "/var/lib/initadvisor/queue"
+    tmpfiles = (UNITS / "initadvisor.tmpfiles").read_text()
+    assert f"d {path['Path']['DirectoryNotEmpty']} 0755 root root -" in tmpfiles
+
+
+def test_what_is_enabled_by_default_can_be_enabled() -> None:
+    preset = (UNITS / "90-initadvisor.preset").read_text().splitlines()
+    enabled = {line.removeprefix("enable ") for line in preset if not line.startswith("#")}
+    wanted = {path.name for path in UNITS.iterdir() if "[Install]" in path.read_text()}
+    assert enabled == wanted
+
+
+def test_only_what_is_left_is_retried_and_only_with_power() -> None:
+    timer = unit(UNITS / "initadvisord-retry.timer")
+    assert timer["Unit"]["ConditionACPower"] == "true"
+    assert timer["Timer"]["Unit"] == "initadvisord.service"
+    assert "Install" not in timer

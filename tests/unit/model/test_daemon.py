@@ -26,8 +26,8 @@ LACKS = tuple(
     for count in range(4)
     for chosen in itertools.combinations(SINGLE, count)
 )
-SETTLE, PRUNE, BUILD, ADVANCE = (
-    Job(task=task) for task in (Task.SETTLE, Task.PRUNE, Task.BUILD, Task.ADVANCE)
+SETTLE, PRUNE, BUILD, ADVANCE, APPLY = (
+    Job(task=task) for task in (Task.SETTLE, Task.PRUNE, Task.BUILD, Task.ADVANCE, Task.APPLY)
 )
 
 
@@ -62,7 +62,7 @@ def test_every_task_with_everything_that_may_be_lacking(
         ([BUILD, SETTLE], Needs.NOTHING, Do(job=SETTLE)),
         ([BUILD, SETTLE], Needs.POWER, Do(job=SETTLE)),
         ([BUILD, PRUNE], Needs.MANAGERS, Do(job=PRUNE)),
-        ([BUILD, ADVANCE], Needs.PROCESSORS, Do(job=ADVANCE)),
+        ([BUILD, APPLY], Needs.PROCESSORS, Do(job=APPLY)),
         ([BUILD, SETTLE], Needs.MANAGERS | Needs.POWER, Wait),
         ([BUILD, ADVANCE], Needs.MANAGERS | Needs.POWER, Leave),
     ],

@@ -1,0 +1,247 @@
+"""Under a real systemd: the daemon is started for notes, ends, and is not started in a loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.fixtures.systemd_container import run_under_systemd
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.tools
+
+PRELUDE = r"""
+import os, re, subprocess, sys, time
+from pathlib import Path
+
+REPOSITORY = Path(os.getcwd())
+STATE = Path("/var/lib/initadvisor")
+QUEUE, TASKS, STARTS = STATE / "queue", STATE / "tasks", Path("/mnt/starts")
+SERVICE = "initadvisord.service"
+
+
+def systemctl(*words, check=True):
+    done = subprocess.run(["systemctl", *words], capture_output=True, text=True)
+    assert done.returncode == 0 or not check, done.stderr
+    return done.stdout
+
+
+def install(program, **changed):
+    # Each start leaves a byte. The interpreter may be in somebody's home directory.
+    for path in (REPOSITORY / "systemd").glob("initadvisord*"):
+        text = path.read_text().replace("ConditionVirtualization=!container\n", "")
+        text = text.replace("ProtectHome=yes\n", "")
+        text = re.sub("ExecStart=.*", f"ExecStart={program}", text)
+        text = text.replace(
+            "[Service]\n",
+            f"[Service]\nWorkingDirectory={REPOSITORY}\nReadWritePaths=/mnt\n"
+            "ExecStartPre=/bin/sh -c 'printf . >>/mnt/starts'\n",
+        )
+        for key, value in changed.items():
+            text = re.sub(f"(?m)^{key}=.*", f"{key}={value}", text)
+        Path("/run/systemd/system", path.name).write_text(text)
+    STARTS.write_text("")
+    subprocess.run(["rm", "-rf", STATE], check=True)
+    systemctl("daemon-reload")
+    systemctl("reset-failed")
+    systemctl("start", "initadvisord.path")
+
+
+def python(code):
+    Path("/mnt/daemon.py").write_text(code)
+    return f"{sys.executable} /mnt/daemon.py"
+
+
+def note(name="kernel-added@6.1.0"):
+    subprocess.run([REPOSITORY / "hooks/queue", *name.split("@")], check=True)
+
+
+def show(name, unit=SERVICE):
+    return systemctl("show", "--value", f"--property={name}", unit).strip()
+
+
+def until(condition, what, seconds=30):
+    limit = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < limit, (what, systemctl("status", SERVICE, check=False))
+        time.sleep(0.05)
+
+
+def starts():
+    return STARTS.stat().st_size
+
+
+def ended():
+    return show("ActiveState") in ("inactive", "failed") and not any(QUEUE.iterdir())
+
+
+def stays(count):
+    # Path units that see their condition again start their service at once.
+    time.sleep(2.0)
+    assert starts() == count, starts()
+"""
+
+DAEMON = r"""
+FAKE = '''
+import sys, time
+from pathlib import Path
+from initadvisor.daemon import loop
+from initadvisor.daemon.loop import Daemon
+from initadvisor.host import Host
+from initadvisor.model.daemon import TERMS, Needs, Terms
+from initadvisor.model.queue import Task
+
+class Worker:
+    def do(self, job):
+        with open("/mnt/did", "a") as file:
+            file.write(f"{job}\\n")
+        if Path("/mnt/hang").exists() and job.task is Task.BUILD:
+            time.sleep(600)
+        return ()
+
+if Path("/mnt/hang").exists():
+    TERMS[Task.BUILD] = Terms(needs=TERMS[Task.BUILD].needs, limit_s=0.5)
+look = lambda host, needs: needs & (Needs.POWER if Path("/mnt/battery").exists() else Needs(0))
+Daemon(host=Host(), worker=Worker(), look=look).run()
+'''
+DID, BATTERY, HANG = Path("/mnt/did"), Path("/mnt/battery"), Path("/mnt/hang")
+
+
+def did():
+    # A second note may come before or after the first one was taken in.
+    return sorted(set(DID.read_text().split()))
+"""
+
+FOR_REAL = (
+    PRELUDE
+    + r"""
+REAL = '''
+from initadvisor.daemon.loop import Daemon
+from initadvisor.daemon.work import AdvisorsWork
+from initadvisor.host import Host
+from initadvisor.model.daemon import Needs
+
+host = Host()
+Daemon(host=host, worker=AdvisorsWork(host=host), look=lambda host, needs: Needs(0)).run()
+'''
+install(python(REAL))
+note()
+until(lambda: starts() == 1 and ended(), "it ends")
+assert show("Result") == "success", show("Result")
+left = sorted(path.name for path in TASKS.iterdir())
+stays(1)
+print("left:", *left)
+print("retried:", show("ActiveState", "initadvisord-retry.timer"))
+systemctl("stop", "initadvisord-retry.timer")
+"""
+)
+
+STARTED = (
+    PRELUDE
+    + DAEMON
+    + r"""
+install(python(FAKE))
+note()
+note()
+until(lambda: DID.exists() and "advise" in DID.read_text() and ended(), "it works")
+assert not TASKS.exists()
+count = starts()
+stays(count)
+print("worked off by", count, "starts:", *did())
+assert show("ActiveState", "initadvisord-retry.timer") == "inactive"
+
+BATTERY.touch()
+DID.write_text("")
+note("kernel-removed@6.1.0")
+note("kernel-added@6.2.0")
+until(lambda: starts() > count and ended(), "it leaves")
+left = sorted(path.name for path in TASKS.iterdir())
+count = starts()
+stays(count)
+print("on battery:", *did(), "left:", *left)
+assert show("ActiveState", "initadvisord-retry.timer") == "inactive"
+
+BATTERY.unlink()
+rule = (REPOSITORY / "systemd/90-initadvisor.rules").read_text()
+command = re.search('RUN[+]="([^"]*)"', rule)[1]
+assert 'TEST=="/var/lib/initadvisor/tasks"' in rule
+subprocess.run(command.split(), check=True)
+until(lambda: starts() > count and ended() and not TASKS.exists(), "it goes on")
+print("plugged in:", *did())
+
+systemctl("start", "initadvisord.timer", "initadvisord-retry.timer")
+print("timers:", show("ActiveState", "initadvisord.timer"),
+      show("ActiveState", "initadvisord-retry.timer"))
+"""
+)
+
+STOPPED = (
+    PRELUDE
+    + DAEMON
+    + r"""
+HANG.touch()
+install(python(FAKE), WatchdogSec="1", RestartSec="100ms")
+note()
+until(lambda: DID.exists() and DID.read_text().count("build@6.1.0") == 1, "it works")
+assert show("StatusText") == "build: begins, Linux 6.1.0", show("StatusText")
+before = (TASKS / "build@6.1.0").stat().st_size
+assert before == 1, before
+until(lambda: "lab@6.1.0" in DID.read_text(), "the watchdog ends it, and another run goes on", 60)
+until(ended, "it ends")
+print("hung:", DID.read_text().count("build@6.1.0"), "times; starts:", starts())
+assert not TASKS.exists()
+
+install(python(FAKE), WatchdogSec="60")
+DID.write_text("")
+note()
+until(lambda: "build@6.1.0" in DID.read_text(), "it works")
+systemctl("stop", SERVICE)
+assert show("Result") == "success", show("Result")
+print("stopped, left:", *sorted(path.name for path in TASKS.iterdir()))
+assert (TASKS / "build@6.1.0").stat().st_size == 0
+HANG.unlink()
+systemctl("start", SERVICE)
+until(lambda: ended() and not TASKS.exists(), "the next start goes on")
+"""
+)
+
+LIMITED = (
+    PRELUDE
+    + r"""
+install("/bin/true", Type="oneshot", WatchdogSec="0", Restart="no")
+note()
+until(lambda: show("ActiveState", "initadvisord.path") == "failed", "systemd gives up", 60)
+print("given up after", starts(), "starts:", show("Result", "initadvisord.path"))
+assert starts() <= 12
+stays(starts())
+"""
+)
+
+
+def test_the_real_daemon_takes_notes_in_and_leaves_what_fails_to_a_timer(tmp_path: Path) -> None:
+    """In a container nothing may be settled, and there is no image: advising fails."""
+    said = run_under_systemd(FOR_REAL, tmp_path)
+    assert "left: advise\n" in said
+    assert "retried: active\n" in said
+
+
+def test_it_is_started_once_for_what_was_noted_whatever_it_leaves(tmp_path: Path) -> None:
+    said = run_under_systemd(STARTED, tmp_path)
+    assert "starts: advance advise build@6.1.0 lab@6.1.0 settle\n" in said
+    left = "advance advise build@6.2.0 lab@6.2.0"
+    assert f"on battery: prune settle left: {left}\n" in said
+    assert f"plugged in: {left} prune settle\n" in said
+    assert said.endswith("timers: active active\n")
+
+
+def test_what_hangs_is_ended_and_given_up_and_what_is_stopped_goes_on(tmp_path: Path) -> None:
+    said = run_under_systemd(STOPPED, tmp_path)
+    assert "hung: 3 times; starts: 4\n" in said
+    assert "stopped, left: advance advise build@6.1.0 lab@6.1.0\n" in said
+
+
+def test_a_daemon_that_does_not_take_in_its_notes_is_given_up(tmp_path: Path) -> None:
+    assert "starts: unit-start-limit-hit\n" in run_under_systemd(LIMITED, tmp_path)
