@@ -14,13 +14,17 @@ import pytest
 
 from initadvisor import __version__
 from initadvisor.cli import COMMANDS, root
+from initadvisor.daemon import __main__ as initadvisord
 from initadvisor.model.config import _KEYS, Config
+from initadvisor.model.policy import Policy
+from initadvisor.model.queue import Reason
 from initadvisor.model.upgrade_pace import ASSUMED_BOOTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAN = Path(__file__).parents[2] / "man"
+REASONS_OF_HOOKS = {Reason.KERNEL_ADDED, Reason.KERNEL_REMOVED, Reason.IMAGE_REBUILT}
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
@@ -67,6 +71,18 @@ def test_the_main_page_names_every_command_and_global_option() -> None:
         assert f"initadvisor-{command} (1)" in page
     for name in options(click.Command("root", params=root.params)):
         assert name in page
+
+
+def test_the_daemon_s_page_names_its_options_units_and_hooks() -> None:
+    page = plain("initadvisord.8")
+    parser = initadvisord._parser()
+    for action in parser._actions:
+        assert all(option in page for option in action.option_strings)
+    names = [path.name for path in (MAN.parent / "systemd").glob("initadvisord*")]
+    names += [path.name for path in (MAN.parent / "hooks").rglob("*initadvisor*")]
+    assert len(names) >= 10
+    assert all(name in page for name in names)
+    assert all(reason in page for reason in (*REASONS_OF_HOOKS, *Policy))
 
 
 def test_the_configuration_page_names_every_key_and_default() -> None:
