@@ -16,6 +16,7 @@ from initadvisor.workflow.campaign_log import read_campaign
 from initadvisor.workflow.doctor_subject import fine, note, obstacle
 from initadvisor.workflow.transaction_log import read_transactions, unfinished
 from initadvisor.workflow.trial_notes import was_rehearsed
+from initadvisor.workflow.trial_risks import watchdog_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +58,11 @@ def loader(subject: Subject) -> Iterator[Finding]:
     else:
         text = "that was not rehearsed yet: the first trial begins with a boot of today's image"
         yield note(Topic.LOADER, text)
+    if watchdog_s(host) is None:
+        text = "there is no hardware watchdog: a trial that hangs without a word needs somebody"
+        yield note(Topic.LOADER, text)
+    else:
+        yield fine(Topic.LOADER, "a hardware watchdog ends a trial that hangs once systemd runs")
 
 
 def unlocking(subject: Subject) -> Iterator[Finding]:

@@ -41,6 +41,13 @@ MODULES: Final = {
 }
 """The Python modules that are used: what they are published as, and what they are for."""
 
+_BUILD: Final = {
+    "dracut": "sudo dracut --regenerate-all",
+    "initramfs-tools": "sudo update-initramfs -c -k all",
+    "mkinitcpio": "sudo mkinitcpio -P",
+}
+"""What has a generator build the images of all kernels."""
+
 _BY_CODEC = frozenset(LIBRARIES.values())
 
 
@@ -93,7 +100,7 @@ def generator(subject: Subject) -> Iterator[Finding]:
     name = f"{found.NAME} {found.version(host) or '(of unknown version)'}"
     images = found.images(host)
     if not images:
-        yield obstacle(Topic.GENERATOR, f"{name}, but no image of it", "have it build one")
+        yield obstacle(Topic.GENERATOR, f"{name}, but no image of it", _BUILD[found.NAME])
         return
     yield fine(Topic.GENERATOR, f"{name} makes {images[0].path} for {images[0].kernel_release}")
     configured = found.configured(host, images[0].kernel_release)

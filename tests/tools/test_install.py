@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -184,3 +185,20 @@ def test_unknown_hooks_are_refused_before_anything_is_written(
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (2, "unknown hooks: apt\n")
     assert files(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("script", "shell"),
+    [
+        ("tools/install-files", "sh"),
+        ("tools/setup", "sh"),
+        ("completions/initadvisor.bash", "bash"),
+        ("packaging/arch/initadvisor.install", "bash"),
+    ],
+)
+def test_scripts_are_clean(script: str, shell: str) -> None:
+    shellcheck = shutil.which("shellcheck")
+    assert shellcheck is not None, "shellcheck is missing; tools/setup test installs it"
+    command = [shellcheck, f"--shell={shell}", str(ROOT / script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout

@@ -1,4 +1,4 @@
-"""The doctor finds what is missing and in the way, says what to do, and is stopped by nothing."""
+"""The doctor finds what is missing, says what to do about it, and is stopped by nothing."""
 
 from __future__ import annotations
 
@@ -9,116 +9,38 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.codec import Codec
-from initadvisor.model.diagnosis import Diagnosis, Finding, Grade, Topic
+from initadvisor.model.diagnosis import Grade, Topic
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
-from initadvisor.model.refusal import Refusal, RefusalKind
-from initadvisor.model.setting import Setting
 from initadvisor.vm import engines
-from initadvisor.workflow import (
-    doctor_boots,
-    doctor_lab,
-    doctor_services,
-    doctor_software,
-    trial_notes,
-)
-from initadvisor.workflow.apply import ApplyChoices
+from initadvisor.workflow import doctor, doctor_lab, doctor_software
 from initadvisor.workflow.doctor import diagnose
 from tests.fakes.runner import FakeRunner
-from tests.fixtures.checkout import ROOT
-from tests.unit.generators.conftest import RELEASE, Machine
-from tests.unit.workflow.applying import make_appliable
-from tests.unit.workflow.test_apply import applied_setting
+from tests.unit.workflow.examining import (
+    KERNEL_CONFIG,
+    about,
+    make_examinable,
+    only,
+    snapshot,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
     from tests.fakes.boot_loader import FakeLoader
-
-_KERNEL = f"/boot/config-{RELEASE}"
-_MASKED = "initadvisor-sleep.service"
-
-
-def states(**changes: str) -> str:
-    """Return what systemctl says of all units, as they should be but for some changes.
-
-    A change is a property's value by the unit's name, written with ``_`` for what is no letter.
-    """
-    blocks = []
-    for unit in doctor_services.UNITS:
-        enabled = "enabled" if unit in doctor_services.ENABLED_BY_USER else "static"
-        values = {"Id": unit, "LoadState": "loaded", "UnitFileState": enabled}
-        values["ActiveState"] = "inactive"
-        for key, value in changes.items():
-            name, _, change = key.partition("__")
-            if unit.replace("-", "_").replace(".", "_") == name:
-                values[change] = value
-        blocks.append("\n".join(f"{name}={value}" for name, value in values.items()))
-    return "\n\n".join(blocks) + "\n"
-
-
-def with_units(machine: Machine, **changes: str) -> None:
-    """Have systemd run, with all units installed, in these states."""
-    runner = machine.runner
-    assert isinstance(runner, FakeRunner)
-    runner.answer("systemctl show", states(**changes))
+    from tests.unit.generators.conftest import Machine
 
 
 @pytest.fixture
-def appliable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Machine, FakeLoader]:
-    """A Debian with nothing in the way, and its boot loader."""
-    machine, loader = make_appliable(tmp_path, monkeypatch)
-    files = {
-        "/etc/os-release": 'PRETTY_NAME="A test"\nID=raspbian\nID_LIKE="debian other"\n',
-        "/proc/cmdline": "root=/dev/sda2 quiet\n",
-        "/run/systemd/system/.keep": "",
-        "/etc/kernel/postinst.d/zz-initadvisor": "#!/bin/sh\n",
-        "/etc/kernel/postrm.d/zz-initadvisor": "#!/bin/sh\n",
-        _KERNEL: "\n".join(
-            f"{option}=y"
-            for option in ("CONFIG_BLK_DEV_INITRD", *(codec.spec.kernel_option for codec in Codec))
-            if option
-        ),
-    }
-    for name, text in files.items():
-        machine.path(name).parent.mkdir(parents=True, exist_ok=True)
-        machine.path(name).write_text(text)
-        machine.path(name).chmod(0o755)
-    runner = machine.runner
-    assert isinstance(runner, FakeRunner)
-    runner.programs = {*runner.programs, "systemctl", "qemu-system-x86_64"}
-    runner.answer("qemu-system-x86_64 --version", "QEMU emulator version 10.0\n")
-    with_units(machine)
-    monkeypatch.setattr(doctor_software, "elsewhere", lambda _host: None)
-    monkeypatch.setattr(doctor_boots, "detect_boot_loader", lambda _host: loader)
-    monkeypatch.setattr(
-        doctor_lab, "find_kernel", lambda _host, release: f"/boot/vmlinuz-{release}"
-    )
-    monkeypatch.setattr(Machine, "machine", lambda _host: "x86_64")
-    return machine, loader
+def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Machine, FakeLoader]:
+    """A machine with nothing in the way, and its boot loader."""
+    return make_examinable(tmp_path, monkeypatch)
 
 
 @pytest.fixture
-def machine(appliable: tuple[Machine, FakeLoader]) -> Machine:
+def machine(examined: tuple[Machine, FakeLoader]) -> Machine:
     """The machine."""
-    return appliable[0]
-
-
-def about(found: Diagnosis, topic: Topic, *grades: Grade) -> list[Finding]:
-    """Return the findings about a topic, all or those of some grades."""
-    return [f for f in found.findings if f.topic is topic and (not grades or f.grade in grades)]
-
-
-def only(found: Diagnosis, topic: Topic, grade: Grade) -> Finding:
-    """Return the only finding of this topic and grade."""
-    (finding,) = about(found, topic, grade)
-    return finding
-
-
-def snapshot(root: Path) -> dict[str, float]:
-    """Return all files and when they were changed."""
-    return {str(path): path.lstat().st_mtime for path in root.rglob("*")}
+    return examined[0]
 
 
 def test_nothing_is_in_the_way_of_a_machine_that_has_it_all(machine: Machine) -> None:
@@ -197,11 +119,11 @@ def test_a_missing_compressor_is_named_with_its_package(machine: Machine) -> Non
 
 
 def test_what_the_kernel_cannot_unpack_is_named(machine: Machine) -> None:
-    machine.path(_KERNEL).write_text("CONFIG_RD_GZIP=y\nCONFIG_RD_ZSTD=y\n")
+    machine.path(KERNEL_CONFIG).write_text("CONFIG_RD_GZIP=y\nCONFIG_RD_ZSTD=y\n")
     found = diagnose(machine)
     assert about(found, Topic.KERNEL, Grade.OBSTACLE) == []
     assert "lz4 (CONFIG_RD_LZ4)" in only(found, Topic.KERNEL, Grade.NOTE).text
-    machine.path(_KERNEL).write_text("CONFIG_RD_ZSTD=y\n")
+    machine.path(KERNEL_CONFIG).write_text("CONFIG_RD_ZSTD=y\n")
     stopped = only(diagnose(machine), Topic.KERNEL, Grade.OBSTACLE)
     assert "cannot unpack gzip, which is configured" in stopped.text
 
@@ -236,138 +158,10 @@ def test_no_engine_is_started_unless_asked_for(
     assert len(tried) == 1
 
 
-def test_reasons_against_arming_are_in_words(
-    machine: Machine, appliable: tuple[Machine, FakeLoader]
-) -> None:
-    reasons = (
-        Refusal(kind=RefusalKind.NO_DEFAULT, reason="no default", remedy="set one"),
-        Refusal(kind=RefusalKind.BOUND_TO_TPM, reason="bound", remedy="bind it to PCR 7"),
-    )
-    appliable[1].against = reasons[1:]
-    assert about(diagnose(machine), Topic.LOADER, Grade.OBSTACLE) == []
-    appliable[1].against = reasons
-    found = only(diagnose(machine), Topic.LOADER, Grade.OBSTACLE)
-    assert (found.text, found.advice) == ("no default", "set one")
-
-
-def test_a_rehearsal_is_remembered(machine: Machine) -> None:
-    assert "not rehearsed" in only(diagnose(machine), Topic.LOADER, Grade.NOTE).text
-    trial_notes.note_rehearsed(machine, "fake")
-    assert about(diagnose(machine), Topic.LOADER, Grade.NOTE) == []
-
-
-def test_a_bound_key_is_worth_knowing(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_boots, "open_devices", lambda _host: ("/dev/sda3",))
-    monkeypatch.setattr(doctor_boots, "require_no_binding", lambda _host: None)
-    assert "/dev/sda3: no key" in diagnose_text(machine, Topic.UNLOCKING)
-
-    def bound(_host: Host) -> None:
-        from initadvisor.model.refusal import refused
-
-        raise refused(RefusalKind.BOUND_TO_TPM, "bound to PCR 9", "bind it to PCR 7")
-
-    monkeypatch.setattr(doctor_boots, "require_no_binding", bound)
-    found = only(diagnose(machine), Topic.UNLOCKING, Grade.NOTE)
-    assert (found.text, found.advice) == ("bound to PCR 9", "bind it to PCR 7")
-
-
-def diagnose_text(machine: Machine, topic: Topic) -> str:
-    """Return all that is said about a topic."""
-    return " ".join(finding.text for finding in about(diagnose(machine), topic))
-
-
-def test_too_little_room_is_in_the_way(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    from initadvisor.workflow import apply_room
-
-    assert about(diagnose(machine), Topic.ROOM, Grade.OBSTACLE) == []
-    monkeypatch.setattr(apply_room, "free_bytes", lambda _path: 1000)
-    found = only(diagnose(machine), Topic.ROOM, Grade.OBSTACLE)
-    assert "/: 0 MB are free" in found.text
-
-
-def test_units_that_are_missing_disabled_masked_or_failed(machine: Machine) -> None:
-    assert about(diagnose(machine), Topic.UNITS, Grade.NOTE) == []
-    with_units(
-        machine,
-        initadvisor_measure_timer__UnitFileState="disabled",
-        initadvisor_settle_service__ActiveState="failed",
-        initadvisor_settle_timer__LoadState="not-found",
-        initadvisor_sleep_service__LoadState="masked",
-    )
-    found = diagnose(machine)
-    failed = only(found, Topic.UNITS, Grade.OBSTACLE)
-    assert failed.advice == "journalctl -b -u initadvisor-settle.service"
-    advice = [finding.advice for finding in about(found, Topic.UNITS, Grade.NOTE)]
-    assert "sudo systemctl enable --now initadvisor-measure.timer" in advice
-    assert f"sudo systemctl unmask {_MASKED}" in advice
-    assert "not installed: initadvisor-settle.timer" in diagnose_text(machine, Topic.UNITS)
-
-
-def test_without_systemd_nothing_happens_by_itself(machine: Machine) -> None:
-    machine.path("/run/systemd/system/.keep").unlink()
-    machine.path("/run/systemd/system").rmdir()
-    found = only(diagnose(machine), Topic.UNITS, Grade.NOTE)
-    assert found.advice == "after each boot: sudo initadvisor measure"
-
-
-def test_every_unit_that_is_shipped_is_looked_at() -> None:
-    shipped = {
-        path.name
-        for kind in ("service", "timer", "path")
-        for path in (ROOT / "systemd").glob(f"*.{kind}")
-    }
-    assert set(doctor_services.UNITS) == shipped
-    presets = " ".join(path.read_text() for path in (ROOT / "systemd").glob("*.preset"))
-    assert all(f"enable {unit}\n" in presets for unit in doctor_services.ENABLED_BY_USER)
-
-
-@pytest.mark.parametrize("distribution", ["debian", "arch", "fedora", "opensuse"])
-def test_every_hook_that_is_looked_for_is_shipped(machine: Machine, distribution: str) -> None:
-    machine.path("/etc/os-release").write_text(f"ID={distribution}\n")
-    for name in ("postinst.d", "postrm.d"):
-        machine.path(f"/etc/kernel/{name}/zz-initadvisor").unlink()
-    shipped = {path.name: path for path in (ROOT / "hooks").rglob("*")}
-    missing = about(diagnose(machine), Topic.HOOKS, Grade.NOTE)
-    for finding in missing:
-        path = finding.text.split()[-4]
-        source = shipped[path.rpartition("/")[2]]
-        target = machine.path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(source.read_text())
-        target.chmod(source.stat().st_mode)
-    assert missing
-    assert about(diagnose(machine), Topic.HOOKS, Grade.NOTE) == []
-
-
-def test_a_hook_that_is_masked_or_cannot_be_run_is_named(machine: Machine) -> None:
-    hook = machine.path("/etc/kernel/postinst.d/zz-initadvisor")
-    hook.chmod(0o644)
-    assert "is not executable" in only(diagnose(machine), Topic.HOOKS, Grade.NOTE).text
-    hook.unlink()
-    hook.symlink_to("/dev/null")
-    assert "is masked" in only(diagnose(machine), Topic.HOOKS, Grade.NOTE).text
-
-
-def test_what_is_not_over_is_told(machine: Machine) -> None:
-    assert diagnose_text(machine, Topic.CHANGES) == "nothing is pending"
-    applied_setting(machine, Setting(Codec.ZSTD), ApplyChoices())
-    found = only(diagnose(machine), Topic.CHANGES, Grade.NOTE)
-    assert "waits for a boot with today's image" in found.text
-
-
-def test_the_extent_of_what_is_kept_is_told(machine: Machine) -> None:
-    (machine.root / "state").mkdir()
-    (machine.root / "state/some").write_bytes(bytes(1_000_000))
-    os.sync()
-    assert "1 files, 1.0 MB" in diagnose_text(machine, Topic.FILES)
-
-
 @pytest.mark.parametrize("topic", Topic)
 def test_a_check_that_fails_fails_for_itself(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, topic: Topic
 ) -> None:
-    from initadvisor.workflow import doctor
-
     def fail(_subject: object) -> object:
         raise failures[0]
 

@@ -1,0 +1,163 @@
+"""What the doctor says of the boot loader, room, units, hooks and what was begun."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.model.codec import Codec
+from initadvisor.model.diagnosis import Grade, Topic
+from initadvisor.model.refusal import Refusal, RefusalKind, refused
+from initadvisor.model.setting import Setting
+from initadvisor.workflow import apply_room, doctor_boots, doctor_services, trial_notes
+from initadvisor.workflow.apply import ApplyChoices
+from initadvisor.workflow.doctor import diagnose
+from tests.fixtures.checkout import ROOT
+from tests.unit.workflow.examining import about, make_examinable, only, said_of, with_units
+from tests.unit.workflow.test_apply import applied_setting
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from tests.fakes.boot_loader import FakeLoader
+    from tests.unit.generators.conftest import Machine
+
+
+@pytest.fixture
+def examined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Machine, FakeLoader]:
+    """A machine with nothing in the way, and its boot loader."""
+    return make_examinable(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def machine(examined: tuple[Machine, FakeLoader]) -> Machine:
+    """The machine."""
+    return examined[0]
+
+
+def test_reasons_against_arming_are_in_words(
+    machine: Machine, examined: tuple[Machine, FakeLoader]
+) -> None:
+    reasons = (
+        Refusal(kind=RefusalKind.NO_DEFAULT, reason="no default", remedy="set one"),
+        Refusal(kind=RefusalKind.BOUND_TO_TPM, reason="bound", remedy="bind it to PCR 7"),
+    )
+    examined[1].against = reasons[1:]
+    assert about(diagnose(machine), Topic.LOADER, Grade.OBSTACLE) == []
+    examined[1].against = reasons
+    found = only(diagnose(machine), Topic.LOADER, Grade.OBSTACLE)
+    assert (found.text, found.advice) == ("no default", "set one")
+
+
+def test_a_rehearsal_is_remembered(machine: Machine) -> None:
+    assert "not rehearsed" in said_of(machine, Topic.LOADER)
+    trial_notes.note_rehearsed(machine, "fake")
+    assert "not rehearsed" not in said_of(machine, Topic.LOADER)
+
+
+def test_a_watchdog_makes_a_difference(machine: Machine) -> None:
+    assert "no hardware watchdog" in said_of(machine, Topic.LOADER)
+    identity = machine.path("/sys/class/watchdog/watchdog0/identity")
+    identity.parent.mkdir(parents=True)
+    identity.write_text("iTCO_wdt\n")
+    assert "no hardware watchdog" not in said_of(machine, Topic.LOADER)
+
+
+def test_a_bound_key_is_worth_knowing(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor_boots, "open_devices", lambda _host: ("/dev/sda3",))
+    monkeypatch.setattr(doctor_boots, "require_no_binding", lambda _host: None)
+    assert "/dev/sda3: no key" in said_of(machine, Topic.UNLOCKING)
+
+    def bound(_host: Host) -> None:
+        raise refused(RefusalKind.BOUND_TO_TPM, "bound to PCR 9", "bind it to PCR 7")
+
+    monkeypatch.setattr(doctor_boots, "require_no_binding", bound)
+    found = only(diagnose(machine), Topic.UNLOCKING, Grade.NOTE)
+    assert (found.text, found.advice) == ("bound to PCR 9", "bind it to PCR 7")
+
+
+def test_too_little_room_is_in_the_way(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert about(diagnose(machine), Topic.ROOM, Grade.OBSTACLE) == []
+    monkeypatch.setattr(apply_room, "free_bytes", lambda _path: 1000)
+    found = only(diagnose(machine), Topic.ROOM, Grade.OBSTACLE)
+    assert "/: 0 MB are free" in found.text
+
+
+def test_units_that_are_missing_disabled_masked_or_failed(machine: Machine) -> None:
+    assert about(diagnose(machine), Topic.UNITS, Grade.NOTE) == []
+    with_units(
+        machine,
+        initadvisor_measure_timer__UnitFileState="disabled",
+        initadvisor_settle_service__ActiveState="failed",
+        initadvisor_settle_timer__LoadState="not-found",
+        initadvisor_sleep_service__LoadState="masked",
+    )
+    found = diagnose(machine)
+    failed = only(found, Topic.UNITS, Grade.OBSTACLE)
+    assert failed.advice == "journalctl -b -u initadvisor-settle.service"
+    advice = [finding.advice for finding in about(found, Topic.UNITS, Grade.NOTE)]
+    assert "sudo systemctl enable --now initadvisor-measure.timer" in advice
+    assert f"sudo systemctl unmask {'initadvisor-sleep.service'}" in advice
+    assert "not installed: initadvisor-settle.timer" in said_of(machine, Topic.UNITS)
+
+
+def test_without_systemd_nothing_happens_by_itself(machine: Machine) -> None:
+    machine.path("/run/systemd/system/.keep").unlink()
+    machine.path("/run/systemd/system").rmdir()
+    found = only(diagnose(machine), Topic.UNITS, Grade.NOTE)
+    assert found.advice == "after each boot: sudo initadvisor measure"
+
+
+def test_every_unit_that_is_shipped_is_looked_at() -> None:
+    shipped = {
+        path.name
+        for kind in ("service", "timer", "path")
+        for path in (ROOT / "systemd").glob(f"*.{kind}")
+    }
+    assert set(doctor_services.UNITS) == shipped
+    presets = " ".join(path.read_text() for path in (ROOT / "systemd").glob("*.preset"))
+    assert all(f"enable {unit}\n" in presets for unit in doctor_services.ENABLED_BY_USER)
+
+
+@pytest.mark.parametrize("distribution", ["debian", "arch", "fedora", "opensuse"])
+def test_every_hook_that_is_looked_for_is_shipped(machine: Machine, distribution: str) -> None:
+    machine.path("/etc/os-release").write_text(f"ID={distribution}\n")
+    for name in ("postinst.d", "postrm.d"):
+        machine.path(f"/etc/kernel/{name}/zz-initadvisor").unlink()
+    shipped = {path.name: path for path in (ROOT / "hooks").rglob("*")}
+    missing = about(diagnose(machine), Topic.HOOKS, Grade.NOTE)
+    for finding in missing:
+        path = finding.text.split()[-4]
+        source = shipped[path.rpartition("/")[2]]
+        target = machine.path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(source.read_text())
+        target.chmod(source.stat().st_mode)
+    assert missing
+    assert about(diagnose(machine), Topic.HOOKS, Grade.NOTE) == []
+
+
+def test_a_hook_that_is_masked_or_cannot_be_run_is_named(machine: Machine) -> None:
+    hook = machine.path("/etc/kernel/postinst.d/zz-initadvisor")
+    hook.chmod(0o644)
+    assert "is not executable" in only(diagnose(machine), Topic.HOOKS, Grade.NOTE).text
+    hook.unlink()
+    hook.symlink_to("/dev/null")
+    assert "is masked" in only(diagnose(machine), Topic.HOOKS, Grade.NOTE).text
+
+
+def test_what_is_not_over_is_told(machine: Machine) -> None:
+    assert said_of(machine, Topic.CHANGES) == "nothing is pending"
+    applied_setting(machine, Setting(Codec.ZSTD), ApplyChoices())
+    found = only(diagnose(machine), Topic.CHANGES, Grade.NOTE)
+    assert "waits for a boot with today's image" in found.text
+
+
+def test_the_extent_of_what_is_kept_is_told(machine: Machine) -> None:
+    (machine.root / "state").mkdir()
+    (machine.root / "state/some").write_bytes(bytes(1_000_000))
+    os.sync()
+    assert "1 files, 1.0 MB" in said_of(machine, Topic.FILES)
