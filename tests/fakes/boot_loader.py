@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Final
 from initadvisor.model.boot_entry import BootEntry, BootFile, EntryKind, TrialPlan, TrialRequest
 from initadvisor.model.errors import UnsafeError
 from initadvisor.model.one_shot import OneShot, OneShotState
-from initadvisor.workflow import apply_plan, previous_entry, proving, status
+from initadvisor.workflow import (
+    apply_plan,
+    campaign,
+    campaign_arming,
+    campaign_ground,
+    campaign_run,
+    previous_entry,
+    proving,
+    status,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -18,7 +27,10 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
     from initadvisor.model.refusal import Refusal, RefusalKind
 
-_WHO_ASKS = (apply_plan, previous_entry, proving, status)
+_WHO_ASKS = (
+    *(apply_plan, previous_entry, proving, status),
+    *(campaign, campaign_arming, campaign_run),
+)
 
 
 @dataclass(slots=True)
@@ -36,7 +48,8 @@ class FakeLoader:
         """Be the loader that started the machine."""
         for module in _WHO_ASKS:
             monkeypatch.setattr(module, "detect_boot_loader", lambda _host: self)
-        monkeypatch.setattr(proving, "BOOT_LOADERS", (self,))
+        for module in (proving, campaign_ground):
+            monkeypatch.setattr(module, "BOOT_LOADERS", (self,))
 
     def boot(self) -> str:
         """Return the image that the next boot uses, with the selection used up."""
