@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from tests.faults.machine import Machine
-from tests.faults.points import FAULTS, Tried, kill_really, try_each
+from tests.faults.points import Tried, try_share
 from tests.faults.room import filled_meanwhile, little_room, read_only
 from tests.faults.runs import Run
 
@@ -24,8 +24,7 @@ def _points(machine: Machine, seed: int, share: float) -> Tried:
     """Every run: a share of its points as exceptions, and as many as processes really killed."""
     chooser, tried = random.Random(seed), Tried()
     for run in Run:
-        tried.add(try_each(machine, run, FAULTS, chooser, share=share))
-        tried.add(kill_really(machine, run, chooser, share=share))
+        tried.add(try_share(machine, run, chooser, share))
     return tried
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tests.faults.machine import Machine
 
+    _Way = Callable[[Machine, Run, Calls], None]
+
 KILLED = (Fault(), Fault(moment=Moment.HALF))
 """That after a call nothing comes is the same as that the next call is never made."""
 
@@ -73,7 +75,14 @@ def try_each(
     program's own.
     """
     prepare(machine, run)
-    return _try_all(machine, run, faults, lambda: chooser.random() < share, _failed)
+    return _try_all(machine, run, [(_failed, faults)], lambda: chooser.random() < share)
+
+
+def try_share(machine: Machine, run: Run, chooser: random.Random, share: float) -> Tried:
+    """Have a share of all faults, and as large a share of all kills by a real SIGKILL."""
+    prepare(machine, run)
+    ways = [(_failed, FAULTS), (_killed_child, KILLED)]
+    return _try_all(machine, run, ways, lambda: chooser.random() < share)
 
 
 def try_one_of(
@@ -91,21 +100,21 @@ def try_one_of(
 def kill_really(machine: Machine, run: Run, chooser: random.Random, share: float) -> Tried:
     """Have a child process killed by SIGKILL before calls, or in the middle of writing."""
     prepare(machine, run)
-    return _try_all(machine, run, KILLED, lambda: chooser.random() < share, _killed_child)
+    return _try_all(machine, run, [(_killed_child, KILLED)], lambda: chooser.random() < share)
 
 
 def _try_all(
     machine: Machine,
     run: Run,
-    faults: Sequence[Fault],
+    ways: Sequence[tuple[_Way, Sequence[Fault]]],
     is_taken: Callable[[], bool],
-    do: Callable[[Machine, Run, Calls], None],
 ) -> Tried:
     tried = Tried()
     for at, name in enumerate(calls_of(machine, run)):
-        for fault in faults:
-            if _can_happen(fault, name) and is_taken():
-                _try(machine, run, at, name, fault, do, tried)
+        for do, faults in ways:
+            for fault in faults:
+                if _can_happen(fault, name) and is_taken():
+                    _try(machine, run, at, name, fault, do, tried)
     return tried
 
 
@@ -125,7 +134,7 @@ def _try(
     at: int,
     name: str,
     fault: Fault,
-    do: Callable[[Machine, Run, Calls], None],
+    do: _Way,
     tried: Tried,
 ) -> None:
     start_again(machine, run)
