@@ -72,7 +72,7 @@ def _why_not_qemu(subject: Subject) -> Finding | None:
     except NeedsRootError:
         raise
     except InitadvisorError as err:
-        return obstacle(Topic.ENGINES, err.message, err.hint)
+        return obstacle(Topic.ENGINES, err.message, "initadvisor lab --kernel FILE names it")
     return None
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import ast
+import io
 import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
-import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.fixtures.cache import hard_linked_copy
-from tests.fixtures.checkout import ROOT, SYSTEM_PYTHON, copied_checkout
+from tests.fixtures.arch_package import PROJECT, Installed, built_package, information_of
+from tests.fixtures.checkout import ROOT, SYSTEM_PYTHON
 from tests.fixtures.debian import Suite, debian
 from tests.fixtures.generated import dracut_image
 from tests.fixtures.namespace import FailedInside, Tree
@@ -27,13 +26,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.tools
 
-ARCH = ROOT / "packaging/arch"
-_PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-_VERSION = _PROJECT["version"]
-_TIMEOUT_S = 300
-_IS_ROOT = os.geteuid() == 0
-_AS_SOMEBODY = ["unshare", "--user", "--map-user=1000", "--map-group=1000"]
-_AS_ROOT = ["unshare", "--user", "--map-root-user"]
 _PACKAGES = {
     "systemd": "python-systemd",
     "typing_extensions": "python-typing_extensions",
@@ -48,94 +40,16 @@ _LIBRARIES = (
 """The oldest that are supported; without lzo, which not every distribution has."""
 
 
-def ran(*command: str | Path, cwd: Path | None = None) -> str:
-    """Run a program and return all that it said."""
-    done = subprocess.run(
-        [str(word) for word in command],
-        cwd=cwd,
-        env={**os.environ, "LC_ALL": "C.UTF-8"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-        text=True,
-        timeout=_TIMEOUT_S,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package, built from this checkout by somebody who is not root."""
-    place = tmp_path_factory.mktemp("arch")
-    for file in ARCH.iterdir():
-        if file.name in {"PKGBUILD", "initadvisor.install"}:
-            shutil.copy(file, place)
-    name = f"initadvisor-{_VERSION}"
-    source = copied_checkout(place / name)
-    with tarfile.open(place / f"{name}.tar.gz", "w:gz") as archive:
-        archive.add(source, name)
-    shutil.rmtree(source)
-    (place / "database").mkdir()
-    said = ran(
-        *(_AS_SOMEBODY if _IS_ROOT else []),
-        *("env", f"PACMAN_OPTS=--dbpath={place}/database", "makepkg", "--nodeps", "--noconfirm"),
-        cwd=place,
-    )
-    # Of what makepkg looks for in what was made: paths of the build, files that lie elsewhere.
-    assert re.findall(r"WARNING: (.*)", said) == ["Skipping dependency checks."]
-    (package,) = place.glob("*.pkg.tar*")
-    return package
+    """The package."""
+    return built_package(tmp_path_factory.mktemp("arch"))
 
 
 @pytest.fixture(scope="module")
 def information(built: Path) -> dict[str, list[str]]:
     """What the package says of itself."""
-    found: dict[str, list[str]] = {}
-    with tarfile.open(built) as archive:
-        file = archive.extractfile(".PKGINFO")
-        assert file is not None
-        for line in file.read().decode().splitlines():
-            key, separator, value = line.partition(" = ")
-            if separator:
-                found.setdefault(key, []).append(value)
-    return found
-
-
-class Installed:
-    """A root of its own: a Debian, for it has the shell that scriptlets want."""
-
-    def __init__(self, system: Tree, root: Path, package: Path, depends: list[str]) -> None:
-        hard_linked_copy(system.root, root)
-        (root / "var/lib/pacman").mkdir(parents=True)
-        self.root, self.package = root, package
-        self.before = self.files()
-        self.assumed = [f"--assume-installed={name}" for name in depends]
-
-    def files(self) -> set[str]:
-        """Return what there is but for what pacman keeps for itself."""
-        ours = ("var/lib/pacman", "var/cache/ldconfig", "etc/ld.so.cache", "pacman")
-        names = (str(path.relative_to(self.root)) for path in self.root.rglob("*"))
-        return {name for name in names if not name.startswith(ours)}
-
-    def pacman(self, *words: str | Path) -> str:
-        """Run pacman over this root."""
-        root = self.root
-        return ran(
-            *([] if _IS_ROOT else _AS_ROOT),
-            *("pacman", "--root", root, "--dbpath", root / "var/lib/pacman", "--noconfirm"),
-            *("--config", "/dev/null", "--cachedir", root / "pacman", "--gpgdir", root / "pacman"),
-            *("--logfile", root / "pacman/log", *words),
-        )
-
-    def install(self) -> str:
-        """Install the package."""
-        return self.pacman("--upgrade", *self.assumed, self.package)
-
-    def remove(self) -> str:
-        """Remove it."""
-        return self.pacman("--remove", *self.assumed, "initadvisor")
+    return information_of(built)
 
 
 @pytest.fixture
@@ -157,7 +71,7 @@ def system(
 
 def test_it_is_this_version(information: dict[str, list[str]]) -> None:
     assert information["pkgname"] == ["initadvisor"]
-    assert information["pkgver"] == [f"{_VERSION}-1"]
+    assert information["pkgver"] == [f"{PROJECT['version']}-1"]
     assert information["arch"] == ["any"]
     assert information["license"] == ["GPL-3.0-or-later"]
 
@@ -221,7 +135,7 @@ def test_it_is_installed_whole_and_removed_whole(root: Installed) -> None:
     programs = {name for name in new if os.access(root.root / name, os.X_OK)}
     programs = {name for name in programs if (root.root / name).is_file()}
     assert programs == {
-        *(f"usr/bin/{name}" for name in _PROJECT["scripts"]),
+        *(f"usr/bin/{name}" for name in PROJECT["scripts"]),
         "usr/lib/initadvisor/queue",
         "usr/lib/kernel/install.d/95-initadvisor.install",
     }
@@ -229,6 +143,26 @@ def test_it_is_installed_whole_and_removed_whole(root: Installed) -> None:
     assert first == f"#!{SYSTEM_PYTHON}"
     root.remove()
     assert root.files() - root.before == set()
+
+
+def test_a_kernel_that_comes_or_goes_is_noted(root: Installed) -> None:
+    """Hooks are called by what they are installed as; see test_hooks.py for all that they do."""
+    root.install()
+    info = "pkgname = kernel\npkgver = 1-1\npkgdesc = a kernel\narch = any\nsize = 0\n"
+    package = root.root.parent / "kernel-1.pkg.tar"
+    with tarfile.open(package, "w") as archive:
+        for name, content in ((".PKGINFO", info), ("usr/lib/modules/9.9.9-9/vmlinuz", "a kernel")):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content.encode()))
+    queue = root.root / "var/lib/initadvisor/queue"
+    root.pacman("--upgrade", *root.assumed, package)
+    assert [note.name for note in queue.iterdir()] == ["kernel-added@9.9.9-9"]
+    root.pacman("--remove", *root.assumed, "kernel")
+    assert {note.name for note in queue.iterdir()} == {
+        "kernel-added@9.9.9-9",
+        "kernel-removed@9.9.9-9",
+    }
 
 
 def test_state_stays_and_is_told_of(root: Installed) -> None:
