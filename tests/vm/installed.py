@@ -33,11 +33,11 @@ systemctl enable initadvisor-measure.timer
 
 
 def install(guest: Guest) -> None:
-    """Put a wheel of this checkout and what ``make install`` installs on the guest's disk."""
+    """Put a wheel of this checkout, manual and units on the guest's disk; no hooks."""
     with tempfile.TemporaryDirectory() as scratch:
         files = Path(scratch) / "files"
         _make_wheel(Path(scratch) / "checkout", files / "root")
-        command = ["make", "install", f"DESTDIR={files}", "PREFIX=/usr"]
+        command = ["tools/install-files", "install", str(files), "/usr", ""]
         subprocess.run(command, cwd=_CHECKOUT, check=True, capture_output=True, timeout=60)
         program = files / "usr/bin/initadvisor"
         program.parent.mkdir()

@@ -1,0 +1,158 @@
+"""A setting is applied in a real guest: rehearsed, proven and installed by its units, sandboxed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.vm.applying import SETTING, small_guest
+from tests.vm.boot import Then, boot
+from tests.vm.guest import Loader
+from tests.vm.installed import UNPACK, install
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.vm.boot import Boot
+
+pytestmark = pytest.mark.vm
+
+_SETTLE = "initadvisor-settle.service"
+_SLEEP = "initadvisor-sleep.service"
+_TRIAL_ENTRY = {
+    Loader.SYSTEMD_BOOT: "/boot/loader/entries/a-initadvisor-trial.conf",
+    Loader.GRUB: "/boot/grub/custom.cfg",
+}
+_LOOK = """
+import glob, hashlib, json, pathlib, subprocess, sys
+
+def said(*argv):
+    return subprocess.run(argv, capture_output=True, text=True).stdout
+
+def read(path):
+    return pathlib.Path(path).read_text()
+
+(record,) = glob.glob("/var/lib/initadvisor/transactions/*.json")
+(image,) = glob.glob("/boot/initrd.img-*")
+journal = ("journalctl", "-b", "-q", "-o", "cat", "_COMM=initadvisor", "-u")
+print(json.dumps({
+    "transaction": json.loads(read(record)),
+    "command_line": read("/proc/cmdline").split(),
+    "image": hashlib.sha256(pathlib.Path(image).read_bytes()).hexdigest(),
+    "configuration": read("/etc/initramfs-tools/initramfs.conf"),
+    "settled": said(*journal, "initadvisor-settle.service").splitlines(),
+    "slept": said(*journal, "initadvisor-sleep.service").splitlines(),
+    "failed": said("systemctl", "--failed", "--plain", "--no-legend").splitlines(),
+    "entry": sys.argv[1:] and pathlib.Path(sys.argv[1]).exists(),
+    "noted": pathlib.Path("/var/lib/initadvisor/trial-entry").exists(),
+}))
+"""
+_ARM = f"""
+{UNPACK}
+initadvisor apply '{SETTING}' --confirm --unverified
+systemctl start {_SLEEP}
+until [ "$(systemctl show -P ActiveState {_SLEEP})" = inactive ]; do sleep 0.2; done
+"""
+_BY_TIMER = f"""
+ran() {{ [ "$(systemctl show -P ExecMainStartTimestampMonotonic {_SETTLE})" != 0 ]; }}
+until ran && [ "$(systemctl show -P ActiveState {_SETTLE})" != activating ]; do sleep 0.5; done
+"""
+_BY_HAND = f"""
+systemctl start {_SETTLE}
+initadvisor settle
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A boot, and what there was to see in it at its end."""
+
+    boot: Boot
+    look: dict[str, Any]
+
+    @property
+    def transaction(self) -> dict[str, Any]:
+        """The record of what was applied."""
+        found: dict[str, Any] = self.look["transaction"]
+        return found
+
+    @property
+    def new_image(self) -> str:
+        """The digest of the image that is to be installed."""
+        (digest,) = (
+            file["after"]["sha256"] for file in self.transaction["files"] if file["role"] == "image"
+        )
+        return str(digest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The boot in which it was applied, and the two after it."""
+
+    applied: Told
+    rehearsal: Told
+    proof: Told
+
+
+@pytest.fixture(scope="module", params=[Loader.SYSTEMD_BOOT])
+def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """Apply a setting once for all tests, and reboot twice."""
+    directory = tmp_path_factory.mktemp("proving")
+    loader: Loader = request.param
+    copy = small_guest(loader).copied_to(directory / "guest")
+    install(copy)
+
+    def told(name: str, script: str) -> Told:
+        look = f"{script}\npython3 - {_TRIAL_ENTRY[loader]} <<'END'\n{_LOOK}\nEND\n"
+        log: Path = directory / f"{name}.log"
+        done = boot(copy, script=look, then=Then.REBOOT, log=log)
+        return Told(boot=done, look=json.loads(done.output[-1]))
+
+    return Outcome(
+        applied=told("applied", _ARM),
+        rehearsal=told("rehearsal", _BY_TIMER),
+        proof=told("proof", _BY_HAND),
+    )
+
+
+def test_today_s_image_is_armed_first_and_taken_back_around_sleep(outcome: Outcome) -> None:
+    look = outcome.applied.look
+    assert (outcome.applied.transaction["state"], look["failed"]) == ("proving", [])
+    taken, armed = look["slept"]
+    assert taken.endswith("is not armed while the machine sleeps")
+    assert armed.endswith("was taken back before the machine went to sleep")
+    assert outcome.applied.transaction["proof"]["stage"] == "rehearsal"
+    assert look["image"] == outcome.applied.transaction["proof"]["sha256"]
+    assert look["entry"]
+    assert look["noted"]
+
+
+def test_the_timer_judges_the_rehearsal_and_arms_the_new_image(outcome: Outcome) -> None:
+    look, before = outcome.rehearsal.look, outcome.applied
+    assert f"initadvisor.trial={before.transaction['proof']['trial']}" in look["command_line"]
+    (said,) = look["settled"]
+    assert said.endswith("has the new image armed for the next boot; it booted and is complete")
+    assert (outcome.rehearsal.transaction["state"], look["failed"]) == ("proving", [])
+    assert outcome.rehearsal.transaction["proof"]["stage"] == "proof"
+    assert (look["image"], look["configuration"]) == (
+        before.look["image"],
+        before.look["configuration"],
+    )
+
+
+def test_the_new_image_is_installed_after_its_boot(outcome: Outcome) -> None:
+    look, before = outcome.proof.look, outcome.rehearsal
+    assert f"initadvisor.trial={before.transaction['proof']['trial']}" in look["command_line"]
+    *_, said = look["settled"]  # after what it may warn of: the guest has no logind
+    assert said.endswith("is done; the proving boot: it booted and is complete")
+    assert (outcome.proof.transaction["state"], look["failed"]) == ("committed", [])
+    assert look["image"] == outcome.applied.new_image
+    assert "COMPRESS=gzip\n" in look["configuration"]
+
+
+def test_nothing_of_the_trial_is_left(outcome: Outcome) -> None:
+    assert not outcome.proof.look["noted"]
+    assert not outcome.proof.look["entry"]
