@@ -204,8 +204,8 @@ def make_campaigning(machine: Booted, monkeypatch: pytest.MonkeyPatch) -> Campai
 
 
 @contextlib.contextmanager
-def power_cut(after: int, monkeypatch: pytest.MonkeyPatch, *, done: bool) -> Iterator[list[int]]:
-    """Have the power go at an action: before it is done, or just after; yield how many there were.
+def power_cut(before: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Have the power go before an action, by its number; yield how many there were.
 
     Actions, records and what is found out at length count alike.
     """
@@ -217,12 +217,9 @@ def power_cut(after: int, monkeypatch: pytest.MonkeyPatch, *, done: bool) -> Ite
 
         def call(self: object, *arguments: object) -> object:
             counted[0] += 1
-            if counted[0] == after and not done:
+            if counted[0] == before:
                 raise PowerCutError
-            result = original(self, *arguments)
-            if counted[0] == after and done:
-                raise PowerCutError
-            return result
+            return original(self, *arguments)
 
         patched.setattr(run, name, call)
 
