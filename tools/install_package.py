@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import site
 import sys
 import sysconfig
 import tomllib
@@ -33,7 +34,8 @@ def scheme_below(prefix: str) -> dict[str, str]:
         for name, base in known
     ]
     right = [scheme for scheme in schemes if Path(scheme["scripts"]) == Path(prefix, "bin")]
-    return next((scheme for scheme in right if scheme["purelib"] in sys.path), right[-1])
+    looked_in = site.getsitepackages()  # sys.path has only those that are there already
+    return next((scheme for scheme in right if scheme["purelib"] in looked_in), right[-1])
 
 
 def install(wheel: Path, destdir: str, prefix: str) -> None:

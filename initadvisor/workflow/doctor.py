@@ -80,4 +80,5 @@ def _guarded(
         yield Finding(topic=topic, grade=Grade.NOTE, text=text)
     except OSError as err:
         text = f"not looked at: {err.filename or topic}: {err.strerror}"
-        yield Finding(topic=topic, grade=Grade.NOTE, text=text)
+        advice = _AS_ROOT if isinstance(err, PermissionError) else None
+        yield Finding(topic=topic, grade=Grade.NOTE, text=text, advice=advice)

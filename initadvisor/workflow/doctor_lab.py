@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
+from initadvisor.host.files import free_bytes
 from initadvisor.model.apply import PlannedImage
 from initadvisor.model.diagnosis import Topic
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
@@ -21,6 +21,7 @@ from initadvisor.workflow.packages import PROGRAMS, how_to_install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from initadvisor.host import Host
     from initadvisor.model.diagnosis import Finding
@@ -123,10 +124,9 @@ def room(subject: Subject) -> Iterator[Finding]:
     yield from _slot(host, image.path.parent, size_bytes)
 
 
-def _slot(host: Host, directory: os.PathLike[str], size_bytes: int) -> Iterator[Finding]:
+def _slot(host: Host, directory: Path, size_bytes: int) -> Iterator[Finding]:
     """Tell how large a trial's image may be: it lies beside the default one while it is armed."""
-    room = os.statvfs(directory)
-    free = room.f_bavail * room.f_frsize
+    free = free_bytes(directory)
     sizes = [size_bytes, *(cached.candidate.size_bytes for cached in Cache(host).all())]
     text = f"a trial's image of up to {free / _MB:.0f} MB fits beside today's"
     if max(sizes) > free:

@@ -72,6 +72,22 @@ def test_everything_is_installed_and_can_be_read_by_all(
         assert path.is_symlink() or path == tmp_path or path.stat().st_mode & 0o777 == wanted, path
 
 
+@pytest.mark.parametrize("prefix", ["/usr", "/usr/local"])
+def test_modules_are_where_the_interpreter_looks(
+    checkout: Path, tmp_path: Path, prefix: str
+) -> None:
+    found = installed(checkout, tmp_path, prefix)
+    (package,) = {path.parents[1] for path in found.values() if path.name == "py.typed"}
+    command = [SYSTEM_PYTHON, "-c", "import site; print(*site.getsitepackages())"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    places = [Path(place) for place in done.stdout.split()]
+    there = Path("/", package.relative_to(tmp_path))
+    # Only Debian's interpreter looks for modules below /usr/local, without being told.
+    if prefix == "/usr" or any(place.is_relative_to(prefix) for place in places):
+        assert there in places
+    assert there.is_relative_to(prefix)
+
+
 def is_program(path: Path) -> bool:
     """Tell whether a file says what runs it."""
     with path.open("rb") as file:

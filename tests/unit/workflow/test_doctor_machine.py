@@ -11,7 +11,7 @@ from initadvisor.model.codec import Codec
 from initadvisor.model.diagnosis import Grade, Topic
 from initadvisor.model.refusal import Refusal, RefusalKind, refused
 from initadvisor.model.setting import Setting
-from initadvisor.workflow import apply_room, doctor_boots, doctor_services, trial_notes
+from initadvisor.workflow import apply_room, doctor_boots, doctor_lab, doctor_services, trial_notes
 from initadvisor.workflow.apply import ApplyChoices
 from initadvisor.workflow.doctor import diagnose
 from tests.fixtures.checkout import ROOT
@@ -84,6 +84,15 @@ def test_too_little_room_is_in_the_way(machine: Machine, monkeypatch: pytest.Mon
     monkeypatch.setattr(apply_room, "free_bytes", lambda _path: 1000)
     found = only(diagnose(machine), Topic.ROOM, Grade.OBSTACLE)
     assert "/: 0 MB are free" in found.text
+
+
+def test_a_trial_s_image_has_to_fit_beside_today_s(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert about(diagnose(machine), Topic.ROOM, Grade.NOTE) == []
+    monkeypatch.setattr(doctor_lab, "free_bytes", lambda _path: 10)
+    found = only(diagnose(machine), Topic.ROOM, Grade.NOTE)
+    assert "a trial's image of up to 0 MB fits" in found.text
 
 
 def test_units_that_are_missing_disabled_masked_or_failed(machine: Machine) -> None:
