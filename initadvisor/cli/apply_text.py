@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from initadvisor.workflow.apply import Applied
 
 _MOST_LINES = 10
+_LEAVE_IT = (
+    "A boot is measured about two minutes after it is complete: let it run that long. initadvisor "
+    "status tells how far it is."
+)
 _IN_THE_WAY = {
     Step.BUILD: "In the way of applying it",
     Step.PROVING_BOOT: "In the way of booting it once before it becomes the default",
@@ -102,12 +106,12 @@ def print_applied(applied: Applied) -> None:
         print_paragraph(
             "Nothing was replaced yet. The next boot is a rehearsal: it uses today's image, from "
             f"an entry of its own. If all goes well, the boot after it uses {after}, and when that "
-            "was measured it becomes the default. initadvisor status tells how far it is."
+            f"was measured it becomes the default. {_LEAVE_IT}"
         )
     else:
         print_paragraph(
             f"Nothing was replaced yet. The next boot uses {after} once; when it was measured, "
-            f"{after} becomes the default. initadvisor status tells how far it is."
+            f"{after} becomes the default. {_LEAVE_IT}"
         )
 
 
