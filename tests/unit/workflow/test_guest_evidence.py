@@ -64,7 +64,7 @@ SLOWER = Quantity(median=10.0, log_sd=1.0)
 """How much longer an emulated processor takes than the lab's."""
 
 OTHERWISE_LOG_SD = 0.5
-"""How far codecs are from taking the same multiple of it: emulation costs some instructions more."""
+"""How far codecs are from taking the same multiple of it: emulation costs some programs more."""
 
 SEED = 5
 
