@@ -43,7 +43,8 @@ lock:
 # For packagers: `make wheel` as anybody, then `make install` with DESTDIR. $(PYTHON) has to be the
 # interpreter that will run it, and needs the modules build, installer, setuptools and wheel. HOOKS
 # says whose hooks are wanted. Enabled are only the units that finish what was begun, where there is
-# something to finish: systemctl enable initadvisor-measure.timer has each boot recorded.
+# something to finish; systemctl preset (or enable) does it for those that have boots recorded and new
+# kernels looked into: systemd/90-initadvisor.preset.
 PREFIX ?= /usr/local
 DESTDIR ?=
 HOOKS ?= pacman kernel-install debian

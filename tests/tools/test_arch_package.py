@@ -178,15 +178,20 @@ def test_state_stays_and_is_told_of(root: Installed) -> None:
     }
 
 
-def test_a_boot_that_is_armed_is_taken_back_before_the_removal(root: Installed) -> None:
-    """What settles is a stand-in: no boot is armed here."""
+def test_nothing_stays_armed_or_enabled(root: Installed) -> None:
+    """Programs are stand-ins: nothing is armed here, and no systemd runs."""
     root.install()
     state = root.root / "var/lib/initadvisor"
     state.mkdir(parents=True)
     (state / "trial-entry").write_text("systemd-boot\n")
-    command = root.root / "usr/bin/initadvisor"
-    command.write_text('#!/bin/sh\necho "was called: $*"\n')
-    assert "was called: settle --before-sleep" in root.remove()
+    for name in ("initadvisor", "systemctl"):
+        command = root.root / "usr/bin" / name
+        command.unlink(missing_ok=True)  # it may be a link to a file that others use
+        command.write_text(f'#!/bin/sh\necho "called: {name} $*"\n')
+        command.chmod(0o755)
+    said = root.remove()
+    assert "called: initadvisor settle --before-sleep\n" in said
+    assert "called: systemctl --quiet disable --now initadvisor-measure.timer" in said
 
 
 def test_an_installed_one_reads_an_image(system: Tree, tmp_path: Path) -> None:
