@@ -45,7 +45,7 @@ def _by_what_it_teaches(host: Host, campaign: Campaign, observer: Observer) -> C
     if (candidate := names.get(found.plan.following)) is None:
         words = f"a boot of {found.plan.following} would tell more, but it may not be booted"
         return Choice(candidate=None, words=words)
-    return Choice(candidate=candidate, words=_why(found.plan))
+    return Choice(candidate=candidate, words=_why(found.plan, found.baseline))
 
 
 def _names(host: Host, candidate: TrialCandidate) -> tuple[Setting, ...]:
@@ -67,10 +67,12 @@ def _settled(found: Recommendation) -> str:
     return "boots would tell nothing more"
 
 
-def _why(plan: Plan) -> str:
+def _why(plan: Plan, today: Setting) -> str:
     match plan.purpose:
         case Purpose.TODAY:
             return "no boot of today's image is recorded yet"
+        case Purpose.PROVE if plan.following == today:
+            return "it is what is advised; one boot alone may have been disturbed"
         case Purpose.PROVE:
             return "it is what is advised, and has not booted on this machine"
         case Purpose.LEARN:

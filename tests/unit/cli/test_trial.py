@@ -1,0 +1,225 @@
+"""The command ``trial``: what it asks for, prints and does, over a machine made of files."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from initadvisor import host as host_package
+from initadvisor.cli import trial as trial_module
+from initadvisor.cli.status import status as machine_status
+from initadvisor.cli.trial import trial
+from initadvisor.host import Host
+from initadvisor.model.campaign import CampaignState
+from initadvisor.model.errors import InitadvisorError, UnsafeError, UsageError
+from initadvisor.workflow import measure
+from initadvisor.workflow.campaign import pause
+from initadvisor.workflow.campaign_log import read_campaign, write_campaign
+from initadvisor.workflow.trial_notes import note_rehearsed
+from tests.fixtures.booted import Booted
+from tests.fixtures.campaigns import campaign
+from tests.unit.workflow.campaigning import Campaigning, make_campaigning
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.model.boot_record import BootRecord
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaigning:
+    """A machine that the commands take for the real one; its loader was tried."""
+    announced: list[BootRecord] = []
+    monkeypatch.setattr(measure, "announce", announced.append)
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "cache"))
+    made = make_campaigning(Booted(root=tmp_path / "machine"), monkeypatch)
+    note_rehearsed(made.host, made.provable.loader.NAME)
+    monkeypatch.setattr(host_package, "Host", lambda: made.host)
+    made.provable.machine.runner.answer("systemctl reboot", "")
+    return made
+
+
+def call(*arguments: str, answer: str = "") -> tuple[str, BaseException | None]:
+    """Call the command; return what it printed, without the breaks, and what it raised."""
+    done = CliRunner().invoke(trial, arguments, input=answer)
+    return " ".join(done.output.split()), done.exception
+
+
+def rebooted(machine: Campaigning) -> bool:
+    return ("systemctl", "reboot") in machine.provable.machine.runner.argvs
+
+
+def test_it_is_said_when_a_person_is_needed_and_asked_for(machine: Campaigning) -> None:
+    said, error = call("start")
+    assert isinstance(error, UnsafeError)
+    assert "somebody to reset the machine" in said
+    assert machine.record.state is CampaignState.IDLE
+    machine.require_nothing()
+
+
+@pytest.mark.parametrize(("answer", "begun"), [("y\n", True), ("n\n", False)])
+def test_on_a_terminal_it_is_asked_for(
+    machine: Campaigning, monkeypatch: pytest.MonkeyPatch, answer: str, begun: bool
+) -> None:
+    class Terminal:
+        """Standard input, which is one."""
+
+        @staticmethod
+        def isatty() -> bool:
+            """Tell so."""
+            return True
+
+    monkeypatch.setattr(trial_module, "sys", type("Sys", (), {"stdin": Terminal}))
+    _, error = call("start", answer=answer)
+    assert (machine.record.state is CampaignState.ARMED) is begun
+    assert isinstance(error, click.Abort | SystemExit | None)
+    assert (error is None) is begun
+
+
+def test_a_campaign_begins_with_what_was_asked_for(machine: Campaigning) -> None:
+    said, error = call("start", "--yes", "--only", "lz4  -9", "--only", "lzop", "--max-boots", "3")
+    assert error is None
+    assert said.endswith("the next boot is of lz4 -9")
+    assert machine.record.only == ("lz4 -9", "lzop")
+    assert machine.record.most_boots == 3
+    assert not machine.record.reboots
+    assert not rebooted(machine)
+
+
+@pytest.mark.parametrize("arguments", [("--only", "rar"), ("--max-boots", "0")])
+def test_what_cannot_be_meant_begins_nothing(
+    machine: Campaigning, arguments: tuple[str, ...]
+) -> None:
+    _, error = call("start", "--yes", *arguments)
+    assert isinstance(error, UsageError | SystemExit)
+    assert machine.record.state is CampaignState.IDLE
+
+
+def test_it_reboots_after_a_countdown(
+    machine: Campaigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    said, error = call("start", "--yes", "--reboot", "--countdown", "3")
+    assert error is None
+    assert slept == [1, 1, 1]
+    assert "Rebooting in 1 s; Ctrl-C cancels." in said
+    assert rebooted(machine)
+    assert machine.record.reboots
+
+
+def test_a_countdown_that_is_cancelled_leaves_the_boot_armed(
+    machine: Campaigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", interrupt)
+    said, error = call("start", "--yes", "--reboot")
+    assert error is None
+    assert said.endswith("Not rebooted: the next reboot, whenever it comes, boots the trial.")
+    assert not rebooted(machine)
+    assert machine.provable.loader.is_armed
+
+
+def test_status_for_a_person(machine: Campaigning) -> None:
+    assert call("status") == ("No campaign was started yet.", None)
+    call("start", "--yes", "--max-boots", "9")
+    machine.boot()
+    machine.boot()
+    said, error = call("status")
+    assert error is None
+    for words in (
+        "Campaign 1 is armed: the next boot is of xz.",
+        "Boots: 2 of at most 9.",
+        "- zstd -19: 0.4 MB, today's image",
+        "booted well: 1",
+        "Not booted any more: - gzip: it panicked: No working init found.",
+        "- gzip: failed (it panicked: No working init found.)",
+        "- xz: not judged yet",
+    ):
+        assert words in said
+
+
+def test_status_for_programs(machine: Campaigning) -> None:
+    call("start", "--yes")
+    machine.boot()
+    machine.boot()
+    said, _ = call("status", "--json")
+    document = json.loads(said)
+    assert (document["schema"], document["number"], document["state"]) == (1, 1, "armed")
+    assert (document["boots"], document["most_boots"]) == (2, 20)
+    assert [found["setting"] for found in document["quarantined"]] == ["gzip"]
+    assert [found["fate"] for found in document["armed"]] == ["passed", "failed", None]
+    assert {found["setting"]: found["booted"] for found in document["candidates"]} == {
+        "zstd -19": 0,
+        "lz4 -9": 1,
+        "xz": 0,
+        "lzop": 0,
+    }
+
+
+def test_the_machine_s_status_has_it(machine: Campaigning) -> None:
+    call("start", "--yes")
+    del machine
+    said = CliRunner().invoke(machine_status).stdout
+    assert "Campaign 1 of trials: armed" in said
+    assert "the next boot is of lz4 -9" in said
+    document = json.loads(CliRunner().invoke(machine_status, ["--json"]).stdout)
+    assert document["campaign"]["state"] == "armed"
+
+
+def test_pausing_resuming_and_stopping(machine: Campaigning) -> None:
+    call("start", "--yes")
+    assert call("pause") == ("it was paused", None)
+    machine.require_nothing()
+    said, error = call("resume")
+    assert (said, error) == ("the next boot is of lz4 -9", None)
+    assert call("stop") == ("it was stopped", None)
+    machine.require_nothing()
+    _, error = call("resume")
+    assert isinstance(error, UnsafeError)
+    assert "no campaign is on" in error.message
+
+
+def test_which_boot_would_be_next_is_said_and_nothing_done(machine: Campaigning) -> None:
+    assert call("next", "--dry-run")[0].startswith("No boot can be chosen yet")
+    call("start", "--yes")
+    pause(machine.host)
+    said, error = call("next", "--dry-run")
+    assert (said, error) == ("The next boot would be of lz4 -9: it has not booted yet.", None)
+    machine.require_nothing()
+    assert machine.record.state is CampaignState.PAUSED
+    assert call("next")[0] == "the next boot is of lz4 -9"
+    assert machine.provable.loader.is_armed
+
+
+def test_what_is_armed_already_stays(machine: Campaigning) -> None:
+    call("start", "--yes")
+    before = machine.record
+    assert call("next") == ("it is armed for the next boot", None)
+    assert machine.record == before
+
+
+def test_a_reason_cannot_command_the_terminal(machine: Campaigning) -> None:
+    evil = campaign(CampaignState.DONE)
+    write_campaign(machine.host, type(evil)(number=1, state=evil.state, reason="a\x1b[2J"))
+    assert "\x1b" not in call("status")[0]
+    assert "\\x1b" in call("status")[0]
+
+
+def test_without_root_nothing_is_begun(
+    machine: Campaigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Host, "is_root", property(lambda _self: False))
+    for command in (("start", "--yes"), ("pause",), ("stop",), ("resume",)):
+        _, error = call(*command)
+        assert isinstance(error, InitadvisorError)
+        assert error.exit_code == 4
+    assert read_campaign(machine.host).state is CampaignState.IDLE

@@ -1,0 +1,195 @@
+"""The candidates of a campaign, really built and weighed; only the virtual machine is made up."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.model.campaign import Campaign, CampaignState, EventKind, TrialCandidate
+from initadvisor.model.errors import LostVMError
+from initadvisor.model.estimate import Estimate
+from initadvisor.model.fate import Fate
+from initadvisor.model.setting import Setting
+from initadvisor.model.storage import ColdRead
+from initadvisor.storage.device import device_of
+from initadvisor.vm.engines import NoEngineError
+from initadvisor.workflow import campaign_prepare, read_speed
+from initadvisor.workflow.campaign_choice import choice
+from initadvisor.workflow.campaign_prepare import prepared
+from initadvisor.workflow.observing import Unseen
+from tests.fakes.compressors import fake_compressors
+from tests.fixtures.booted import RELEASE, Booted
+from tests.fixtures.campaigns import GROUND, arming
+from tests.fixtures.journals import Boot
+from tests.fixtures.small_images import write_image
+from tests.unit.workflow import test_recommend_boots
+from tests.unit.workflow.test_recommend_boots import CONFIG, archive, boot
+
+if TYPE_CHECKING:
+    from initadvisor.host import Host
+    from initadvisor.model.campaign import Event
+
+NAMED = ("lz4 -9", "gzip -9")
+
+
+@pytest.fixture
+def weighable(machine: Booted, monkeypatch: pytest.MonkeyPatch) -> Booted:
+    """A machine whose image can be recompressed and weighed; today's setting is zstd -3."""
+
+    def read(host: Host, image: Path) -> ColdRead:
+        speed = Estimate(mean=500, low=480, high=520, source="a test")
+        return ColdRead(speed_mb_s=speed, samples_mb_s=(500,), device=device_of(host, image))
+
+    monkeypatch.setattr(read_speed, "cold_read", read)
+    compressors = fake_compressors()
+    machine.runner.programs = {*machine.runner.programs, *compressors.programs}
+    machine.runner.answers = [*compressors.answers, *machine.runner.answers]
+    machine.initramfs_tools("COMPRESS=zstd\nCOMPRESSLEVEL=3\n")
+    machine.write(f"/boot/config-{RELEASE}", CONFIG)
+    machine.write("/proc/self/mountinfo", "22 1 0:22 / / rw - tmpfs tmpfs rw\n")
+    image = write_image(machine.image(), archive())
+    written_s = Boot(number=0).started_us / 1e6
+    os.utime(image, (written_s, written_s))
+    return machine
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, str]]:
+    """Which images kernels were asked about, and which kernels; they unpack all."""
+    found: list[tuple[Path, str]] = []
+
+    def verify(_host: Host, path: Path, *, release: str) -> object:
+        found.append((path, release))
+        return SimpleNamespace(problems=())
+
+    monkeypatch.setattr(campaign_prepare, "verify", verify)
+    return found
+
+
+def begun(*only: str) -> Campaign:
+    return Campaign(number=1, state=CampaignState.PREPARING, only=only, most_boots=9, ground=GROUND)
+
+
+def events(machine: Booted, campaign: Campaign) -> list[Event]:
+    return list(prepared(machine.host(), campaign, observer=Unseen()))
+
+
+def ready(machine: Booted, *only: str) -> tuple[TrialCandidate, ...]:
+    [found] = events(machine, begun(*only))
+    assert found.kind is EventKind.PREPARED
+    return found.ready
+
+
+def test_what_is_named_is_built_and_unpacked_by_the_kernel(
+    weighable: Booted, asked: list[tuple[Path, str]]
+) -> None:
+    today, *others = ready(weighable, *NAMED)
+    image = weighable.root / f"boot/initrd.img-{RELEASE}"
+    assert (today.today, today.path) == (True, f"/boot/initrd.img-{RELEASE}")
+    assert (today.setting, today.size_bytes) == ("zstd -3", image.stat().st_size)
+    assert today.sha256 == hashlib.sha256(image.read_bytes()).hexdigest()
+    assert {found.setting for found in others} == set(NAMED)
+    for found in others:
+        content = Path(found.path).read_bytes()
+        assert (found.size_bytes, found.sha256) == (
+            len(content),
+            hashlib.sha256(content).hexdigest(),
+        )
+        assert found.verified == f"Linux {RELEASE}"
+    assert {str(path) for path, _ in asked} == {found.path for found in others}
+    assert {release for _, release in asked} == {RELEASE}
+
+
+def test_without_names_it_is_what_may_be_the_best(
+    weighable: Booted, asked: list[tuple[Path, str]]
+) -> None:
+    today, *others = ready(weighable)
+    assert today.today
+    assert others
+    assert len(asked) == len(others)
+    assert "bzip2" not in {found.setting for found in others}
+
+
+def test_what_a_kernel_does_not_unpack_is_refused(
+    weighable: Booted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def verify(_host: Host, path: Path, *, release: str) -> object:
+        is_gzip = path.read_bytes().startswith(b"\x1f\x8b")
+        return SimpleNamespace(problems=(f"Linux {release} does not",) if is_gzip else ())
+
+    monkeypatch.setattr(campaign_prepare, "verify", verify)
+    refused, rest = events(weighable, begun(*NAMED))
+    assert refused.refused is not None
+    assert refused.refused.setting == "gzip -9"
+    assert refused.refused.reason == f"Linux {RELEASE} does not"
+    assert [found.setting for found in rest.ready] == ["zstd -3", "lz4 -9"]
+
+
+def test_a_lost_virtual_machine_proves_nothing(
+    weighable: Booted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose(*_arguments: object, **_named: object) -> object:
+        msg = "the virtual machine hung"
+        raise LostVMError(msg)
+
+    monkeypatch.setattr(campaign_prepare, "verify", lose)
+    *refused, rest = events(weighable, begun(*NAMED))
+    assert {found.refused.setting for found in refused if found.refused} == set(NAMED)
+    assert [found.today for found in rest.ready] == [True]
+
+
+def test_without_a_virtual_machine_nothing_may_boot(
+    weighable: Booted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_arguments: object, **_named: object) -> object:
+        msg = "no virtual machine"
+        raise NoEngineError(msg)
+
+    monkeypatch.setattr(campaign_prepare, "verify", fail)
+    [blocked] = events(weighable, begun(*NAMED))
+    assert blocked.kind is EventKind.BLOCKED
+    assert "no virtual machine" in blocked.reason
+
+
+def test_what_is_named_boots_once_then_what_teaches_most(
+    weighable: Booted, asked: list[tuple[Path, str]]
+) -> None:
+    del asked
+    candidates = ready(weighable, *NAMED)
+    campaign = replace(begun(*NAMED), state=CampaignState.CHOOSING, ready=candidates)
+    host = weighable.host()
+    for setting in NAMED:
+        found = choice(host, campaign, observer=Unseen())
+        assert found.candidate is not None
+        assert (found.candidate.setting, found.words) == (
+            setting,
+            "it was named, and has not booted yet",
+        )
+        done = replace(arming(found.candidate), fate=Fate.PASSED)
+        campaign = replace(campaign, armings=(*campaign.armings, done))
+    found = choice(host, campaign, observer=Unseen())
+    assert found.candidate is not None
+    assert found.candidate.today
+    assert found.words == "no boot of today's image is recorded yet"
+
+
+def test_when_it_is_settled_one_boot_alone_does_not_prove_it(
+    weighable: Booted, asked: list[tuple[Path, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del asked
+    monkeypatch.setattr(test_recommend_boots, "CHOICE", (Setting.parse("zstd -3"),))
+    campaign = replace(begun(), state=CampaignState.CHOOSING, ready=ready(weighable, *NAMED))
+    boot(weighable, 1, unpack_ms=50)
+    found = choice(weighable.host(), campaign, observer=Unseen())
+    assert found.candidate is not None
+    assert found.candidate.today
+    assert found.words == "it is what is advised; one boot alone may have been disturbed"
+    boot(weighable, 2, unpack_ms=50.5, read_ms=905)
+    found = choice(weighable.host(), campaign, observer=Unseen())
+    assert (found.candidate, found.words) == (None, "it is settled: zstd -3")
