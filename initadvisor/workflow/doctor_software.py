@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from initadvisor.generators import unknown
 from initadvisor.generators.detect import detect_generator
 from initadvisor.generators.safety import elsewhere
-from initadvisor.image.decompress import LIBRARIES
+from initadvisor.image.decompress import LIBRARIES, missing_library
 from initadvisor.model.boot_class import command_line_words
 from initadvisor.model.codec import Codec
 from initadvisor.model.diagnosis import Topic
@@ -24,6 +24,7 @@ from initadvisor.workflow.packages import PROGRAMS, how_to_install, python_packa
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from initadvisor.host import Host
     from initadvisor.model.diagnosis import Finding
     from initadvisor.workflow.doctor_subject import Subject
 
@@ -110,22 +111,29 @@ def generator(subject: Subject) -> Iterator[Finding]:
 
 
 def compressors(subject: Subject) -> Iterator[Finding]:
-    """Tell which codecs cannot be built, and what they lack."""
+    """Tell which codecs cannot be built or configured, and what they lack."""
     host, commands = subject.host, subject.generator or unknown
     built = []
     for codec in Codec:
         program = commands.compressor(host, Setting(codec))[0]
-        if host.runner.which(program) is not None:
-            built.append(codec)
+        if host.runner.which(program) is None:
+            yield _without(host, codec, program)
             continue
-        package = PROGRAMS.get(program)
-        advice = how_to_install(host, package) if package else None
-        text = f"{program} is not installed: no {codec} candidate can be built"
-        if codec.spec.contender:
-            yield note(Topic.COMPRESSORS, text, advice)
-        else:
-            yield fine(Topic.COMPRESSORS, f"{text}, which has lost on every machine so far")
+        if missing_library(codec):  # which was told of with Python's modules
+            continue
+        built.append(codec)
+        if reason := commands.unusable(host, Setting(codec)):
+            yield note(Topic.COMPRESSORS, f"{codec} can be measured, not applied: {reason}")
     yield fine(Topic.COMPRESSORS, f"candidates can be built with {', '.join(built)}")
+
+
+def _without(host: Host, codec: Codec, program: str) -> Finding:
+    """Say that a codec cannot be built; of one that lost wherever it was measured, as no loss."""
+    text = f"{program} is not installed: no {codec} candidate can be built"
+    if not codec.spec.contender:
+        return fine(Topic.COMPRESSORS, f"{text}, which has lost on every machine so far")
+    package = PROGRAMS.get(program)
+    return note(Topic.COMPRESSORS, text, how_to_install(host, package) if package else None)
 
 
 def kernel(subject: Subject) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.generators import dracut
 from initadvisor.model.diagnosis import Grade, Topic
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.vm import engines
@@ -20,6 +21,7 @@ from tests.unit.workflow.examining import (
     about,
     make_examinable,
     only,
+    said_of,
     snapshot,
 )
 
@@ -116,6 +118,22 @@ def test_a_missing_compressor_is_named_with_its_package(machine: Machine) -> Non
     said = " ".join(finding.text for finding in about(found, Topic.COMPRESSORS, Grade.OK))
     assert "lzma is not installed" in said
     assert "candidates can be built with cat, gzip, bzip2, xz, lzop, zstd" in said
+
+
+def test_what_can_be_built_and_not_configured_is_named(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dracut, "unusable", lambda _host, s: "it cannot" if not s.options else None)
+    texts = [finding.text for finding in about(diagnose(machine), Topic.COMPRESSORS, Grade.NOTE)]
+    assert "zstd can be measured, not applied: it cannot" in texts
+
+
+def test_what_cannot_be_verified_is_not_built(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "lz4", None)
+    said = said_of(machine, Topic.COMPRESSORS)
+    assert said == "candidates can be built with cat, gzip, bzip2, lzma, xz, lzop, zstd"
 
 
 def test_what_the_kernel_cannot_unpack_is_named(machine: Machine) -> None:
