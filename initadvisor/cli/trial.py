@@ -33,9 +33,9 @@ _COUNTDOWN = click.option(
 def trial() -> None:
     """Boot candidates one at a time, each once, from an entry of their own.
 
-    Each reboot that happens anyway tries one, and the boot after it is today's again; the default
-    entry is never touched. Candidates are unpacked by this machine's own kernel in a virtual
-    machine before they may boot.
+    Each reboot that happens anyway tries one; the boot after one that fails is today's again, and
+    the default entry is never touched. Candidates are unpacked by this machine's own kernel in a
+    virtual machine before they may boot.
     """
 
 

@@ -133,8 +133,9 @@ def _blocked(campaign: Campaign, event: Event) -> Step:
         return Step(campaign=after, actions=(Action.REPORT,))
     if campaign.state is not _State.ARMING:
         return _unchanged(campaign)
-    after = _ended(campaign, Fate.NOT_TRIED, event.reason)
-    after = replace(after, state=_State.CHOOSING, reason=event.reason)
+    after = replace(
+        campaign, state=_State.CHOOSING, armings=campaign.armings[:-1], reason=event.reason
+    )
     return Step(campaign=after, actions=(*_CLEAR, Action.REPORT))
 
 
@@ -212,6 +213,8 @@ def _judged(campaign: Campaign, arming: Arming, event: Event, fate: Fate) -> Ste
     """
     if fate in {Fate.PENDING, Fate.ASLEEP, Fate.RUNNING}:
         return _unchanged(campaign)
+    if fate is Fate.UNEXPLAINED and campaign.state is _State.ARMING:
+        fate = Fate.NOT_TRIED  # the run was interrupted: it may never have been selected
     passed = any(a.is_rehearsal and a.fate is Fate.PASSED for a in campaign.armings)
     is_free = arming.is_rehearsal and fate is Fate.PASSED and not passed
     after = _ended(campaign, fate, event.reason, boots=int(event.rebooted and not is_free))

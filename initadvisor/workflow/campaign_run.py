@@ -9,7 +9,7 @@ from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.model.campaign import Action, Campaign, CampaignState, Event, EventKind
 from initadvisor.model.campaign_step import step
-from initadvisor.model.errors import UnsafeError
+from initadvisor.model.errors import ProgramError, UnsafeError
 from initadvisor.workflow.campaign_arming import Hands, arming_of, needs_rehearsal
 from initadvisor.workflow.campaign_judge import changed, judged
 from initadvisor.workflow.campaign_log import (
@@ -132,10 +132,16 @@ class CampaignRun:
             case Action.REBOOT if self._attended:
                 self._reboot = True
             case Action.REBOOT if campaign.state is CampaignState.ARMED:
-                self._told.append(reboot_soon(self._host))
+                self._told.append(self._reboot_soon())
             case _:  # it was found to be wanted before another run paused or stopped the campaign
                 pass
         return ()
+
+    def _reboot_soon(self) -> str:
+        try:
+            return reboot_soon(self._host)
+        except ProgramError as err:  # the boot stays armed for whoever reboots the machine
+            return f"the machine does not reboot by itself: {err.message}"
 
     def _prepared(self, campaign: Campaign) -> Iterator[Event]:
         loader = detect_boot_loader(self._host)

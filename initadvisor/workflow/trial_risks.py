@@ -27,8 +27,8 @@ def watchdog_s(host: Host) -> int | None:
 def risks(host: Host) -> tuple[str, ...]:
     """Return what may happen in a trial's boot, in sentences, the harmless first."""
     by_itself = (
-        "A trial whose kernel panics restarts by itself after 30 s, and the boot after any trial "
-        "is the default entry's again."
+        "A trial whose kernel panics restarts by itself after 30 s. The boot after a trial that "
+        "fails, however it does, is the default entry's again."
     )
     limit_s = watchdog_s(host)
     if limit_s is None:

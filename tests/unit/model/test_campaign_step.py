@@ -156,7 +156,8 @@ def twice(before: Campaign, fate: Fate, *, rehearsal: bool = False) -> Campaign:
     ended = replace(ENDED, fate=fate, reason="it left nothing")
     after = step(before, ended).campaign
     chosen = Event(kind=K.CHOSEN, arming=arming(rehearsal=rehearsal))
-    return step(step(after, chosen).campaign, ended).campaign
+    again = step(step(after, chosen).campaign, EVENTS[K.ARMED]).campaign
+    return step(again, ended).campaign
 
 
 def test_twice_unexplained_is_a_failure() -> None:
@@ -171,6 +172,20 @@ def test_a_loader_that_twice_does_not_come_back_is_given_up() -> None:
     after = twice(campaign(S.ARMED, rehearsal=True), Fate.UNEXPLAINED, rehearsal=True)
     assert after.state is S.DONE
     assert "the rehearsal" in after.reason
+
+
+def test_an_interrupted_arming_is_not_held_against_the_candidate() -> None:
+    """The power went before it was recorded that the boot was armed, which it may not have been."""
+    ended = replace(ENDED, fate=Fate.UNEXPLAINED)
+    after = step(campaign(S.ARMING), ended).campaign
+    assert (after.armings[-1].fate, after.boots) == (Fate.NOT_TRIED, 1)
+    assert step(campaign(S.ARMED), ended).campaign.armings[-1].fate is Fate.UNEXPLAINED
+
+
+def test_what_could_not_be_armed_leaves_no_trace_in_the_record() -> None:
+    """It may be tried at each boot for a long time."""
+    after = step(campaign(S.ARMING), EVENTS[K.BLOCKED]).campaign
+    assert (after.armings, after.boots) == ((), 0)
 
 
 def test_two_boots_of_two_candidates_are_no_failure_of_either() -> None:
