@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import platform
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.generators import unknown
@@ -63,16 +63,35 @@ def system(subject: Subject) -> Iterator[Finding]:
 
 
 def python(subject: Subject) -> Iterator[Finding]:
-    """Tell which modules are there; one that only a codec needs is in nobody else's way."""
-    missing = [name for name in MODULES if find_spec(name) is None]
-    for name in missing:
-        purpose = MODULES[name][1]
-        advice = how_to_install(subject.host, python_package(name))
-        text = f"the Python module {name} is missing, which is needed for {purpose}"
+    """Tell which modules are there; one that only a codec needs is in nobody else's way.
+
+    Each is loaded: one that is there may still lack a library of its own.
+    """
+    usable = []
+    for name, (published_as, purpose) in MODULES.items():
         make = note if name in _BY_CODEC else obstacle
-        yield make(Topic.PYTHON, text, advice or f"pip install {MODULES[name][0]}")
-    found = ", ".join(_with_version(name) for name in MODULES if name not in missing)
+        try:
+            import_module(name)
+        except ModuleNotFoundError as err:
+            text = f"the Python module {err.name} is missing, which is needed for {purpose}"
+            advice = how_to_install(subject.host, python_package(err.name or name))
+            yield make(Topic.PYTHON, text, advice or f"pip install {published_as}")
+        except ImportError as err:
+            reason = _first_cause(err)
+            text = f"the Python module {name} cannot be loaded, needed for {purpose}: {reason}"
+            advice = how_to_install(subject.host, python_package(name))
+            yield make(Topic.PYTHON, text, f"install it again: {advice}" if advice else None)
+        else:
+            usable.append(_with_version(name))
+    found = ", ".join(usable)
     yield fine(Topic.PYTHON, f"Python {platform.python_version()} with {found}")
+
+
+def _first_cause(err: BaseException) -> str:
+    """Return the first line of what it began with: some modules put pages of advice around it."""
+    while err.__cause__ or err.__context__:
+        err = err.__cause__ or err.__context__ or err
+    return next(iter(str(err).strip().splitlines()), type(err).__name__)
 
 
 def _with_version(module: str) -> str:

@@ -223,5 +223,8 @@ def test_an_installed_one_knows_what_it_lacks(system: Tree, tmp_path: Path) -> N
     assert (missing, "sudo apt install python3-lzo") in noted
     python = next(f["text"] for f in findings if f["topic"] == "python" and f["grade"] == "ok")
     assert "click 8.1.3" in python
+    # Packages are unpacked here, not configured: nothing chose among numpy's libraries.
+    assert "the Python module numpy cannot be loaded" in stopped["python"]
+    assert "libblas" in stopped["python"]
     kernel = [f["text"] for f in findings if f["topic"] == "kernel"]
     assert any("unpacks" in text for text in kernel)

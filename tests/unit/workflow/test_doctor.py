@@ -82,6 +82,25 @@ def test_a_missing_module_is_named_with_its_package(
     assert found.advice == advice
 
 
+def test_a_module_that_lacks_a_library_of_its_own_is_in_the_way(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (machine.root / "modules").mkdir()
+    (machine.root / "modules/pyudev.py").write_text(
+        "try:\n"
+        "    raise ImportError('libudev.so.1: cannot open shared object file')\n"
+        "except ImportError as err:\n"
+        "    raise ImportError('READ THIS') from err\n"
+    )
+    monkeypatch.syspath_prepend(str(machine.root / "modules"))
+    monkeypatch.delitem(sys.modules, "pyudev", raising=False)
+    found = only(diagnose(machine), Topic.PYTHON, Grade.OBSTACLE)
+    assert found.text.endswith(
+        "needed for looking at disks: libudev.so.1: cannot open shared object file"
+    )
+    assert found.advice == "install it again: sudo apt install python3-pyudev"
+
+
 def test_what_no_distribution_packages_comes_from_elsewhere(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
