@@ -1,0 +1,195 @@
+"""Campaigns with every boot loader's own code: one boot each, and not a byte left or changed."""
+
+from __future__ import annotations
+
+import hashlib
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.host import Host
+from initadvisor.model.campaign import Campaign, CampaignState, Event, EventKind, TrialCandidate
+from initadvisor.model.errors import UnsafeError
+from initadvisor.model.generator import InstalledImage
+from initadvisor.model.loader import TRIAL_TAG
+from initadvisor.model.one_shot import OneShotState
+from initadvisor.workflow import (
+    campaign,
+    campaign_arming,
+    campaign_choice,
+    campaign_ground,
+    campaign_prepare,
+    campaign_run,
+)
+from initadvisor.workflow.campaign import CampaignOptions, advance, pause, resume, start, stop
+from initadvisor.workflow.campaign_choice import Choice
+from initadvisor.workflow.campaign_log import read_campaign
+from initadvisor.workflow.observing import Unseen
+from initadvisor.workflow.trial_notes import note_rehearsed
+from tests.unit.bootloaders.machines import Machine
+from tests.unit.bootloaders.test_all import CASES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from initadvisor.bootloaders import BootLoader
+
+IMAGE = b"\x02\x21\x4c\x18 a candidate"
+RELEASE = "6.1.0-50-amd64"
+BOOT = "11111111-1111-4111-8111-111111111111"
+Case = tuple["BootLoader", Machine]
+
+
+def _write(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+    """Return a loader that was rehearsed, with a machine that it boots and one candidate."""
+    loader, make = CASES[request.param]
+    machine = make(tmp_path / "machine")
+    for name in ("state", "cache"):
+        monkeypatch.setenv(f"{name.upper()}_DIRECTORY", str(tmp_path / name))
+    _write(machine.root, "proc/sys/kernel/random/boot_id", f"{BOOT}\n")
+    _write(machine.root, "proc/sys/kernel/osrelease", f"{RELEASE}\n")
+    (machine.root / "proc/1").mkdir(parents=True)
+    (machine.root / "proc/1/root").symlink_to(machine.root, target_is_directory=True)
+    installed = InstalledImage(path=machine.host.path(machine.installed), kernel_release=RELEASE)
+    generator = SimpleNamespace(NAME="initramfs-tools", images=lambda _host: (installed,))
+    candidate = tmp_path / "candidate.img"
+    candidate.write_bytes(IMAGE)
+    for module in (campaign_arming, campaign_ground):
+        monkeypatch.setattr(module, "detect_generator", lambda _host: generator)
+    monkeypatch.setattr(Host, "is_root", property(lambda _self: True))
+    monkeypatch.setattr(Host, "kernel_release", lambda _self: RELEASE)
+    monkeypatch.setattr(campaign, "require_boot_time_unit", lambda _host: None)
+    monkeypatch.setattr(campaign_run, "busy_package_managers", lambda _host: ())
+    monkeypatch.setattr(campaign_prepare, "prepared", partial_of(machine, candidate))
+    monkeypatch.setattr(campaign_choice, "choice", chosen)
+    note_rehearsed(machine.host, loader.NAME)
+    return loader, machine
+
+
+def partial_of(machine: Machine, path: Path) -> object:
+    """Return what has one candidate prepared."""
+
+    def prepared(_host: Host, _campaign: Campaign, *, observer: object) -> Iterator[Event]:
+        del observer
+        today = machine.host.path(machine.installed).read_bytes()
+        ready = (
+            TrialCandidate(
+                setting="zstd",
+                path=machine.installed,
+                sha256=hashlib.sha256(today).hexdigest(),
+                size_bytes=len(today),
+                today=True,
+            ),
+            TrialCandidate(
+                setting="lz4",
+                path=str(path),
+                sha256=hashlib.sha256(IMAGE).hexdigest(),
+                size_bytes=len(IMAGE),
+            ),
+        )
+        yield Event(kind=EventKind.PREPARED, ready=ready)
+
+    return prepared
+
+
+def chosen(_host: Host, found: Campaign, *, observer: object) -> Choice:
+    """Choose the candidate."""
+    del observer
+    return Choice(candidate=found.ready[1], words="it is the only one")
+
+
+def begin(machine: Machine) -> None:
+    """Begin a campaign."""
+    start(machine.host, CampaignOptions(), observer=Unseen())
+
+
+def slot(machine: Machine) -> Path:
+    return machine.host.path(machine.installed).with_name(".initadvisor-trial")
+
+
+def test_the_candidate_is_selected_for_one_boot(case: Case) -> None:
+    loader, machine = case
+    default = loader.default_entry(machine.host)
+    begin(machine)
+    found = read_campaign(machine.host)
+    assert (found.state, found.reason) == (CampaignState.ARMED, "the next boot is of lz4")
+    assert slot(machine).read_bytes() == IMAGE
+    assert loader.armed(machine.host).state is OneShotState.OURS
+    assert loader.default_entry(machine.host) == default
+    assert found.current is not None
+    assert any(word.startswith(f"{TRIAL_TAG}=trial-1-") for word in found.current.proof.own_words)
+    assert "panic=30" in found.current.proof.own_words
+    selected = loader.armed(machine.host).identifier or ""
+    assert selected != default.identifier
+    assert selected.startswith(machine.reboots() or "nothing")
+    assert machine.reboots() is None
+
+
+@pytest.mark.parametrize("rebooted", [False, True])
+def test_stopping_leaves_not_a_byte_changed(case: Case, rebooted: bool) -> None:
+    loader, machine = case
+    before = machine.tree()
+    begin(machine)
+    assert machine.tree() != before
+    if rebooted:
+        machine.reboots()
+    stop(machine.host)
+    after = machine.tree()
+    if rebooted:  # GRUB has emptied its variable itself, which is as good as unset
+        after = {name: text for name, text in after.items() if not name.endswith("grubenv")}
+        before = {name: text for name, text in before.items() if not name.endswith("grubenv")}
+    assert after == before
+    assert loader.armed(machine.host).state is OneShotState.NONE
+    assert read_campaign(machine.host).state is CampaignState.STOPPED
+
+
+def test_pausing_and_resuming(case: Case) -> None:
+    loader, machine = case
+    before = machine.tree()
+    begin(machine)
+    pause(machine.host)
+    assert machine.tree() == before
+    resume(machine.host, observer=Unseen())
+    assert loader.armed(machine.host).state is OneShotState.OURS
+    stop(machine.host)
+    assert machine.tree() == before
+
+
+def test_what_others_have_selected_stays_theirs(case: Case) -> None:
+    """Nothing is armed, and nothing of theirs taken back."""
+    loader, machine = case
+    begin(machine)
+    pause(machine.host)
+    default = loader.default_entry(machine.host).identifier
+    if loader.NAME == "grub":
+        machine.host.runner.run(
+            [program(machine), f"--boot-directory={machine.root}/boot", "0"], timeout_s=9
+        )
+    elif loader.NAME == "systemd-boot":
+        machine.host.runner.run(["bootctl", "set-oneshot", default], timeout_s=9)
+    else:
+        machine.host.runner.run(
+            ["efibootmgr", "--bootnext", default.removeprefix("Boot")], timeout_s=9
+        )
+    theirs = machine.tree()
+    resume(machine.host, observer=Unseen())
+    assert read_campaign(machine.host).state is CampaignState.CHOOSING
+    assert machine.tree() == theirs
+    with pytest.raises(UnsafeError):
+        campaign.require_startable(machine.host, CampaignOptions())
+    machine.reboots()
+    advance(machine.host)
+    assert read_campaign(machine.host).state is CampaignState.ARMED
+
+
+def program(machine: Machine) -> str:
+    return next(name for name in machine.programs.programs if name.endswith("-reboot"))
