@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from initadvisor.model.proof import ProofStage
 from initadvisor.model.refusal import Refusal, RefusalKind, RefusedError
 from initadvisor.model.setting import Setting
 from initadvisor.store.store import open_store
-from initadvisor.workflow import trial_slot
+from initadvisor.workflow import campaign_choice, campaign_prepare, trial_slot
 from initadvisor.workflow.campaign import (
     advance,
     pause,
@@ -43,6 +44,7 @@ from tests.unit.workflow.provable import IMAGE, NEW, OLD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
 
     from tests.fixtures.booted import Booted
 
@@ -307,6 +309,35 @@ def test_a_paused_campaign_boots_nothing_until_it_is_resumed(ready: Campaigning)
     assert ready.booted == ["lz4 -9"]
 
 
+@pytest.mark.parametrize("module", [campaign_prepare, campaign_choice])
+@pytest.mark.parametrize("anew", [False, True])
+def test_what_takes_long_is_in_vain_once_it_was_stopped(
+    ready: Campaigning, monkeypatch: pytest.MonkeyPatch, module: ModuleType, anew: bool
+) -> None:
+    """Another run stops it meanwhile, and may have begun another one, with other candidates."""
+    name = {campaign_prepare: "prepared", campaign_choice: "choice"}[module]
+    original = getattr(module, name)
+
+    def meddle(*arguments: object, **named: object) -> object:
+        monkeypatch.setattr(module, name, original)
+        found = original(*arguments, **named)
+        stop(ready.host)
+        if anew:
+            ready.candidates = {"lzop": FOUR["lzop"]}
+            ready.start()
+        return found
+
+    monkeypatch.setattr(module, name, meddle)
+    with contextlib.suppress(UnsafeError):
+        ready.start()
+    if anew:
+        assert (ready.record.number, ready.record.state) == (2, CampaignState.ARMED)
+        assert ready.host.path(SLOT).read_bytes() == FOUR["lzop"][0]
+    else:
+        assert ready.record.state is CampaignState.STOPPED
+        ready.require_nothing()
+
+
 def test_a_second_campaign_waits_for_the_first(ready: Campaigning) -> None:
     ready.start()
     with pytest.raises(UnsafeError, match="campaign 1 is armed"):
@@ -326,8 +357,9 @@ def test_a_proving_boot_and_a_campaign_exclude_each_other(ready: Campaigning) ->
     with pytest.raises(UnsafeError, match="a campaign has armed the next boot"):
         ready.provable.arm()
     assert ready.provable.loader.entries == {EntryKind.TRIAL: entry}
-    assert ready.provable.loader.is_armed
     assert settle(ready.host) == ()
+    assert ready.provable.loader.entries == {EntryKind.TRIAL: entry}
+    assert ready.provable.loader.is_armed
     stop(ready.host)
     waiting = ready.provable.arm()
     assert waiting.proof is not None
