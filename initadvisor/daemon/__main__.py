@@ -38,7 +38,7 @@ def main() -> NoReturn:
         Daemon(host=host, worker=AdvisorsWork(host=host), policy=_policy(host)).run()
     except InitadvisorError as err:
         hint = f" ({err.hint})" if err.hint else ""
-        sys.stderr.write(f"{shown(f'initadvisord: {err.message}{hint}')}\n")
+        _log.error("%s", shown(f"{err.message}{hint}"))
         sys.exit(err.exit_code)
     sys.exit(0)
 
