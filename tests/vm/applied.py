@@ -16,12 +16,13 @@ from initadvisor.image.scan import scan
 from initadvisor.model.codec import Codec
 from initadvisor.model.image import Verdict
 from initadvisor.model.kernel import KernelConfig
+from tests.vm import tools
 from tests.vm.applying import CONFIGURATION, Word, wait_for
 from tests.vm.crash import Demand, Outcome, Sampling, replay
 from tests.vm.disk import FileSystem, cut_out
 from tests.vm.filesystems import Ext4, Vfat, read
 from tests.vm.guest import Loader
-from tests.vm.medium import Area
+from tests.vm.medium import Area, Medium
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -76,14 +77,34 @@ class Recorded:
         moments = range(self.moments[Word.BACK] + 1, self.moments[Word.OVERWRITTEN] + 1)
         return self._replay(mount_point, demands, moments)
 
+    def cross_linked(self, mount_point: str) -> list[int]:
+        """Return the moments at which two names of a vfat file system have the same clusters.
+
+        A file that is renamed has both names for a moment, and who removes one of them then frees
+        what the other has (observed with Linux 6.12).
+        """
+        found = []
+        with tempfile.TemporaryDirectory(prefix="cross-linked-") as scratch:
+            medium = Medium.of(self.recording, self._area(mount_point), Path(scratch))
+            writes = islice(self.recording.writes(), self.moments[Word.BACK])
+            for moment, write in enumerate(writes, 1):
+                if pieces := medium.pieces(write):
+                    medium.apply(pieces)
+                    if b"share clusters" in tools.run("fsck.fat", "-n", medium.path, good=(0, 1)):
+                        found.append(moment)
+        return found
+
     def _replay(self, mount_point: str, demands: list[Demand], moments: range) -> Outcome:
+        area = self._area(mount_point)
+        return replay(self.recording, area, demands, _SAMPLING, moments=moments)
+
+    def _area(self, mount_point: str) -> Area:
         partition = self.guest.disk.partition(mount_point)
-        area = Area(
+        return Area(
             file_system=partition.file_system,
             offset_bytes=partition.offset_bytes,
             size_bytes=partition.size_bytes,
         )
-        return replay(self.recording, area, demands, _SAMPLING, moments=moments)
 
     def _of(self, mount_point: str) -> Iterator[tuple[str, Changed]]:
         """Yield the files of a file system, by their paths in it."""

@@ -14,6 +14,7 @@ import tempfile
 import time
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,6 +94,20 @@ def cuts(saved: Saved, reference: Recorded, count: int, seed: int, scratch: Path
         yield made
 
 
+def cut_at(saved: Saved, reference: Recorded, moment: int, directory: Path) -> Cut:
+    """Boot what a power cut at a moment of the reference leaves, nothing lost; ``directory`` does
+    not exist yet.
+    """
+    said = max(
+        (word for word in reference.moments if reference.moments[word] <= moment),
+        key=lambda word: reference.moments[word],
+        default=Word.BUILT,
+    )
+    guest = saved.guest.copied_to(directory)
+    writes = tuple(islice(reference.recording.writes(), moment))
+    return _judged(reference, reference.recording, guest, writes, writes, said)
+
+
 def cut(saved: Saved, reference: Recorded, at: int, rng: random.Random, directory: Path) -> Cut:
     """Kill the guest when it has written so often, and boot it again."""
     with saved.resumed(directory) as (started, recording):
@@ -103,6 +118,18 @@ def cut(saved: Saved, reference: Recorded, at: int, rng: random.Random, director
     writes = tuple(recording.writes())
     kept = tuple(_kept(writes, rng))
     guest = replace(saved.guest, directory=directory)
+    return _judged(reference, recording, guest, writes, kept, said)
+
+
+def _judged(
+    reference: Recorded,
+    recording: Recording,
+    guest: Guest,
+    writes: Sequence[Write],
+    kept: Sequence[Write],
+    said: Word,
+) -> Cut:
+    """Boot the guest from a disk with what was kept, and say what came of it."""
     guest.disk.path.unlink()
     recording.disk(kept, guest.disk.path)
     output, trouble = _booted(guest)
