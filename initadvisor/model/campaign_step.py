@@ -89,12 +89,17 @@ def _onward(campaign: Campaign, reason: str, *before: Action) -> Step:
 
 
 def _started(campaign: Campaign, event: Event) -> Step:
-    """Begin anew; what failed with the very same image is not tried again unless it is named."""
+    """Begin anew; what did not boot is not tried again with the same image, unless it is named."""
     if not campaign.state.is_over or event.campaign is None:
         return _unchanged(campaign)
     new = event.campaign
     same = campaign.ground is not None and campaign.ground == new.ground
-    kept = tuple(q for q in campaign.quarantined if same and q.setting not in new.only)
+    bad = {a.sha256 for a in campaign.armings if a.fate in {Fate.FAILED, Fate.UNEXPLAINED}}
+    kept = tuple(
+        found
+        for found in campaign.quarantined
+        if same and found.sha256 in bad and found.setting not in new.only
+    )
     return _to(replace(new, quarantined=kept), _State.PREPARING, "it was started")
 
 

@@ -9,7 +9,7 @@ from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.model.campaign import Action, Campaign, CampaignState, Event, EventKind
 from initadvisor.model.campaign_step import step
-from initadvisor.model.errors import ProgramError, UnsafeError
+from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.workflow.campaign_arming import Hands, arming_of, needs_rehearsal
 from initadvisor.workflow.campaign_judge import changed, judged
 from initadvisor.workflow.campaign_log import (
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
     from initadvisor.model.campaign import TrialCandidate
     from initadvisor.workflow.campaign_prepare import CampaignObserver
+
+_MOST_EVENTS = 200
+"""Far more than there are candidates: what takes more is changed as fast as it is prepared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +70,14 @@ class CampaignRun:
     def feed(self, event: Event) -> Advanced:
         """Take an event and all that follows; return what has become of the campaign."""
         waiting = [event]
-        while waiting:
+        for _ in range(_MOST_EVENTS):
+            if not waiting:
+                break
             for action in self._taken(waiting.pop(0)):
                 waiting += self._at_length(action)
+        else:
+            msg = f"the campaign goes in circles: {read_campaign(self._host).reason}"
+            raise InitadvisorError(msg, hint="initadvisor trial stop ends it")
         return Advanced(
             campaign=read_campaign(self._host),
             told=tuple(dict.fromkeys(self._told)),

@@ -262,6 +262,14 @@ def test_what_failed_is_not_tried_by_the_next_campaign_on_the_same_image() -> No
     assert step(over, replace(EVENTS[K.START], campaign=other)).campaign.quarantined == ()
 
 
+def test_what_never_booted_may_be_tried_by_the_next_campaign() -> None:
+    """There may be room for it by now, or a kernel that unpacks it."""
+    refused = step(campaign(S.ARMING), EVENTS[K.REFUSED]).campaign
+    assert [found.setting for found in refused.quarantined] == [LZ4.setting]
+    over = step(refused, EVENTS[K.STOP]).campaign
+    assert step(over, EVENTS[K.START]).campaign.quarantined == ()
+
+
 def test_a_boot_is_armed_step_by_step_and_a_reboot_comes_last() -> None:
     chosen = step(replace(campaign(S.CHOOSING), reboots=True), EVENTS[K.CHOSEN])
     planned = arming()

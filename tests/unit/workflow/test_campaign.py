@@ -11,14 +11,14 @@ import pytest
 from initadvisor.model.boot_entry import EntryKind
 from initadvisor.model.campaign import CampaignState
 from initadvisor.model.certainty import Certainty
-from initadvisor.model.errors import UnsafeError
+from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.fate import Fate
 from initadvisor.model.one_shot import OneShot, OneShotState
 from initadvisor.model.proof import ProofStage
 from initadvisor.model.refusal import Refusal, RefusalKind, RefusedError
 from initadvisor.model.setting import Setting
 from initadvisor.store.store import open_store
-from initadvisor.workflow import campaign_choice, campaign_prepare, trial_slot
+from initadvisor.workflow import campaign_choice, campaign_judge, campaign_prepare, trial_slot
 from initadvisor.workflow.campaign import (
     advance,
     pause,
@@ -336,6 +336,16 @@ def test_what_takes_long_is_in_vain_once_it_was_stopped(
     else:
         assert ready.record.state is CampaignState.STOPPED
         ready.require_nothing()
+
+
+def test_what_changes_as_fast_as_it_is_prepared_is_given_up(
+    ready: Campaigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaign_judge, "_is_there", lambda _path: False)
+    with pytest.raises(InitadvisorError, match="goes in circles"):
+        ready.start()
+    stop(ready.host)
+    ready.require_nothing()
 
 
 def test_a_second_campaign_waits_for_the_first(ready: Campaigning) -> None:
