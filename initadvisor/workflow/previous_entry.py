@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.bootloaders.stale import remove_stale
 from initadvisor.model.boot_entry import EntryKind, TrialRequest
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.refusal import RefusedError
@@ -47,6 +48,8 @@ def settle_previous_entry(host: Host) -> str | None:
         return None
     transaction = kept[0][0]
     loader = detect_boot_loader(host)
+    # Where none can be made any more, an earlier one whose image is gone must not stay.
+    remove_stale(host, loader)
     label = ascii(transaction.setting.before).strip("'") if transaction.setting else ""
     pairs = [(change.path, backup) for _, change, backup in kept]
     plan = _first_planned(host, loader, pairs, label=label)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.generators import dracut
-from initadvisor.model.boot_entry import EntryKind
+from initadvisor.model.boot_entry import EntryKind, TrialRequest
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.setting import Setting
@@ -95,6 +95,21 @@ def test_several_are_gone_back_over_one_by_one(machine: Machine, loader: FakeLoa
     assert loader.entry(machine, EntryKind.PREVIOUS) == first.transaction.files[0].backup
     back(machine)
     assert snapshot(machine) == old
+
+
+def test_an_entry_whose_image_is_gone_does_not_outlive_it(
+    machine: Machine, loader: FakeLoader
+) -> None:
+    first = applied_setting(machine, _ZSTD)
+    applied_setting(machine, _LZ4)
+    loader.entries[EntryKind.PREVIOUS] = loader.trial(
+        machine,
+        TrialRequest(replaces=IMAGE, image="/boot/gone", kind=EntryKind.PREVIOUS),
+    )
+    loader.may_have_entries = False
+    back(machine)
+    assert machine.path(str(first.transaction.files[0].backup)).is_file()
+    assert loader.entries == {}
 
 
 def test_what_a_kernel_upgrade_has_rebuilt_is_built_with_the_old_configuration(
