@@ -220,6 +220,32 @@ stays(starts())
 """
 )
 
+SANDBOX = (
+    PRELUDE
+    + r"""
+def inside(name, command):
+    # Whatever the exit status: only what it says counts.
+    install(f"-/usr/bin/timeout 20 {command}", Type="oneshot", WatchdogSec="0", Restart="no")
+    path = Path("/run/systemd/system", SERVICE)
+    told = f"StandardOutput=truncate:/mnt/{name}\nStandardError=inherit\n"
+    path.write_text(path.read_text() + told)
+    systemctl("daemon-reload")
+    systemctl("start", SERVICE, check=False)
+    return Path("/mnt", name).read_text(errors="replace")
+
+
+uml = inside("uml", "/usr/bin/linux.uml mem=96M panic=1 con=null con0=null,fd:1 root=98:0")
+print("uml:", "Linux version" in uml, uml[-200:] if "Linux version" not in uml else "")
+qemu = "/usr/bin/qemu-system-x86_64 -accel tcg -display none -serial stdio -nodefaults -m 64"
+code = bytes.fromhex("fa b0 21 ba f8 03 ee f4 eb fd")  # '!' to the serial line
+Path("/mnt/disk").write_bytes(code.ljust(510, b"\0") + b"\x55\xaa")
+disk = "-drive file=/mnt/disk,format=raw,if=ide -snapshot"
+said = inside("tcg", f"{qemu} {disk}")
+print("tcg:", "!" in said, said[-200:] if "!" not in said else "")
+print(inside("written", "/bin/sh -c 'touch /etc/ours /boot/ours && echo may; touch /usr/ours'"))
+"""
+)
+
 
 def test_the_real_daemon_takes_notes_in_and_leaves_what_fails_to_a_timer(tmp_path: Path) -> None:
     """In a container nothing may be settled, and there is no image: advising fails."""
@@ -245,3 +271,12 @@ def test_what_hangs_is_ended_and_given_up_and_what_is_stopped_goes_on(tmp_path: 
 
 def test_a_daemon_that_does_not_take_in_its_notes_is_given_up(tmp_path: Path) -> None:
     assert "starts: unit-start-limit-hit\n" in run_under_systemd(LIMITED, tmp_path)
+
+
+def test_virtual_machines_work_in_its_sandbox(tmp_path: Path) -> None:
+    """User-mode Linux traces its processes, and QEMU without KVM writes code and runs it."""
+    said = run_under_systemd(SANDBOX, tmp_path)
+    assert "uml: True" in said, said
+    assert "tcg: True" in said, said
+    assert "may\n" in said
+    assert "'/usr/ours': Read-only file system" in said
