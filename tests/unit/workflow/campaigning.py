@@ -177,11 +177,15 @@ class Campaigning:
         assert self.provable.loader.image == IMAGE
         assert self.host.path(IMAGE).read_bytes() == OLD
 
-    def require_nothing(self) -> None:
-        """Require that nothing of a campaign is left."""
+    def require_nothing_armed(self) -> None:
+        """Require that nothing stands: no entry, no selection, no image in the slot."""
         loader = self.provable.loader
         assert (loader.is_armed, loader.entries, noted_entry(self.host)) == (False, {}, None)
         assert self.provable.litter() == []
+
+    def require_nothing(self) -> None:
+        """Require that nothing of a campaign is left."""
+        self.require_nothing_armed()
         assert not (self.host.state_dir() / "campaign-active").exists()
 
     def verdicts(self) -> dict[str, str]:

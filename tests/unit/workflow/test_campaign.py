@@ -18,7 +18,13 @@ from initadvisor.model.proof import ProofStage
 from initadvisor.model.refusal import Refusal, RefusalKind, RefusedError
 from initadvisor.model.setting import Setting
 from initadvisor.store.store import open_store
-from initadvisor.workflow import campaign_choice, campaign_judge, campaign_prepare, trial_slot
+from initadvisor.workflow import (
+    campaign_choice,
+    campaign_judge,
+    campaign_prepare,
+    campaign_run,
+    trial_slot,
+)
 from initadvisor.workflow.campaign import (
     advance,
     pause,
@@ -46,6 +52,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+    from initadvisor.host import Host
+    from initadvisor.model.campaign import Campaign
+    from initadvisor.workflow.campaign_choice import Choice
+    from initadvisor.workflow.recommend import Observer
     from tests.fixtures.booted import Booted
 
 
@@ -336,6 +346,38 @@ def test_what_takes_long_is_in_vain_once_it_was_stopped(
     else:
         assert ready.record.state is CampaignState.STOPPED
         ready.require_nothing()
+
+
+def test_what_was_chosen_for_one_campaign_is_not_armed_by_the_next(
+    ready: Campaigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = campaign_choice.choice
+
+    def meddle(host: Host, found: Campaign, *, observer: Observer) -> Choice:
+        monkeypatch.setattr(campaign_choice, "choice", original)
+        chosen = original(host, found, observer=observer)
+        stop(host)
+        with monkeypatch.context() as patched:
+            patched.setattr(type(ready.provable.loader), "arm", refusing(ready.provable.loader))
+            ready.start()
+        return chosen
+
+    monkeypatch.setattr(campaign_choice, "choice", meddle)
+    ready.start()
+    assert (ready.record.number, ready.record.state) == (2, CampaignState.CHOOSING)
+    assert not ready.provable.loader.is_armed
+
+
+def test_today_s_image_is_looked_at_once_more_before_it_is_rehearsed_with(
+    machine_of_four: Campaigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine_of_four.start()
+    pause(machine_of_four.host)
+    machine_of_four.host.path(IMAGE).write_bytes(NEW)
+    monkeypatch.setattr(campaign_run, "changed", lambda *_arguments: None)
+    resume(machine_of_four.host, observer=Unseen())
+    assert machine_of_four.record.reason == f"{IMAGE} is not what it was"
+    machine_of_four.require_nothing_armed()
 
 
 def test_what_changes_as_fast_as_it_is_prepared_is_given_up(
