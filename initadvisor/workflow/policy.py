@@ -12,22 +12,45 @@ from initadvisor.model.policy import PolicyChange, objection, watched
 from initadvisor.model.transaction import TransactionState
 from initadvisor.workflow.apply import ApplyChoices, apply, require_none_pending
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
+from initadvisor.workflow.campaign_log import is_noted_active
 from initadvisor.workflow.policy_boots import since_then
-from initadvisor.workflow.policy_log import policy_changes, record_change
+from initadvisor.workflow.policy_log import forget_change, policy_changes, record_change
 from initadvisor.workflow.rollback import plan_rollback, rollback
 from initadvisor.workflow.transaction_log import own_transactions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Protocol
 
     from initadvisor.host import Host
-    from initadvisor.model.apply import ApplyPlan
+    from initadvisor.model.apply import ApplyPlan, StagedImage
     from initadvisor.model.config import Config
     from initadvisor.workflow.apply import ApplyObserver
     from initadvisor.workflow.recommend import Observer as RecommendObserver
 
     class Observer(RecommendObserver, ApplyObserver, Protocol):
         """Told how the work goes."""
+
+
+class _Building:
+    """Passes on how applying goes, and notes that building was begun.
+
+    What is refused before that costs nothing, and may be another time: somebody else's selection
+    for the next boot, say. To build the same in vain after each boot would cost a lot.
+    """
+
+    def __init__(self, observer: ApplyObserver) -> None:
+        self._observer = observer
+        self.begun = False
+
+    def doing(self, what: str) -> None:
+        """See ``BuildingObserver.doing``."""
+        self.begun = True
+        self._observer.doing(what)
+
+    def built(self, staged: Sequence[StagedImage]) -> None:
+        """See ``ApplyObserver.built``."""
+        self._observer.built(staged)
 
 
 def why_not(host: Host, setting: str, kernel_release: str) -> str | None:
@@ -41,6 +64,8 @@ def apply_advice(host: Host, *, observer: Observer) -> str:
     As ``initadvisor apply --confirm`` without options: whatever it refuses leaves everything as it
     was. Raises what ``apply`` does.
     """
+    if is_noted_active(host):
+        return "not applying anything while a campaign of trial boots is on"
     require_none_pending(host)
     if busy := busy_package_managers(host):  # not a failure that is to be remembered
         raise InitadvisorError(str(busy[0]), hint="it is tried again later")
@@ -86,10 +111,14 @@ def _apply(host: Host, plan: ApplyPlan, release: str, observer: ApplyObserver) -
         after=str(plan.setting), kernel_release=release, decided_at_s=int(time.time())
     )
     record_change(host, change)
+    building = _Building(observer)
     try:
-        applied = apply(host, plan, ApplyChoices(), observer=observer)
+        applied = apply(host, plan, ApplyChoices(), observer=building)
     except InitadvisorError as err:
-        record_change(host, replace(change, failed=err.message))
+        if building.begun:
+            record_change(host, replace(change, failed=err.message))
+        else:
+            forget_change(host, change)
         raise
     number = applied.transaction.number
     record_change(host, replace(change, number=number))

@@ -47,11 +47,21 @@ def record_change(host: Host, change: PolicyChange) -> None:
 
     Raises what ``policy_changes`` does.
     """
-    others = (each for each in policy_changes(host) if each.decided_at_s != change.decided_at_s)
-    document = {
-        "schema": _SCHEMA,
-        "changes": [dataclasses.asdict(each) for each in (*others, change)],
-    }
+    _write(host, (*_others(host, change), change))
+
+
+def forget_change(host: Host, change: PolicyChange) -> None:
+    """Forget a decision that nothing was done about; raises what ``policy_changes`` does."""
+    _write(host, _others(host, change))
+
+
+def _others(host: Host, change: PolicyChange) -> tuple[PolicyChange, ...]:
+    found = policy_changes(host)
+    return tuple(each for each in found if each.decided_at_s != change.decided_at_s)
+
+
+def _write(host: Host, changes: tuple[PolicyChange, ...]) -> None:
+    document = {"schema": _SCHEMA, "changes": [dataclasses.asdict(each) for each in changes]}
     path = host.state_dir() / _NAME
     make_directory(path.parent)
     try:

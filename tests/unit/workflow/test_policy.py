@@ -13,6 +13,7 @@ from initadvisor.model.config import Config
 from initadvisor.model.cost import Outcome
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.policy import PolicyChange
+from initadvisor.model.refusal import Refusal, RefusalKind
 from initadvisor.model.rejection import Reason
 from initadvisor.model.setting import Setting
 from initadvisor.model.transaction import TransactionState
@@ -133,6 +134,27 @@ def test_it_takes_no_risk_upon_itself(machine: Machine, monkeypatch: pytest.Monk
     assert "no kernel could be asked" in policy_changes(machine)[0].failed
     said = apply_advice(machine, observer=TOLD)
     assert said.startswith(f"not applying zstd: it could not be applied for Linux {RELEASE}")
+
+
+def test_what_is_refused_before_anything_is_built_may_be_another_time(
+    appliable: tuple[Machine, FakeLoader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, loader = appliable
+    with monkeypatch.context() as patched:
+        patched.setattr(applying, "proven_by", lambda *_args, **_named: None)
+        kind = RefusalKind.PENDING_ONE_SHOT
+        loader.against = (Refusal(kind=kind, reason="fwupd's boot is next", remedy="reboot"),)
+        with pytest.raises(UnsafeError, match="fwupd"):
+            apply_advice(machine, observer=TOLD)
+        assert policy_changes(machine) == ()
+    loader.against = ()
+    assert "is applied" in apply_advice(machine, observer=TOLD)
+
+
+def test_a_campaign_is_waited_for(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "is_noted_active", lambda _host: True)
+    assert "while a campaign" in apply_advice(machine, observer=TOLD)
+    assert policy_changes(machine) == ()
 
 
 def test_a_package_manager_at_work_is_no_failure(
