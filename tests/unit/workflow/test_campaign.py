@@ -34,7 +34,12 @@ from initadvisor.workflow.campaign import (
 )
 from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.proving import settle
-from initadvisor.workflow.trial_notes import forget_rehearsed, note_rehearsed, was_rehearsed
+from initadvisor.workflow.trial_notes import (
+    forget_rehearsed,
+    note_rehearsed,
+    noted_entry,
+    was_rehearsed,
+)
 from tests.unit.workflow.campaigning import (
     FOUR,
     KERNEL,
@@ -53,6 +58,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from initadvisor.host import Host
+    from initadvisor.model.boot_entry import TrialPlan
     from initadvisor.model.campaign import Campaign
     from initadvisor.workflow.campaign_choice import Choice
     from initadvisor.workflow.recommend import Observer
@@ -121,6 +127,31 @@ def test_what_is_armed_is_a_copy_that_was_read_back(ready: Campaigning) -> None:
     arming = ready.record.current
     assert arming is not None
     assert arming.proof.own_words == entry.own_words
+
+
+@pytest.mark.parametrize("step", ["write", "arm"])
+def test_it_is_recorded_what_is_armed_before_that_is_done(
+    ready: Campaigning, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    loader = type(ready.provable.loader)
+    original = getattr(loader, step)
+    seen: list[TrialPlan] = []
+
+    def watched(self: object, host: Host, plan: TrialPlan, **named: object) -> None:
+        record = ready.record
+        assert record.state is CampaignState.ARMING
+        assert record.current is not None
+        proof = record.current.proof
+        assert (proof.entry, proof.own_words) == (plan.identifier, plan.own_words)
+        assert proof.trial == plan.request.trial
+        assert noted_entry(host) == "fake"
+        assert ready.host.path(proof.image).read_bytes() == FOUR["lz4 -9"][0]
+        seen.append(plan)
+        original(self, host, plan, **named)
+
+    monkeypatch.setattr(loader, step, watched)
+    ready.start()
+    assert len(seen) == 1
 
 
 def test_the_slot_is_looked_at_again_after_the_boot(ready: Campaigning) -> None:
