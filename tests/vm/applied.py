@@ -140,8 +140,8 @@ def changed_files(guest: Guest, recording: Recording, applied: int) -> dict[str,
     """Read every file that matters, before and after; asserts that they are as they have to be."""
     with tempfile.TemporaryDirectory(prefix="applied-") as scratch:
         disk = recording.disk(islice(recording.writes(), applied), Path(scratch) / "disk")
-        before = _contents(guest, recording.base, Path(scratch))
-        after = _contents(guest, disk, Path(scratch))
+        before = contents(guest, recording.base, Path(scratch))
+        after = contents(guest, disk, Path(scratch))
     image, configuration = image_of(guest), CONFIGURATION
     kernel = before[f"/boot/config-{guest.release}"]
     assert _good_codec(before[image], kernel, guest.release) is Codec.ZSTD
@@ -170,7 +170,7 @@ def watched(guest: Guest) -> tuple[str, ...]:
     return (image_of(guest), CONFIGURATION, added(guest), *untouched)
 
 
-def _contents(guest: Guest, path: Path, scratch: Path) -> dict[str, bytes | None]:
+def contents(guest: Guest, path: Path, scratch: Path) -> dict[str, bytes | None]:
     """Read the watched files of a disk that stays as it is: its journals are replayed elsewhere."""
     found: dict[str, bytes | None] = {}
     for partition in guest.disk.partitions:

@@ -18,12 +18,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.vm.applied import watched
+from tests.vm.applied import contents, watched
 from tests.vm.applying import Word
 from tests.vm.boot import LostGuestError, running
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tests.vm.applied import Recorded
     from tests.vm.applying import Saved
@@ -41,9 +41,9 @@ look() {{
 }}
 look found
 initadvisor settle
-look left
 find /boot /etc -xdev -name '.initadvisor-*' -printf 'beside %p\\n'
 grep -h '"state"' /var/lib/initadvisor/transactions/*.json || true
+sync
 """
 _OVER = re.compile('"(committed|undone)"')
 _REPLACED = ("image", "configuration")
@@ -133,7 +133,7 @@ def _judged(
     guest.disk.path.unlink()
     recording.disk(kept, guest.disk.path)
     output, trouble = _booted(guest)
-    found, left = (_side(reference, output, when) for when in ("found", "left"))
+    found, left = _side(reference, _said(output)), _side(reference, _on_disk(guest))
     return Cut(
         writes=len(writes),
         lost=len(writes) - len(kept),
@@ -184,10 +184,21 @@ def _booted(guest: Guest) -> tuple[tuple[str, ...], list[str]]:
     return output, trouble
 
 
-def _side(reference: Recorded, output: Sequence[str], when: str) -> Side:
-    """Judge all files that matter by what the guest said of them."""
-    lines = (line.split(maxsplit=2) for line in output if line.startswith(f"{when} "))
-    digests = {path: digest for _, digest, path in lines}
+def _said(output: Sequence[str]) -> dict[str, str]:
+    """Return the digests of what the boot found."""
+    lines = (line.split(maxsplit=2) for line in output if line.startswith("found "))
+    return {path: digest for _, digest, path in lines}
+
+
+def _on_disk(guest: Guest) -> dict[str, str]:
+    """Return the digests of what is on the disk, which need not be what the guest remembers."""
+    with tempfile.TemporaryDirectory(dir=guest.directory) as scratch:
+        found = contents(guest, guest.disk.path, Path(scratch))
+    return {path: _digest(content) for path, content in found.items()}
+
+
+def _side(reference: Recorded, digests: Mapping[str, str]) -> Side:
+    """Judge all files that matter by their digests."""
     if digests.keys() != reference.files.keys():
         return Side.BAD
     old = [_digest(file.before) == digests[path] for path, file in reference.files.items()]
