@@ -24,6 +24,7 @@ from initadvisor.model.campaign import Campaign, CampaignState, Event, EventKind
 from initadvisor.model.errors import NeedsRootError, UnsafeError
 from initadvisor.workflow.campaign_ground import ground_of
 from initadvisor.workflow.campaign_log import is_noted_active, read_campaign, write_campaign
+from initadvisor.workflow.campaign_reboot import cancel_reboot
 from initadvisor.workflow.campaign_run import Advanced, CampaignRun
 from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.proof_evidence import require_boot_time_unit
@@ -119,7 +120,10 @@ def advance(
 
 
 def pause(host: Host, *, reason: str = "it was paused") -> Advanced:
-    """Have nothing armed, and nothing on the boot partition, until it is resumed."""
+    """Have nothing armed, and nothing on the boot partition, until it is resumed.
+
+    A reboot that was announced for it is called off. Raises like ``advance``.
+    """
     return _asked(host, Event(kind=EventKind.PAUSE, reason=reason))
 
 
@@ -143,7 +147,10 @@ def resume(host: Host, *, observer: CampaignObserver, reboots: bool | None = Non
 
 
 def stop(host: Host, *, reason: str = "it was stopped") -> Advanced:
-    """End it, and leave the machine as it was: no entry, no selection, nothing in the slot."""
+    """End it, and leave the machine as it was: no entry, no selection, nothing in the slot.
+
+    A reboot that was announced for it is called off. Raises like ``advance``.
+    """
     return _asked(host, Event(kind=EventKind.STOP, reason=reason))
 
 
@@ -169,7 +176,9 @@ def next_choice(host: Host, *, observer: CampaignObserver) -> Choice | None:
 
 def _asked(host: Host, event: Event) -> Advanced:
     _require_own_system(host)
-    return CampaignRun(host, Unseen()).feed(event)
+    done = CampaignRun(host, Unseen()).feed(event)
+    cancel_reboot(host)
+    return done
 
 
 def _require_own_system(host: Host) -> None:

@@ -12,6 +12,8 @@ _THROUGH_FIRMWARE = {"SYSTEMCTL_SKIP_AUTO_KEXEC": "1", "SYSTEMCTL_SKIP_AUTO_SOFT
 """systemctl(1) takes a reboot for a kexec or a soft reboot where one of these is prepared."""
 
 COUNTDOWN_MINUTES = 1
+_SCHEDULED = "/run/systemd/shutdown/scheduled"
+_WHAT = "initadvisor boots a trial"
 
 
 def reboot_now(host: Host) -> None:
@@ -24,7 +26,18 @@ def reboot_soon(host: Host) -> str:
 
     Raises ``ProgramError`` where that is refused.
     """
-    words = f"initadvisor boots a trial in {COUNTDOWN_MINUTES} min; shutdown -c cancels it"
+    words = f"{_WHAT} in {COUNTDOWN_MINUTES} min; shutdown -c cancels it"
     argv = ["shutdown", "-r", f"+{COUNTDOWN_MINUTES}", words]
     host.runner.run(argv, timeout_s=_TIMEOUT_S, env=_THROUGH_FIRMWARE)
     return words
+
+
+def cancel_reboot(host: Host) -> bool:
+    """Call an announced reboot off and return True; leave anybody else's alone, return False.
+
+    Raises ``ProgramError`` where that is refused.
+    """
+    if f"WALL_MESSAGE={_WHAT}" not in (host.read_text(_SCHEDULED) or ""):
+        return False
+    host.runner.run(["shutdown", "-c"], timeout_s=_TIMEOUT_S)
+    return True

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from initadvisor.host import Host
 
-_WATCHDOG_S = 180
+_WATCHDOG_S = 600
+"""Long enough for somebody to type a passphrase, since some watchdogs run before systemd does."""
+
 _NO_HARDWARE = ("Software Watchdog",)
 """What the kernel's own timer calls itself (drivers/watchdog/softdog.c): it hangs with the rest."""
 
@@ -38,8 +40,8 @@ def risks(host: Host) -> tuple[str, ...]:
         )
     else:
         person = (
-            f"The hardware's watchdog restarts the machine {limit_s} s after a trial hangs, but "
-            "only once systemd runs: before that, somebody has to reset the machine or switch it "
-            "off. It then boots as always."
+            f"The hardware's watchdog restarts the machine {limit_s // 60} min after a trial "
+            "hangs, but only once systemd runs: before that, somebody has to reset the machine or "
+            "switch it off. It then boots as always."
         )
     return by_itself, person

@@ -17,6 +17,9 @@ IN_THE_UNIT = r"""
 import subprocess, sys
 from pathlib import Path
 
+from initadvisor.host import Host
+from initadvisor.workflow.campaign_reboot import cancel_reboot
+
 INSIDE = '''
 import hashlib, os
 from pathlib import Path
@@ -65,8 +68,10 @@ print("unit:", done.returncode, done.stderr)
 print(Path("/mnt/unit-said").read_text())
 scheduled = Path("/run/systemd/shutdown/scheduled")
 print(scheduled.read_text() if scheduled.exists() else "nothing is scheduled")
+print("cancelled:", cancel_reboot(Host()), not scheduled.exists())
+subprocess.run(["shutdown", "-r", "+9", "somebody else's"], check=True)
+print("left alone:", cancel_reboot(Host()), scheduled.exists())
 subprocess.run(["shutdown", "-c"], check=True)
-print("cancelled:", not scheduled.exists())
 """
 
 
@@ -77,4 +82,5 @@ def test_it_can_weigh_fill_the_slot_and_announce_a_reboot(tmp_path: Path) -> Non
     assert "filled: True" in said
     assert "announced: initadvisor boots a trial in 1 min; shutdown -c cancels it" in said
     assert "MODE=reboot" in said
-    assert "cancelled: True" in said
+    assert "cancelled: True True" in said
+    assert "left alone: False True" in said

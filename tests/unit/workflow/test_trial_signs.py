@@ -79,7 +79,7 @@ def test_another_entry_was_chosen_only_where_no_panic_fits_in_between(
 
 
 @pytest.mark.parametrize(
-    ("identity", "limit_s"), [("iTCO_wdt\n", 180), ("Software Watchdog\n", None), ("\n", None)]
+    ("identity", "limit_s"), [("iTCO_wdt\n", 600), ("Software Watchdog\n", None), ("\n", None)]
 )
 def test_only_a_watchdog_of_the_hardware_restarts_what_hangs(
     tmp_path: Path, identity: str, limit_s: int | None
