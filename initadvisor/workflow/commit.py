@@ -10,6 +10,7 @@ from initadvisor.host.inhibit import inhibited
 from initadvisor.host.package_managers import package_managers_held
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.workflow.previous_entry import settle_previous_entry
+from initadvisor.workflow.trial_notes import forget_previous, note_previous
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,12 +40,14 @@ def commit(
     To be called in ``undisturbed``. Where that entry cannot be made and ``entry`` demands it, all
     is undone. Raises what ``Transactions.commit`` does, and ``UnsafeError`` for the entry.
     """
+    note_previous(host)  # settled by the next run, should this one end in between
     committed = engine.commit(transaction)
     try:
         settle_previous_entry(host)
     except InitadvisorError as err:
         if not entry:
             _log.warning("the previous image has no entry in the menu: %s", err.message)
+            forget_previous(host)
             return committed
         reason = f"the previous image could not get an entry in the menu: {err.message}"
         engine.undo(committed, reason=reason)

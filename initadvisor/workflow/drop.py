@@ -8,6 +8,7 @@ from initadvisor.workflow.previous_entry import settle_previous_entry
 from initadvisor.workflow.status import backups
 from initadvisor.workflow.transaction import transactions
 from initadvisor.workflow.transaction_log import own_transactions
+from initadvisor.workflow.trial_notes import note_previous
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
@@ -27,5 +28,6 @@ def drop(host: Host) -> None:
     itself. Raises ``InitadvisorError`` where something cannot be removed.
     """
     with transactions(host) as engine:
+        note_previous(host)
         engine.prune()
         settle_previous_entry(host)

@@ -14,6 +14,7 @@ from initadvisor.storage.mounts import machine_path
 from initadvisor.workflow import transaction_files as files
 from initadvisor.workflow.transaction_files import Holding
 from initadvisor.workflow.transaction_log import read_transactions
+from initadvisor.workflow.trial_notes import forget_previous
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,8 +41,15 @@ def settle_previous_entry(host: Host) -> str | None:
     """Have the entry boot what the latest transaction replaced; without any, there is no entry.
 
     Returns the image that it boots, as the machine names it. Raises ``InitadvisorError`` where it
-    cannot be written or removed; ``RefusedError`` where the boot loader cannot have one.
+    cannot be written or removed; ``RefusedError`` where the boot loader cannot have one. Whoever
+    changes what it goes by notes that before (``note_previous``), for the next run to come here.
     """
+    image = _settle(host)
+    forget_previous(host)
+    return image
+
+
+def _settle(host: Host) -> str | None:
     kept = tuple(_kept(host))
     if not kept:
         _remove(host)

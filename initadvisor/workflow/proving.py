@@ -30,6 +30,7 @@ from initadvisor.workflow.trial_notes import (
     forget_entry,
     note_rehearsed,
     noted_entry,
+    previous_noted,
     was_rehearsed,
 )
 
@@ -81,7 +82,7 @@ def settle(host: Host) -> tuple[str, ...]:
     """
     if host.is_root:
         clear_stale_locks(host)  # or pacman refuses to work, where a power cut left one of ours
-    if not pending(host) and noted_entry(host) is None:
+    if not pending(host) and noted_entry(host) is None and not previous_noted(host):
         return ()
     _require_own_system(host)
     with transactions(host) as engine:
@@ -91,6 +92,9 @@ def settle(host: Host) -> tuple[str, ...]:
                 done.append(_settled(host, engine, transaction, transaction.proof))
         if not pending(host) and not campaign_stands(host):
             _clear(host)
+        if previous_noted(host):
+            with undisturbed(host):
+                _settle_previous(host)
     return tuple(done)
 
 

@@ -20,6 +20,7 @@ from initadvisor.workflow.rebuild import RebuiltImage, rebuilt_images
 from initadvisor.workflow.transaction import Replacement, transactions
 from initadvisor.workflow.transaction_files import Holding
 from initadvisor.workflow.transaction_log import own_transactions
+from initadvisor.workflow.trial_notes import note_previous
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -199,6 +200,7 @@ def _require_same(host: Host, images: Sequence[RebuiltImage], transaction: Trans
 
 def _undo(host: Host, engine: Transactions, plan: RollbackPlan, reason: str) -> Transaction:
     leave = [str(machine_path(host, image.path)) for image in plan.rebuilt]
+    note_previous(host)
     undone = engine.undo(plan.transaction, reason=reason, leave=[*leave, *plan.gone])
     try:
         settle_previous_entry(host)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _ENTRY = "trial-entry"
 _REHEARSED = "rehearsed"
+_PREVIOUS = "previous-entry"
 
 _BOARD = ("sys_vendor", "product_name", "board_name")
 """What tells one machine from another that the same disk is put into; none of it is secret."""
@@ -38,6 +39,21 @@ def noted_entry(host: Host) -> str | None:
 def forget_entry(host: Host) -> None:
     """Remember that there is no trial's entry any more."""
     _remove(host, _ENTRY)
+
+
+def note_previous(host: Host) -> None:
+    """Remember that the previous image's entry may not be the right one from now on."""
+    _write(host, _PREVIOUS, "")
+
+
+def previous_noted(host: Host) -> bool:
+    """Tell whether the previous image's entry may not be the right one."""
+    return _read(host, _PREVIOUS) is not None
+
+
+def forget_previous(host: Host) -> None:
+    """Remember that the previous image's entry is the right one, or that there can be none."""
+    _remove(host, _PREVIOUS)
 
 
 def forget_rehearsed(host: Host) -> None:

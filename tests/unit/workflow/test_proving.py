@@ -18,9 +18,16 @@ from initadvisor.model.proof import ProofStage
 from initadvisor.model.setting import Setting
 from initadvisor.model.transaction import TransactionState
 from initadvisor.workflow import proof_arming, proving
+from initadvisor.workflow.commit import commit
 from initadvisor.workflow.proving import arm_proof, settle, take_back_before_sleep, withdraw
 from initadvisor.workflow.transaction import pending, transactions
-from initadvisor.workflow.trial_notes import note_rehearsed, noted_entry, was_rehearsed
+from initadvisor.workflow.trial_notes import (
+    note_previous,
+    note_rehearsed,
+    noted_entry,
+    previous_noted,
+    was_rehearsed,
+)
 from tests.unit.workflow.provable import (
     ACTIVE,
     IMAGE,
@@ -308,6 +315,37 @@ def test_what_was_committed_before_a_power_cut_is_cleared_up(rehearsed: Provable
     assert set(rehearsed.loader.entries) == {EntryKind.PREVIOUS}
     assert noted_entry(rehearsed.host) is None
     assert rehearsed.installed() == (NEW, NEW_TEXT)
+
+
+def test_a_power_cut_before_the_previous_image_has_its_entry_is_made_good(
+    provable: Provable,
+) -> None:
+    def kill(*_args: object, **_named: object) -> None:
+        raise KeyboardInterrupt
+
+    staged = provable.stage()
+    with pytest.MonkeyPatch.context() as patch, transactions(provable.host) as engine:
+        patch.setattr(type(provable.loader), "write", kill)
+        with pytest.raises(KeyboardInterrupt):
+            commit(provable.host, engine, staged)
+    assert not provable.loader.entries
+    settle(provable.host)
+    assert set(provable.loader.entries) == {EntryKind.PREVIOUS}
+    assert not previous_noted(provable.host)
+
+
+def test_a_power_cut_before_the_entry_of_what_was_restored_is_gone_is_made_good(
+    provable: Provable,
+) -> None:
+    staged = provable.stage()
+    with transactions(provable.host) as engine:
+        done = commit(provable.host, engine, staged)
+        note_previous(provable.host)
+        engine.undo(done, reason="rolled back")
+    assert set(provable.loader.entries) == {EntryKind.PREVIOUS}
+    settle(provable.host)
+    assert not provable.loader.entries
+    assert not previous_noted(provable.host)
 
 
 def test_what_was_interrupted_before_it_waited_is_undone(rehearsed: Provable) -> None:
