@@ -1,0 +1,148 @@
+"""The daemon's real work after a kernel upgrade, with real compressors, also when cut short."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from initadvisor.host import Host
+from initadvisor.image.decompress import decompress
+from initadvisor.workflow.candidates import cached_candidates
+from tests.fixtures.small_images import program_archive, write_image
+from tests.unit.generators.conftest import RELEASE
+from tests.unit.workflow.applying import OTHER, make_machine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.tools
+
+SETTINGS = ["gzip", "lz4 -9", "xz -9", "zstd", "zstd -19"]
+DRIVER = """
+import sys
+from pathlib import Path
+from initadvisor.daemon import attendant
+from initadvisor.daemon.loop import Daemon
+from initadvisor.daemon.manager import set_up_logging
+from initadvisor.daemon.work import AdvisorsWork
+from initadvisor.host import Host
+from initadvisor.model.daemon import Needs
+from initadvisor.workflow import proving
+
+set_up_logging(verbose=False)
+attendant._monitor = lambda: None
+proving._require_own_system = lambda host: None
+AdvisorsWork._lab = lambda self, release: None  # minutes of virtual machines, tried elsewhere
+host = Host(root=Path(sys.argv[1]))
+Daemon(host=host, worker=AdvisorsWork(host=host), look=lambda host, needs: Needs(0)).run()
+"""
+
+
+@pytest.fixture(scope="module")
+def payload() -> bytes:
+    """Programs of this machine, 6 MB."""
+    return program_archive(6_000_000)
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, payload: bytes) -> Path:
+    """A machine with dracut whose kernel was just upgraded."""
+    make_machine(tmp_path, monkeypatch)
+    write_image(tmp_path / f"boot/initramfs-{RELEASE}.img", payload)
+    (tmp_path / f"boot/initramfs-{OTHER}.img").unlink()
+    listed = ", ".join(repr(setting) for setting in SETTINGS)
+    (tmp_path / "etc/initadvisor.toml").write_text(f"[candidates]\nsettings = [{listed}]\n")
+    (tmp_path / "state/queue").mkdir(parents=True)
+    note(tmp_path)
+    return tmp_path
+
+
+def note(root: Path) -> None:
+    """Note the upgrade as hooks do."""
+    (root / f"state/queue/kernel-added@{RELEASE}").touch()
+    (root / f"state/queue/kernel-removed@{OTHER}").touch()
+
+
+def start(root: Path) -> subprocess.Popen[str]:
+    """Start the daemon on that machine."""
+    return subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(root)],
+        env={
+            **os.environ,
+            "CACHE_DIRECTORY": str(root / "cache"),
+            "STATE_DIRECTORY": str(root / "state"),
+        },
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(daemon: subprocess.Popen[str]) -> str:
+    """Wait for its end and return what it said."""
+    _, said = daemon.communicate(timeout=300)
+    assert daemon.returncode == 0, said
+    assert "Traceback" not in said, said
+    return said
+
+
+def built(root: Path, payload: bytes) -> set[str]:
+    """Return what was built, having made sure that each unpacks to the same."""
+    found = [cached.candidate for cached in cached_candidates(Host(root=root))]
+    for candidate in found:
+        with open(candidate.path, "rb") as file:  # noqa: PTH123
+            size_bytes = candidate.size_bytes - candidate.main_offset
+            parts = decompress(candidate.setting.codec, file, candidate.main_offset, size_bytes)
+            assert b"".join(bytes(part) for part in parts) == payload
+    return {str(candidate.setting) for candidate in found}
+
+
+def test_candidates_are_built_and_weighed_and_nothing_is_left(root: Path, payload: bytes) -> None:
+    image = root / f"boot/initramfs-{RELEASE}.img"
+    before = image.read_bytes()
+    said = ended(start(root))
+    assert built(root, payload) == set(SETTINGS)
+    assert re.search(rf"{re.escape(str(image))}: (keep|switch) .*\(evidence: bench\)", said), said
+    assert said.endswith("nothing is left to do\n")
+    assert not (root / "state/tasks").exists()
+    assert image.read_bytes() == before
+    note(root)
+    again = ended(start(root))
+    assert "advise: begins" in again
+    assert "building" not in again, "what is there was built again"
+
+
+def test_cut_short_while_compressors_run_it_ends_at_once_and_goes_on_later(
+    root: Path, payload: bytes
+) -> None:
+    for _ in range(3):
+        daemon = start(root)
+        wait_for_compressors(daemon)
+        children = psutil.Process(daemon.pid).children(recursive=True)
+        daemon.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        assert "was told to end" in ended(daemon)
+        assert time.monotonic() - began < 20
+        assert not any(child.is_running() for child in children)
+        assert list((root / "cache/candidates").glob(".partial-*")) == []
+        assert (root / f"state/tasks/build@{RELEASE}").stat().st_size == 0
+    said = ended(start(root))
+    assert said.endswith("nothing is left to do\n")
+    assert built(root, payload) == set(SETTINGS)
+
+
+def wait_for_compressors(daemon: subprocess.Popen[str]) -> None:
+    """Wait until it has started one."""
+    process = psutil.Process(daemon.pid)
+    until = time.monotonic() + 120
+    while not any(child.name() in {"xz", "zstd"} for child in process.children(recursive=True)):
+        assert daemon.poll() is None, "it has ended already"
+        assert time.monotonic() < until
+        time.sleep(0.005)
