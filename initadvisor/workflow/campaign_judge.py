@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.model.campaign import Change, Event, EventKind
+from initadvisor.model.errors import UnsafeError
 from initadvisor.model.fate import Fate
 from initadvisor.model.proof import Verdict, judge
 from initadvisor.workflow.campaign_arming import once_more
@@ -47,13 +49,20 @@ def judged(host: Host, campaign: Campaign) -> Event | None:
 
 
 def changed(host: Host, campaign: Campaign, loader: BootLoader) -> Event | None:
-    """Return what others have changed of what a campaign rests on, None where nothing has."""
+    """Return what others have changed of what a campaign rests on, None where nothing has.
+
+    Raises ``UnsafeError`` where a package manager is at work on what is gone, and may bring it back
+    changed.
+    """
     before = campaign.ground
     if before is None:
         return None
     try:
         now = ground_of(host, loader)
-    except NoGroundError:
+    except NoGroundError as err:
+        if busy := busy_package_managers(host):
+            msg = f"not going on with the campaign now: {err.message}, and {busy[0]}"
+            raise UnsafeError(msg, hint="try again when it is done") from err
         return Event(kind=EventKind.CHANGED, change=Change.GONE, ground=before)
     if change := before.change(now):
         return Event(kind=EventKind.CHANGED, change=change, ground=now)

@@ -16,7 +16,13 @@ from initadvisor.model.campaign import (
     Quarantined,
     TrialCandidate,
 )
-from initadvisor.workflow import campaign, campaign_choice, campaign_prepare, campaign_run
+from initadvisor.workflow import (
+    campaign,
+    campaign_choice,
+    campaign_judge,
+    campaign_prepare,
+    campaign_run,
+)
 from initadvisor.workflow.campaign import CampaignOptions, advance, start
 from initadvisor.workflow.campaign_choice import Choice
 from initadvisor.workflow.campaign_log import read_campaign
@@ -67,13 +73,17 @@ FOUR = {
 
 @dataclass(slots=True, kw_only=True)
 class Campaigning:
-    """The machine, and its candidates by their settings; ``refused``: what a kernel refuses."""
+    """The machine, and its candidates by their settings; ``refused``: what a kernel refuses.
+
+    ``blocked``: why nothing can be prepared; ``busy``: the package managers that are at work.
+    """
 
     provable: Provable
     cache: Path
     candidates: dict[str, tuple[bytes, Manner]]
     refused: dict[str, str] = field(default_factory=dict)
     blocked: str = ""
+    busy: tuple[str, ...] = ()
     booted: list[str] = field(default_factory=list)
     prepared_times: int = 0
 
@@ -203,7 +213,8 @@ def make_campaigning(machine: Booted, monkeypatch: pytest.MonkeyPatch) -> Campai
     monkeypatch.setattr(campaign_prepare, "prepared", made.prepare)
     monkeypatch.setattr(campaign_choice, "choice", made.choose)
     monkeypatch.setattr(campaign, "require_boot_time_unit", lambda _host: None)
-    monkeypatch.setattr(campaign_run, "busy_package_managers", lambda _host: ())
+    for module in (campaign_judge, campaign_run):
+        monkeypatch.setattr(module, "busy_package_managers", lambda _host: made.busy)
     return made
 
 

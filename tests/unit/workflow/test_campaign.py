@@ -258,6 +258,32 @@ def test_a_removed_image_ends_it(ready: Campaigning) -> None:
     ready.require_nothing()
 
 
+def test_an_image_that_a_package_manager_is_about_to_replace_is_not_gone(
+    ready: Campaigning,
+) -> None:
+    ready.start()
+    ready.host.path(IMAGE).unlink()
+    ready.busy = ("dpkg is at work",)
+    for _ in range(2):
+        with pytest.raises(UnsafeError, match="dpkg is at work"):
+            advance(ready.host)
+    assert ready.record.state is CampaignState.ARMED
+    ready.busy = ()
+    ready.host.path(IMAGE).write_bytes(NEW)
+    advance(ready.host)
+    assert (ready.prepared_times, ready.record.state) == (2, CampaignState.ARMED)
+
+
+def test_nothing_is_armed_while_a_package_manager_is_at_work(ready: Campaigning) -> None:
+    ready.busy = ("dpkg is at work",)
+    with pytest.raises(UnsafeError, match="dpkg is at work"):
+        ready.start()
+    ready.require_nothing_armed()
+    ready.busy = ()
+    advance(ready.host, may_build=False)
+    assert ready.record.state is CampaignState.ARMED
+
+
 def test_candidates_that_were_pruned_are_built_again(ready: Campaigning) -> None:
     ready.start()
     pause(ready.host)
