@@ -145,8 +145,12 @@ def stop() -> None:
 
 @trial.command("next")
 @click.option("--dry-run", is_flag=True, help="Only say which boot would be next, and why.")
-def next_(*, dry_run: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="With --dry-run, say it as JSON.")
+def next_(*, dry_run: bool, as_json: bool) -> None:
     """Arm the next boot, if it is to be armed now."""
+    if as_json and not dry_run:
+        msg = "--json goes with --dry-run"
+        raise click.UsageError(msg)
     from initadvisor.cli.progress import Progress
     from initadvisor.host import Host
     from initadvisor.workflow.campaign import next_choice
@@ -160,7 +164,11 @@ def next_(*, dry_run: bool) -> None:
         return
     with Progress() as progress:
         found = next_choice(host, observer=progress)
-    if found is None:
+    if as_json:
+        from initadvisor.cli.trial_json import print_next
+
+        print_next(found)
+    elif found is None:
         click.echo("No boot can be chosen yet: no candidates are prepared.")
     elif found.candidate is None:
         click.echo(shown(f"No boot is next: {found.words}."))

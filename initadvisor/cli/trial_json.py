@@ -9,6 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from initadvisor.model.campaign import Campaign
+    from initadvisor.workflow.campaign_choice import Choice
 
 _SCHEMA = 1
 
@@ -50,5 +51,16 @@ def print_campaign(campaign: Campaign) -> None:
             }
             for arming in campaign.armings
         ],
+    }
+    click.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def print_next(found: Choice | None) -> None:
+    """Print which boot would be next; what is null is not known, or not needed any more."""
+    candidate = found.candidate if found else None
+    document = {
+        "schema": _SCHEMA,
+        "next": candidate and {"setting": candidate.setting, "today": candidate.today},
+        "reason": found and found.words,
     }
     click.echo(json.dumps(document, indent=2, allow_nan=False))

@@ -22,10 +22,11 @@ from initadvisor.generators.safety import elsewhere
 from initadvisor.measure.record import running_boot_id
 from initadvisor.model.campaign import Campaign, CampaignState, Event, EventKind
 from initadvisor.model.errors import NeedsRootError, UnsafeError
+from initadvisor.workflow.campaign_arming import needs_rehearsal
 from initadvisor.workflow.campaign_ground import ground_of
 from initadvisor.workflow.campaign_log import is_noted_active, read_campaign, write_campaign
 from initadvisor.workflow.campaign_reboot import cancel_reboot
-from initadvisor.workflow.campaign_run import Advanced, CampaignRun
+from initadvisor.workflow.campaign_run import REHEARSAL_WORDS, Advanced, CampaignRun
 from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.proof_evidence import require_boot_time_unit
 from initadvisor.workflow.transaction import pending, transactions
@@ -167,11 +168,23 @@ def take_back_before_sleep(host: Host) -> tuple[str, ...]:
 
 
 def next_choice(host: Host, *, observer: CampaignObserver) -> Choice | None:
-    """Return which boot would be chosen next and why, None while none could be; changes nothing."""
-    from initadvisor.workflow.campaign_choice import choice
+    """Return which boot is next and why, None while none can be chosen; changes nothing.
+
+    Whether the loader has to be rehearsed first, only root can tell.
+    """
+    from initadvisor.workflow.campaign_choice import Choice, choice
 
     campaign = read_campaign(host)
-    return choice(host, campaign, observer=observer) if campaign.ready else None
+    if campaign.state.is_over or not campaign.ready:
+        return None
+    today = next((found for found in campaign.ready if found.today), None)
+    if campaign.current and campaign.state is not CampaignState.BOOTED:
+        sha256 = campaign.current.sha256
+        armed = next((found for found in campaign.ready if found.sha256 == sha256), None)
+        return Choice(candidate=armed, words=f"it is {campaign.state} already")
+    if host.is_root and needs_rehearsal(host):
+        return Choice(candidate=today, words=REHEARSAL_WORDS)
+    return choice(host, campaign, observer=observer)
 
 
 def _asked(host: Host, event: Event) -> Advanced:

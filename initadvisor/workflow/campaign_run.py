@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from initadvisor.model.campaign import TrialCandidate
     from initadvisor.workflow.campaign_prepare import CampaignObserver
 
+REHEARSAL_WORDS = "the boot loader is tried with today's image first"
+
 _MOST_EVENTS = 200
 """Far more than there are candidates: what takes more is changed as fast as it is prepared."""
 
@@ -180,8 +182,7 @@ class CampaignRun:
             msg = f"not arming a boot now: {busy[0]}"
             raise UnsafeError(msg, hint="try again when it is done")
         if needs_rehearsal(self._host):
-            words = "the boot loader is tried with today's image first"
-            return self._arm(campaign, None, words)
+            return self._arm(campaign, None, REHEARSAL_WORDS)
         from initadvisor.workflow.campaign_choice import choice
 
         found = choice(self._host, campaign, observer=self._observer)

@@ -20,7 +20,7 @@ from initadvisor.model.errors import InitadvisorError, UnsafeError, UsageError
 from initadvisor.workflow import measure
 from initadvisor.workflow.campaign import pause
 from initadvisor.workflow.campaign_log import read_campaign, write_campaign
-from initadvisor.workflow.trial_notes import note_rehearsed
+from initadvisor.workflow.trial_notes import forget_rehearsed, note_rehearsed
 from tests.fixtures.booted import Booted
 from tests.fixtures.campaigns import campaign
 from tests.unit.workflow.campaigning import Campaigning, make_campaigning
@@ -198,6 +198,24 @@ def test_which_boot_would_be_next_is_said_and_nothing_done(machine: Campaigning)
     assert machine.record.state is CampaignState.PAUSED
     assert call("next")[0] == "the next boot is of lz4 -9"
     assert machine.provable.loader.is_armed
+
+
+def test_which_boot_would_be_next_for_programs(machine: Campaigning) -> None:
+    def following() -> object:
+        document = json.loads(call("next", "--dry-run", "--json")[0])
+        return document["next"], document["reason"]
+
+    assert following() == (None, None)
+    call("start", "--yes")
+    assert following() == ({"setting": "lz4 -9", "today": False}, "it is armed already")
+    pause(machine.host)
+    assert following() == ({"setting": "lz4 -9", "today": False}, "it has not booted yet")
+    forget_rehearsed(machine.host)
+    words = "the boot loader is tried with today's image first"
+    assert following() == ({"setting": "zstd -19", "today": True}, words)
+    call("stop")
+    assert following() == (None, None)
+    assert isinstance(call("next", "--json")[1], SystemExit)
 
 
 def test_what_is_armed_already_stays(machine: Campaigning) -> None:
