@@ -13,7 +13,7 @@ from typing import NoReturn
 from initadvisor import __version__
 from initadvisor.daemon.loop import Daemon
 from initadvisor.daemon.manager import set_up_logging
-from initadvisor.daemon.work import AdvisorsWork
+from initadvisor.daemon.work import Work
 from initadvisor.host import Host
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.model.policy import Policy
@@ -35,7 +35,7 @@ def main() -> NoReturn:
         if not host.is_root:
             msg = "cannot work off the queue: only root may"
             raise NeedsRootError(msg)
-        Daemon(host=host, worker=AdvisorsWork(host=host), policy=_policy(host)).run()
+        Daemon(host=host, worker=Work(machine=Host), policy=_policy(host)).run()
     except InitadvisorError as err:
         hint = f" ({err.hint})" if err.hint else ""
         _log.error("%s", shown(f"{err.message}{hint}"))

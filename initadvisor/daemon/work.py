@@ -16,6 +16,8 @@ from initadvisor.workflow.configuration import load_config
 from initadvisor.workflow.target import Target, find_target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from initadvisor.host import Host
     from initadvisor.model.config import Config
     from initadvisor.model.recommendation import Recommendation
@@ -24,14 +26,29 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """Satisfies ``Worker``.
+
+    ``machine`` makes the host of one job: what runs its programs lets none start any more once a
+    job was cut short (``Runner.stop_all``).
+    """
+
+    machine: Callable[[], Host]
+
+    def do(self, job: Job) -> tuple[Job, ...]:
+        """See ``Worker.do``."""
+        return AdvisorsWork(host=self.machine()).do(job)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AdvisorsWork:
-    """Satisfies ``Worker``. What a task needs is imported with it: most runs do little."""
+    """One job. What it needs is imported with it: most runs do little."""
 
     host: Host
     told: Told = field(default_factory=Told)
 
     def do(self, job: Job) -> tuple[Job, ...]:
-        """See ``Worker.do``."""
+        """Do it; see ``Worker.do``."""
         config = load_config(self.host)
         match job.task:
             case Task.SETTLE:

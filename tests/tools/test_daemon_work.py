@@ -27,12 +27,14 @@ pytestmark = pytest.mark.tools
 
 SETTINGS = ["gzip", "lz4 -9", "xz -9", "zstd", "zstd -19"]
 DRIVER = """
-import sys
+import sys, threading, time
 from pathlib import Path
+import psutil
 from initadvisor.daemon import attendant
 from initadvisor.daemon.loop import Daemon
 from initadvisor.daemon.manager import set_up_logging
-from initadvisor.daemon.work import AdvisorsWork
+from initadvisor.daemon.interruption import disturb
+from initadvisor.daemon.work import AdvisorsWork, Work
 from initadvisor.host import Host
 from initadvisor.model.daemon import Needs
 from initadvisor.workflow import proving
@@ -41,8 +43,20 @@ set_up_logging(verbose=False)
 attendant._monitor = lambda: None
 proving._require_own_system = lambda host: None
 AdvisorsWork._lab = lambda self, release: None  # minutes of virtual machines, tried elsewhere
-host = Host(root=Path(sys.argv[1]))
-Daemon(host=host, worker=AdvisorsWork(host=host), look=lambda host, needs: Needs(0)).run()
+machine = lambda: Host(root=Path(sys.argv[1]))
+
+
+def unplug(times):
+    names = {"xz", "zstd"}
+    for _ in range(times):
+        while not any(child.name() in names for child in psutil.Process().children()):
+            time.sleep(0.005)
+        disturb()
+        time.sleep(2)
+
+
+threading.Thread(target=unplug, args=[int(sys.argv[2])], daemon=True).start()
+Daemon(host=machine(), worker=Work(machine=machine), look=lambda host, needs: Needs(0)).run()
 """
 
 
@@ -71,10 +85,10 @@ def note(root: Path) -> None:
     (root / f"state/queue/kernel-removed@{OTHER}").touch()
 
 
-def start(root: Path) -> subprocess.Popen[str]:
-    """Start the daemon on that machine."""
+def start(root: Path, *, unplugged: int = 0) -> subprocess.Popen[str]:
+    """Start the daemon on that machine, which loses its power for a moment so many times."""
     return subprocess.Popen(
-        [sys.executable, "-c", DRIVER, str(root)],
+        [sys.executable, "-c", DRIVER, str(root), str(unplugged)],
         env={
             **os.environ,
             "CACHE_DIRECTORY": str(root / "cache"),
@@ -134,6 +148,14 @@ def test_cut_short_while_compressors_run_it_ends_at_once_and_goes_on_later(
         assert list((root / "cache/candidates").glob(".partial-*")) == []
         assert (root / f"state/tasks/build@{RELEASE}").stat().st_size == 0
     said = ended(start(root))
+    assert said.endswith("nothing is left to do\n")
+    assert built(root, payload) == set(SETTINGS)
+
+
+def test_what_was_put_off_is_done_by_the_same_run(root: Path, payload: bytes) -> None:
+    said = ended(start(root, unplugged=1))
+    assert f"build@{RELEASE}: put off" in said
+    assert "failed" not in said
     assert said.endswith("nothing is left to do\n")
     assert built(root, payload) == set(SETTINGS)
 
