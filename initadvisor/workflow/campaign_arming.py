@@ -96,6 +96,9 @@ class Hands:
 
     def _copied(self, campaign: Campaign, ground: Ground, arming: Arming) -> Event:
         """Have the image where the loader finds it, and plan the entry that loads it."""
+        if waiting := pending(self._host):  # whose boot may be armed: there is one selection only
+            msg = f"transaction {waiting[0].number} ({waiting[0].purpose}) is not over"
+            raise UnsafeError(msg, hint="it goes on afterwards")
         if arming.proof.image == ground.image:
             with open_regular(self._host.path(ground.image)) as file:
                 if sha256_of(file, once=True) != arming.sha256:

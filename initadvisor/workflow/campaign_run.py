@@ -19,7 +19,7 @@ from initadvisor.workflow.campaign_log import (
     write_campaign,
 )
 from initadvisor.workflow.campaign_reboot import reboot_soon
-from initadvisor.workflow.transaction import pending, transactions
+from initadvisor.workflow.transaction import transactions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -175,9 +175,6 @@ class CampaignRun:
         loader = detect_boot_loader(self._host)
         if change := changed(self._host, campaign, loader):
             return change
-        if waiting := pending(self._host):
-            words = f"transaction {waiting[0].number} ({waiting[0].purpose}) is not over"
-            return Event(kind=EventKind.BLOCKED, reason=words)
         if busy := busy_package_managers(self._host):
             msg = f"not arming a boot now: {busy[0]}"
             raise UnsafeError(msg, hint="try again when it is done")

@@ -35,6 +35,7 @@ from initadvisor.workflow.campaign import (
 from initadvisor.workflow.campaign_reboot import reboot_now, reboot_soon
 from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.proving import settle
+from initadvisor.workflow.transaction import pending
 from initadvisor.workflow.trial_notes import (
     forget_rehearsed,
     note_rehearsed,
@@ -424,6 +425,27 @@ def test_what_was_chosen_for_one_campaign_is_not_armed_by_the_next(
     ready.start()
     assert (ready.record.number, ready.record.state) == (2, CampaignState.CHOOSING)
     assert not ready.provable.loader.is_armed
+
+
+def test_a_proving_boot_that_was_armed_meanwhile_stays_armed(
+    ready: Campaigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = campaign_choice.choice
+
+    def meddle(host: Host, found: Campaign, *, observer: Observer) -> Choice:
+        ready.provable.arm()
+        return original(host, found, observer=observer)
+
+    monkeypatch.setattr(campaign_choice, "choice", meddle)
+    ready.start()
+    assert ready.record.state is CampaignState.CHOOSING
+    assert "transaction 1" in ready.record.reason
+    [waiting] = pending(ready.host)
+    assert waiting.proof is not None
+    entry = ready.provable.loader.entries[EntryKind.TRIAL]
+    assert entry.request.trial == waiting.proof.trial
+    assert ready.provable.loader.is_armed
+    assert not ready.host.path(SLOT).exists()
 
 
 def test_today_s_image_is_looked_at_once_more_before_it_is_rehearsed_with(
