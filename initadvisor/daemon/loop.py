@@ -76,7 +76,10 @@ class Daemon:
 
     def _work(self, queue: Queue, attendant: Attendant) -> Leave:
         while True:
-            for note in (*queue.take_in(), *notice(self.host, queue)):
+            notes = queue.take_in()
+            if not self._waited_s:  # to look for images every few seconds is not worth it
+                notes += notice(self.host, queue)
+            for note in notes:
                 _log.info("noted: %s", note)
                 self._failed.clear()  # something has changed, so that it may work now
             jobs = [job for job in queue.jobs() if job not in self._failed]

@@ -1,4 +1,4 @@
-"""What has changed since the daemon ran last: another boot, another disk below the image."""
+"""What has changed since the daemon ran last: another boot, another image, another disk."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from initadvisor.daemon.queue import Queue
     from initadvisor.host import Host
+    from initadvisor.model.generator import InstalledImage
 
 _NAME = "seen"
 _MOST_BYTES = 4096
@@ -26,9 +27,15 @@ _MOST_BYTES = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The boot (its ID) and the disk that the image is on; None where that is not known."""
+    """The boot (its ID), and the image that boots by default: None where that is not known.
+
+    ``image`` has another value for each that is made anew, ``release`` is its kernel and ``disk``
+    what it is on.
+    """
 
     boot_id: str | None = None
+    image: str | None = None
+    release: str | None = None
     disk: str | None = None
 
 
@@ -42,7 +49,13 @@ def notice(host: Host, queue: Queue) -> tuple[Note, ...]:
     notes = tuple(changes(before, now))
     for note in notes:
         queue.add(note)
-    kept = replace(now, disk=now.disk or before.disk)
+    away = now.image is None
+    kept = replace(
+        now,
+        image=before.image if away else now.image,
+        release=before.release if away else now.release,
+        disk=now.disk or before.disk,
+    )
     if kept != before:
         _write(host, kept)
     return notes
@@ -51,10 +64,13 @@ def notice(host: Host, queue: Queue) -> tuple[Note, ...]:
 def changes(before: Seen, now: Seen) -> Iterator[Note]:
     """Yield what has happened between two looks.
 
-    A disk that is not known (behind device mapper, say) is never another one.
+    Images that nobody has noted are found here, too: made by hand, or noted just before a power
+    cut. A disk that is not known (behind device mapper, say) is never another one.
     """
     if now.boot_id and now.boot_id != before.boot_id:
         yield Note(reason=Reason.BOOTED)
+    if now.image and now.image != before.image:
+        yield Note(reason=Reason.IMAGE_REBUILT, release=_noted(now.release))
     if before.disk and now.disk and now.disk != before.disk:
         yield Note(reason=Reason.DISK_REPLACED)
 
@@ -64,16 +80,38 @@ def look(host: Host) -> Seen:
     boot_id = None
     with contextlib.suppress(InitadvisorError):
         boot_id = running_boot_id(host)
-    return Seen(boot_id=boot_id, disk=image_disk(host))
+    found = _default_image(host)
+    if found is None:
+        return Seen(boot_id=boot_id)
+    with contextlib.suppress(OSError):
+        status = found.path.stat()
+        return Seen(
+            boot_id=boot_id,
+            image=f"{found.path} {status.st_size} {status.st_mtime_ns}",
+            release=found.kernel_release,
+            disk=boot_disk(host, found.path),
+        )
+    return Seen(boot_id=boot_id)
 
 
 def image_disk(host: Host) -> str | None:
     """Return the disk that the image is on which boots by default, None where it is not known."""
+    found = _default_image(host)
+    return boot_disk(host, found.path) if found else None
+
+
+def _default_image(host: Host) -> InstalledImage | None:
     with contextlib.suppress(InitadvisorError):
         generator = detect_generator(host)
         images = generator.images(host) if generator else ()
-        return boot_disk(host, images[0].path) if images else None
+        return images[0] if images else None
     return None
+
+
+def _noted(release: str | None) -> str | None:
+    """Return a release as a note may name it; what it cannot name is the default image's."""
+    note = Note.parse(f"{Reason.IMAGE_REBUILT}@{release}")
+    return note.release if note else None
 
 
 def _read(host: Host) -> Seen:
@@ -81,7 +119,7 @@ def _read(host: Host) -> Seen:
     try:
         with (host.state_dir() / _NAME).open("rb") as file:
             values = json.loads(file.read(_MOST_BYTES))
-        return Seen(boot_id=_text(values, "boot_id"), disk=_text(values, "disk"))
+        return Seen(**{name: _text(values, name) for name in asdict(Seen())})
     except (OSError, ValueError):
         return Seen()
 

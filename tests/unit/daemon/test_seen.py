@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,15 +11,18 @@ from initadvisor.daemon import seen as module
 from initadvisor.daemon.queue import Queue
 from initadvisor.daemon.seen import Seen, changes, notice
 from initadvisor.host import Host
+from initadvisor.model.generator import InstalledImage
 from initadvisor.model.policy import Policy
-from initadvisor.model.queue import Reason
+from initadvisor.model.queue import Note, Reason
 from tests.fakes.runner import FakeRunner
+from tests.unit.generators.conftest import RELEASE
+from tests.unit.workflow.applying import OTHER, make_machine
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 ONE, TWO = "1" * 32, "2" * 32
-BOOTED, REPLACED = Reason.BOOTED, Reason.DISK_REPLACED
+BOOTED, REPLACED, REBUILT = Reason.BOOTED, Reason.DISK_REPLACED, Reason.IMAGE_REBUILT
 
 
 @pytest.mark.parametrize(
@@ -33,6 +37,11 @@ BOOTED, REPLACED = Reason.BOOTED, Reason.DISK_REPLACED
         (Seen(boot_id=ONE, disk="a"), Seen(boot_id=ONE, disk=None), []),
         (Seen(boot_id=ONE, disk=None), Seen(boot_id=ONE, disk="b"), []),
         (Seen(boot_id=ONE), Seen(boot_id=None), []),
+        (Seen(boot_id=ONE), Seen(boot_id=ONE, image="a"), [REBUILT]),
+        (Seen(image="a", release="6.1"), Seen(image="b", release="6.1"), [REBUILT]),
+        (Seen(image="a"), Seen(image="a"), []),
+        (Seen(image="a"), Seen(image=None), []),
+        (Seen(image="a", disk="x"), Seen(image="b", disk="y"), [REBUILT, REPLACED]),
     ],
 )
 def test_what_two_looks_tell(before: Seen, now: Seen, wanted: list[Reason]) -> None:
@@ -70,9 +79,39 @@ def test_a_disk_that_was_away_for_a_while_is_remembered(
 ) -> None:
     found = []
     for disk in ("a", None, "a", None, "b", "b"):
-        monkeypatch.setattr(module, "image_disk", lambda _host, disk=disk: disk)
+        look = Seen(boot_id=ONE, image=disk and "an image", disk=disk)
+        monkeypatch.setattr(module, "look", lambda _host, look=look: look)
         found.append(noted(host))
-    assert found == [[BOOTED], [], [], [], [REPLACED], []]
+    assert found == [[BOOTED, REBUILT], [], [], [], [REPLACED], []]
+
+
+@pytest.mark.parametrize("release", [RELEASE, "6.1 odd"])
+def test_an_image_that_was_made_by_hand_is_news(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str
+) -> None:
+    machine = make_machine(tmp_path, monkeypatch)
+    for name in (OTHER, "0-rescue-1"):
+        (tmp_path / f"boot/initramfs-{name}.img").unlink()
+    image = tmp_path / f"boot/initramfs-{RELEASE}.img"
+    found = InstalledImage(path=image, kernel_release=release)
+    monkeypatch.setattr(module, "_default_image", lambda _host: found)
+    queue = Queue(machine, Policy.ADVISE)
+    wanted = Note(reason=REBUILT, release=release if release == RELEASE else None)
+    assert notice(machine, queue) == (wanted,)
+    assert notice(machine, queue) == ()
+    os.utime(image, ns=(0, 1))
+    assert notice(machine, queue) == (wanted,)
+    image.unlink()
+    assert notice(machine, queue) == ()
+
+
+def test_the_image_that_boots_by_default_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = module.look(make_machine(tmp_path, monkeypatch))
+    assert found.image is not None
+    assert found.release is not None
+    assert found.image.startswith(f"{tmp_path}/boot/initramfs-{found.release}.img ")
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"boot_id": 3}', b"\xff\x00", b"9" * 9999])
