@@ -22,6 +22,7 @@ from initadvisor.model.transaction import (
     TransactionState,
     next_state,
 )
+from initadvisor.workflow import transaction_clearing as clearing
 from initadvisor.workflow import transaction_files as files
 from initadvisor.workflow.transaction_errors import explained, raise_all
 from initadvisor.workflow.transaction_log import (
@@ -220,7 +221,9 @@ class Transactions:
                 continue
             with explained("drop what is kept"):
                 for change in transaction.files:
-                    files.clear_backup(self._host, change)
+                    clearing.clear_backup(self._host, change)
+                if clearing.clear_twins(self._host, transaction):
+                    continue  # or nobody would know any more what these names are
             forget_transaction(self._host, transaction)
             dropped.append(transaction)
         return tuple(dropped)
@@ -264,6 +267,8 @@ class Transactions:
                     self._clear_early_backups(interrupted)
                 return ()
             case Duty.NOTHING:
+                with explained("clear up"):
+                    clearing.clear_twins(self._host, interrupted)
                 return ()
 
     def _clear_early_backups(self, transaction: Transaction) -> None:
@@ -272,7 +277,7 @@ class Transactions:
         It would be a second name of a file that has nobody else's.
         """
         for change in transaction.files:
-            files.clear_backup(self._host, change)
+            clearing.clear_backup(self._host, change)
 
     @contextlib.contextmanager
     def _undone_on_error(self, transaction: Transaction) -> Iterator[None]:

@@ -183,14 +183,15 @@ def back_up(host: Host, change: FileChange) -> None:
     except OSError as err:
         if err.errno not in _NO_LINKS:
             raise
-        _copy(target, backup)
+        copy_of(target, backup)
     sync_directory(backup.parent)
     if content(backup) != change.before.content:
         msg = f"the copy of {change.path} in {change.backup} is not what was copied"
         raise InitadvisorError(msg, hint="the disk or its file system may be failing")
 
 
-def _copy(source: Path, target: Path) -> None:
+def copy_of(source: Path, target: Path) -> None:
+    """Have ``target``, where nothing is yet, be a synced copy with owner, mode and attributes."""
     with open_regular(source) as old, _created(target) as file:
         size_bytes = os.fstat(old.fileno()).st_size
         append_range(file, old, offset=0, size_bytes=size_bytes)
@@ -241,23 +242,19 @@ def is_kept(host: Host, change: FileChange) -> bool:
     )
 
 
-def clear_staged(host: Host, change: FileChange) -> None:
-    """Remove the staged content, and what its builder has left beside it under longer names."""
-    staged = host.path(change.staged)
-    with contextlib.suppress(FileNotFoundError):
-        for name in os.listdir(staged.parent):  # noqa: PTH208  # Path.glob hides errors
-            if name.startswith(staged.name):
-                _remove(staged.parent / name)
-        sync_directory(staged.parent)
+def is_emptied(host: Host, change: FileChange) -> bool:
+    """Tell whether a file that is being replaced is empty, which neither content of it is.
 
-
-def clear_backup(host: Host, change: FileChange) -> None:
-    """Remove the kept old content."""
-    if change.backup is not None:
-        backup = host.path(change.backup)
-        backup.unlink(missing_ok=True)
-        with contextlib.suppress(FileNotFoundError):
-            sync_directory(backup.parent)
+    fsck.fat(8) does that where a power cut left it the same clusters as a name of ours.
+    """
+    try:
+        status = host.path(change.path).lstat()
+    except FileNotFoundError:
+        return False
+    contents = [change.before.content] if change.before else []
+    contents += [change.after] if change.after else []
+    is_never_empty = all(held.size_bytes > 0 for held in contents)
+    return is_never_empty and stat.S_ISREG(status.st_mode) and status.st_size == 0
 
 
 def is_there(path: Path) -> bool:
@@ -267,16 +264,6 @@ def is_there(path: Path) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _remove(path: Path) -> None:
-    """Remove a file, or what a builder has made a directory for."""
-    if stat.S_ISDIR(path.lstat().st_mode):
-        import shutil
-
-        shutil.rmtree(path)
-    else:
-        path.unlink()
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.transaction import TransactionEvent
+from initadvisor.workflow import transaction_clearing as clearing
 from initadvisor.workflow import transaction_files as files
 from initadvisor.workflow.transaction_errors import changed_meanwhile, explained
 from initadvisor.workflow.transaction_files import Holding
@@ -25,6 +26,8 @@ def replace_all(host: Host, transaction: Transaction) -> Transaction:
     nobody kept; that is left to the next run, as is everything after any other exception (Ctrl-C).
     """
     files.require_mounted(host, transaction)
+    with explained("part files that a power cut has joined"):
+        clearing.part(host, transaction)
     try:
         with explained("replace files"):
             to_put = _still_to_put(host, transaction)
@@ -34,7 +37,7 @@ def replace_all(host: Host, transaction: Transaction) -> Transaction:
                 else:
                     files.settle(host, change)
             for change in transaction.files:
-                files.clear_staged(host, change)
+                clearing.clear_staged(host, change)
             return record_event(host, transaction, TransactionEvent.FINISH)
     except InitadvisorError as err:
         # A second error leaves it to the next run; the first one is the one to be told.
@@ -52,9 +55,9 @@ def _still_to_put(host: Host, transaction: Transaction) -> tuple[FileChange, ...
     to_put = []
     for change in transaction.files:
         held = files.holding(host, change)
-        if held is Holding.OTHER:
+        if held is Holding.OTHER and not files.is_emptied(host, change):
             raise changed_meanwhile(change)
-        if held is Holding.OLD and not _is_same(change):
+        if held is not Holding.NEW and not _is_same(change):
             files.require_staged(host, change)
             to_put.append(change)
     return tuple(to_put)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.transaction import TransactionEvent, TransactionState
+from initadvisor.workflow import transaction_clearing as clearing
 from initadvisor.workflow import transaction_files as files
 from initadvisor.workflow.transaction_errors import changed_meanwhile, explained
 from initadvisor.workflow.transaction_files import Holding
@@ -39,6 +40,8 @@ def restore_all(host: Host, transaction: Transaction) -> Transaction:
     then goes on with it.
     """
     files.require_mounted(host, transaction)
+    with explained("part files that a power cut has joined"):
+        clearing.part(host, transaction)
     undoing = record_event(host, transaction, TransactionEvent.UNDO)
     left, lost = [], []
     with explained("restore files"):
@@ -50,7 +53,7 @@ def restore_all(host: Host, transaction: Transaction) -> Transaction:
                     lost.append(change.path)
                 case _Outcome.RESTORED:
                     pass
-            files.clear_staged(host, change)
+            clearing.clear_staged(host, change)
     if lost:
         _log.warning("what was in %s before is lost", ", ".join(lost))
     event = TransactionEvent.LOSE if lost else TransactionEvent.RESTORE
@@ -59,18 +62,21 @@ def restore_all(host: Host, transaction: Transaction) -> Transaction:
 
 def _restored(host: Host, change: FileChange, *, leave: bool) -> _Outcome:
     if leave:
-        files.clear_backup(host, change)
+        clearing.clear_backup(host, change)
         return _Outcome.LEFT
-    match files.holding(host, change):
+    held = files.holding(host, change)
+    if held is Holding.OTHER and files.is_emptied(host, change) and files.is_kept(host, change):
+        held = Holding.NEW
+    match held:
         case Holding.OLD:
             files.settle(host, change)
-            files.clear_backup(host, change)
+            clearing.clear_backup(host, change)
             return _Outcome.RESTORED
         case Holding.NEW:
             return _Outcome.RESTORED if files.put_back(host, change) else _Outcome.LOST
         case Holding.OTHER:
             if not files.is_kept(host, change):
-                files.clear_backup(host, change)
+                clearing.clear_backup(host, change)
             return _Outcome.LEFT
 
 

@@ -45,6 +45,7 @@ find /boot /etc -xdev -name '.initadvisor-*' -printf 'beside %p\\n'
 grep -h '"state"' /var/lib/initadvisor/transactions/*.json || true
 sync
 """
+_TWIN = re.compile(r"\.twin\d+$")
 _OVER = re.compile('"(committed|undone)"')
 _REPLACED = ("image", "configuration")
 """What is kept while the setting is applied."""
@@ -227,6 +228,14 @@ def _trouble(said: Word, found: Side, left: Side, output: Sequence[str]) -> Iter
         if not _OVER.search(state):
             yield f"a transaction is not over: {state.strip()}"
     beside = [line for line in output if line.startswith("beside ")]
+    kept = [line for line in beside if line.endswith(".old")]
+    twins = [line for line in beside if _TWIN.search(line)]
+    # What shares its clusters with a twin has to stay as long as that does.
+    joined = [f"{_TWIN.sub('', twin)}.{'new' if left is Side.NEW else 'old'}" for twin in twins]
     expected = len(_REPLACED) if left is Side.NEW else 0
-    if len(beside) != expected or not all(line.endswith(".old") for line in beside):
+    if len([line for line in kept if line not in joined]) != expected or set(beside) != {
+        *kept,
+        *twins,
+        *joined,
+    }:
         yield f"left lying about: {beside}"

@@ -14,13 +14,15 @@ from tests.vm.applied import recorded
 from tests.vm.applying import Word, saved
 from tests.vm.crash import Kind
 from tests.vm.guest import Loader
-from tests.vm.power_cut import Side, cuts
+from tests.vm.power_cut import Side, cut_at, cuts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.vm.applied import Recorded
+    from tests.vm.applying import Saved
     from tests.vm.crash import Outcome
+    from tests.vm.power_cut import Cut
 
 pytestmark = pytest.mark.vm
 log = logging.getLogger(__name__)
@@ -42,11 +44,12 @@ def test_a_guest_boots_with_old_or_new_files_whenever_its_power_was_cut(scratch:
     reference = recorded(guest, scratch / "reference")
     _assert_no_state_is_torn(reference)
 
-    made = [*cuts(guest, reference, _CUTS, _SEED, scratch)]
+    made = list(cuts(guest, reference, _CUTS, _SEED, scratch))
+    made += _cross_linked(guest, reference, scratch)
 
     for cut in made:
         log.info("%s", cut)
-    assert [cut.trouble for cut in made] == [()] * _CUTS
+    assert [cut.trouble for cut in made] == [()] * len(made)
     assert {cut.left for cut in made} == {Side.OLD, Side.NEW}
     assert {Word.BUILT, Word.GOING_BACK} <= {cut.said for cut in made}, "not the whole work"
     assert any(cut.lost for cut in made)
@@ -60,6 +63,14 @@ def _assert_no_state_is_torn(reference: Recorded) -> None:
         assert not outcome.torn
     for outcome in (overwritten_boot, overwritten_root):
         assert outcome.torn_states(Kind.PREFIX) > 0, "a file that is half there was not noticed"
+
+
+def _cross_linked(guest: Saved, reference: Recorded, scratch: Path) -> Iterator[Cut]:
+    """Cut where random moments hardly ever fall: in the middle of a rename on vfat."""
+    moments = reference.cross_linked("/boot")
+    assert moments, "a rename seems to be one write here"
+    for moment in moments:
+        yield cut_at(guest, reference, moment, scratch / f"cross-linked-{moment}")
 
 
 def _outcomes(reference: Recorded) -> list[Outcome]:
