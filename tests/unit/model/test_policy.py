@@ -59,7 +59,7 @@ def test_the_latest_change_is_watched_if_it_is_the_policy_s() -> None:
     assert watched([CHANGE], [ours, transaction(3, UNDONE, after="zstd")]) == ours
 
 
-@pytest.mark.parametrize("state", set(TransactionState) - {COMMITTED})
+@pytest.mark.parametrize("state", [state for state in TransactionState if state is not COMMITTED])
 def test_what_does_not_stand_is_not_watched(state: TransactionState) -> None:
     assert watched([CHANGE], [transaction(2, state)]) is None
 
