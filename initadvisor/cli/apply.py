@@ -69,7 +69,7 @@ def apply(
         raise click.UsageError(msg)
     host = Host()
     request = ApplyRequest(
-        setting=Setting.parse(setting) if setting else None,
+        setting=None if setting is None else Setting.parse(setting),
         everything=everything,
         keep=not without_backup,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.model.errors import UnsafeError
+from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.text import shown
 
 if TYPE_CHECKING:
@@ -88,5 +88,8 @@ def _drop(host: Host, *, confirm: bool) -> None:
     if not confirm:
         msg = "nothing was removed: these would be"
         raise UnsafeError(msg, hint="--confirm does it")
-    drop(host)
+    stay = drop(host)
+    if stay:
+        msg = f"{len(stay)} of {len(found)} files could not be removed yet"
+        raise InitadvisorError(msg, hint="standard error says why; try again then")
     click.echo(f"Removed {len(found)} files: nothing can be gone back to any more.")

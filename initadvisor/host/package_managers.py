@@ -149,7 +149,7 @@ def _taken(lock: PackageManagerLock, until: float) -> Callable[[], None]:
                 msg = f"not from inside a package manager: {busy}"
                 raise UnsafeError(msg, hint="run it again when the package manager has ended")
             if late:
-                raise InitadvisorError(str(busy), hint=_advice(lock, busy))
+                raise UnsafeError(str(busy), hint=_advice(lock, busy))
             time.sleep(_POLL_S)
         return release
 

@@ -46,10 +46,11 @@ def require_plain(path: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         what = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no ordinary file"
         msg = f"not replacing {path}: it is {what}"
-        raise UnsafeError(msg)
+        raise UnsafeError(msg, hint="have an ordinary file there, or change it by hand")
     if status.st_nlink > 1:
         msg = f"not replacing {path}: it has {status.st_nlink} names (hard links)"
-        raise UnsafeError(msg)
+        hint = "the other names would keep the old content: have it be a file of its own"
+        raise UnsafeError(msg, hint=hint)
 
 
 def copy_attributes(path: Path, file: IO[bytes]) -> None:

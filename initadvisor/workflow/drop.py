@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from initadvisor.host.privilege import require_root
 from initadvisor.workflow.previous_entry import settle_previous_entry
 from initadvisor.workflow.status import backups
 from initadvisor.workflow.transaction import transactions
-from initadvisor.workflow.transaction_log import own_transactions
+from initadvisor.workflow.transaction_log import own_transactions, read_transactions
 from initadvisor.workflow.trial_notes import note_previous
 
 if TYPE_CHECKING:
@@ -17,17 +18,20 @@ if TYPE_CHECKING:
 
 def kept(host: Host) -> tuple[Backup, ...]:
     """Return the files that are kept; see ``status.backups``."""
-    found, _ = backups(host, own_transactions(host))
+    found, _ = backups(host, read_transactions(host))
     return found
 
 
-def drop(host: Host) -> None:
-    """Remove them and the records of what is over.
+def drop(host: Host) -> tuple[Backup, ...]:
+    """Remove them and the records of what is over; return those that stay, and why is logged.
 
     The menu entry goes last: until then it names an image that is gone, which boots nothing by
-    itself. Raises ``InitadvisorError`` where something cannot be removed.
+    itself. Raises ``NeedsRootError``, and ``InitadvisorError`` where something cannot be removed.
     """
+    require_root(host, "remove what is kept")
     with transactions(host) as engine:
         note_previous(host)
         engine.prune()
+        stay, _ = backups(host, own_transactions(host))
         settle_previous_entry(host)
+    return stay

@@ -78,6 +78,8 @@ def _kept(host: Host) -> Iterator[tuple[Transaction, FileChange, str]]:
     for transaction in reversed(read_transactions(host)):
         if transaction.state is not TransactionState.COMMITTED:
             continue
+        # Where nothing is mounted, nothing can be said of what it holds.
+        files.require_mounted(host, transaction)
         found = [
             (transaction, change, change.backup)
             for change in transaction.files

@@ -25,7 +25,9 @@ from initadvisor.workflow.commit import commit, undisturbed
 from initadvisor.workflow.previous_entry import settle_previous_entry
 from initadvisor.workflow.proof_arming import arm
 from initadvisor.workflow.proof_evidence import evidence_of, require_boot_time_unit
-from initadvisor.workflow.transaction import pending, transactions
+from initadvisor.workflow.transaction import transactions
+from initadvisor.workflow.transaction_errors import raise_all
+from initadvisor.workflow.transaction_log import own_records, readable_transactions, unfinished
 from initadvisor.workflow.trial_notes import (
     forget_entry,
     note_rehearsed,
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
     from initadvisor.workflow.transaction import Transactions
 
 _log = logging.getLogger(__name__)
+
+_AT_REST = frozenset({Duty.WAIT, Duty.NOTHING})
 
 
 def arm_proof(
@@ -82,19 +86,29 @@ def settle(host: Host) -> tuple[str, ...]:
     """
     if host.is_root:
         clear_stale_locks(host)  # or pacman refuses to work, where a power cut left one of ours
-    if not pending(host) and noted_entry(host) is None and not previous_noted(host):
+    if not _waiting(host) and noted_entry(host) is None and not previous_noted(host):
+        raise_all([r for r in own_records(host) if isinstance(r, InitadvisorError)])
         return ()
     _require_own_system(host)
+    failed: list[InitadvisorError] = []
+    done: list[str] = []
     with transactions(host) as engine:
-        done = _recovered(host, engine)
+        try:
+            done += _recovered(host, engine)
+        except InitadvisorError as err:  # what waits for its boot has nothing to do with it
+            failed.append(err)
         for transaction in _proving(host):
             if transaction.proof is not None:
                 done.append(_settled(host, engine, transaction, transaction.proof))
-        if not pending(host) and not campaign_stands(host):
+        if not _waiting(host) and not campaign_stands(host):
             _clear(host)
         if previous_noted(host):
             with undisturbed(host):
                 _settle_previous(host)
+    if failed:
+        for line in done:
+            _log.warning("%s", line)
+    raise_all(failed)
     return tuple(done)
 
 
@@ -147,7 +161,8 @@ def _require_own_system(host: Host) -> None:
 
 
 def _recovered(host: Host, engine: Transactions) -> list[str]:
-    if all(transaction.state.duty is Duty.WAIT for transaction in pending(host)):
+    records = own_records(host)
+    if all(not isinstance(r, InitadvisorError) and r.state.duty in _AT_REST for r in records):
         return []
     with undisturbed(host):
         recovered = engine.recover()
@@ -156,7 +171,12 @@ def _recovered(host: Host, engine: Transactions) -> list[str]:
 
 
 def _proving(host: Host) -> tuple[Transaction, ...]:
-    return tuple(t for t in pending(host) if t.state is TransactionState.PROVING)
+    return tuple(t for t in _waiting(host) if t.state is TransactionState.PROVING)
+
+
+def _waiting(host: Host) -> tuple[Transaction, ...]:
+    """Return what is pending, as far as it can be read."""
+    return unfinished(readable_transactions(host))
 
 
 def _settled(host: Host, engine: Transactions, transaction: Transaction, proof: Proof) -> str:
@@ -175,7 +195,7 @@ def _settled(host: Host, engine: Transactions, transaction: Transaction, proof: 
                 try:
                     commit(host, engine, transaction, entry=False)
                 finally:
-                    if not pending(host):
+                    if not _waiting(host):
                         _clear(host)
             return _told(transaction, f"is done; {told}")
         case Verdict.DROP:
@@ -210,7 +230,7 @@ def _undone_on_error(host: Host, engine: Transactions, transaction: Transaction)
     except BaseException as err:  # Ctrl-C is no reason to leave anything, either
         reason = f"it could not be armed: {err}" if str(err) else type(err).__name__
         try:
-            now = {found.number: found for found in pending(host)}
+            now = {found.number: found for found in _waiting(host)}
             withdraw(host, engine, now[transaction.number], reason=reason)
         except InitadvisorError as again:
             _log.warning("not undone yet: %s", again)

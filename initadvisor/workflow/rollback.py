@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from initadvisor.generators.detect import generator_of_image
+from initadvisor.host.privilege import require_root
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.rollback import RollbackPlan
 from initadvisor.model.transaction import Duty, FileRole, TransactionState
@@ -19,7 +20,7 @@ from initadvisor.workflow.proving import withdraw
 from initadvisor.workflow.rebuild import RebuiltImage, rebuilt_images
 from initadvisor.workflow.transaction import Replacement, transactions
 from initadvisor.workflow.transaction_files import Holding
-from initadvisor.workflow.transaction_log import own_transactions
+from initadvisor.workflow.transaction_log import read_transactions
 from initadvisor.workflow.trial_notes import note_previous
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def plan_rollback(host: Host) -> RollbackPlan | None:
     Raises ``UnsafeError`` where the configuration was changed by somebody else since, or an
     interrupted transaction has to be finished first.
     """
-    recorded = own_transactions(host)
+    recorded = read_transactions(host)
     for transaction in recorded:
         if transaction.state.duty is Duty.WAIT:
             return RollbackPlan(transaction=transaction, waiting=True)
@@ -78,6 +79,7 @@ def rollback(
     building and replacing raise; the next run goes on where this one was interrupted.
     """
     transaction = plan.transaction
+    require_root(host, "go back")
     if plan.waiting:
         with transactions(host) as engine:
             return RolledBack(transaction=withdraw(host, engine, transaction, reason=reason))
@@ -112,8 +114,11 @@ def _planned(host: Host, transaction: Transaction) -> RollbackPlan:
             case _ if change.role is FileRole.IMAGE:
                 anew.append(change.path)
             case Holding.NEW:
-                msg = f"cannot go back: what was in {change.path} before was not kept"
-                raise UnsafeError(msg)
+                setting = _setting_of(transaction)
+                msg = f"cannot go back: what was in {change.path} before is not in {change.backup} "
+                msg += "any more, or is damaged"
+                hint = f"initadvisor apply {setting.before!r} changes the setting in what it is now"
+                raise UnsafeError(msg, hint=hint)
             case Holding.OTHER:
                 setting = _setting_of(transaction)
                 msg = f"not going back: {change.path} was changed since, not by initadvisor"

@@ -16,7 +16,7 @@ from initadvisor.store.store import open_store
 from initadvisor.workflow import transaction_files as files
 from initadvisor.workflow.campaign_log import read_campaign
 from initadvisor.workflow.transaction_files import Holding
-from initadvisor.workflow.transaction_log import read_transactions
+from initadvisor.workflow.transaction_log import read_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,13 +32,12 @@ _AS_ROOT = "only root may look at the boot loader"
 
 
 def status(host: Host) -> Status:
-    """Return what there is; what this user may not look at is said in words.
-
-    Raises ``InitadvisorError`` where the records of transactions cannot be read.
-    """
+    """Return what there is; what cannot be read, or not by this user, is said in words."""
     notes: list[str] = []
     generator, image, configured = _configured(host, notes)
-    recorded = read_transactions(host)
+    records = read_records(host)
+    recorded = tuple(r for r in records if not isinstance(r, InitadvisorError))
+    notes += [str(r) for r in records if isinstance(r, InitadvisorError)]
     kept, doubts = backups(host, recorded)
     notes += doubts
     return Status(
@@ -122,7 +121,9 @@ def _backups(host: Host, recorded: Sequence[Transaction], notes: list[str]) -> I
                 size_bytes = host.path(change.backup).lstat().st_size
                 current = files.holding(host, change) is Holding.NEW
             except FileNotFoundError:
-                if transaction.state is TransactionState.COMMITTED:
+                if (reason := _not_mounted(host, transaction)) is not None:
+                    notes.append(reason)
+                elif transaction.state is TransactionState.COMMITTED:
                     notes.append(
                         f"{change.backup}, kept by transaction {transaction.number}, is gone"
                     )
@@ -137,6 +138,14 @@ def _backups(host: Host, recorded: Sequence[Transaction], notes: list[str]) -> I
                 size_bytes=size_bytes,
                 current=current,
             )
+
+
+def _not_mounted(host: Host, transaction: Transaction) -> str | None:
+    try:
+        files.require_mounted(host, transaction)
+    except InitadvisorError as err:
+        return err.message
+    return None
 
 
 def _entries(host: Host) -> Entries:

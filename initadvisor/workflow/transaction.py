@@ -32,6 +32,7 @@ from initadvisor.workflow.transaction_log import (
     own_records,
     own_transactions,
     read_transactions,
+    readable_transactions,
     record_event,
     unfinished,
     write_transaction,
@@ -231,7 +232,7 @@ class Transactions:
     def _current(self, transaction: Transaction, event: TransactionEvent) -> Transaction:
         """Return what is recorded of it; raises ``UnsafeError`` where the event cannot happen."""
         number = transaction.number
-        recorded = {t.number: t for t in own_transactions(self._host)}.get(number)
+        recorded = {t.number: t for t in readable_transactions(self._host)}.get(number)
         if recorded is None:
             msg = f"cannot {event} transaction {number}: there is no record of it"
             raise UnsafeError(msg)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from initadvisor.host.files import remove_partial, sync_directory, whole_file
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
 
 _SCHEMA = 1
+_LATEST_S = 1 << 36
+"""In the year 4147: clocks that are farther off cannot be shown."""
+
+_LONGEST_PATH = 4096
+_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[^/\0]+)+")
+"""An absolute path without empty parts, ``.`` and ``..``."""
 
 
 def log_directory(host: Host) -> Path:
@@ -47,7 +54,12 @@ def read_transactions(host: Host) -> tuple[Transaction, ...]:
     Raises ``UnsafeError`` for what a newer version has recorded, ``NeedsRootError`` where only root
     may look, and ``InitadvisorError`` for a record that cannot be read.
     """
-    return _all(_read_each(host.state_file("transactions") or log_directory(host)))
+    return _all(read_records(host))
+
+
+def read_records(host: Host) -> tuple[Transaction | InitadvisorError, ...]:
+    """Return the same, with the error in the place of each record that cannot be read."""
+    return _read_each(host.state_file("transactions") or log_directory(host))
 
 
 def own_transactions(host: Host) -> tuple[Transaction, ...]:
@@ -55,8 +67,13 @@ def own_transactions(host: Host) -> tuple[Transaction, ...]:
     return _all(own_records(host))
 
 
+def readable_transactions(host: Host) -> tuple[Transaction, ...]:
+    """Return those of them that can be read: others must not keep anybody from finishing these."""
+    return tuple(r for r in own_records(host) if not isinstance(r, InitadvisorError))
+
+
 def own_records(host: Host) -> tuple[Transaction | InitadvisorError, ...]:
-    """Return the same, with the error in the place of each record that cannot be read."""
+    """Return what is recorded where this run records, too; see ``read_records``."""
     return _read_each(log_directory(host))
 
 
@@ -171,7 +188,7 @@ def _parse(path: Path, text: bytes) -> Transaction:
         files = tuple(_file(values) for values in record.pop("files"))
         state, left = TransactionState(record.pop("state")), tuple(record.pop("left"))
         setting, proof = record.pop("setting", None), record.pop("proof", None)
-        return Transaction(
+        found = Transaction(
             state=state,
             left=left,
             files=files,
@@ -179,10 +196,44 @@ def _parse(path: Path, text: bytes) -> Transaction:
             proof=proof and _proof(proof),
             **record,
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as err:
+        _require_sound(found, int(path.stem))
+        return found
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
         msg = f"cannot read the transaction in {path}: {shown(str(err))}"
-        hint = "look at the file: it says which files were to be replaced and where they are kept"
+        hint = (
+            "look for .initadvisor-* beside images and configuration, which is what it may have "
+            "left, then move the file away"
+        )
         raise InitadvisorError(msg, hint=hint) from err
+
+
+def _require_sound(found: Transaction, number: int) -> None:
+    """Raise ``ValueError`` for what this program has not written: it says what is to be removed."""
+    if found.number != number:
+        msg = f"it is numbered {found.number!r}"
+        raise ValueError(msg)
+    began_at_s: Any = found.began_at_s
+    if not isinstance(began_at_s, int) or not 0 <= began_at_s < _LATEST_S:
+        msg = f"{found.began_at_s!r} is no time"
+        raise ValueError(msg)
+    if not all(isinstance(text, str) for text in (found.purpose, found.reason, *found.left)):
+        msg = "what should be text is none"
+        raise ValueError(msg)
+    for index, change in enumerate(found.files):
+        if (name := _unsound_name(change, number, index)) is not None:
+            msg = f"{name!r} is no name that belongs to its file {index}"
+            raise ValueError(msg)
+
+
+def _unsound_name(change: FileChange, number: int, index: int) -> object:
+    """Return the first of a file's names that cannot be right."""
+    path: Any = change.path
+    if not isinstance(path, str) or len(path) > _LONGEST_PATH or not _PATH.fullmatch(path):
+        return path
+    stem = f"{path.rpartition('/')[0]}/.initadvisor-{number}-{index}"
+    if change.staged != f"{stem}.new":
+        return change.staged
+    return change.backup if change.backup not in {None, f"{stem}.old"} else None
 
 
 def _proof(values: dict[str, Any]) -> Proof:

@@ -110,7 +110,8 @@ def _require_latest(host: Host, transaction: Transaction, paths: Collection[str]
         if (
             later.number > transaction.number
             and later.state is not TransactionState.UNDONE
-            and any(change.path in paths for change in later.files)
+            # What kept nothing cannot be undone; it was to be as before, or of another kernel.
+            and any(change.path in paths and change.backup for change in later.files)
         ):
             msg = f"not undoing transaction {transaction.number}: {later.number} came after it"
             raise UnsafeError(msg, hint=f"undo {later.number} first")

@@ -197,4 +197,5 @@ def test_a_wrong_build_is_refused(machine: Machine) -> None:
 
 def test_what_cannot_be_meant_is_a_usage_error(machine: Machine) -> None:
     assert isinstance(call(machine, "lzip")[1], UsageError)
+    assert isinstance(call(machine, "")[1], UsageError)
     assert CliRunner().invoke(apply, ["--confirm", "--json"]).exit_code == 2

@@ -9,14 +9,14 @@ import pytest
 from initadvisor.generators import dracut
 from initadvisor.model.boot_entry import EntryKind, TrialRequest
 from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, UnsafeError
+from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.model.setting import Setting
 from initadvisor.model.transaction import TransactionState
 from initadvisor.workflow.apply import ApplyChoices
 from initadvisor.workflow.drop import drop, kept
 from initadvisor.workflow.rollback import RolledBack, plan_rollback, rollback
 from initadvisor.workflow.transaction import Replacement, Transactions, pending, transactions
-from initadvisor.workflow.transaction_log import read_transactions
+from initadvisor.workflow.transaction_log import log_directory, read_transactions
 from tests.unit.generators.conftest import RELEASE
 from tests.unit.workflow.applying import (
     CONFIG,
@@ -157,6 +157,76 @@ def test_images_that_were_not_kept_are_built_anew(machine: Machine) -> None:
     applied_setting(machine, _ZSTD, ApplyChoices(immediate=True, without_backup=True))
     back(machine)
     assert (configured(machine), codec_of(machine)) == (_GZIP, Codec.GZIP)
+
+
+def test_what_was_rebuilt_for_going_back_bars_nobody_from_going_back_further(
+    machine: Machine,
+) -> None:
+    old = snapshot(machine)
+    applied_setting(machine, _ZSTD)
+    applied_setting(machine, _LZ4, ApplyChoices(immediate=True, without_backup=True))
+    back(machine)  # the generator makes the very bytes that the first one had made
+    assert (configured(machine), codec_of(machine)) == (_ZSTD, Codec.ZSTD)
+    back(machine)
+    assert snapshot(machine) == old
+    assert plan_rollback(machine) is None
+
+
+def test_one_that_was_cut_after_rebuilding_the_very_bytes_goes_on(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    applied_setting(machine, _ZSTD)
+    applied_setting(machine, _LZ4, ApplyChoices(immediate=True, without_backup=True))
+
+    def cut(*_args: object, **_named: object) -> object:
+        msg = "the power is cut"
+        raise InitadvisorError(msg)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Transactions, "undo", cut)
+        with pytest.raises(InitadvisorError, match="power"):
+            back(machine)
+    assert (configured(machine), codec_of(machine)) == (_LZ4, Codec.ZSTD)
+    back(machine)
+    assert (configured(machine), codec_of(machine)) == (_ZSTD, Codec.ZSTD)
+
+
+@pytest.mark.parametrize("damage", ["gone", "damaged"])
+def test_a_lost_configuration_is_told_with_what_does_the_same(
+    machine: Machine, damage: str
+) -> None:
+    done = applied_setting(machine, _ZSTD)
+    (backup,) = (c.backup for c in done.transaction.files if c.path == CONFIG)
+    path = machine.path(str(backup))
+    if damage == "gone":
+        path.unlink()
+    else:
+        path.write_text("# damaged\n")
+    with pytest.raises(UnsafeError, match="any more, or is damaged") as caught:
+        plan_rollback(machine)
+    assert "apply 'gzip'" in str(caught.value.hint)
+
+
+def test_only_root_goes_back(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    applied_setting(machine, _ZSTD)
+    plan = plan_rollback(machine)
+    assert plan is not None
+    monkeypatch.setattr(type(machine), "is_root", False)
+    with pytest.raises(NeedsRootError, match="only root may"):
+        rollback(machine, plan, observer=Watching())
+    with pytest.raises(NeedsRootError, match="only root may"):
+        drop(machine)
+
+
+def test_what_is_not_mounted_is_not_dropped(machine: Machine, loader: FakeLoader) -> None:
+    applied_setting(machine, _ZSTD)
+    (record,) = log_directory(machine).glob("*.json")
+    record.write_text(record.read_text().replace('"mount_point": ""', '"mount_point": "/boot"'))
+    before = snapshot(machine)
+    with pytest.raises(InitadvisorError, match="nothing is mounted"):
+        drop(machine)
+    assert snapshot(machine) == before
+    assert loader.entry(machine, EntryKind.PREVIOUS) is not None
 
 
 def test_an_image_that_is_gone_with_its_kernel_stays_gone(machine: Machine) -> None:

@@ -118,7 +118,7 @@ def test_what_was_made_anew_for_going_back_is_left(host: Host) -> None:
     with transactions(host) as engine:
         done = apply(engine)
         engine.commit(engine.verify(engine.begin([anew], purpose="test")))
-        with pytest.raises(UnsafeError, match="2 came after it"):
+        with pytest.raises(UnsafeError, match="changed meanwhile"):
             engine.undo(done, reason="test")
         engine.undo(done, reason="test", leave=[path])
     assert named(host) == {**OLD, path: b"made anew"}

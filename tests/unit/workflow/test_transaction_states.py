@@ -153,7 +153,7 @@ def test_all_that_cannot_be_recovered_is_said_at_once(machine: Machine) -> None:
         pytest.raises(InitadvisorError, match=r"000000\.json.*; .*mounted on /boot") as raised,
     ):
         engine.recover()
-    assert "look at the file" in str(raised.value.hint)
+    assert "move the file away" in str(raised.value.hint)
     assert "mount it" in str(raised.value.hint)
 
 

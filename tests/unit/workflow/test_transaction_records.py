@@ -1,0 +1,96 @@
+"""What a record has removed is looked at first; a bad one keeps nobody from the others."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from initadvisor.host import Host
+from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.transaction import FileRole, TransactionState
+from initadvisor.workflow.transaction import Replacement, transactions
+from initadvisor.workflow.transaction_log import (
+    log_directory,
+    own_records,
+    readable_transactions,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+IMAGE = "/boot/initrd.img"
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """Return a machine with a transaction that was killed when its content was staged."""
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    machine = Host(root=tmp_path / "root")
+    machine.path("/boot").mkdir(parents=True)
+    machine.path("/proc/self").mkdir(parents=True)
+    machine.path("/proc/self/mountinfo").write_text("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
+    machine.path(IMAGE).write_bytes(b"old")
+    machine.path("/boot/vmlinuz").write_bytes(b"kernel")
+    with transactions(machine) as engine:
+        engine.begin([Replacement(path=IMAGE, role=FileRole.IMAGE, new=b"new")], purpose="test")
+    return machine
+
+
+def file_of(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the first file of a record."""
+    found: dict[str, Any] = record["files"][0]
+    return found
+
+
+CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "the directory": lambda r: file_of(r).update(staged="/boot/"),
+    "all images": lambda r: file_of(r).update(staged="/boot/initrd"),
+    "the root": lambda r: file_of(r).update(staged="/"),
+    "another directory": lambda r: file_of(r).update(staged="/etc/.initadvisor-1-0.new"),
+    "another's": lambda r: file_of(r).update(staged="/boot/.initadvisor-2-0.new"),
+    "the kernel": lambda r: file_of(r).update(backup="/boot/vmlinuz"),
+    "above": lambda r: file_of(r).update(
+        path="/boot/../etc/x", staged="/boot/../etc/.initadvisor-1-0.new", backup=None
+    ),
+    "a number": lambda r: file_of(r).update(path=7),
+    "NUL": lambda r: file_of(r).update(path="/boot/\0"),
+    "long": lambda r: file_of(r).update(path="/" + 5000 * "x"),
+    "another number": lambda r: r.update(number=2),
+    "no number": lambda r: r.update(number="1"),
+    "long ago": lambda r: r.update(began_at_s=-5_000_000_000_000),
+    "far away": lambda r: r.update(began_at_s=10**30),
+    "no time": lambda r: r.update(began_at_s="yesterday"),
+    "no text": lambda r: r.update(purpose=None),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_this_program_has_not_written_removes_nothing(
+    host: Host, change: Callable[[dict[str, Any]], object]
+) -> None:
+    (path,) = log_directory(host).glob("*.json")
+    record = json.loads(path.read_text())
+    change(record)
+    path.write_text(json.dumps(record))
+    before = sorted(host.path("/boot").iterdir())
+    with transactions(host) as engine, pytest.raises(InitadvisorError, match="cannot read the"):
+        engine.recover()
+    assert sorted(host.path("/boot").iterdir()) == before
+    assert readable_transactions(host) == ()
+
+
+@pytest.mark.parametrize("text", ["", "[" * 100_000, "null", '{"schema": 99}'])
+def test_a_bad_record_keeps_nobody_from_the_others(host: Host, text: str) -> None:
+    (log_directory(host) / "000009.json").write_text(text)
+    assert isinstance(own_records(host)[1], InitadvisorError)
+    with transactions(host) as engine:
+        with pytest.raises(InitadvisorError, match=r"000009\.json"):
+            engine.recover()
+        with pytest.raises(InitadvisorError, match=r"000009\.json"):
+            engine.begin([], purpose="not while nobody knows what that is")
+    (found,) = readable_transactions(host)
+    assert found.state is TransactionState.UNDONE
+    assert sorted(path.name for path in host.path("/boot").iterdir()) == ["initrd.img", "vmlinuz"]
