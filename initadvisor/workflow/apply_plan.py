@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
@@ -10,10 +12,11 @@ from initadvisor.bootloaders.disk_unlocking import require_no_binding
 from initadvisor.generators.detect import detect_generator
 from initadvisor.generators.rewriting import texts_of
 from initadvisor.generators.safety import require_installed_system
+from initadvisor.host.replace import require_plain
 from initadvisor.measure.secure_boot import enforces_signatures
 from initadvisor.model.apply import ApplyPlan, Obstacle, PlannedImage, Step
 from initadvisor.model.cost import Outcome
-from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.workflow.apply_edits import planned_edits
 from initadvisor.workflow.apply_room import room_needed
 from initadvisor.workflow.campaign_log import require_no_campaign
@@ -24,7 +27,6 @@ from initadvisor.workflow.transaction import pending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from initadvisor.generators import Generator
     from initadvisor.host import Host
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from initadvisor.model.recommendation import Recommendation, Row
     from initadvisor.model.refusal import Refusal
     from initadvisor.model.setting import Setting
+    from initadvisor.rewrite.files import FileEdit
     from initadvisor.workflow.recommend import Observer
 
 
@@ -107,7 +110,11 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: Observer) -> Appl
         images=images,
         room=room,
         saving_ms=known.setting.saving_ms if known.setting else None,
-        obstacles=(*_obstacles(host, generator, setting, images, default), *lacking)
+        obstacles=(
+            *_obstacles(host, generator, setting, images, default),
+            *_irreplaceable(edits, images),
+            *lacking,
+        )
         if edits
         else (),
         warnings=(*unchanged, *_warnings(host, known, images)),
@@ -178,6 +185,24 @@ def _expected_bytes(image: InstalledImage, size_bytes: int, known: _Known) -> in
     if image.uki:
         return size_bytes + known.setting.size_bytes - known.today.size_bytes
     return round(size_bytes * known.setting.size_bytes / known.today.size_bytes)
+
+
+def _irreplaceable(edits: Sequence[FileEdit], images: Sequence[PlannedImage]) -> Iterator[Obstacle]:
+    """Yield what would be refused in the end: links, and what cannot be written."""
+    paths = [Path(edit.path) for edit in edits]
+    paths += [planned.image.path for planned in images if planned.rebuilt]
+    for path in paths:
+        try:
+            if os.path.lexists(path):
+                require_plain(path, path.lstat())
+            if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
+                reason = f"{path} is on a file system that is mounted read-only"
+                yield Obstacle(step=Step.BUILD, reason=reason, remedy="mount it for writing")
+        except UnsafeError as err:
+            yield Obstacle(step=Step.BUILD, reason=err.message, remedy=err.hint or "")
+        except OSError as err:
+            reason = f"cannot look at {path}: {err.strerror}"
+            yield Obstacle(step=Step.BUILD, reason=reason)
 
 
 def _obstacles(

@@ -212,6 +212,15 @@ def test_where_the_generator_may_not_run_the_plan_says_so(
     assert "a container" in obstacle.reason
 
 
+@pytest.mark.parametrize("path", [CONFIG, f"/boot/initramfs-{RELEASE}.img"])
+def test_what_has_two_names_is_in_the_way_from_the_start(machine: Machine, path: str) -> None:
+    machine.path(f"{path}.other").hardlink_to(machine.path(path))
+    (obstacle,) = planned(machine).obstacles
+    assert obstacle.step is Step.BUILD
+    assert "2 names" in obstacle.reason
+    assert obstacle.remedy
+
+
 def test_a_line_that_cannot_be_rewritten_is_refused_by_name(machine: Machine) -> None:
     machine.path(CONFIG).write_text('[ -e /x ] && compress="gzip" || compress="xz"\n')
     with pytest.raises(RefusedRewriteError) as caught:
