@@ -1,8 +1,8 @@
 """The images that a boot of this machine may have used.
 
 A trial's boot used what its entry loads. Otherwise it is first of all those that its generator has
-installed; only where none of them fits, candidates that were built and images that the lab has
-timed, which may have been installed when the machine booted.
+installed; only where none of them fits, images that were replaced and kept, candidates that were
+built and images that the lab has timed, which may have been installed when the machine booted.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from initadvisor.model.attribution import Attribution, KnownImage
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.workflow.cache import Cache
 from initadvisor.workflow.loaded_files import beside, loaded_part
+from initadvisor.workflow.replaced_images import replaced_images
 from initadvisor.workflow.trial_images import TrialImages
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ class KnownImages:
         if found.images:
             return found
         if self._candidates is None:
-            self._candidates = tuple(map(_candidate, Cache(self._host).all()))
+            built = map(_candidate, Cache(self._host).all())
+            self._candidates = (*replaced_images(self._host), *built)
         others = (*self._timed, *self._candidates)
         there = tuple(image for image, since in others if since <= booted_at)
         among_others = attribute(traces, there)

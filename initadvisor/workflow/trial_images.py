@@ -18,7 +18,7 @@ from initadvisor.model.setting import Setting
 from initadvisor.model.transaction import TransactionState
 from initadvisor.workflow.campaign_log import read_campaigns
 from initadvisor.workflow.loaded_files import beside, loaded_part
-from initadvisor.workflow.transaction_log import read_transactions
+from initadvisor.workflow.transaction_log import read_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,8 +48,8 @@ class TrialImages:
         self._host = host
         self._armed: dict[str, _Armed] = {}
         try:
-            for transaction in read_transactions(host):
-                if transaction.proof:
+            for transaction in read_records(host):
+                if not isinstance(transaction, InitadvisorError) and transaction.proof:
                     armed = _armed(transaction, transaction.proof)
                     self._armed[armed.proof.trial] = armed
             for campaign in read_campaigns(host):

@@ -16,10 +16,12 @@ from initadvisor.model.attribution import Attribution, ImageTraces, KnownImage
 from initadvisor.model.candidate import Candidate
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.setting import Setting
+from initadvisor.model.transaction import FileRole, SettingChange
 from initadvisor.storage.cold_read import drop_from_memory
 from initadvisor.storage.resident import resident_fraction
 from initadvisor.workflow.cache import Cache, CachedCandidate
 from initadvisor.workflow.known_images import KnownImages
+from initadvisor.workflow.transaction import Replacement, transactions
 from tests.fixtures.booted import RELEASE, Booted
 from tests.fixtures.small_images import uki
 
@@ -154,6 +156,25 @@ def test_only_where_nothing_installed_fits_a_candidate_may_have_been(machine: Bo
     found = attributed(machine, loaded())
     assert found.image is not None
     assert (found.image.candidate, found.image.setting) == (True, LZ4)
+
+
+def test_the_image_that_was_replaced_and_kept_may_be_booted_again(
+    machine: Booted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", str(machine.root.parent / "state"))
+    path = machine.image(size_bytes=SIZE)
+    os.utime(path, (BEFORE.timestamp(),) * 2)
+    new = Replacement(path=f"/boot/{path.name}", role=FileRole.IMAGE, new=b"n" * (SIZE + 4000))
+    about = SettingChange(
+        generator="initramfs-tools", kernel_release=RELEASE, before="lz4 -9", after="zstd -19"
+    )
+    with transactions(machine.host()) as engine:
+        begun = engine.begin([new], purpose="test", setting=about)
+        engine.commit(engine.verify(begun))
+    found = attributed(machine, loaded())
+    assert found.certainty is Certainty.CERTAIN
+    assert found.image is not None
+    assert (Path(found.image.path).name, found.image.setting) == (".initadvisor-1-0.old", LZ4)
 
 
 def test_what_was_built_or_timed_since_is_none_of_the_boot_s(machine: Booted) -> None:
