@@ -104,6 +104,9 @@ def cut_at(saved: Saved, reference: Recorded, moment: int, directory: Path) -> C
         key=lambda word: reference.moments[word],
         default=Word.BUILT,
     )
+    if said is Word.APPLIED:
+        # A word is heard some writes after it was said, so that going back may have begun.
+        said = Word.GOING_BACK
     guest = saved.guest.copied_to(directory)
     writes = tuple(islice(reference.recording.writes(), moment))
     return _judged(reference, reference.recording, guest, writes, writes, said)
