@@ -49,7 +49,9 @@ class TrialImages:
         self._armed: dict[str, _Armed] = {}
         try:
             for transaction in read_records(host):
-                if not isinstance(transaction, InitadvisorError) and transaction.proof:
+                if isinstance(transaction, InitadvisorError):
+                    _log.warning("the image of a trial is not known: %s", transaction.message)
+                elif transaction.proof:
                     armed = _armed(transaction, transaction.proof)
                     self._armed[armed.proof.trial] = armed
             for campaign in read_campaigns(host):

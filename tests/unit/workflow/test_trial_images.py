@@ -130,7 +130,7 @@ def test_records_that_cannot_be_read_are_no_hindrance(
     traces = loaded(armed)
     (armed.host.state_dir() / "transactions/000001.json").write_text("{")
     assert attributed(armed, traces).certainty is Certainty.UNKNOWN
-    assert "the images of trials are not known" in caplog.text
+    assert "the image of a trial is not known: " in caplog.text
 
 
 def test_of_a_unified_image_the_initramfs_in_it_counts(armed: Provable) -> None:
