@@ -9,10 +9,11 @@ import re
 import signal
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import IO, TYPE_CHECKING, NoReturn
 
 from tests.fixtures.cache import cache_dir
 from tests.vm.console import Console, Line
@@ -27,6 +28,7 @@ HANG_S = 600.0
 """How long a machine may say nothing that is waited for: a safety net, not what a test waits."""
 
 _TAIL_LINES = 40
+_POLL_S = 0.1
 _READY = re.compile(r"guest: ready boot=(\w+) entry=(\S+) state=(\S+)")
 _OUTPUT = re.compile(r"guest: ([>+]) ?(.*)$")
 _DONE = re.compile(r"guest: done status=(\d+)")
@@ -167,13 +169,13 @@ def running(
     """Start a machine; when the block is left it is no more.
 
     ``script`` is run by bash in the guest when the boot is complete. ``log`` is where the lines
-    of the console go as they come, by default beside the guest's disk. One machine runs at a time,
-    whichever test it is of: without KVM each takes what processors there are.
+    of the console go as they come, by default beside the guest's disk. No more machines run than
+    there are processors, whichever tests they are of: without KVM each has one to itself.
     """
     credentials = {"guest.then": then.value}
     if script:
         credentials["guest.script"] = script
-    with tempfile.TemporaryDirectory(prefix="vm-") as directory, _only_one():
+    with tempfile.TemporaryDirectory(prefix="vm-") as directory, _turn():
         scratch = Path(directory)
         argv = qemu(guest, machine or Machine(), credentials, direct=direct, scratch=scratch)
         with (scratch / "errors").open("wb") as errors:
@@ -235,7 +237,19 @@ def _output(lines: tuple[Line, ...]) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def _only_one() -> Iterator[None]:
-    with (cache_dir() / "vm.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+def _turn() -> Iterator[None]:
+    """Wait until fewer machines run than there are processors."""
+    with contextlib.ExitStack() as stack:
+        names = [cache_dir() / f"vm-{number}.lock" for number in range(os.cpu_count() or 1)]
+        files = [stack.enter_context(name.open("w")) for name in names]
+        while not any(_is_free(file) for file in files):
+            time.sleep(_POLL_S)
         yield
+
+
+def _is_free(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
