@@ -46,7 +46,7 @@ class Machine:
     the loader, the image on the disk stays as it is; GRUB and systemd before 254 cannot do that.
     ``tpm`` is the socket of a swtpm(8) that the machine has for its TPM. ``control`` is where QEMU
     takes orders (see ``Qmp``); ``saved`` is a file that another machine, the same but for what its
-    disks are kept in, was saved to: this one goes on from there.
+    disks are kept in, was saved to: this one goes on from there. ``also`` is more for QEMU.
     """
 
     memory_mib: int = 1024
@@ -62,6 +62,7 @@ class Machine:
     tpm: Path | None = None
     control: Path | None = None
     saved: Path | None = None
+    also: tuple[str, ...] = ()
 
     @property
     def whole_extra_command_line(self) -> str:
@@ -95,6 +96,7 @@ def qemu(
         *(_tpm(machine.tpm) if machine.tpm else ()),
         *(("-qmp", f"unix:{machine.control},server=on,wait=off") if machine.control else ()),
         *(("-incoming", f"file:{machine.saved}") if machine.saved else ()),
+        *machine.also,
         *(_direct(guest, machine) if direct else _firmware(guest, machine)),
     )
 
