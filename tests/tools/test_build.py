@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from initadvisor.model.candidate import Candidate
 
-pytestmark = pytest.mark.tools
+pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("build")]
 
 SETTINGS = ["zstd", "gzip", "xz -9", "zstd -19", "lz4 -9"]
 DRIVER = """

@@ -23,7 +23,7 @@ from tests.unit.workflow.applying import OTHER, make_machine
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.tools
+pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("daemon-work")]
 
 SETTINGS = ["gzip", "lz4 -9", "xz -9", "zstd", "zstd -19"]
 DRIVER = """

@@ -13,7 +13,7 @@ import pytest
 
 from tests.fixtures.checkout import ROOT, SYSTEM_PYTHON, copied_checkout, made
 
-pytestmark = pytest.mark.tools
+pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("install")]
 
 HOOKS = {
     "pacman": ("usr/share/libalpm/hooks", "etc/pacman.d/hooks"),

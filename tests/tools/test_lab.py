@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from tests.fixtures.namespace import Tree
 
-pytestmark = pytest.mark.tools
+pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("lab")]
 
 WITHOUT_KVM = ("--engine", "tcg")
 

@@ -17,7 +17,7 @@ from initadvisor.model.codec import Codec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-pytestmark = pytest.mark.tools
+pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("recommend")]
 
 CONTENT_BYTES = 8_000_000
 """Of this, settings that compress slowly are given a sample, and the others all."""

@@ -17,7 +17,7 @@ from tests.vm.measured_boots import Outcome, measured
 if TYPE_CHECKING:
     from tests.vm.journal import JournalBoot
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.xdist_group("measure")]
 
 REBOOTS = int(os.environ.get("INITADVISOR_REBOOTS", "4"))
 MOST_EXPOSURE = 2.0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.vm.boot import Boot
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.xdist_group("proving")]
 
 _SETTLE = "initadvisor-settle.service"
 _SLEEP = "initadvisor-sleep.service"
