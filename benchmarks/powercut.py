@@ -53,7 +53,7 @@ def main() -> int:
 
 def _line(number: int, made: Cut) -> str:
     words = (
-        f"{number:4}: {made.writes:4} writes, {made.lost:3} lost, after {made.said!r:12}",
+        f"{number:4}: {made.writes:4} writes, {made.lost:3} lost, after '{made.said}'",
         f"found {made.found or '-'}, left {made.left or '-'}",
         *made.trouble,
     )
