@@ -111,7 +111,7 @@ def small_guest(loader: Loader) -> Guest:
         assert "MODULES=most\n" in text
         write(root, CONFIGURATION, text.replace("MODULES=most\n", "MODULES=list\n"))
         write(root, _MODULES, _NEEDED_MODULES)
-        if loader is not Loader.GRUB:  # whose entry has it so already
+        if not loader.is_grub:  # whose entry has it so already
             _boot_own_image(made)
         boot(made, direct=True, script=_REBUILD)
 

@@ -95,6 +95,7 @@ def _put_uki(path: str) -> Callable[[Guest], None]:
         }
         image = copy.directory / "unified.efi"
         image.write_bytes(with_sections(stub.read_bytes(), sections))
+        assert copy.recipe.loader.esp
         copy.disk.files(copy.recipe.loader.esp).put({path: image})
 
     return put

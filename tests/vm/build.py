@@ -31,11 +31,10 @@ options    {command_line}
 linux      /{directory}/{release}/linux
 initrd     /{directory}/{release}/initrd.img-{release}
 """
-_INSTALL_GRUB = """\
-grub-install --target=x86_64-efi --efi-directory=/boot/efi --removable --no-nvram
-update-grub
-sync -f /boot /boot/efi
-"""
+_INSTALL_GRUB = {
+    Loader.GRUB: "--target=x86_64-efi --efi-directory=/boot/efi --removable --no-nvram",
+    Loader.GRUB_BIOS: "--target=i386-pc /dev/vda",
+}
 _GRUB_DEFAULTS = """\
 GRUB_DEFAULT=0
 GRUB_TIMEOUT=0
@@ -59,10 +58,12 @@ def build(recipe: Recipe, target: Path) -> None:
         shutil.copyfile(boot / f"vmlinuz-{release}", guest.kernel)
         shutil.copyfile(boot / f"initrd.img-{release}", guest.initrd)
         shutil.copyfile(tools.tree() / "usr/share/OVMF/OVMF_VARS_4M.fd", guest.variables)
-        _format(make_disk(guest.disk.path, recipe.loader.partitions), archives / "root.tar", boot)
+        is_bios = recipe.loader is Loader.GRUB_BIOS
+        disk = make_disk(guest.disk.path, recipe.loader.partitions, bios_boot=is_bios)
+        _format(disk, archives / "root.tar", boot)
     (target / "facts.json").write_text(json.dumps({"release": release}))
     _configure(guest)
-    if recipe.loader is Loader.GRUB:
+    if recipe.loader.is_grub:
         _install_grub(guest)
     else:
         _install_systemd_boot(guest)
@@ -97,6 +98,7 @@ def _configure(guest: Guest) -> None:
 def _install_systemd_boot(guest: Guest) -> None:
     """Put the loader where ``bootctl install`` puts it, the entry where kernel-install(8) does."""
     loader = read(guest.disk.root, "/usr/lib/systemd/boot/efi/systemd-bootx64.efi")
+    assert guest.recipe.loader.esp
     esp = guest.disk.files(guest.recipe.loader.esp)
     write(esp, "/EFI/BOOT/BOOTX64.EFI", loader)
     write(esp, "/EFI/systemd/systemd-bootx64.efi", loader)
@@ -126,4 +128,6 @@ def _install_grub(guest: Guest) -> None:
 
     defaults = _GRUB_DEFAULTS.format(command_line=guest.recipe.command_line)
     write(guest.disk.root, "/etc/default/grub", defaults)
-    boot(guest, direct=True, script=_INSTALL_GRUB, then=Then.POWER_OFF)
+    install = f"grub-install {_INSTALL_GRUB[guest.recipe.loader]}"
+    script = f"{install}\nupdate-grub\nsync\n"
+    boot(guest, direct=True, script=script, then=Then.POWER_OFF)

@@ -22,6 +22,13 @@ with fewer than 65525 of them (observed with OVMF).
 """
 
 
+_FIRST_SECTOR = 34
+_BIOS_BOOT = f"start={_FIRST_SECTOR}, size=2014, type=21686148-6449-6E6F-744E-656564454649"
+"""Between the table and the first partition that is aligned: for what GRUB's boot sector loads
+("BIOS installation" in GRUB's manual).
+"""
+
+
 class FileSystem(StrEnum):
     """What a partition is formatted with."""
 
@@ -72,8 +79,11 @@ class Disk:
         return root
 
 
-def make_disk(path: Path, partitions: Sequence[Partition]) -> Disk:
-    """Write a sparse image with an empty partition table of these partitions."""
+def make_disk(path: Path, partitions: Sequence[Partition], *, bios_boot: bool = False) -> Disk:
+    """Write a sparse image with a partition table of these partitions, which stay empty.
+
+    With ``bios_boot`` there is one more, the last, where GRUB puts itself if there is no EFI.
+    """
     with path.open("wb") as file:
         file.truncate(max(p.offset_bytes + p.size_bytes for p in partitions) + MIB)
     lines = [
@@ -81,7 +91,11 @@ def make_disk(path: Path, partitions: Sequence[Partition]) -> Disk:
         f"type={p.type_guid}, uuid={p.guid}"
         for p in partitions
     ]
-    table = "\n".join(("label: gpt", *lines, ""))
+    head = ["label: gpt"]
+    if bios_boot:
+        head.append(f"first-lba: {_FIRST_SECTOR}")
+        lines.append(_BIOS_BOOT)
+    table = "\n".join((*head, *lines, ""))
     tools.run("sfdisk", "-q", path, stdin=table.encode())
     return Disk(path=path, partitions=tuple(partitions))
 

@@ -47,17 +47,24 @@ class Loader(StrEnum):
     """The ESP at /efi, kernels on a vfat XBOOTLDR partition at /boot."""
     GRUB = "grub"
     """GRUB on EFI: the ESP at /boot/efi, an ext4 partition at /boot."""
+    GRUB_BIOS = "grub-bios"
+    """GRUB on BIOS: a partition for its core image, an ext4 partition at /boot."""
+
+    @property
+    def is_grub(self) -> bool:
+        """Whether it is GRUB, which reads its own configuration and no entries of files."""
+        return self in {Loader.GRUB, Loader.GRUB_BIOS}
 
     @property
     def packages(self) -> tuple[str, ...]:
         """What is installed for it."""
-        if self is Loader.GRUB:
-            return ("grub-efi-amd64-bin", "grub2-common")
+        if self.is_grub:  # the same for both, so that they are installed from the same archive
+            return ("grub-efi-amd64-bin", "grub-pc-bin", "grub2-common")
         return ("systemd-boot", "systemd-boot-efi")
 
     @property
-    def esp(self) -> str:
-        """Where the EFI system partition is mounted."""
+    def esp(self) -> str | None:
+        """Where the EFI system partition is mounted, None where there is no EFI."""
         match self:
             case Loader.SYSTEMD_BOOT:
                 return "/boot"
@@ -65,6 +72,8 @@ class Loader(StrEnum):
                 return "/efi"
             case Loader.GRUB:
                 return "/boot/efi"
+            case Loader.GRUB_BIOS:
+                return None
 
     @property
     def partitions(self) -> tuple[Partition, ...]:
@@ -80,6 +89,7 @@ class Loader(StrEnum):
                 ("/boot/efi", FileSystem.VFAT, ESP_TYPE, small),
                 ("/boot", FileSystem.EXT4, _LINUX_TYPE, large),
             ],
+            Loader.GRUB_BIOS: [("/boot", FileSystem.EXT4, _LINUX_TYPE, large)],
         }[self]
         plan.append(("/", FileSystem.EXT4, ROOT_TYPE, _ROOT_BYTES))
         made: list[Partition] = []

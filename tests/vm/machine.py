@@ -185,9 +185,13 @@ def _direct(guest: Guest, machine: Machine) -> tuple[str, ...]:
 
 
 def _firmware(guest: Guest, machine: Machine) -> tuple[str, ...]:
-    if machine.whole_extra_command_line and guest.recipe.loader is Loader.GRUB:
+    """Return what makes QEMU start UEFI firmware; without it there is a BIOS."""
+    loader = guest.recipe.loader
+    if machine.whole_extra_command_line and loader.is_grub:
         msg = "GRUB takes no extra command line: boot directly, or change its configuration"
         raise ValueError(msg)
+    if loader is Loader.GRUB_BIOS:
+        return ()
     code = tools.tree() / "usr/share/OVMF/OVMF_CODE_4M.fd"
     return (
         *("-drive", f"if=pflash,unit=0,format=raw,readonly=on,file={code}"),
