@@ -28,6 +28,7 @@ _LEAVE_IT = (
 )
 _IN_THE_WAY = {
     Step.BUILD: "In the way of applying it",
+    Step.VERIFYING: "In the way of having a kernel unpack it in a virtual machine",
     Step.PROVING_BOOT: "In the way of booting it once before it becomes the default",
     Step.PREVIOUS_ENTRY: "In the way of a menu entry for the previous image",
     Step.UNLOCKING: "In the way of unlocking the disk without a passphrase",

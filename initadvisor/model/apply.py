@@ -22,6 +22,8 @@ class Step(StrEnum):
     """What an obstacle stands in the way of."""
 
     BUILD = "build"
+    VERIFYING = "verifying"
+    """Having a kernel unpack the new image in a virtual machine."""
     PROVING_BOOT = "proving-boot"
     """Booting the new image once before it becomes the default."""
     PREVIOUS_ENTRY = "previous-entry"

@@ -71,6 +71,23 @@ def machine_for(
     raise _no_engine(failures)
 
 
+def require_verifying(host: Host, wanted: Wanted) -> None:
+    """Raise what ``machine_for`` would for ``FOR_VERIFYING``, and start nothing.
+
+    Where QEMU and the kernel are there, emulation works, whatever becomes of KVM.
+    """
+    failures: dict[Engine, InitadvisorError] = {}
+    for engine in FOR_VERIFYING:
+        try:
+            with contextlib.ExitStack() as stack:
+                _qemu(host, engine, wanted, stack)
+        except InitadvisorError as err:
+            failures[engine] = err
+        else:
+            return
+    raise _no_engine(failures)
+
+
 def require_purpose(purpose: Sequence[Engine], engine: Engine | None) -> None:
     """Raise ``NoEngineError`` where the engine that is asked for cannot serve the purpose."""
     if engine and engine not in purpose:
@@ -91,7 +108,8 @@ def _no_engine(failures: Mapping[Engine, InitadvisorError]) -> InitadvisorError:
         reason, hint = common.pop()
     else:
         reason = "; ".join(f"{engine}: {err.message}" for engine, err in failures.items())
-        hint = _INSTALL
+        hints = {err.hint for err in failures.values()}
+        hint = hints.pop() if len(hints) == 1 else _INSTALL
     return NoEngineError(f"no virtual machine can be used: {reason}", hint=hint)
 
 
@@ -115,11 +133,17 @@ def _machine(
 ) -> VirtualMachine:
     if engine is Engine.UML:
         return uml_machine(host, wanted.uml)
+    machine = _qemu(host, engine, wanted, stack)
+    if engine is Engine.KVM and (problem := why_not_kvm(host, machine, store, anew=wanted.anew)):
+        raise NoEngineError(problem)
+    return machine
+
+
+def _qemu(
+    host: Host, engine: Engine, wanted: Wanted, stack: contextlib.ExitStack
+) -> VirtualMachine:
     if wanted.kernel is None and wanted.release is None:
         msg = "the image does not tell which kernel it is for"
         raise InitadvisorError(msg, hint="name its file with --kernel FILE")
     path = wanted.kernel or find_kernel(host, wanted.release or "")
-    machine = qemu_machine(host, engine, stack.enter_context(bootable(path)))
-    if engine is Engine.KVM and (problem := why_not_kvm(host, machine, store, anew=wanted.anew)):
-        raise NoEngineError(problem)
-    return machine
+    return qemu_machine(host, engine, stack.enter_context(bootable(path)))

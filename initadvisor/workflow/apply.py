@@ -129,6 +129,7 @@ def require_none_pending(host: Host) -> None:
 
 def _require_nothing_in_the_way(plan: ApplyPlan, choices: ApplyChoices, *, direct: bool) -> None:
     passed = {
+        Step.VERIFYING: choices.unverified,
         Step.PROVING_BOOT: direct,
         Step.PREVIOUS_ENTRY: choices.without_backup or choices.without_entry,
         Step.UNLOCKING: choices.ignore_unlocking,

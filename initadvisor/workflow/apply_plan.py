@@ -19,6 +19,7 @@ from initadvisor.model.cost import Outcome
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.workflow.apply_edits import planned_edits
 from initadvisor.workflow.apply_room import room_needed
+from initadvisor.workflow.built import require_engine
 from initadvisor.workflow.campaign_log import require_no_campaign
 from initadvisor.workflow.previous_entry import require_previous_entry
 from initadvisor.workflow.proof_evidence import require_boot_time_unit
@@ -234,7 +235,11 @@ def _obstacles(
     for waiting in pending(host):
         reason = f"transaction {waiting.number} ({waiting.purpose}) is {waiting.state}"
         yield Obstacle(step=Step.BUILD, reason=reason, remedy="initadvisor status shows it")
-    yield from _of_the_boot_loader(host, [planned for planned in images if planned.rebuilt])
+    rebuilt = [planned for planned in images if planned.rebuilt]
+    yield from _refused(
+        Step.VERIFYING, lambda: require_engine(host, [planned.image for planned in rebuilt])
+    )
+    yield from _of_the_boot_loader(host, rebuilt)
 
 
 def _of_the_boot_loader(host: Host, rebuilt: Sequence[PlannedImage]) -> Iterator[Obstacle]:

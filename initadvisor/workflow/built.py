@@ -20,6 +20,7 @@ from initadvisor.model.errors import (
     UnsafeError,
 )
 from initadvisor.model.image import Verdict
+from initadvisor.vm.choose import Wanted, require_verifying
 from initadvisor.vm.engines import NoEngineError
 from initadvisor.workflow.kernel_config import find_kernel_config
 from initadvisor.workflow.verify import verify
@@ -127,6 +128,20 @@ def linted(host: Host, image: InstalledImage, built: ReadImage) -> Lint:
     return judged
 
 
+def require_engine(host: Host, images: Iterable[InstalledImage]) -> None:
+    """Raise ``UnsafeError`` where ``ask_kernels`` would find no virtual machine to ask with.
+
+    To be found out before building takes minutes. Raises ``NeedsRootError`` where only root may
+    read a kernel.
+    """
+    for image in images:
+        kernel = image.path if image.uki else None
+        try:
+            require_verifying(host, Wanted(release=image.kernel_release, kernel=kernel))
+        except NoEngineError as err:
+            raise _not_asked(image, err) from err
+
+
 def ask_kernels(
     host: Host,
     built: Iterable[tuple[InstalledImage, Path]],
@@ -146,12 +161,17 @@ def ask_kernels(
         except (NoEngineError, LostVMError) as err:
             if unverified:
                 return err.message
-            msg = f"no kernel could be asked whether it unpacks {image.path}: {err.message}"
-            raise UnsafeError(msg, hint="--unverified goes without; nothing was changed") from err
+            raise _not_asked(image, err) from err
         if verified.problems:
             msg = f"{image.path} as it was built must not be booted: {verified.problems[0]}"
             raise UnsafeError(msg, hint="nothing was changed")
     return ""
+
+
+def _not_asked(image: InstalledImage, err: InitadvisorError) -> UnsafeError:
+    msg = f"no kernel could be asked whether it unpacks {image.path}: {err.message}"
+    ways = (err.hint, "--unverified goes without")
+    return UnsafeError(msg, hint="; ".join(way for way in ways if way))
 
 
 def _make_empty(directory: Path) -> None:

@@ -16,6 +16,7 @@ from initadvisor.workflow.built import (
     linted,
     read_built,
     require_codec,
+    require_engine,
 )
 
 if TYPE_CHECKING:
@@ -54,8 +55,11 @@ def rebuilt_images(
 
     They are there as long as the context is; nothing installed is touched. With them comes why no
     kernel was asked, empty where one was. Raises ``UnsafeError`` where what came out is not right:
-    readable to its end, of the codec that these texts configure for it, unpacked by its kernel.
+    readable to its end, of the codec that these texts configure for it, unpacked by its kernel;
+    and before anything is built where no kernel could be asked, without ``unverified``.
     """
+    if not unverified:
+        require_engine(host, images)
     with building_place(host) as directory:
         built = tuple(
             _build(host, generator, image, directory / str(number), texts, observer)

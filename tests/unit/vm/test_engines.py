@@ -17,6 +17,7 @@ from initadvisor.vm.choose import (
     Wanted,
     engine_states,
     machine_for,
+    require_verifying,
 )
 from initadvisor.vm.engines import NoEngineError, why_not_kvm
 from tests.fakes.machines import Machines, machine
@@ -181,6 +182,24 @@ def test_without_any_engine_the_user_is_told_what_to_install(
         pass
     assert "user-mode-linux" in str(error.value.hint)
     assert "qemu-system-x86" in str(error.value.hint)
+
+
+def test_whether_verifying_can_be_had_is_known_without_starting_anything(
+    host: Host, wanted: Wanted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs(host)
+    require_verifying(host, wanted)  # emulation is enough
+    with pytest.raises(NoEngineError, match="cannot find the kernel"):
+        require_verifying(host, replace(wanted, release="6.0.0"))
+    assert runner_of(host).booted == []
+    runner_of(host).programs = []
+    with pytest.raises(NoEngineError, match=r"kvm: .* is not installed; tcg: ") as error:
+        require_verifying(host, wanted)
+    assert error.value.hint == "install qemu-system-x86 (Arch: qemu-base)"
+    monkeypatch.setattr(Host, "machine", lambda _self: "aarch64")
+    runner_of(host).programs = ["qemu-system-x86_64"]
+    with pytest.raises(NoEngineError, match="aarch64"):
+        require_verifying(host, wanted)
 
 
 def test_an_engine_that_is_asked_for_is_not_replaced(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from initadvisor.generators import private
 from initadvisor.image.cpio import CpioWriter
 from initadvisor.model.codec import Codec
+from initadvisor.model.errors import LostVMError
 from initadvisor.model.estimate import Estimate
 from initadvisor.model.setting import Setting
 from initadvisor.vm.engines import NoEngineError
@@ -91,6 +92,7 @@ def make_machine(root: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
         (root / f"boot/initramfs-{name}.img").write_bytes(image(Codec.GZIP, parameters="--kver"))
     monkeypatch.setenv("CACHE_DIRECTORY", str(root / "cache"))
     monkeypatch.setenv("STATE_DIRECTORY", str(root / "state"))
+    unpacks(monkeypatch)
     for module in (private, apply_plan):
         monkeypatch.setattr(module, "require_installed_system", lambda _host, _name: None)
     return Machine(root=root, runner=FakeGenerators(programs=_PROGRAMS, make=built))
@@ -133,7 +135,6 @@ def make_appliable(
     monkeypatch.setattr(apply_plan, "recommend", lambda *_args, **_named: known)
     for module in (apply_plan, proving):
         monkeypatch.setattr(module, "require_boot_time_unit", lambda _host: None)
-    unpacks(monkeypatch)
     path = root / "proc/sys/kernel/random/boot_id"
     path.parent.mkdir(parents=True)
     path.write_text(f"{BOOT}\n")
@@ -146,13 +147,27 @@ def unpacks(monkeypatch: pytest.MonkeyPatch, *problems: str) -> None:
     """Have a kernel unpack everything, or refuse for some reasons."""
     found = SimpleNamespace(problems=problems)
     monkeypatch.setattr(built_images, "verify", lambda _host, _path, **_named: found)
+    monkeypatch.setattr(built_images, "require_verifying", lambda _host, _wanted: None)
 
 
 def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no virtual machine."""
+    """Have no virtual machine, which shows before anything is built."""
+
+    def fail(release: str | None) -> object:
+        msg = f"no virtual machine for {release}"
+        raise NoEngineError(msg, hint="install QEMU")
+
+    monkeypatch.setattr(
+        built_images, "require_verifying", lambda _host, wanted: fail(wanted.release)
+    )
+    monkeypatch.setattr(built_images, "verify", lambda _host, _path, *, release: fail(release))
+
+
+def lost_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a virtual machine that is lost when it is asked."""
 
     def fail(_host: object, _path: object, *, release: str) -> object:
-        msg = f"no virtual machine for {release}"
-        raise NoEngineError(msg)
+        msg = f"the virtual machine for {release} was lost"
+        raise LostVMError(msg)
 
     monkeypatch.setattr(built_images, "verify", fail)

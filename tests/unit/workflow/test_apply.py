@@ -25,6 +25,7 @@ from tests.unit.workflow.applying import (
     CONFIG,
     IMAGE,
     image,
+    lost_machine,
     make_appliable,
     no_engine,
     ordered_codec,
@@ -202,11 +203,24 @@ def test_without_an_engine_it_takes_the_users_word(
     machine: Machine, loader: FakeLoader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     no_engine(monkeypatch)
+    with pytest.raises(UnsafeError, match="no kernel could be asked") as caught:
+        applied(machine)
+    assert caught.value.hint == "install QEMU; --unverified goes without"
     refused(machine, "no kernel could be asked")
+    assert generator(machine).orders == []
     found = applied(machine, ApplyChoices(immediate=True, unverified=True))
     assert found.unverified == f"no virtual machine for {RELEASE}"
     assert found.transaction.state is TransactionState.COMMITTED
     assert loader.entries
+
+
+def test_a_machine_that_is_lost_while_it_unpacks_is_no_verdict(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost_machine(monkeypatch)
+    refused(machine, "no kernel could be asked .* was lost")
+    found = applied(machine, ApplyChoices(immediate=True, unverified=True))
+    assert found.unverified.endswith("was lost")
 
 
 def test_what_a_kernel_does_not_unpack_is_never_installed(

@@ -23,7 +23,7 @@ from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from initadvisor.workflow.proof_evidence import require_boot_time_unit
 from tests.fakes.boot_loader import FakeLoader
 from tests.unit.generators.conftest import RELEASE
-from tests.unit.workflow.applying import CONFIG, OTHER, advice, make_machine, snapshot
+from tests.unit.workflow.applying import CONFIG, OTHER, advice, make_machine, no_engine, snapshot
 from tests.unit.workflow.test_recommend import Silent
 
 if TYPE_CHECKING:
@@ -226,6 +226,16 @@ def test_a_line_that_cannot_be_rewritten_is_refused_by_name(machine: Machine) ->
     with pytest.raises(RefusedRewriteError) as caught:
         planned(machine)
     assert caught.value.line_number == 1
+
+
+def test_that_no_kernel_can_be_asked_is_in_the_way_from_the_start(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_engine(monkeypatch)
+    (obstacle,) = planned(machine).obstacles
+    assert obstacle.step is Step.VERIFYING
+    assert f"no virtual machine for {RELEASE}" in obstacle.reason
+    assert obstacle.remedy == "install QEMU; --unverified goes without"
 
 
 def test_a_machine_without_images_has_nothing_to_plan(machine: Machine) -> None:

@@ -28,7 +28,7 @@ from initadvisor.workflow.rollback import plan_rollback, rollback
 from initadvisor.workflow.transaction_log import own_transactions
 from tests.fixtures.boots import boot_record, image_of
 from tests.unit.generators.conftest import RELEASE
-from tests.unit.workflow.applying import IMAGE, make_appliable, no_engine, snapshot
+from tests.unit.workflow.applying import IMAGE, lost_machine, make_appliable, no_engine, snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,7 +126,7 @@ def test_advice_to_keep_changes_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_it_takes_no_risk_upon_itself(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is refused is not begun again for this kernel."""
-    no_engine(monkeypatch)
+    lost_machine(monkeypatch)
     before = snapshot(machine)
     with pytest.raises(UnsafeError, match="no kernel could be asked"):
         apply_advice(machine, observer=TOLD)
@@ -134,6 +134,15 @@ def test_it_takes_no_risk_upon_itself(machine: Machine, monkeypatch: pytest.Monk
     assert "no kernel could be asked" in policy_changes(machine)[0].failed
     said = apply_advice(machine, observer=TOLD)
     assert said.startswith(f"not applying zstd: it could not be applied for Linux {RELEASE}")
+
+
+def test_without_an_engine_nothing_is_built_in_vain(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_engine(monkeypatch)
+    with pytest.raises(UnsafeError, match="no kernel could be asked"):
+        apply_advice(machine, observer=TOLD)
+    assert policy_changes(machine) == ()
 
 
 def test_what_is_refused_before_anything_is_built_may_be_another_time(
