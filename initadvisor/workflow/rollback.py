@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from initadvisor.host import Host
     from initadvisor.model.generator import InstalledImage
-    from initadvisor.model.transaction import FileChange, SettingChange, Transaction
+    from initadvisor.model.transaction import SettingChange, Transaction
     from initadvisor.workflow.built import BuildingObserver
     from initadvisor.workflow.transaction import Transactions
 
@@ -109,7 +109,7 @@ def _planned(host: Host, transaction: Transaction) -> RollbackPlan:
         match files.holding(host, change):
             case Holding.OLD:
                 pass
-            case Holding.NEW if _is_kept(host, change):
+            case Holding.NEW if files.is_kept(host, change):
                 restored.append(change.path)
             case _ if change.role is FileRole.IMAGE:
                 anew.append(change.path)
@@ -131,14 +131,6 @@ def _planned(host: Host, transaction: Transaction) -> RollbackPlan:
         rebuilt=tuple(installed[path] for path in anew if path in installed),
         gone=tuple(path for path in anew if path not in installed),
     )
-
-
-def _is_kept(host: Host, change: FileChange) -> bool:
-    if change.before is None:
-        return True
-    if change.backup is None:
-        return False
-    return files.content(host.path(change.backup)) == change.before.content
 
 
 def _installed(host: Host, transaction: Transaction) -> Mapping[str, InstalledImage]:
