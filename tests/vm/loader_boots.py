@@ -170,6 +170,7 @@ def _unified_is_default(copy: Guest) -> None:
 
 _LOADER_CONF = "/boot/loader/loader.conf"
 _SELECT_PREVIOUS = "bootctl set-oneshot a-initadvisor-previous.conf"
+_SELECT_PREVIOUS_IN_GRUB = "grub-reboot initadvisor-previous"
 _SAVED_DEFAULT = """
 sed -i 's/^GRUB_DEFAULT=.*/GRUB_DEFAULT=saved\\nGRUB_SAVEDEFAULT=true/' /etc/default/grub
 update-grub 2>&1
@@ -202,9 +203,15 @@ WAYS = {
         name="grub",
         loader=Loader.GRUB,
         installed="/boot/initrd.img-{release}",
-        select="grub-reboot initadvisor-previous",
+        select=_SELECT_PREVIOUS_IN_GRUB,
         first=_SAVED_DEFAULT,
         forget_default="grub-editenv /boot/grub/grubenv unset saved_entry",
+    ),
+    "grub-bios": Way(
+        name="grub",
+        loader=Loader.GRUB_BIOS,
+        installed="/boot/initrd.img-{release}",
+        select=_SELECT_PREVIOUS_IN_GRUB,
     ),
     "systemd-boot-uki": Way(
         name="systemd-boot",

@@ -14,6 +14,7 @@ from tests.vm.boot import End
 from tests.vm.loader_boots import WAYS, Image, Images, Step, Told, booted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tests.vm.loader_boots import Way
@@ -38,15 +39,14 @@ class Outcome:
 
     way: Way
     images: Images
+    boots: Sequence[Told]
     defaults: tuple[Told, ...]
     trial: Told
-    previous: Told
 
     @property
     def looks(self) -> tuple[dict[str, Any], ...]:
         """Everything that was looked at; the first time before anything was done, last after it."""
-        told = (*self.defaults, self.trial, self.previous)
-        return tuple(look for each in told for look in each.looks)
+        return tuple(look for each in self.boots for look in each.looks)
 
 
 @pytest.mark.parametrize("name", ["systemd-boot", "grub"])
@@ -68,8 +68,8 @@ def test_a_trial_that_panics_costs_one_boot_and_one_that_does_not_is_booted_once
     _assert_panicked(images, corrupt)
     assert after_panic.looks[0]["armed"]["state"] == "none"
     defaults = (first, after_panic, after_trial)
-    outcome = Outcome(way=way, images=images, defaults=defaults, trial=trial, previous=previous)
-    _assert_all(outcome)
+    outcome = Outcome(way=way, images=images, boots=told, defaults=defaults, trial=trial)
+    _assert_all(outcome, previous)
     _assert_cleaned_up_without_harm(outcome)
 
 
@@ -81,20 +81,46 @@ def test_a_trial_and_the_previous_image_boot_when_selected(name: str, tmp_path: 
         Step(words="look\n", after=way.select),
         Step(words=_REMOVE_BOTH),
     )
-    images, (default, trial, previous) = booted(way, steps, tmp_path)
-    outcome = Outcome(way=way, images=images, defaults=(default,), trial=trial, previous=previous)
-    _assert_all(outcome)
+    images, told = booted(way, steps, tmp_path)
+    default, trial, previous = told
+    outcome = Outcome(way=way, images=images, boots=told, defaults=(default,), trial=trial)
+    _assert_all(outcome, previous)
 
 
-def _assert_all(outcome: Outcome) -> None:
+def test_grub_on_bios_boots_a_trial_once_too(tmp_path: Path) -> None:
+    """What is the same as on EFI is not done again. The second trial is armed in the first one."""
+    way = WAYS["grub-bios"]
+    steps = (
+        Step(words=f"look\n{_TRY}"),
+        Step(words=f"look\n{_TRY_CORRUPT}"),
+        Step(),
+        Step(words="look\nremove trial\nlook\n"),
+    )
+    images, told = booted(way, steps, tmp_path)
+    first, trial, corrupt, last = told
+
+    _assert_panicked(images, corrupt)
+    outcome = Outcome(way=way, images=images, boots=told, defaults=(first, last), trial=trial)
+    _assert_throughout(outcome)
+    _assert_tried_once(outcome)
+    _assert_nothing_is_left(outcome)
+    assert last.looks[0]["armed"]["state"] == "none"
+    assert all(name.startswith("/") for look in outcome.looks for name in look["state"]), "not BIOS"
+
+
+def _assert_all(outcome: Outcome, previous: Told) -> None:
+    _assert_throughout(outcome)
+    _assert_taken_back(outcome)
+    _assert_tried_once(outcome)
+    _assert_previous_booted(previous)
+    _assert_nothing_is_left(outcome)
+
+
+def _assert_throughout(outcome: Outcome) -> None:
     for look in outcome.looks:
         assert look["loader"] == outcome.way.name
         assert look["refusals"] == []
     _assert_default_stays(outcome)
-    _assert_taken_back(outcome)
-    _assert_tried_once(outcome)
-    _assert_previous_booted(outcome)
-    _assert_nothing_is_left(outcome)
     _assert_no_other_entries(outcome)
 
 
@@ -136,7 +162,7 @@ def _assert_taken_back(outcome: Outcome) -> None:
 
 
 def _assert_tried_once(outcome: Outcome) -> None:
-    (look,) = outcome.trial.looks
+    look = outcome.trial.looks[0]
     assert outcome.trial.used is Image.NEW
     assert outcome.trial.boot.end is End.RESTART
     assert set(_OWN_WORDS) <= set(look["command_line"].split())
@@ -144,10 +170,10 @@ def _assert_tried_once(outcome: Outcome) -> None:
     assert look["armed"]["state"] == "none"
 
 
-def _assert_previous_booted(outcome: Outcome) -> None:
-    look, _ = outcome.previous.looks
-    assert outcome.previous.used is Image.OLD
-    assert outcome.previous.boot.end is End.RESTART
+def _assert_previous_booted(previous: Told) -> None:
+    look, _ = previous.looks
+    assert previous.used is Image.OLD
+    assert previous.boot.end is End.RESTART
     assert "initadvisor.trial" not in look["command_line"]
     assert _same(look["command_line"], look["default"]["options"])
     assert look["armed"]["state"] == "none"
