@@ -18,6 +18,7 @@ from initadvisor.model.apply import ApplyPlan, Obstacle, PlannedImage, Step
 from initadvisor.model.cost import Outcome
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.workflow.apply_edits import planned_edits
+from initadvisor.workflow.apply_loaded import require_loaded
 from initadvisor.workflow.apply_room import room_needed
 from initadvisor.workflow.built import require_engine
 from initadvisor.workflow.campaign_log import require_no_campaign
@@ -235,16 +236,17 @@ def _obstacles(
     for waiting in pending(host):
         reason = f"transaction {waiting.number} ({waiting.purpose}) is {waiting.state}"
         yield Obstacle(step=Step.BUILD, reason=reason, remedy="initadvisor status shows it")
-    rebuilt = [planned for planned in images if planned.rebuilt]
-    yield from _refused(
-        Step.VERIFYING, lambda: require_engine(host, [planned.image for planned in rebuilt])
-    )
-    yield from _of_the_boot_loader(host, rebuilt)
+    rebuilt = [planned.image for planned in images if planned.rebuilt]
+    yield from _refused(Step.VERIFYING, lambda: require_engine(host, rebuilt))
+    yield from _of_the_boot_loader(host, images)
 
 
-def _of_the_boot_loader(host: Host, rebuilt: Sequence[PlannedImage]) -> Iterator[Obstacle]:
+def _of_the_boot_loader(host: Host, images: Sequence[PlannedImage]) -> Iterator[Obstacle]:
     yield from _against_a_proving_boot(host)
-    if rebuilt:
+    rebuilt = [planned for planned in images if planned.rebuilt]
+    in_vain = tuple(_refused(Step.BUILD, lambda: require_loaded(host, images)))
+    yield from in_vain
+    if rebuilt and not in_vain:  # or the one reason would be told twice
         yield from _refused(Step.PREVIOUS_ENTRY, lambda: require_previous_entry(host, rebuilt))
     yield from _refused(Step.UNLOCKING, lambda: require_no_binding(host))
 

@@ -9,6 +9,7 @@ from initadvisor.model.boot_entry import BootEntry, BootFile, EntryKind, TrialPl
 from initadvisor.model.errors import UnsafeError
 from initadvisor.model.one_shot import OneShot, OneShotState
 from initadvisor.workflow import (
+    apply_loaded,
     apply_plan,
     campaign,
     campaign_arming,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from initadvisor.model.refusal import Refusal, RefusalKind
 
 _WHO_ASKS = (
-    *(apply_plan, previous_entry, proving, status),
+    *(apply_loaded, apply_plan, previous_entry, proving, status),
     *(campaign, campaign_arming, campaign_run),
 )
 

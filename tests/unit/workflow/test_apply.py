@@ -255,6 +255,17 @@ def test_what_somebody_else_replaces_meanwhile_is_theirs(
     assert not loader.entries
 
 
+def test_what_the_next_boot_does_not_load_is_not_replaced_whatever_is_asked_for(
+    machine: Machine, loader: FakeLoader
+) -> None:
+    machine.path("/boot/copy").write_bytes(machine.path(IMAGE).read_bytes())
+    loader.image = "/boot/copy"
+    bold = ApplyChoices(immediate=True, unverified=True, without_backup=True, without_entry=True)
+    for choices in (ApplyChoices(), bold):
+        refused(machine, "the next boot would not use", choices)
+    assert generator(machine).orders == []
+
+
 def test_without_an_entry_for_the_previous_image_only_where_the_user_says_so(
     machine: Machine, loader: FakeLoader
 ) -> None:

@@ -18,7 +18,7 @@ from initadvisor.model.errors import (
 )
 from initadvisor.model.refusal import Refusal, RefusalKind, refused
 from initadvisor.model.setting import Setting
-from initadvisor.workflow import apply_plan, apply_room, previous_entry
+from initadvisor.workflow import apply_loaded, apply_plan, apply_room, previous_entry
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from initadvisor.workflow.proof_evidence import require_boot_time_unit
 from tests.fakes.boot_loader import FakeLoader
@@ -269,7 +269,7 @@ class TestBootLoader:
         def fail(_host: object) -> object:
             raise error
 
-        for module in (apply_plan, previous_entry):
+        for module in (apply_loaded, apply_plan, previous_entry):
             monkeypatch.setattr(module, "detect_boot_loader", fail)
         assert planned(machine).obstacles == tuple(
             Obstacle(step=step, reason="rEFInd started this", remedy="use another")
@@ -293,12 +293,53 @@ class TestBootLoader:
         assert found.step is Step.PROVING_BOOT
         assert "does not run systemd" in found.reason
 
-    def test_an_image_that_is_not_loaded_by_default_cannot_get_an_entry(
+    def test_an_image_that_is_not_loaded_by_default_is_not_replaced_in_vain(
         self, machine: Machine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        FakeLoader(image="/boot/another").use(monkeypatch)
+        """As with Debian's systemd-boot, whose entries load copies of /boot/initrd.img-*."""
+        copy = f"/efi/0123/{RELEASE}/initramfs-{RELEASE}.copy"
+        machine.path(copy).parent.mkdir(parents=True)
+        image = machine.path(f"/boot/initramfs-{RELEASE}.img")
+        machine.path(copy).write_bytes(image.read_bytes())
+        FakeLoader(image=copy).use(monkeypatch)
         (found,) = planned(machine).obstacles
+        assert found.step is Step.BUILD
+        assert found.reason == (
+            f"the next boot would not use {image}: the default entry loads {copy}"
+        )
+        assert "kernel-install(8)" in found.remedy
+
+    def test_another_kernels_image_that_boots_by_default_takes_all_of_them(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        FakeLoader(image=f"/boot/initramfs-{OTHER}.img").use(monkeypatch)
+        (found,) = planned(machine).obstacles
+        assert (found.step, found.remedy) == (Step.BUILD, "--all has that rebuilt, too")
+        assert planned(machine, everything=True).obstacles == ()
+
+    def test_the_default_entry_may_name_a_link_to_the_image(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        link = machine.path("/boot/initramfs")
+        link.symlink_to(f"initramfs-{RELEASE}.img")
+        loader = FakeLoader(image="/boot/initramfs")
+        loader.use(monkeypatch)
+        (found,) = planned(machine).obstacles  # for the entry's sake, which cannot be made
         assert found.step is Step.PREVIOUS_ENTRY
+        link.unlink()
+        link.symlink_to("gone")
+        assert [one.step for one in planned(machine).obstacles] == [Step.BUILD]
+
+    def test_where_nothing_tells_what_boots_by_default_that_is_said_once(
+        self, machine: Machine, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(_self: object, _host: object) -> object:
+            raise refused(RefusalKind.NO_DEFAULT, "no default", "name one")
+
+        monkeypatch.setattr(FakeLoader, "default_entry", fail)
+        FakeLoader(image=f"/boot/initramfs-{RELEASE}.img").use(monkeypatch)
+        (found,) = planned(machine).obstacles
+        assert (found.step, found.reason) == (Step.PREVIOUS_ENTRY, "no default")
 
     def test_a_key_that_is_bound_to_the_image_is_a_matter_of_its_own(
         self, machine: Machine, monkeypatch: pytest.MonkeyPatch

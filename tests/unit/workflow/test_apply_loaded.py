@@ -1,0 +1,67 @@
+"""What real loaders' configurations load by default is told from copies of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.model.apply import PlannedImage
+from initadvisor.model.codec import Codec
+from initadvisor.model.errors import UnsafeError
+from initadvisor.model.generator import ConfiguredSetting, InstalledImage
+from initadvisor.model.setting import Setting
+from initadvisor.workflow.apply_loaded import require_loaded
+from tests.unit.bootloaders.machines import (
+    RELEASE,
+    Machine,
+    grub_machine,
+    systemd_boot_machine,
+)
+from tests.unit.bootloaders.test_previous import unified
+from tests.unit.measure.trees import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def planned(machine: Machine, path: str) -> PlannedImage:
+    """Return an image that is to be rebuilt."""
+    return PlannedImage(
+        image=InstalledImage(path=machine.host.path(path), kernel_release=RELEASE),
+        rebuilt=True,
+        after=ConfiguredSetting(setting=Setting(Codec.ZSTD), source="a test"),
+        size_bytes=1,
+        expected_bytes=None,
+    )
+
+
+def test_a_copy_that_kernel_install_made_is_not_the_image(tmp_path: Path) -> None:
+    machine = systemd_boot_machine(tmp_path)
+    written = f"/boot/initrd.img-{RELEASE}"
+    write(tmp_path, written, (tmp_path / machine.installed.lstrip("/")).read_bytes())
+    with pytest.raises(UnsafeError, match=f"the next boot would not use .*{written}") as caught:
+        require_loaded(machine.host, [planned(machine, written)])
+    assert f"the default entry loads /efi/ucode.img, {machine.installed}" in str(caught.value)
+    # Generators that list kernel-install's images as well replace both.
+    both = [planned(machine, written), planned(machine, machine.installed)]
+    require_loaded(machine.host, both)
+
+
+def test_a_unified_kernel_image_is_loaded_as_a_whole(tmp_path: Path) -> None:
+    machine = systemd_boot_machine(tmp_path, loader_conf="default *.efi\n")
+    unified(machine)
+    machine.programs.listed = ""
+    written = f"/boot/initrd.img-{RELEASE}"
+    write(tmp_path, written, "image")
+    with pytest.raises(UnsafeError, match=r"the default entry loads /efi/EFI/Linux/arch\.efi"):
+        require_loaded(machine.host, [planned(machine, written)])
+    require_loaded(machine.host, [planned(machine, machine.installed)])
+
+
+def test_grub_loads_what_the_generator_writes(tmp_path: Path) -> None:
+    machine = grub_machine(tmp_path)
+    require_loaded(machine.host, [planned(machine, machine.installed)])
+    write(tmp_path, "/boot/elsewhere", "image")
+    with pytest.raises(UnsafeError, match="the default entry loads"):
+        require_loaded(machine.host, [planned(machine, "/boot/elsewhere")])
