@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     "--unverified", is_flag=True, help="Go on where no kernel can unpack a rebuilt image."
 )
 @click.option("--drop", is_flag=True, help="Remove what is kept for going back, instead.")
-def rollback(*, confirm: bool, unverified: bool, drop: bool) -> None:
+@click.option(
+    "--keep",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="With --drop: not what is kept of the latest N changes.",
+)
+def rollback(*, confirm: bool, unverified: bool, drop: bool, keep: int | None) -> None:
     """Go back to the state before the latest apply.
 
     The configuration and the images from before come back; images that were made anew since, by a
@@ -31,9 +37,12 @@ def rollback(*, confirm: bool, unverified: bool, drop: bool) -> None:
     from initadvisor.host import Host
     from initadvisor.workflow.rollback import plan_rollback
 
+    if keep and not drop:
+        msg = "--keep goes with --drop"
+        raise click.UsageError(msg)
     host = Host()
     if drop:
-        _drop(host, confirm=confirm)
+        _drop(host, confirm=confirm, keep=keep or 0)
         return
     plan = plan_rollback(host)
     if plan is None:
@@ -75,21 +84,24 @@ def _roll_back(host: Host, plan: RollbackPlan, *, unverified: bool) -> None:
     click.echo(f"Transaction {done.transaction.number} is {what}{configured}.")
 
 
-def _drop(host: Host, *, confirm: bool) -> None:
+def _drop(host: Host, *, confirm: bool, keep: int) -> None:
     from initadvisor.cli.paragraphs import print_item
     from initadvisor.workflow.drop import drop, kept
 
-    found = kept(host)
+    found = kept(host, keep=keep)
     if not found:
-        click.echo("Nothing is kept for going back.")
+        older = f" but for the latest {keep}" if keep else ""
+        click.echo(f"Nothing is kept for going back{older}.")
         return
     for backup in found:
         print_item(f"{backup.path}: {backup.size_bytes / 1e6:.1f} MB, what {backup.of} held before")
     if not confirm:
         msg = "nothing was removed: these would be"
         raise UnsafeError(msg, hint="--confirm does it")
-    stay = drop(host)
+    stay = drop(host, keep=keep)
     if stay:
         msg = f"{len(stay)} of {len(found)} files could not be removed yet"
         raise InitadvisorError(msg, hint="standard error says why; try again then")
-    click.echo(f"Removed {len(found)} files: nothing can be gone back to any more.")
+    freed_bytes = sum(backup.size_bytes for backup in found)
+    left = f"only the latest {keep} can be undone now" if keep else "nothing can be undone any more"
+    click.echo(f"Removed {len(found)} files, {freed_bytes / 1e6:.1f} MB: {left}.")

@@ -6,8 +6,9 @@ import click
 
 
 @click.command()
+@click.option("--check", is_flag=True, help="Read what is kept whole, and compare it.")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
-def status(*, as_json: bool) -> None:
+def status(*, check: bool, as_json: bool) -> None:
     """Show what is configured, what this boot used, and what initadvisor did to this machine.
 
     Transactions that are not over, entries in the boot menu and images that are kept for going
@@ -16,7 +17,7 @@ def status(*, as_json: bool) -> None:
     from initadvisor.host import Host
     from initadvisor.workflow.status import status as look
 
-    found = look(Host())
+    found = look(Host(), check=check)
     if as_json:
         from initadvisor.cli.status_json import print_status
     else:

@@ -38,6 +38,8 @@ def print_status(found: Status) -> None:
                 "transaction": backup.transaction,
                 "size_bytes": backup.size_bytes,
                 "current": backup.current,
+                "compared": backup.compared,
+                "problem": backup.problem or None,
             }
             for backup in found.backups
         ],

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.paragraphs import print_item
+from initadvisor.cli.paragraphs import print_item, print_paragraph
 from initadvisor.model.one_shot import OneShotState
 from initadvisor.model.proof import ProofStage
 from initadvisor.model.text import shown
 from initadvisor.model.transaction import Duty
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from initadvisor.model.campaign import Campaign
-    from initadvisor.model.status import Entries, RunningBoot, Status
+    from initadvisor.model.status import Backup, Entries, RunningBoot, Status
     from initadvisor.model.transaction import Transaction
 
 _LATEST = 5
@@ -45,14 +47,7 @@ def print_status(found: Status) -> None:
             why = f" ({shown(transaction.reason)})" if transaction.reason else ""
             print_item(f"{_name(transaction)}: {transaction.state}{why}")
     if found.backups:
-        total = sum(backup.size_bytes for backup in found.backups)
-        click.echo(f"\nKept for going back, {total / 1e6:.1f} MB:")
-        for backup in found.backups:
-            stale = "" if backup.current else ", which was changed since"
-            print_item(
-                f"{shown(backup.path)}: {backup.size_bytes / 1e6:.1f} MB, before transaction "
-                f"{backup.transaction} in {shown(backup.of)}{stale}"
-            )
+        _print_backups(found.backups)
     if found.notes:
         click.echo("\nWorth knowing:")
         for note in found.notes:
@@ -83,6 +78,25 @@ def _print_entries(entries: Entries) -> None:
         print_item(f"the next boot is somebody else's: {selected.identifier}")
     elif selected and selected.state is OneShotState.UNREADABLE:
         print_item(f"what the next boot uses cannot be read: {selected.reason}")
+
+
+def _print_backups(backups: Sequence[Backup]) -> None:
+    total = sum(backup.size_bytes for backup in backups)
+    click.echo(f"\nKept for going back, {total / 1e6:.1f} MB:")
+    for backup in backups:
+        stale = "" if backup.current else ", which was changed since"
+        damage = f"; NOT AS IT WAS KEPT: {backup.problem}" if backup.problem else ""
+        print_item(
+            f"{shown(backup.path)}: {backup.size_bytes / 1e6:.1f} MB, before transaction "
+            f"{backup.transaction} in {shown(backup.of)}{stale}{damage}"
+        )
+    latest = max(backup.transaction for backup in backups)
+    older = sum(b.size_bytes for b in backups if b.transaction != latest)
+    if older:
+        print_paragraph(
+            f"{older / 1e6:.1f} MB of that are of changes before the latest: initadvisor rollback "
+            "--drop --keep 1 removes those."
+        )
 
 
 def _print_campaign(campaign: Campaign | None) -> None:

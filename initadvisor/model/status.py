@@ -35,7 +35,8 @@ class Backup:
     """A kept file: the content that ``of`` had before transaction ``transaction``.
 
     ``current``: ``of`` still holds what that transaction made of it, so that going back restores
-    this very file. Otherwise it would be made anew.
+    this very file. Otherwise it would be made anew. ``compared``: its content was, and not only its
+    size; ``problem``: in what it is not what was kept, empty where nothing was found.
     """
 
     path: str
@@ -43,6 +44,8 @@ class Backup:
     transaction: int
     size_bytes: int
     current: bool
+    compared: bool
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from initadvisor.model.proof import Proof
 
 
@@ -197,3 +199,19 @@ class Transaction:
             msg = f"{event} cannot happen to a transaction that is {self.state}"
             raise ValueError(msg)
         return replace(self, state=state)
+
+
+def droppable(recorded: Iterable[Transaction], keep: int) -> tuple[Transaction, ...]:
+    """Return those that are over and came before the ``keep`` latest that can be undone.
+
+    ``recorded`` are the earliest first. What kept nothing (images that were rebuilt to undo
+    another) does not count among the latest.
+    """
+    over = [t for t in recorded if t.state.duty is Duty.NOTHING]
+    undoable = [
+        t.number
+        for t in over
+        if t.state is TransactionState.COMMITTED and any(change.backup for change in t.files)
+    ]
+    kept = undoable[-keep:] if keep else []
+    return tuple(t for t in over if not kept or t.number < kept[0])

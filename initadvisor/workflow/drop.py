@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initadvisor.host.privilege import require_root
+from initadvisor.model.transaction import droppable
 from initadvisor.workflow.previous_entry import settle_previous_entry
 from initadvisor.workflow.status import backups
 from initadvisor.workflow.transaction import transactions
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
     from initadvisor.model.status import Backup
 
 
-def kept(host: Host) -> tuple[Backup, ...]:
-    """Return the files that are kept; see ``status.backups``."""
-    found, _ = backups(host, read_transactions(host))
+def kept(host: Host, *, keep: int = 0) -> tuple[Backup, ...]:
+    """Return the files that are kept for more than the ``keep`` latest changes."""
+    found, _ = backups(host, droppable(read_transactions(host), keep))
     return found
 
 
-def drop(host: Host) -> tuple[Backup, ...]:
+def drop(host: Host, *, keep: int = 0) -> tuple[Backup, ...]:
     """Remove them and the records of what is over; return those that stay, and why is logged.
 
     The menu entry goes last: until then it names an image that is gone, which boots nothing by
@@ -31,7 +32,7 @@ def drop(host: Host) -> tuple[Backup, ...]:
     require_root(host, "remove what is kept")
     with transactions(host) as engine:
         note_previous(host)
-        engine.prune()
-        stay, _ = backups(host, own_transactions(host))
+        engine.prune(keep=keep)
+        stay, _ = backups(host, droppable(own_transactions(host), keep))
         settle_previous_entry(host)
     return stay

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
@@ -25,20 +26,26 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
     from initadvisor.model.campaign import Campaign
     from initadvisor.model.generator import ConfiguredSetting
-    from initadvisor.model.transaction import Transaction
+    from initadvisor.model.transaction import Content, Transaction
+
+_SMALL_BYTES = 1 << 20
+"""Configurations are compared every time, images only when asked for."""
 
 _NOT_MEASURED = "this boot was not measured: initadvisor measure does it"
 _AS_ROOT = "only root may look at the boot loader"
 
 
-def status(host: Host) -> Status:
-    """Return what there is; what cannot be read, or not by this user, is said in words."""
+def status(host: Host, *, check: bool = False) -> Status:
+    """Return what there is; what cannot be read, or not by this user, is said in words.
+
+    ``check``: have also what is kept of large files read whole, which takes time.
+    """
     notes: list[str] = []
     generator, image, configured = _configured(host, notes)
     records = read_records(host)
     recorded = tuple(r for r in records if not isinstance(r, InitadvisorError))
     notes += [str(r) for r in records if isinstance(r, InitadvisorError)]
-    kept, doubts = backups(host, recorded)
+    kept, doubts = backups(host, recorded, check=check)
     notes += doubts
     return Status(
         generator=generator,
@@ -55,11 +62,14 @@ def status(host: Host) -> Status:
 
 
 def backups(
-    host: Host, recorded: Sequence[Transaction]
+    host: Host, recorded: Sequence[Transaction], *, check: bool = False
 ) -> tuple[tuple[Backup, ...], tuple[str, ...]]:
-    """Return the files that transactions keep, and what is wrong with those that they do not."""
+    """Return the files that transactions keep, and what is wrong with those that they do not.
+
+    Small files are compared with what is recorded of them; others by their size, unless ``check``.
+    """
     doubts: list[str] = []
-    return tuple(_backups(host, recorded, doubts)), tuple(doubts)
+    return tuple(_backups(host, recorded, doubts, check=check)), tuple(doubts)
 
 
 def _configured(
@@ -110,7 +120,9 @@ def _running(host: Host) -> RunningBoot:
     )
 
 
-def _backups(host: Host, recorded: Sequence[Transaction], notes: list[str]) -> Iterator[Backup]:
+def _backups(
+    host: Host, recorded: Sequence[Transaction], notes: list[str], *, check: bool
+) -> Iterator[Backup]:
     for transaction in recorded:
         if transaction.state is TransactionState.UNDONE:
             continue
@@ -118,7 +130,10 @@ def _backups(host: Host, recorded: Sequence[Transaction], notes: list[str]) -> I
             if change.backup is None or change.before is None:
                 continue
             try:
-                size_bytes = host.path(change.backup).lstat().st_size
+                path = host.path(change.backup)
+                size_bytes = path.lstat().st_size
+                compared = check or size_bytes <= _SMALL_BYTES
+                problem = _damage(path, change.before.content, compare=compared)
                 current = files.holding(host, change) is Holding.NEW
             except FileNotFoundError:
                 if (reason := _not_mounted(host, transaction)) is not None:
@@ -137,7 +152,21 @@ def _backups(host: Host, recorded: Sequence[Transaction], notes: list[str]) -> I
                 transaction=transaction.number,
                 size_bytes=size_bytes,
                 current=current,
+                compared=compared,
+                problem=problem,
             )
+
+
+def _damage(path: Path, kept: Content, *, compare: bool) -> str:
+    """Say in what a file is not what was kept, "" where it seems to be."""
+    status = path.lstat()
+    if not stat.S_ISREG(status.st_mode):
+        return "it is no ordinary file any more"
+    if status.st_size != kept.size_bytes:
+        return f"it has {status.st_size} bytes, not {kept.size_bytes}"
+    if compare and files.content(path) != kept:
+        return "it has another content"
+    return ""
 
 
 def _not_mounted(host: Host, transaction: Transaction) -> str | None:

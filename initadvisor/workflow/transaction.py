@@ -20,6 +20,7 @@ from initadvisor.model.transaction import (
     Transaction,
     TransactionEvent,
     TransactionState,
+    droppable,
     next_state,
 )
 from initadvisor.workflow import transaction_clearing as clearing
@@ -205,16 +206,10 @@ class Transactions:
     def prune(self, *, keep: int = 0) -> tuple[Transaction, ...]:
         """Drop what is kept for going back, but for the latest ``keep``; return what was dropped.
 
-        The earliest go first, so that what stays can still be gone back over. Where a file system
-        is not mounted, they stay until it is.
+        See ``droppable``. Where a file system is not mounted, they stay until it is.
         """
-        settled = [t for t in own_transactions(self._host) if t.state.duty is Duty.NOTHING]
-        back = [t for t in settled if t.state is not TransactionState.UNDONE]
-        kept = {t.number for t in back[-keep:]} if keep else set()
         dropped = []
-        for transaction in settled:
-            if transaction.number in kept:
-                continue
+        for transaction in droppable(own_transactions(self._host), keep):
             try:
                 files.require_mounted(self._host, transaction)
             except UnsafeError as err:

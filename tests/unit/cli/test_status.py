@@ -112,6 +112,47 @@ def test_rollback_takes_back_what_waits(machine: Machine) -> None:
     assert "Transaction 1 is taken back" in told(rollback, "--confirm")
 
 
+def test_status_of_what_is_damaged(machine: Machine) -> None:
+    done = applied_setting(machine, _ZSTD)
+    assert "NOT AS IT WAS KEPT" not in told(status, "--check")
+    backup = machine.path(str(done.transaction.files[0].backup))
+    backup.write_bytes(b"x" * backup.stat().st_size)
+    assert "NOT AS IT WAS KEPT: it has another content" in told(status, "--check")
+    document = json.loads(CliRunner().invoke(status, ["--json", "--check"]).stdout)
+    told_of = {one["of"]: (one["compared"], one["problem"]) for one in document["backups"]}
+    assert told_of == {IMAGE: (True, "it has another content"), CONFIG: (True, None)}
+
+
+def test_older_changes_can_be_dropped_alone(machine: Machine) -> None:
+    applied_setting(machine, _ZSTD)
+    assert "--keep 1" not in told(status)
+    applied_setting(machine, Setting(Codec.LZ4))
+    now = snapshot(machine)
+    assert "of changes before the latest: initadvisor rollback --drop --keep 1" in told(status)
+    said = told(rollback, "--drop", "--keep", "1", refused="nothing was removed")
+    assert "/.initadvisor-1-0.old" in said
+    assert "/.initadvisor-2-" not in said
+    assert snapshot(machine) == now
+    said = told(rollback, "--drop", "--keep", "1", "--confirm")
+    assert "Removed 2 files" in said
+    assert "only the latest 1 can be undone now" in said
+    gone = {path for path in now if "/.initadvisor-1-" in path}
+    assert snapshot(machine) == {path: text for path, text in now.items() if path not in gone}
+    assert told(rollback, "--drop", "--keep", "1") == (
+        "Nothing is kept for going back but for the latest 1."
+    )
+    assert "Transaction 2 is undone; zstd is configured." in told(rollback, "--confirm")
+    assert told(rollback) == "There is nothing to go back to."
+
+
+def test_what_is_to_be_kept_is_said_of_dropping_only(machine: Machine) -> None:
+    applied_setting(machine, _ZSTD)
+    now = snapshot(machine)
+    for arguments in (["--keep", "1"], ["--drop", "--keep", "0"]):
+        assert CliRunner().invoke(rollback, [*arguments, "--confirm"]).exit_code == 2
+    assert snapshot(machine) == now
+
+
 def test_rollback_drops_what_is_kept(machine: Machine) -> None:
     assert told(rollback, "--drop") == "Nothing is kept for going back."
     applied_setting(machine, _ZSTD)

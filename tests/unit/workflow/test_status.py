@@ -72,6 +72,31 @@ def test_what_was_applied_and_is_kept(machine: Machine) -> None:
     assert "is gone" in note
 
 
+def test_what_is_kept_is_told_from_what_was_kept(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = applied_setting(machine, _ZSTD)
+    backups = {change.path: machine.path(str(change.backup)) for change in done.transaction.files}
+    assert {(b.compared, b.problem) for b in status(machine).backups} == {(True, "")}
+    flipped = bytearray(backups[IMAGE].read_bytes())
+    flipped[-1] ^= 1
+    backups[IMAGE].write_bytes(flipped)
+    backups[CONFIG].write_text("longer than it was, and another one\n")
+    found = {b.of: b for b in status(machine).backups}
+    assert found[IMAGE].problem == "it has another content"
+    assert "it has 36 bytes, not" in found[CONFIG].problem
+    # Large files are read only when that is asked for; their size is looked at always.
+    monkeypatch.setattr(looking, "_SMALL_BYTES", 100)
+    found = {b.of: b for b in status(machine).backups}
+    assert (found[IMAGE].compared, found[IMAGE].problem) == (False, "")
+    assert {b.of: b for b in status(machine, check=True).backups}[IMAGE].problem
+    backups[IMAGE].write_bytes(flipped[:-1])
+    assert "bytes, not" in {b.of: b for b in status(machine).backups}[IMAGE].problem
+    backups[IMAGE].unlink()
+    backups[IMAGE].symlink_to(machine.path(IMAGE))
+    assert "no ordinary file" in {b.of: b for b in status(machine).backups}[IMAGE].problem
+
+
 def test_what_waits_for_a_boot(machine: Machine) -> None:
     applied_setting(machine, _ZSTD, ApplyChoices())
     found = status(machine)

@@ -238,6 +238,19 @@ def test_pruning_keeps_the_latest_and_leaves_no_litter(host: Host) -> None:
     assert read_transactions(host) == ()
 
 
+def test_what_kept_nothing_is_not_among_the_latest(host: Host) -> None:
+    """As the rebuild is that goes before undoing: nothing could be gone back to over it."""
+    with transactions(host) as engine:
+        first = apply(engine)
+        second = apply(engine, {"/etc/generator.conf": b"third"})
+        items = [Replacement(path="/boot/image", role=FileRole.IMAGE, new=b"anew", keep=False)]
+        engine.commit(engine.verify(engine.begin(items, purpose="test")))
+        assert engine.prune(keep=2) == ()
+        assert engine.prune(keep=1) == (first,)
+        assert [t.number for t in read_transactions(host)] == [2, 3]
+        engine.undo(second, reason="test")
+
+
 def test_a_record_of_a_newer_version_is_not_touched(host: Host) -> None:
     with transactions(host) as engine:
         apply(engine)
