@@ -30,8 +30,7 @@ def mount_point_of(host: Host, path: str) -> str:
 
     Raises ``InitadvisorError`` where /proc/self/mountinfo does not tell.
     """
-    mount = _mount_of(host, path)
-    return mount.mount_point
+    return file_system_of(host, path).mount_point
 
 
 def file_named(host: Host, named: str, mount_point: str) -> str | None:
@@ -124,7 +123,11 @@ def device_of_partition(host: Host, partition_uuid: str) -> str | None:
         return None
 
 
-def _mount_of(host: Host, path: str) -> Mount:
+def file_system_of(host: Host, path: str) -> Mount:
+    """Return the file system that a path of this machine is on.
+
+    Raises ``InitadvisorError`` where /proc/self/mountinfo does not tell.
+    """
     mount = mount_of(mounts_of_host(host), machine_path(host, host.path(path)))
     if mount is None:
         msg = f"/proc/self/mountinfo does not tell what {path} is on"

@@ -50,6 +50,18 @@ def probe(target: str, printed: str) -> Callable[[Machine], None]:
     return lambda machine: machine.programs.probed.update({target: printed})
 
 
+def mapped(*uuids: str) -> Callable[[Machine], None]:
+    """Return what puts /boot on mappings, each on the next, as the kernel shows them."""
+
+    def spoil(machine: Machine) -> None:
+        directory = "/sys/dev/block/8:3"
+        for number, uuid in enumerate(uuids):
+            write(machine.root, f"{directory}/dm/uuid", f"{uuid}\n")
+            directory += f"/slaves/dm-{number}"
+
+    return spoil
+
+
 def custom(text: str) -> Callable[[Machine], None]:
     """Return what writes a custom.cfg of somebody's."""
     return lambda machine: write(machine.root, "/boot/grub/custom.cfg", text)
@@ -192,6 +204,8 @@ def test_what_is_for_init_stays_behind_our_words(tmp_path: Path) -> None:
         (_no_block, RefusalKind.NO_ONE_SHOT, "remembers nothing"),
         (_damaged_block, RefusalKind.UNREADABLE, "invalid environment block"),
         (probe("abstraction", "lvm \n"), RefusalKind.NO_ONE_SHOT, "is on lvm"),
+        (mapped("LVM-0123"), RefusalKind.NO_ONE_SHOT, "is on lvm"),
+        (mapped("CRYPT-LUKS1-0123-boot", "LVM-0123"), RefusalKind.NO_ONE_SHOT, "is on lvm"),
         (probe("abstraction", "diskfilter mdraid1x\n"), RefusalKind.NO_ONE_SHOT, "diskfilter"),
         (probe("fs", "btrfs\n"), RefusalKind.NO_ONE_SHOT, "is on btrfs"),
         (probe("fs", "zfs\n"), RefusalKind.NO_ONE_SHOT, "is on zfs"),
