@@ -12,6 +12,7 @@ from initadvisor.bootloaders.disk_unlocking import require_no_binding
 from initadvisor.generators.detect import detect_generator
 from initadvisor.generators.rewriting import texts_of
 from initadvisor.generators.safety import require_installed_system
+from initadvisor.host.immutable import require_changeable
 from initadvisor.host.replace import require_plain
 from initadvisor.measure.secure_boot import enforces_signatures
 from initadvisor.model.apply import ApplyPlan, Obstacle, PlannedImage, Step
@@ -190,13 +191,14 @@ def _expected_bytes(image: InstalledImage, size_bytes: int, known: _Known) -> in
 
 
 def _irreplaceable(edits: Sequence[FileEdit], images: Sequence[PlannedImage]) -> Iterator[Obstacle]:
-    """Yield what would be refused in the end: links, and what cannot be written."""
+    """Yield what would be refused in the end: links, and what cannot be written, not by root."""
     paths = [Path(edit.path) for edit in edits]
     paths += [planned.image.path for planned in images if planned.rebuilt]
     for path in paths:
         try:
             if os.path.lexists(path):
                 require_plain(path, path.lstat())
+            require_changeable(path)
             if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
                 reason = f"{path} is on a file system that is mounted read-only"
                 yield Obstacle(step=Step.BUILD, reason=reason, remedy="mount it for writing")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from initadvisor.host.immutable import hint_for
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 
 if TYPE_CHECKING:
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def explained(action: str) -> Iterator[None]:
-    """Have an ``OSError`` say what was attempted, as an ``InitadvisorError``."""
+    """Have an ``OSError`` say what was attempted and on what, as an ``InitadvisorError``."""
     try:
         yield
     except OSError as err:
-        where = f" ({err.filename})" if err.filename else ""
+        name = err.filename2 or err.filename  # of a rename, the file that is replaced
+        where = f" ({name})" if name else ""
         msg = f"cannot {action}{where}: {err.strerror or err}"
-        raise InitadvisorError(msg) from err
+        raise InitadvisorError(msg, hint=hint_for(err)) from err
 
 
 def changed_meanwhile(change: FileChange) -> UnsafeError:

@@ -13,6 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from initadvisor.host.files import remove_partial, sync_directory, whole_file
+from initadvisor.host.immutable import file_error
 from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.model.proof import Proof, ProofStage
 from initadvisor.model.text import shown
@@ -101,8 +102,7 @@ def write_transaction(host: Host, transaction: Transaction) -> None:
         with whole_file(path) as file:
             file.write(json.dumps(record, indent=2).encode() + b"\n")
     except OSError as err:
-        msg = f"cannot record the transaction in {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
+        raise file_error(err, f"cannot record the transaction in {path}") from err
 
 
 def forget_transaction(host: Host, transaction: Transaction) -> None:
@@ -112,8 +112,7 @@ def forget_transaction(host: Host, transaction: Transaction) -> None:
         path.unlink(missing_ok=True)
         sync_directory(path.parent)
     except OSError as err:
-        msg = f"cannot remove {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
+        raise file_error(err, f"cannot remove {path}") from err
 
 
 def clear_partial_records(host: Host) -> None:

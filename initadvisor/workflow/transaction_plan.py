@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from initadvisor.host.immutable import require_changeable
 from initadvisor.model.errors import UnsafeError
 from initadvisor.model.transaction import FileChange, FileRole
 from initadvisor.workflow import transaction_files as files
@@ -49,8 +50,8 @@ def plan_changes(
 ) -> tuple[FileChange, ...]:
     """Look at what is there, and write nothing; ``number`` is the transaction's.
 
-    Raises ``UnsafeError`` for links, for a file named twice and where there is too little room,
-    and ``OSError`` where that cannot be found out.
+    Raises ``UnsafeError`` for links, for what is immutable, for a file named twice and where there
+    is too little room, and ``OSError`` where that cannot be found out.
     """
     changes = tuple(_planned(host, item, f"{number}-{i}") for i, item in enumerate(replacements))
     _require_distinct(host, changes)
@@ -71,6 +72,7 @@ def _planned(host: Host, item: Replacement, name: str) -> FileChange:
     # take these, and none of them ends like what they look for.
     stem = f"{item.path.rpartition('/')[0]}/.initadvisor-{name}"
     files.is_there(path)  # has an automounter mount what is looked at below
+    require_changeable(path)
     return FileChange(
         path=item.path,
         role=item.role,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from initadvisor.host.immutable import require_changeable
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.transaction import TransactionEvent, TransactionState
 from initadvisor.workflow import transaction_clearing as clearing
@@ -103,6 +104,8 @@ def require_restorable(host: Host, transaction: Transaction, leave: Collection[s
                 raise changed_meanwhile(change)
             if held is Holding.NEW and not files.is_kept(host, change):
                 raise _gone(transaction, change)
+            if held is Holding.NEW:
+                require_changeable(host.path(change.path))
 
 
 def _require_latest(host: Host, transaction: Transaction, paths: Collection[str]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.generators.safety import require_installed_system
+from initadvisor.host import immutable
 from initadvisor.model.apply import ApplyPlan, Obstacle, Step
 from initadvisor.model.codec import Codec
 from initadvisor.model.cost import Outcome
@@ -219,6 +220,18 @@ def test_what_has_two_names_is_in_the_way_from_the_start(machine: Machine, path:
     assert obstacle.step is Step.BUILD
     assert "2 names" in obstacle.reason
     assert obstacle.remedy
+
+
+@pytest.mark.parametrize("path", [CONFIG, f"/boot/initramfs-{RELEASE}.img", "/boot"])
+def test_what_is_immutable_is_in_the_way_from_the_start(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    place = machine.path(path)
+    monkeypatch.setattr(immutable, "forbidding_attribute", lambda p: "i" if p == place else "")
+    (obstacle,) = planned(machine).obstacles
+    assert obstacle.step is Step.BUILD
+    assert f"{place} is immutable" in obstacle.reason
+    assert obstacle.remedy == f"chattr -i {place} ends that"
 
 
 def test_a_line_that_cannot_be_rewritten_is_refused_by_name(machine: Machine) -> None:

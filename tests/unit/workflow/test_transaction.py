@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from dataclasses import replace
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.host import Host
+from initadvisor.host import Host, immutable
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.proof import Proof, ProofStage
 from initadvisor.model.transaction import FileRole, SettingChange, Transaction, TransactionState
@@ -224,6 +225,60 @@ def test_a_second_run_waits_and_then_names_the_first(host: Host) -> None:
     refused = pytest.raises(InitadvisorError, match=f"process {os.getpid()} holds")
     with transactions(host), refused, transactions(host, wait_s=0.1):
         pass
+
+
+@pytest.mark.parametrize("undoing", [False, True], ids=["replacing", "undoing"])
+def test_what_is_not_permitted_to_root_is_named_with_the_way_out(
+    host: Host, monkeypatch: pytest.MonkeyPatch, undoing: bool
+) -> None:
+    rename, image = os.rename, str(host.path("/boot/initrd.img"))
+
+    def refuse(source: str, target: str) -> None:
+        if os.fspath(target) == image:
+            strerror = os.strerror(errno.EPERM)
+            raise OSError(errno.EPERM, strerror, str(source), None, str(target))
+        rename(source, target)
+
+    with transactions(host) as engine:
+        done = apply(engine) if undoing else engine.verify(engine.begin(wanted(), purpose="test"))
+        with (
+            monkeypatch.context() as patched,
+            pytest.raises(InitadvisorError, match=f"{image}.: Operation not permitted") as caught,
+        ):
+            patched.setattr(os, "geteuid", lambda: 0)
+            patched.setattr(os, "rename", refuse)
+            engine.undo(done, reason="test") if undoing else engine.commit(done)
+    assert caught.value.hint is not None
+    assert f"lsattr -d {image}" in caught.value.hint
+    assert "chattr -i" in caught.value.hint
+
+
+def test_what_is_immutable_is_refused_before_anything_is_written(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = host.path("/boot/initrd.img")
+    with transactions(host) as engine:
+        with monkeypatch.context() as patched:
+            forbid(patched, image)
+            with pytest.raises(UnsafeError, match="is immutable"):
+                apply(engine)
+        assert held(host) == OLD
+        assert read_transactions(host) == ()
+        done = apply(engine)
+        with monkeypatch.context() as patched:
+            forbid(patched, image)
+            with pytest.raises(UnsafeError, match="is immutable"):
+                engine.undo(done, reason="test")
+        assert read_transactions(host) == (done,)
+        engine.undo(done, reason="test")
+    assert held(host) == OLD
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
+    """Have a file with the attribute i."""
+    monkeypatch.setattr(
+        immutable, "forbidding_attribute", lambda place: "i" if place == path else ""
+    )
 
 
 def test_pruning_keeps_the_latest_and_leaves_no_litter(host: Host) -> None:
