@@ -20,7 +20,7 @@ from initadvisor.model.cost import Outcome
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.workflow.apply_edits import planned_edits
 from initadvisor.workflow.apply_loaded import require_loaded
-from initadvisor.workflow.apply_room import room_needed
+from initadvisor.workflow.apply_room import lacking, room_needed
 from initadvisor.workflow.built import require_engine
 from initadvisor.workflow.campaign_log import require_no_campaign
 from initadvisor.workflow.previous_entry import require_previous_entry
@@ -94,16 +94,6 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: Observer) -> Appl
     )
     unpacked_bytes = known.unpacked_bytes
     room = room_needed(host, images, unpacked_bytes=unpacked_bytes, keep=request.keep)
-    lacking = tuple(
-        Obstacle(
-            step=Step.BUILD,
-            reason=f"{one.mount_point} has {one.free_bytes / 1e6:.1f} MB left, and "
-            f"{one.needed_bytes / 1e6:.1f} MB are needed for {one.purpose}",
-            remedy="make room",
-        )
-        for one in room
-        if not one.enough
-    )
     return ApplyPlan(
         generator=generator.NAME,
         setting=setting,
@@ -116,7 +106,7 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: Observer) -> Appl
         obstacles=(
             *_obstacles(host, generator, setting, images, default),
             *_irreplaceable(edits, images),
-            *lacking,
+            *lacking(host, room),
         )
         if edits
         else (),

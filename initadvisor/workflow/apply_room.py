@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from initadvisor.host.files import free_bytes
-from initadvisor.model.apply import Room
+from initadvisor.model.apply import Obstacle, Room, Step
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.storage.mounts import machine_path, mount_of, mounts_of_host
+from initadvisor.workflow.drop import kept
 from initadvisor.workflow.transaction_files import has_links
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from initadvisor.host import Host
@@ -53,6 +55,37 @@ def room_needed(
         for planned in rebuilt
     ]
     return tuple(_by_file_system(host, wanted))
+
+
+def lacking(host: Host, room: Iterable[Room]) -> Iterator[Obstacle]:
+    """Yield what is in the way where there is too little room, and what would make some."""
+    for one in room:
+        if not one.enough:
+            yield Obstacle(
+                step=Step.BUILD,
+                reason=f"{one.mount_point} has {one.free_bytes / 1e6:.1f} MB left, and "
+                f"{one.needed_bytes / 1e6:.1f} MB are needed for {one.purpose}",
+                remedy=_ways_to_make_room(host, one.mount_point),
+            )
+
+
+def _ways_to_make_room(host: Host, mount_point: str) -> str:
+    """Say what dropping kept files would free on a file system; of the latest change's last."""
+    for keep, options in ((1, "--drop --keep 1"), (0, "--drop")):
+        if freed_bytes := _kept_bytes(host, mount_point, keep=keep):
+            way = f"initadvisor rollback {options} --confirm frees {freed_bytes / 1e6:.1f} MB"
+            return f"make room; {way}" + ("" if keep else " and gives up going back")
+    return "make room"
+
+
+def _kept_bytes(host: Host, mount_point: str, *, keep: int) -> int:
+    mounts = mounts_of_host(host)
+    try:
+        found = kept(host, keep=keep)
+    except InitadvisorError:  # which those are told who ask for it
+        return 0
+    places = [(mount_of(mounts, PurePosixPath(backup.path)), backup.size_bytes) for backup in found]
+    return sum(size for mount, size in places if mount and mount.mount_point == mount_point)
 
 
 def _beside_bytes(host: Host, planned: PlannedImage, *, keep: bool) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ from initadvisor.model.refusal import Refusal, RefusalKind
 from initadvisor.model.setting import Setting
 from initadvisor.model.transaction import TransactionState
 from initadvisor.workflow import apply as applying
+from initadvisor.workflow import apply_room
 from initadvisor.workflow.apply import Applied, ApplyChoices, apply
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from initadvisor.workflow.transaction import pending
@@ -253,6 +255,33 @@ def test_what_somebody_else_replaces_meanwhile_is_theirs(
 
     refused(machine, "was changed while images were built", then=replace, but=[path])
     assert not loader.entries
+
+
+def test_where_there_is_no_room_what_is_kept_is_named(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apply_room, "free_bytes", lambda _path: 0)
+    remedies = []
+    for setting in (_ZSTD, Setting(Codec.LZ4), Setting(Codec.GZIP)):
+        (obstacle,) = planned(machine, setting).obstacles
+        remedies.append(obstacle.remedy)
+        with monkeypatch.context() as patched:
+            patched.setattr(apply_room, "free_bytes", lambda _path: 1 << 40)
+            applied_setting(machine, setting)
+    mb = r"[0-9]+\.[0-9] MB"
+    assert remedies[0] == "make room"
+    way = rf"make room; initadvisor rollback --drop --confirm frees {mb} and gives up going back"
+    assert re.fullmatch(way, remedies[1])
+    way = rf"make room; initadvisor rollback --drop --keep 1 --confirm frees {mb}"
+    assert re.fullmatch(way, remedies[2])
+    monkeypatch.setattr(apply_room, "kept", unreadable)
+    assert planned(machine).obstacles[0].remedy == "make room"
+
+
+def unreadable(_host: object, *, keep: int) -> object:
+    """Fail as a record does that cannot be read."""
+    msg = f"cannot read what is kept of more than {keep}"
+    raise InitadvisorError(msg)
 
 
 def test_what_the_next_boot_does_not_load_is_not_replaced_whatever_is_asked_for(

@@ -299,6 +299,20 @@ def test_one_that_was_interrupted_has_to_be_settled_first(machine: Machine) -> N
             plan_rollback(machine)
 
 
+def test_dropping_what_older_changes_kept_leaves_the_latest_whole(
+    machine: Machine, loader: FakeLoader
+) -> None:
+    applied_setting(machine, _ZSTD)
+    last = applied_setting(machine, _LZ4).transaction
+    assert {backup.transaction for backup in kept(machine, keep=1)} == {1}
+    assert drop(machine, keep=1) == ()
+    assert [backup.transaction for backup in kept(machine)] == [last.number] * 2
+    assert loader.entry(machine, EntryKind.PREVIOUS) == last.files[0].backup
+    back(machine)
+    assert (configured(machine), codec_of(machine)) == (_ZSTD, Codec.ZSTD)
+    assert plan_rollback(machine) is None
+
+
 def test_what_is_kept_can_be_dropped(machine: Machine, loader: FakeLoader) -> None:
     applied_setting(machine, _ZSTD)
     applied_setting(machine, _LZ4)
