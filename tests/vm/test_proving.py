@@ -149,6 +149,7 @@ def test_nothing_of_the_trial_is_left(outcome: Outcome) -> None:
     assert not outcome.proof.look["entry"]
 
 
+@pytest.mark.xdist_group("grub")  # beside the others: it shares nothing with them
 def test_the_sandbox_lets_grub_be_told_as_well(tmp_path: Path) -> None:
     """Whose programs look for the disk, and write to ext4. What it takes to install an image is the
     same as with any loader, and left out.
