@@ -88,7 +88,7 @@ def _kept(host: Host) -> Iterator[tuple[Transaction, FileChange, str]]:
             and change.before is not None
             # Of another kernel it would be, had the generator made the image anew since.
             and files.holding(host, change) is Holding.NEW
-            and files.content(host.path(change.backup)) == change.before.content
+            and files.is_kept(host, change)
         ]
         if found:
             yield from found
