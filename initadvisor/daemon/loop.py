@@ -53,6 +53,7 @@ class Daemon:
     interruption: Interruption = field(default_factory=Interruption)
     _failed: set[Job] = field(default_factory=set)
     _waited_s: float = 0.0
+    _waits_for: str = ""
 
     def run(self) -> Leave | None:
         """Work until nothing is left or nothing can be done, and arrange to be woken for the rest.
@@ -86,10 +87,12 @@ class Daemon:
             missing = self.look(self.host, needed(jobs))
             match decide(jobs, missing, failed=len(self._failed), waited_s=self._waited_s):
                 case Do(job=job):
-                    self._waited_s = 0.0
+                    self._waited_s, self._waits_for = 0.0, ""
                     self._do(queue, attendant, job)
                 case Wait(seconds=seconds, why=why):
-                    tell_status(f"waits: {why}")
+                    if why != self._waits_for:  # not a line in the journal every few seconds
+                        tell_status(f"waits: {why}")
+                    self._waits_for = why
                     self.sleep(seconds)
                     self._waited_s += seconds
                 case Leave() as leave:

@@ -153,6 +153,17 @@ def test_it_waits_for_a_package_manager(machine: Machine) -> None:
     assert machine.did == ALL
 
 
+def test_it_tells_once_what_it_waits_for(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    machine.note(ADDED)
+    machine.lacking = [Needs.MANAGERS] * 3 + [Needs.PROCESSORS] * 2 + [Needs.NOTHING]
+    machine.daemon.run()
+    waits = [message for message in caplog.messages if message.startswith("waits")]
+    assert waits == ["waits: a package manager is at work", "waits: the processors are busy"]
+
+
 @pytest.mark.parametrize("need", [Needs.MANAGERS, Needs.PROCESSORS])
 def test_it_waits_a_while_and_then_has_a_timer_start_it(machine: Machine, need: Needs) -> None:
     machine.note(ADDED)
