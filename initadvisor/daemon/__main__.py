@@ -37,8 +37,7 @@ def main() -> NoReturn:
             raise NeedsRootError(msg)
         Daemon(host=host, worker=Work(machine=Host), policy=_policy(host)).run()
     except InitadvisorError as err:
-        hint = f" ({err.hint})" if err.hint else ""
-        _log.error("%s", shown(f"{err.message}{hint}"))
+        _log.error("%s", shown(err.with_hint))
         sys.exit(err.exit_code)
     sys.exit(0)
 

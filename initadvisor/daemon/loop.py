@@ -135,12 +135,11 @@ class Daemon:
             raise InitadvisorError(msg) from err
 
     def _failed_at(self, queue: Queue, job: Job, err: InitadvisorError, *, last: bool) -> None:
-        advice = f" ({err.hint})" if err.hint else ""
         if last:
-            _log.error("%s failed: %s%s", job, err.message, advice)
+            _log.error("%s failed: %s", job, err.with_hint)
             queue.done(job)
         else:
-            _log.warning("%s failed, and is tried again later: %s%s", job, err.message, advice)
+            _log.warning("%s failed, and is tried again later: %s", job, err.with_hint)
             self._failed.add(job)
 
 

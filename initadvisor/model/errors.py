@@ -23,6 +23,11 @@ class InitadvisorError(Exception):
         self.message = message
         self.hint = hint
 
+    @property
+    def with_hint(self) -> str:
+        """The line that the user gets: the message, and in brackets what to do about it."""
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
 
 class UsageError(InitadvisorError):
     """The command was given something that cannot be meant."""

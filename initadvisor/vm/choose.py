@@ -121,8 +121,7 @@ def engine_states(host: Host, store: Store, wanted: Wanted) -> tuple[EngineState
             try:
                 machine = _machine(host, store, engine, wanted, stack)
             except InitadvisorError as err:
-                problem = f"{err.message} ({err.hint})" if err.hint else err.message
-                states.append(EngineState(engine=engine, version=None, problem=problem))
+                states.append(EngineState(engine=engine, version=None, problem=err.with_hint))
             else:
                 states.append(EngineState(engine=engine, version=machine.version, problem=None))
     return tuple(states)

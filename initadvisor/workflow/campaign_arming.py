@@ -91,8 +91,7 @@ class Hands:
             refused = Quarantined(setting=arming.setting, reason=err.message, sha256=arming.sha256)
             return Event(kind=EventKind.REFUSED, refused=refused)
         except InitadvisorError as err:
-            advice = f" ({err.hint})" if err.hint else ""
-            return Event(kind=EventKind.BLOCKED, reason=f"{err.message}{advice}")
+            return Event(kind=EventKind.BLOCKED, reason=err.with_hint)
 
     def _copied(self, campaign: Campaign, ground: Ground, arming: Arming) -> Event:
         """Have the image where the loader finds it, and plan the entry that loads it."""

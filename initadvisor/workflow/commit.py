@@ -46,7 +46,7 @@ def commit(
         settle_previous_entry(host)
     except InitadvisorError as err:
         if not entry:
-            _log.warning("the previous image has no entry in the menu: %s", err.message)
+            _log.warning("the previous image has no entry in the menu: %s", err.with_hint)
             forget_previous(host)
             return committed
         reason = f"the previous image could not get an entry in the menu: {err.message}"

@@ -233,7 +233,7 @@ def _undone_on_error(host: Host, engine: Transactions, transaction: Transaction)
             now = {found.number: found for found in _waiting(host)}
             withdraw(host, engine, now[transaction.number], reason=reason)
         except InitadvisorError as again:
-            _log.warning("not undone yet: %s", again)
+            _log.warning("not undone yet: %s", again.with_hint)
         raise
 
 
@@ -251,7 +251,7 @@ def _settle_previous(host: Host) -> None:
     try:
         settle_previous_entry(host)
     except InitadvisorError as err:  # it boots nothing by itself
-        _log.warning("the previous image's entry in the menu is not right: %s", err.message)
+        _log.warning("the previous image's entry in the menu is not right: %s", err.with_hint)
 
 
 def _loader(name: str) -> BootLoader:

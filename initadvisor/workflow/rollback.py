@@ -202,5 +202,5 @@ def _undo(host: Host, engine: Transactions, plan: RollbackPlan, reason: str) -> 
     try:
         settle_previous_entry(host)
     except InitadvisorError as err:  # an entry for what is gone boots nothing by itself
-        _log.warning("the previous image's entry in the menu is not right: %s", err.message)
+        _log.warning("the previous image's entry in the menu is not right: %s", err.with_hint)
     return undone

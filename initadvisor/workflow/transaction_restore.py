@@ -86,7 +86,7 @@ def restore_after(host: Host, transaction: Transaction, err: BaseException) -> N
     try:
         restore_all(host, replace(transaction, reason=str(err) or type(err).__name__))
     except InitadvisorError as again:
-        _log.warning("not undone yet: %s", again)
+        _log.warning("not undone yet: %s", again.with_hint)
 
 
 def require_restorable(host: Host, transaction: Transaction, leave: Collection[str]) -> None:

@@ -85,6 +85,25 @@ def test_everything_is_as_it_was(machine: Machine, loader: FakeLoader) -> None:
     assert plan_rollback(machine) is None
 
 
+def test_what_is_wrong_with_the_entry_is_told_with_the_way_out(
+    machine: Machine,
+    loader: FakeLoader,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    old = snapshot(machine)
+    applied_setting(machine, _ZSTD)
+
+    def fail(_host: object, _kind: object) -> object:
+        msg = "it is immutable"
+        raise InitadvisorError(msg, hint="chattr -i it")
+
+    monkeypatch.setattr(type(loader), "remove", lambda _self, host, kind: fail(host, kind))
+    back(machine)
+    assert "entry in the menu is not right: it is immutable (chattr -i it)" in caplog.text
+    assert snapshot(machine) == old
+
+
 def test_several_are_gone_back_over_one_by_one(machine: Machine, loader: FakeLoader) -> None:
     old = snapshot(machine)
     first = applied_setting(machine, _ZSTD)
