@@ -26,6 +26,7 @@ from initadvisor.bootloaders.places import (
     read_bytes,
     require_writable,
 )
+from initadvisor.bootloaders.unfinished import PREFIX
 from initadvisor.host.replace import replace_file
 from initadvisor.measure.efi import loader_variables
 from initadvisor.measure.way import boot_start
@@ -103,10 +104,11 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
 def write(host: Host, plan: TrialPlan) -> None:
     """Write the entry as a block of custom.cfg; what else is in there stays as it is."""
     kind = plan.request.kind
+    ours.remove_unfinished(host.path(plan.target).parent)
     found = grub_custom.split(_custom(host, plan.target), kind)
     if found.block != plan.text:
         content = ours.encoded(grub_custom.joined(found.rest, plan.text, kind))
-        replace_file(host.path(plan.target), content)
+        replace_file(host.path(plan.target), content, prefix=PREFIX)
 
 
 def arm(host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) -> None:
@@ -154,13 +156,14 @@ def remove(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
     """Take a selection of our entry back and remove its block, and a file that was made for it."""
     _deselect(host, kind)
     path = host.path(place(host).custom)
+    ours.remove_unfinished(path.parent)
     found = grub_custom.split(_custom(host, place(host).custom), kind)
     if found.block is None:
         return False
     if found.rest is None:
         ours.remove_file(path)
     else:
-        replace_file(path, ours.encoded(found.rest))
+        replace_file(path, ours.encoded(found.rest), prefix=PREFIX)
     return True
 
 

@@ -7,8 +7,9 @@ import re
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.places import read_bytes
-from initadvisor.host.files import sync_directory, whole_file
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
+from initadvisor.bootloaders.unfinished import PREFIX, clear_unfinished
+from initadvisor.host.files import remove_durably, whole_file
+from initadvisor.host.immutable import file_error
 from initadvisor.model.refusal import RefusalKind, refused
 
 if TYPE_CHECKING:
@@ -53,22 +54,23 @@ def require_ours_or_free(path: Path, first_line: str) -> bool:
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file whole or not at all; raises ``InitadvisorError`` where it cannot be."""
     try:
-        with whole_file(path) as file:
+        with whole_file(path, prefix=PREFIX) as file:
             file.write(content)
     except OSError as err:
-        raise failure(err, f"cannot write {path}") from err
+        raise file_error(err, f"cannot write {path}") from err
+
+
+def remove_unfinished(directory: Path) -> None:
+    """Remove what interrupted runs have left; raises ``InitadvisorError`` where it cannot be."""
+    try:
+        clear_unfinished(directory)
+    except OSError as err:
+        raise file_error(err, f"cannot clear up in {directory}") from err
 
 
 def remove_file(path: Path) -> None:
     """Remove a file for good; raises ``InitadvisorError`` where it cannot be."""
     try:
-        path.unlink()
-        sync_directory(path.parent)
+        remove_durably(path)
     except OSError as err:
-        raise failure(err, f"cannot remove {path}") from err
-
-
-def failure(err: OSError, what: str) -> InitadvisorError:
-    """Return the error for a file operation that failed."""
-    kind = NeedsRootError if isinstance(err, PermissionError) else InitadvisorError
-    return kind(f"{what}: {err.strerror}")
+        raise file_error(err, f"cannot remove {path}") from err

@@ -110,6 +110,7 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
 def write(host: Host, plan: TrialPlan) -> None:
     """Write the entry's file under its name, or not at all."""
     target, content = host.path(plan.target), ours.encoded(plan.text)
+    _clear_unfinished(host)
     for path in _our_files(host, plan.request.kind):
         if path != target:
             ours.remove_file(path)
@@ -159,6 +160,7 @@ def entry(host: Host, kind: EntryKind) -> str | None:
 def remove(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
     """Take a selection of our entry back and remove it."""
     _deselect(host, kind)
+    _clear_unfinished(host)
     found = _our_files(host, kind)
     for path in found:
         ours.remove_file(path)
@@ -177,12 +179,20 @@ def _directory(entry: MenuEntry) -> str:
 
 def _our_files(host: Host, kind: EntryKind) -> list[Path]:
     """Return our entry's files; raises ``RefusedError`` where one of that name is not ours."""
-    where = partitions(host)
-    paths = [
-        host.path(f"{mount_point}/loader/entries/{identifier(kind)}")
-        for mount_point in dict.fromkeys((where.esp, where.boot))
-    ]
+    paths = [directory / identifier(kind) for directory in _directories(host)]
     return [path for path in paths if ours.require_ours_or_free(path, _FIRST_LINES[kind])]
+
+
+def _clear_unfinished(host: Host) -> None:
+    for directory in _directories(host):
+        ours.remove_unfinished(directory)
+
+
+def _directories(host: Host) -> list[Path]:
+    """Return where systemd-boot looks for entries."""
+    where = partitions(host)
+    mount_points = dict.fromkeys((where.esp, where.boot))
+    return [host.path(f"{mount_point}/loader/entries") for mount_point in mount_points]
 
 
 def _deselect(host: Host, kind: EntryKind) -> bool:

@@ -21,17 +21,20 @@ PARTIAL_PREFIX = ".partial-"
 
 
 @contextlib.contextmanager
-def whole_file(path: Path, *, mode: int = 0o644) -> Iterator[IO[bytes]]:
+def whole_file(
+    path: Path, *, mode: int = 0o644, prefix: str = PARTIAL_PREFIX
+) -> Iterator[IO[bytes]]:
     """Write a file under a temporary name beside ``path`` and give it its name at the end.
 
-    If the block raises, nothing is left. The order of calls is the one that was found to leave no
+    If the block raises, nothing is left; a power cut may leave the temporary name, which begins
+    with ``prefix``. The order of calls is the one that was found to leave no
     torn file on vfat or ext4 at any crash point, on disks that reorder writes, too: write, fsync,
     rename, fsync of the same file again, fsync of the directory, with what had the name before held
     open until then. Otherwise vfat frees its clusters before the new entry is sure to be there.
     """
     import tempfile
 
-    descriptor, name = tempfile.mkstemp(prefix=PARTIAL_PREFIX, dir=path.parent)
+    descriptor, name = tempfile.mkstemp(prefix=prefix, dir=path.parent)
     try:
         with os.fdopen(descriptor, "w+b") as file:
             yield file
@@ -54,6 +57,19 @@ def put_in_place(file: IO[bytes], name: Path, path: Path) -> None:
         name.rename(path)
         os.fsync(file.fileno())
         sync_directory(path.parent)
+
+
+def remove_durably(path: Path) -> None:
+    """Remove a file so that it does not come back after a power cut; ``OSError`` where it may.
+
+    It is held open until the disk knows that its name is gone. Otherwise FAT may have given up its
+    clusters and kept the name: others write there then, and whoever removes the name takes it from
+    them.
+    """
+    with _held_open(path):
+        path.unlink()
+        sync_directory(path.parent)
+    sync_directory(path.parent)  # with it, FAT writes which clusters are free (fs/fat/file.c)
 
 
 @contextlib.contextmanager

@@ -7,38 +7,37 @@ import os
 import stat
 from typing import IO, TYPE_CHECKING
 
-from initadvisor.host.files import whole_file
-from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.host.files import PARTIAL_PREFIX, whole_file
+from initadvisor.host.immutable import file_error
+from initadvisor.model.errors import UnsafeError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def replace_file(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes, *, prefix: str = PARTIAL_PREFIX) -> None:
     """Have a file hold ``content``, or make it; owner, mode, ACLs and extended attributes stay.
 
-    At every moment, also after a power cut, it holds the old content or the new one. Raises
-    ``UnsafeError`` where the name is a symbolic link, a hard link or no ordinary file, since others
-    would not see the change, and ``InitadvisorError`` where it cannot be written.
+    At every moment, also after a power cut, it holds the old content or the new one; ``prefix`` as
+    in ``whole_file``. Raises ``UnsafeError`` where the name is a symbolic link, a hard link or no
+    ordinary file, since others would not see the change, and ``InitadvisorError`` where it cannot
+    be written.
     """
     try:
         try:
             status = path.lstat()
         except FileNotFoundError:
-            with whole_file(path) as file:
+            with whole_file(path, prefix=prefix) as file:
                 file.write(content)
             return
         require_plain(path, status)
-        with whole_file(path, mode=stat.S_IMODE(status.st_mode)) as file:
+        mode = stat.S_IMODE(status.st_mode)
+        with whole_file(path, mode=mode, prefix=prefix) as file:
             file.write(content)
             os.fchown(file.fileno(), status.st_uid, status.st_gid)
             copy_attributes(path, file)
-    except PermissionError as err:
-        msg = f"cannot write {path}: {err.strerror}"
-        raise NeedsRootError(msg) from err
     except OSError as err:
-        msg = f"cannot write {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
+        raise file_error(err, f"cannot write {path}") from err
 
 
 def require_plain(path: Path, status: os.stat_result) -> None:

@@ -12,7 +12,7 @@ from initadvisor.host.files import (
     append_range,
     free_bytes,
     open_regular,
-    put_in_place,
+    remove_durably,
     sha256_of,
     sync_directory,
 )
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from initadvisor.model.campaign import TrialCandidate
 
 _NAME = ".initadvisor-trial"
-_UNFINISHED = ".initadvisor-trial.part"
 _SPARE_BYTES = 1 << 20
 """For directories that grow, and what loaders and package managers write meanwhile."""
 
@@ -70,17 +69,14 @@ def fill_slot(host: Host, slot: str, candidate: TrialCandidate) -> None:
 
 
 def clear_slot(host: Host, slot: str) -> None:
-    """Remove what lies there, whole or unfinished; raises ``InitadvisorError``."""
+    """Remove what lies there, whole or not; raises ``InitadvisorError``."""
     path = host.path(slot)
     if path.name != _NAME:
         msg = f"not removing {path}: it is no trial slot"
         raise UnsafeError(msg)
-    found = [p for p in (path, path.with_name(_UNFINISHED)) if os.path.lexists(p)]
     try:
-        for left in found:
-            left.unlink()
-        if found:
-            sync_directory(path.parent)
+        if os.path.lexists(path):
+            remove_durably(path)
     except OSError as err:
         msg = f"cannot clear the trial slot {path}: {err.strerror}"
         raise InitadvisorError(msg) from err
@@ -93,14 +89,17 @@ def _give_up(host: Host, slot: str) -> None:
 
 
 def _copy(candidate: TrialCandidate, path: Path) -> None:
-    """Copy it under another name first, which ``clear_slot`` knows, too."""
-    unfinished = path.with_name(_UNFINISHED)
+    """Copy it under its own name: nothing loads it before it was read back.
+
+    A rename would be no gain, and on FAT a power cut in the middle of it leaves two names with the
+    same clusters (``host.shared_clusters``), which cannot both be removed.
+    """
     with open_regular(Path(candidate.path)) as source:
-        descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w+b") as file:
             append_range(file, source, offset=0, size_bytes=candidate.size_bytes)
             os.fsync(file.fileno())
-            put_in_place(file, unfinished, path)
+    sync_directory(path.parent)
 
 
 def _holds(host: Host, slot: str, sha256: str) -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from initadvisor.bootloaders import efi_bootnext, grub, systemd_boot
 from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.bootloaders.unfinished import PREFIX
 from initadvisor.model.boot_class import comparable_command_line
 from initadvisor.model.boot_entry import BootEntry, TrialRequest
 from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
@@ -103,6 +104,22 @@ def test_what_was_written_goes_without_a_trace(case: Case) -> None:
     assert loader.remove(machine.host)
     assert machine.tree() == before
     assert not loader.remove(machine.host)
+
+
+@pytest.mark.parametrize("doing", ["writing", "removing"])
+@pytest.mark.parametrize("case", ["systemd-boot", "grub", "grub2"], indirect=True)
+def test_what_a_power_cut_left_beside_its_file_goes_too(case: Case, doing: str) -> None:
+    loader, machine = case
+    before = machine.tree()
+    plan = loader.trial(machine.host, machine.request)
+    loader.write(machine.host, plan)
+    left = machine.host.path(plan.target).with_name(f"{PREFIX}abcdefgh")
+    left.write_bytes(b"half an entry")
+    if doing == "writing":
+        loader.write(machine.host, plan)
+        assert not left.exists()
+    assert loader.remove(machine.host)
+    assert machine.tree() == before
 
 
 def test_a_second_trial_takes_the_place_of_the_first(case: Case) -> None:

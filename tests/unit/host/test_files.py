@@ -18,6 +18,7 @@ from initadvisor.host.files import (
     locked,
     make_directory,
     open_regular,
+    remove_durably,
     remove_partial,
     sha256_of,
     whole_file,
@@ -100,6 +101,28 @@ def test_the_old_file_is_kept_in_being_until_the_directory_was_synced(
     assert held == [True]
     assert old not in open_inodes()
     assert path.read_bytes() == b"new"
+
+
+def test_a_removed_file_is_kept_in_being_until_its_directory_was_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On FAT its clusters could be given up while a power cut still leaves the name."""
+    path = tmp_path / "image"
+    path.write_bytes(b"old")
+    old = path.stat().st_ino
+    held: list[tuple[bool, bool]] = []
+    real_fsync = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        real_fsync(descriptor)
+        held.append((path.exists(), old in open_inodes()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    remove_durably(path)
+    assert held == [(False, True), (False, False)]
+    assert old not in open_inodes()
+    with pytest.raises(FileNotFoundError):
+        remove_durably(path)
 
 
 def open_inodes() -> set[int]:

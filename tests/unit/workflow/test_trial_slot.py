@@ -60,7 +60,6 @@ def test_it_holds_a_copy_that_nobody_else_may_read(host: Host, candidate: TrialC
 @pytest.mark.parametrize("left", [b"", IMAGE[:100], b"another"])
 def test_what_lies_there_is_replaced(host: Host, candidate: TrialCandidate, left: bytes) -> None:
     host.path(SLOT).write_bytes(left)
-    host.path(f"{SLOT}.part").write_bytes(left)
     fill_slot(host, SLOT, candidate)
     assert host.path(SLOT).read_bytes() == IMAGE
     assert names(host) == [".initadvisor-trial", "initrd.img"]
@@ -128,7 +127,7 @@ def test_an_interrupted_copy_leaves_it_empty(
     def interrupt(*_arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(trial_slot, "put_in_place", interrupt)
+    monkeypatch.setattr(trial_slot, "sync_directory", interrupt)
     with pytest.raises(KeyboardInterrupt):
         fill_slot(host, SLOT, candidate)
     assert names(host) == ["initrd.img"]
@@ -138,6 +137,6 @@ def test_nothing_but_the_slot_is_cleared(host: Host) -> None:
     with pytest.raises(UnsafeError, match="no trial slot"):
         clear_slot(host, "/boot/initrd.img")
     clear_slot(host, SLOT)
-    host.path(f"{SLOT}.part").write_bytes(b"half")
+    host.path(SLOT).write_bytes(b"half")
     clear_slot(host, SLOT)
     assert names(host) == ["initrd.img"]

@@ -1,0 +1,60 @@
+"""What a power cut leaves of writing a loader's file: a temporary name beside it.
+
+No loader looks at such a name, but nothing of ours is to stay on a boot partition. On FAT it may
+have the clusters of the file itself (``host.shared_clusters``), if the cut came in the middle of
+the rename; removing it would then free those.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from initadvisor.host.files import PARTIAL_PREFIX, remove_durably, sync_directory
+from initadvisor.host.shared_clusters import exchange, share_clusters
+
+PREFIX: Final = f"{PARTIAL_PREFIX}initadvisor-"
+"""What our unfinished files are called in directories that are not ours."""
+
+_log = logging.getLogger(__name__)
+
+
+def clear_unfinished(directory: Path) -> None:
+    """Remove what interrupted runs have left; nobody else may be writing for a loader meanwhile.
+
+    A file that shares its clusters with such a name gets its own; what has the others then stays
+    until fsck.fat(8) has parted it. Raises ``OSError``, and ``InitadvisorError`` where it cannot be
+    told what shares them.
+    """
+    for left in sorted(directory.glob(f"{PREFIX}*")):
+        twins = [path for path in directory.iterdir() if path != left and _share(path, left)]
+        for twin in twins:
+            if not twin.name.startswith(PREFIX):
+                _part(twin)
+                _log.warning(
+                    "%s and %s were the same clusters, after a power cut; the first has its own "
+                    "now, and the others stay until fsck.fat has repaired the file system",
+                    *(twin, left),
+                )
+        if not twins:
+            remove_durably(left)
+
+
+def _share(one: Path, other: Path) -> bool:
+    return one.is_file() and not one.is_symlink() and share_clusters(one, other)
+
+
+def _part(path: Path) -> None:
+    """Give a file clusters of its own: a copy takes its name, and leaves it that of the copy."""
+    descriptor, name = tempfile.mkstemp(prefix=PREFIX, dir=path.parent)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(path.read_bytes())
+        file.flush()
+        os.fsync(file.fileno())
+        sync_directory(path.parent)
+        exchange(Path(name), path)
+        os.fsync(file.fileno())
+    sync_directory(path.parent)
