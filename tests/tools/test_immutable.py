@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.bootloaders.ours import remove_file, write_whole
 from initadvisor.host.immutable import forbidding_attribute
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.workflow.transaction import transactions
@@ -91,3 +93,18 @@ def test_what_becomes_immutable_while_a_boot_is_waited_for_undoes_it(
         else:
             engine.undo(ready, reason="test")
     assert held(host) == OLD
+
+
+def test_an_entry_of_ours_says_so_too(tmp_path: Path, give: Callable[[str, Path], bool]) -> None:
+    entry = tmp_path / "a-initadvisor-trial.conf"
+    entry.write_text("title x\n")
+    if give("i", entry):
+        with pytest.raises(InitadvisorError, match=f"{entry}: Operation not") as written:
+            write_whole(entry, b"new")
+        with pytest.raises(InitadvisorError, match=f"{entry}: Operation not") as removed:
+            remove_file(entry)
+        assert {f"chattr -i {entry}" in str(e.value.hint) for e in (written, removed)} == {True}
+        assert os.listdir(tmp_path) == [entry.name]  # noqa: PTH208  # nothing unfinished is left
+        assert chattr("-i", entry)
+    write_whole(entry, b"new")
+    assert entry.read_bytes() == b"new"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.host.replace import replace_file
-from initadvisor.model.errors import InitadvisorError, UnsafeError
+from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,3 +66,21 @@ def test_attributes_that_cannot_be_kept_leave_the_old_file(
         replace_file(path, b"new")
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_what_is_not_permitted_to_root_has_a_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def refuse(source: str, target: str) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM), str(source), None, str(target))
+
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "rename", refuse)
+    with pytest.raises(InitadvisorError, match=f"cannot write {path}: Oper") as caught:
+        replace_file(path, b"new")
+    assert not isinstance(caught.value, NeedsRootError)
+    assert f"lsattr -d {path} " in str(caught.value.hint)
+    assert path.read_bytes() == b"old"
