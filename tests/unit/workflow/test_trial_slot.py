@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import os
+import stat
 from typing import IO, TYPE_CHECKING
 
 import pytest
@@ -131,6 +133,23 @@ def test_an_interrupted_copy_leaves_it_empty(
     with pytest.raises(KeyboardInterrupt):
         fill_slot(host, SLOT, candidate)
     assert names(host) == ["initrd.img"]
+
+
+def test_clusters_are_taken_before_the_file_has_them(
+    host: Host, candidate: TrialCandidate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the other order a power cut left FAT a name whose clusters were free."""
+    events: list[str] = []
+    real_fsync = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        is_directory = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        events.append("directory" if is_directory else "file")
+        real_fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    fill_slot(host, SLOT, candidate)
+    assert events == ["directory", "file", "directory"]
 
 
 def test_nothing_but_the_slot_is_cleared(host: Host) -> None:
