@@ -84,7 +84,7 @@ def _print_backups(backups: Sequence[Backup]) -> None:
     total = sum(backup.size_bytes for backup in backups)
     click.echo(f"\nKept for going back, {total / 1e6:.1f} MB:")
     for backup in backups:
-        stale = "" if backup.current else ", which was changed since"
+        stale = "" if backup.current else ", which others have changed since"
         damage = f"; NOT AS IT WAS KEPT: {backup.problem}" if backup.problem else ""
         print_item(
             f"{shown(backup.path)}: {backup.size_bytes / 1e6:.1f} MB, before transaction "

@@ -34,9 +34,10 @@ class RunningBoot:
 class Backup:
     """A kept file: the content that ``of`` had before transaction ``transaction``.
 
-    ``current``: ``of`` still holds what that transaction made of it, so that going back restores
-    this very file. Otherwise it would be made anew. ``compared``: its content was, and not only its
-    size; ``problem``: in what it is not what was kept, empty where nothing was found.
+    ``current``: nobody else has changed ``of`` since, so that going back, over later transactions
+    first, restores this very file. Otherwise it would be made anew. ``compared``: its content was,
+    and not only its size; ``problem``: in what it is not what was kept, empty where nothing was
+    found.
     """
 
     path: str

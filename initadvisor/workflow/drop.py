@@ -13,14 +13,16 @@ from initadvisor.workflow.transaction_log import own_transactions, read_transact
 from initadvisor.workflow.trial_notes import note_previous
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from initadvisor.host import Host
     from initadvisor.model.status import Backup
+    from initadvisor.model.transaction import Transaction
 
 
 def kept(host: Host, *, keep: int = 0) -> tuple[Backup, ...]:
     """Return the files that are kept for more than the ``keep`` latest changes."""
-    found, _ = backups(host, droppable(read_transactions(host), keep))
-    return found
+    return _backups(host, read_transactions(host), keep)
 
 
 def drop(host: Host, *, keep: int = 0) -> tuple[Backup, ...]:
@@ -33,6 +35,12 @@ def drop(host: Host, *, keep: int = 0) -> tuple[Backup, ...]:
     with transactions(host) as engine:
         note_previous(host)
         engine.prune(keep=keep)
-        stay, _ = backups(host, droppable(own_transactions(host), keep))
+        stay = _backups(host, own_transactions(host), keep)
         settle_previous_entry(host)
     return stay
+
+
+def _backups(host: Host, recorded: Sequence[Transaction], keep: int) -> tuple[Backup, ...]:
+    found, _ = backups(host, recorded)
+    numbers = {transaction.number for transaction in droppable(recorded, keep)}
+    return tuple(backup for backup in found if backup.transaction in numbers)

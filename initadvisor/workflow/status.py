@@ -16,7 +16,6 @@ from initadvisor.model.transaction import Duty, TransactionState
 from initadvisor.store.store import open_store
 from initadvisor.workflow import transaction_files as files
 from initadvisor.workflow.campaign_log import read_campaign
-from initadvisor.workflow.transaction_files import Holding
 from initadvisor.workflow.transaction_log import read_records
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
     from initadvisor.model.campaign import Campaign
     from initadvisor.model.generator import ConfiguredSetting
-    from initadvisor.model.transaction import Content, Transaction
+    from initadvisor.model.transaction import Content, FileChange, Transaction
 
 _SMALL_BYTES = 1 << 20
 """Configurations are compared every time, images only when asked for."""
@@ -123,18 +122,28 @@ def _running(host: Host) -> RunningBoot:
 def _backups(
     host: Host, recorded: Sequence[Transaction], notes: list[str], *, check: bool
 ) -> Iterator[Backup]:
-    for transaction in recorded:
+    held: dict[str, Content | None] = {}
+    for index, transaction in enumerate(recorded):
         if transaction.state is TransactionState.UNDONE:
             continue
+        after = [t for t in recorded[index + 1 :] if t.state is TransactionState.COMMITTED]
+        later = [change for t in after for change in t.files]
         for change in transaction.files:
             if change.backup is None or change.before is None:
                 continue
+            path, kept = host.path(change.backup), change.before.content
             try:
-                path = host.path(change.backup)
                 size_bytes = path.lstat().st_size
                 compared = check or size_bytes <= _SMALL_BYTES
-                problem = _damage(path, change.before.content, compare=compared)
-                current = files.holding(host, change) is Holding.NEW
+                found = Backup(
+                    path=change.backup,
+                    of=change.path,
+                    transaction=transaction.number,
+                    size_bytes=size_bytes,
+                    current=_leads_back(host, change, later, held),
+                    compared=compared,
+                    problem=_damage(path, kept, compare=compared),
+                )
             except FileNotFoundError:
                 if (reason := _not_mounted(host, transaction)) is not None:
                     notes.append(reason)
@@ -142,19 +151,31 @@ def _backups(
                     notes.append(
                         f"{change.backup}, kept by transaction {transaction.number}, is gone"
                     )
-                continue
             except (InitadvisorError, OSError) as err:
                 notes.append(f"{change.backup} cannot be looked at: {err}")
-                continue
-            yield Backup(
-                path=change.backup,
-                of=change.path,
-                transaction=transaction.number,
-                size_bytes=size_bytes,
-                current=current,
-                compared=compared,
-                problem=problem,
-            )
+            else:
+                yield found
+
+
+def _leads_back(
+    host: Host,
+    change: FileChange,
+    later: Sequence[FileChange],
+    held: dict[str, Content | None],
+) -> bool:
+    """Tell whether undoing what came later, one by one, gives what this change made of the file.
+
+    ``held``: what files hold, as far as it was read already: images are large.
+    """
+    if change.path not in held:
+        held[change.path] = files.content(host.path(change.path))
+    made = change.after
+    for following in later:
+        if following.path == change.path:
+            if following.before is None or following.before.content != made:
+                return False
+            made = following.after
+    return made is not None and held[change.path] == made
 
 
 def _damage(path: Path, kept: Content, *, compare: bool) -> str:

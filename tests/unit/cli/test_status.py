@@ -67,7 +67,7 @@ def test_status_of_what_was_done(machine: Machine) -> None:
     assert "dracut to zstd, was gzip: committed" in said
     assert "the next boot is the trial's" in said
     assert "Kept for going back, 0.0 MB:" in said
-    assert f"before transaction 1 in {IMAGE}, which was changed since" in said
+    assert f"before transaction 1 in {IMAGE}, which others have changed since" in said
 
 
 def test_status_for_programs(machine: Machine) -> None:

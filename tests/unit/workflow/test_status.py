@@ -72,6 +72,26 @@ def test_what_was_applied_and_is_kept(machine: Machine) -> None:
     assert "is gone" in note
 
 
+def test_what_later_changes_replaced_is_gone_back_to_over_them(machine: Machine) -> None:
+    for setting in (_ZSTD, Setting(Codec.LZ4), Setting(Codec.GZIP)):
+        applied_setting(machine, setting)
+    found = {(b.transaction, b.of): b.current for b in status(machine).backups}
+    assert found == dict.fromkeys(((n, of) for n in (1, 2, 3) for of in (IMAGE, CONFIG)), True)
+    machine.path(IMAGE).write_bytes(image(Codec.GZIP, extra="etc"))
+    found = {(b.transaction, b.of): b.current for b in status(machine).backups}
+    assert {of for (_, of), current in found.items() if current} == {CONFIG}
+
+
+def test_what_others_replaced_in_between_is_told(machine: Machine) -> None:
+    applied_setting(machine, _ZSTD)
+    machine.path(IMAGE).write_bytes(image(Codec.ZSTD, extra="etc"))
+    applied_setting(
+        machine, Setting(Codec.LZ4), ApplyChoices(immediate=True, accept_content_changes=True)
+    )
+    found = {(b.transaction, b.of): b.current for b in status(machine).backups}
+    assert {key for key, current in found.items() if not current} == {(1, IMAGE)}
+
+
 def test_what_is_kept_is_told_from_what_was_kept(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
