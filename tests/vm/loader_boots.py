@@ -107,7 +107,8 @@ def booted(way: Way, steps: Sequence[Step], directory: Path) -> tuple[Images, li
     images = _put_images(way, copy, directory)
     way.prepare(copy)
     if way.first:
-        boot(copy, script=way.first, then=Then.POWER_OFF)
+        # What is about EFI's variables takes the firmware, the rest does not.
+        boot(copy, direct=way.loader.is_grub, script=way.first, then=Then.POWER_OFF)
     names = {image.value: path for image, path in images.paths.items()} | {"label": LABEL}
     told = []
     for number, step in enumerate(steps):
