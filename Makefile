@@ -59,13 +59,13 @@ $(WHEEL): pyproject.toml README.md $(shell find initadvisor -name '*.py' -o -nam
 	$(PYTHON) -m build --wheel --no-isolation --outdir build/wheel .
 
 install: $(WHEEL)
-	$(PYTHON) tools/install_package.py install $(WHEEL) "$(DESTDIR)" "$(PREFIX)"
 	tools/install-files install "$(DESTDIR)" "$(PREFIX)" "$(HOOKS)"
+	$(PYTHON) tools/install_package.py install $(WHEEL) "$(DESTDIR)" "$(PREFIX)"
 
 # State and cache stay: initadvisor rollback, trial stop and candidates prune are for before that.
 uninstall:
-	$(PYTHON) tools/install_package.py uninstall "$(DESTDIR)" "$(PREFIX)"
 	tools/install-files uninstall "$(DESTDIR)" "$(PREFIX)" "$(HOOKS)"
+	$(PYTHON) tools/install_package.py uninstall "$(DESTDIR)" "$(PREFIX)"
 
 # The source of packaging/arch/PKGBUILD.
 dist:

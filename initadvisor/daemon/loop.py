@@ -61,17 +61,16 @@ class Daemon:
         Returns why it ended, None where it was told to (SIGTERM): then nothing is lost, and what is
         left waits for the next start. Raises ``InitadvisorError`` where the queue cannot be used.
         """
-        with self.interruption.listening():
-            try:
-                with Attendant(self.host) as attendant:
-                    tell(READY="1")
-                    leave = self._work(Queue(self.host, self.policy), attendant)
-                    arrange_waking(self.host, leave)
-            except Terminated:
-                tell_status("was told to end; what is left waits for the next start")
-                return None
-            finally:
-                tell(STOPPING="1")
+        try:
+            with self.interruption.listening(), Attendant(self.host) as attendant:
+                tell(READY="1")
+                leave = self._work(Queue(self.host, self.policy), attendant)
+                arrange_waking(self.host, leave)
+        except Terminated:
+            tell_status("was told to end; what is left waits for the next start")
+            return None
+        finally:
+            tell(STOPPING="1")
         tell_status(leave.why)
         return leave
 

@@ -45,7 +45,7 @@ class Queue:
         daemon started again and again.
         """
         with _told(self._notes):
-            if not self._notes.is_dir():
+            if not os.path.lexists(self._notes):
                 return ()
             _require_ours(self._notes)
             taken = []
@@ -77,7 +77,7 @@ class Queue:
     def jobs(self) -> tuple[Job, ...]:
         """Return all jobs that are to be done; what is none is removed."""
         with _told(self._jobs):
-            if not self._jobs.is_dir():
+            if not os.path.lexists(self._jobs):
                 return ()
             _require_ours(self._jobs)
             found = []
@@ -132,7 +132,7 @@ def _require_ours(directory: Path) -> None:
     status = directory.lstat()
     open_to_others = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     if not stat.S_ISDIR(status.st_mode) or not _is_ours(status, regular=False) or open_to_others:
-        msg = f"not working off {directory}: others than its owner may write to it"
+        msg = f"not working off {directory}: it is no directory that only root may write to"
         raise UnsafeError(msg, hint="make it a directory of root's with mode 0755")
 
 

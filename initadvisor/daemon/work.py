@@ -49,24 +49,23 @@ class AdvisorsWork:
 
     def do(self, job: Job) -> tuple[Job, ...]:
         """Do it; see ``Worker.do``."""
-        config = load_config(self.host)
         match job.task:
             case Task.SETTLE:
                 self._settle()
             case Task.WATCH:
-                self._watch(config)
+                self._watch(load_config(self.host))
             case Task.PRUNE:
                 self._prune()
             case Task.BUILD:
-                self._build(config, job.release)
+                self._build(load_config(self.host), job.release)
             case Task.LAB:
                 self._lab(job.release)
             case Task.ADVANCE:
                 self._advance()
             case Task.ADVISE:
-                return self._advise(config)
+                return self._advise(load_config(self.host))
             case Task.APPLY:
-                self._apply(config)
+                self._apply(load_config(self.host))
         return ()
 
     def _settle(self) -> None:

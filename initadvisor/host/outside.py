@@ -2,8 +2,7 @@
 
 A hardened unit hides modules, devices and directories; what is made there for the whole machine
 lacks them. systemd starts the program in a transient unit instead. A unit that is to do this needs
-AF_UNIX, the system bus and CAP_SYS_PTRACE: whoever may not look at process 1 cannot tell that it is
-the system's own, and generators are refused there as in a chroot.
+AF_UNIX and the system bus.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -39,7 +40,13 @@ UNITS: Final = (
     "initadvisord-retry.timer",
 )
 
-_PROPERTIES = "Id,LoadState,UnitFileState,ActiveState"
+_PROPERTIES = "Id,LoadState,UnitFileState,ActiveState,SubState,WantedBy"
+_WANTED: Final = {
+    "initadvisor-settle.timer": ("timers.target", "no boot of a new image is judged"),
+    "initadvisor-sleep.service": ("sleep.target", "an armed boot is not taken back before sleep"),
+}
+"""The units that the package itself has others want, and what it means where they do not."""
+_CALLED = re.compile(rb"/\S*/lib/initadvisor/queue\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +69,7 @@ _PACMAN = _Hooks(
 _DEBIAN = (
     _Hooks(names=("zz-initadvisor",), places=("/etc/kernel/postinst.d",)),
     _Hooks(names=("zz-initadvisor",), places=("/etc/kernel/postrm.d",)),
+    _Hooks(names=("initadvisor",), places=("/etc/initramfs/post-update.d",)),
 )
 _KERNEL_INSTALL = _Hooks(
     names=("95-initadvisor.install",),
@@ -91,14 +99,26 @@ def units(subject: Subject) -> Iterator[Finding]:
         state = states.get(unit, {})
         if _load_state(states, unit) == "masked":
             yield note(Topic.UNITS, f"{unit} is masked", f"sudo systemctl unmask {unit}")
-        elif state.get("ActiveState") == "failed":
+        elif state.get("ActiveState") == "failed" or state.get("SubState") == "auto-restart":
             yield obstacle(Topic.UNITS, f"{unit} has failed", f"journalctl -b -u {unit}")
         elif unit in ENABLED_BY_USER and state.get("UnitFileState") == "disabled":
             text = f"{unit} is not enabled: {ENABLED_BY_USER[unit]}"
             yield note(Topic.UNITS, text, f"sudo systemctl enable --now {unit}")
+        elif unit in ENABLED_BY_USER and state.get("ActiveState") == "inactive":
+            text = f"{unit} is enabled, but was stopped: {ENABLED_BY_USER[unit]}"
+            yield note(Topic.UNITS, text, f"sudo systemctl start {unit}")
+    yield from _not_wanted(states)
     loaded = len(UNITS) - len(missing)
     if loaded:
         yield fine(Topic.UNITS, f"{loaded} of {len(UNITS)} units are installed")
+
+
+def _not_wanted(states: Mapping[str, Mapping[str, str]]) -> Iterator[Finding]:
+    for unit, (target, meaning) in _WANTED.items():
+        wanted_by = states.get(unit, {}).get("WantedBy", "").split()
+        if _load_state(states, unit) == "loaded" and target not in wanted_by:
+            text = f"{target} does not start {unit}: {meaning}"
+            yield note(Topic.UNITS, text, f"sudo systemctl add-wants {target} {unit}")
 
 
 def _states(host: Host) -> dict[str, dict[str, str]]:
@@ -144,6 +164,10 @@ def _problem(host: Host, kind: _Hooks, name: str) -> str | None:
         return f"{name} is masked by {found}"
     if kind.run and not os.access(found, os.X_OK):
         return f"{found} is not executable"
+    for called in sorted(set(_CALLED.findall(found.read_bytes()))):
+        program = host.path(os.fsdecode(called))
+        if not os.access(program, os.X_OK):
+            return f"{found} calls {program}, which is not there or not executable"
     return None
 
 

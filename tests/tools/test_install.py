@@ -203,6 +203,27 @@ def test_unknown_hooks_are_refused_before_anything_is_written(
     assert files(tmp_path) == {}
 
 
+@pytest.mark.parametrize("prefix", ["/opt/my app", "usr", ""])
+def test_an_odd_prefix_is_refused_before_anything_is_written(
+    checkout: Path, tmp_path: Path, prefix: str
+) -> None:
+    command = [str(checkout / "tools/install-files"), "install", str(tmp_path), prefix]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert f"the prefix '{prefix}'" in done.stderr
+    assert files(tmp_path) == {}
+
+
+def test_whoever_replaces_files_may_do_all_that_takes() -> None:
+    """Some of it is only needed after a power cut."""
+    units = [ROOT / f"systemd/{name}.service" for name in ("initadvisor-settle", "initadvisord")]
+    settle, daemon = (
+        set(re.findall(r"^CapabilityBoundingSet=(.*)$", unit.read_text(), re.MULTILINE)[0].split())
+        for unit in units
+    )
+    assert settle <= daemon
+
+
 @pytest.mark.parametrize(
     ("script", "shell"),
     [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.daemon import attendant
+from initadvisor.daemon import attendant, loop
 from initadvisor.daemon.interruption import disturb
 from initadvisor.daemon.loop import Daemon
 from initadvisor.daemon.queue import Queue
@@ -253,6 +253,22 @@ def test_told_to_end_while_it_waits_it_ends(machine: Machine) -> None:
     machine.at_sleep = lambda: os.kill(os.getpid(), signal.SIGTERM)
     assert machine.daemon.run() is None
     assert machine.left() == set(ALL)
+
+
+def test_told_to_end_while_it_says_that_it_ends_it_ends(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever sends the signal then ends it by that; nothing in it may take it for an error."""
+    handlers = []
+
+    def told(**words: str) -> None:
+        if "STOPPING" in words:
+            handlers.append(signal.getsignal(signal.SIGTERM))
+
+    monkeypatch.setattr(loop, "tell", told)
+    before = signal.getsignal(signal.SIGTERM)
+    machine.daemon.run()
+    assert handlers == [before]
 
 
 def test_signals_are_as_before_afterwards(machine: Machine) -> None:

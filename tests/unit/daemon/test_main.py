@@ -42,7 +42,7 @@ def test_a_queue_that_others_may_write_to_is_refused(
     (tmp_path / "queue").chmod(0o777)
     done = run(state=tmp_path, **env)
     assert done.returncode == 3
-    assert done.stderr.startswith(f"{prefix}not working off {tmp_path}/queue: others than")
+    assert done.stderr.startswith(f"{prefix}not working off {tmp_path}/queue: it is no")
     assert done.stderr.count("\n") == 1
 
 

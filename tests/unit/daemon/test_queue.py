@@ -119,7 +119,14 @@ def test_a_directory_that_others_may_write_to_is_not_worked_off(
 ) -> None:
     note(state, str(ADDED))
     (state / "queue").chmod(mode)
-    with pytest.raises(UnsafeError, match="others than its owner may write"):
+    with pytest.raises(UnsafeError, match="no directory that only root may write"):
+        queue.take_in()
+
+
+def test_a_file_in_its_place_is_not_taken_for_an_empty_queue(queue: Queue, state: Path) -> None:
+    (state / "queue").rmdir()
+    (state / "queue").touch()
+    with pytest.raises(UnsafeError, match="no directory"):
         queue.take_in()
 
 

@@ -195,10 +195,16 @@ def test_nothing_is_changed_unless_the_policy_says_so(
     assert caplog.messages == (["done"] if word == "apply" else [])
 
 
-@pytest.mark.parametrize("task", Task)
-def test_a_configuration_that_cannot_be_meant_keeps_from_everything(
+@pytest.mark.parametrize("task", [Task.BUILD, Task.LAB, Task.ADVISE, Task.WATCH, Task.APPLY])
+def test_a_configuration_that_cannot_be_meant_keeps_from_what_it_is_about(
     machine: Machine, task: Task
 ) -> None:
     configure(machine, "always")
     with pytest.raises(UsageError, match="policy"):
         do(machine, task)
+
+
+@pytest.mark.parametrize("task", [Task.SETTLE, Task.PRUNE, Task.ADVANCE])
+def test_it_does_not_keep_from_finishing_what_was_begun(machine: Machine, task: Task) -> None:
+    configure(machine, "always")
+    do(machine, task)

@@ -31,7 +31,9 @@ def states(**changes: str) -> str:
     for unit in doctor_services.UNITS:
         enabled = "enabled" if unit in doctor_services.ENABLED_BY_USER else "static"
         values = {"Id": unit, "LoadState": "loaded", "UnitFileState": enabled}
-        values["ActiveState"] = "inactive"
+        values["ActiveState"] = "active" if enabled == "enabled" else "inactive"
+        values["SubState"] = "waiting" if enabled == "enabled" else "dead"
+        values["WantedBy"] = "timers.target sleep.target"
         for key, value in changes.items():
             name, _, change = key.partition("__")
             if unit.replace("-", "_").replace(".", "_") == name:
@@ -56,6 +58,8 @@ def make_examinable(root: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Machin
         "/run/systemd/system/.keep": "",
         "/etc/kernel/postinst.d/zz-initadvisor": "#!/bin/sh\n",
         "/etc/kernel/postrm.d/zz-initadvisor": "#!/bin/sh\n",
+        "/etc/initramfs/post-update.d/initadvisor": "#!/bin/sh\n",
+        "/usr/lib/initadvisor/queue": "#!/bin/sh\n",
         KERNEL_CONFIG: "\n".join(
             f"{option}=y"
             for option in ("CONFIG_BLK_DEV_INITRD", *(codec.spec.kernel_option for codec in Codec))

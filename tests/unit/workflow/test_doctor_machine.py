@@ -113,6 +113,22 @@ def test_units_that_are_missing_disabled_masked_or_failed(machine: Machine) -> N
     assert "not installed: initadvisor-settle.timer" in said_of(machine, Topic.UNITS)
 
 
+def test_units_that_do_not_do_what_they_are_there_for(machine: Machine) -> None:
+    with_units(
+        machine,
+        initadvisord_path__ActiveState="inactive",
+        initadvisord_service__ActiveState="activating",
+        initadvisord_service__SubState="auto-restart",
+        initadvisor_settle_timer__WantedBy="",
+    )
+    found = diagnose(machine)
+    assert only(found, Topic.UNITS, Grade.OBSTACLE).text.startswith("initadvisord.service")
+    assert [finding.advice for finding in about(found, Topic.UNITS, Grade.NOTE)] == [
+        "sudo systemctl start initadvisord.path",
+        "sudo systemctl add-wants timers.target initadvisor-settle.timer",
+    ]
+
+
 def test_without_systemd_nothing_happens_by_itself(machine: Machine) -> None:
     machine.path("/run/systemd/system/.keep").unlink()
     machine.path("/run/systemd/system").rmdir()
@@ -156,6 +172,16 @@ def test_a_hook_that_is_masked_or_cannot_be_run_is_named(machine: Machine) -> No
     hook.unlink()
     hook.symlink_to("/dev/null")
     assert "is masked" in only(diagnose(machine), Topic.HOOKS, Grade.NOTE).text
+
+
+def test_a_hook_whose_program_is_gone_is_named(machine: Machine) -> None:
+    hook = machine.path("/etc/initramfs/post-update.d/initadvisor")
+    hook.write_text((ROOT / "hooks/debian/initramfs/post-update.d/initadvisor").read_text())
+    assert about(diagnose(machine), Topic.HOOKS, Grade.NOTE) == []
+    machine.path("/usr/lib/initadvisor/queue").unlink()
+    text = only(diagnose(machine), Topic.HOOKS, Grade.NOTE).text
+    assert "calls" in text
+    assert "/usr/lib/initadvisor/queue" in text
 
 
 def test_what_is_not_over_is_told(machine: Machine) -> None:
