@@ -13,6 +13,8 @@ other runs out: builds and virtual machines take minutes, during which a campaig
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -21,7 +23,7 @@ from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.generators.safety import elsewhere
 from initadvisor.measure.record import running_boot_id
 from initadvisor.model.campaign import Campaign, CampaignState, Event, EventKind
-from initadvisor.model.errors import NeedsRootError, UnsafeError
+from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.workflow.campaign_arming import needs_rehearsal
 from initadvisor.workflow.campaign_ground import ground_of
 from initadvisor.workflow.campaign_log import is_noted_active, read_campaign, write_campaign
@@ -32,10 +34,17 @@ from initadvisor.workflow.proof_evidence import require_boot_time_unit
 from initadvisor.workflow.transaction import pending, transactions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from initadvisor.host import Host
     from initadvisor.model.refusal import Refusal
     from initadvisor.workflow.campaign_choice import Choice
     from initadvisor.workflow.campaign_prepare import CampaignObserver
+
+_log = logging.getLogger(__name__)
+
+_NOTHING_ARMED = frozenset({CampaignState.PREPARING, CampaignState.CHOOSING})
+"""Where a run leaves a campaign that is to go on, but not now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +61,8 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
     """Begin a campaign, build and verify its candidates and arm the first boot.
 
     Raises ``UnsafeError`` (``RefusedError``) where something is against it, among it that no
-    virtual machine can verify candidates, and ``InitadvisorError`` where it cannot go on:
-    ``advance`` tries again.
+    virtual machine can verify candidates, and ``InitadvisorError`` where it fails. No campaign is
+    on then, nor after an interruption: nobody expects boots of a command that has not succeeded.
     """
     require_startable(host, options)
     with transactions(host):
@@ -72,10 +81,10 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
             ground=ground_of(host, detect_boot_loader(host)),
         )
     run = CampaignRun(host, observer, attended=True)
-    done = run.feed(Event(kind=EventKind.START, campaign=new))
-    if done.campaign.state is CampaignState.PREPARING:
-        stop(host, reason=done.campaign.reason)
-        raise UnsafeError(done.campaign.reason, hint="nothing was armed")
+    with _ended_on_error(host, new.number):
+        done = run.feed(Event(kind=EventKind.START, campaign=new))
+        if done.campaign.number == new.number and done.campaign.state in _NOTHING_ARMED:
+            raise UnsafeError(done.campaign.reason, hint="nothing was armed")
     return done
 
 
@@ -185,6 +194,21 @@ def next_choice(host: Host, *, observer: CampaignObserver) -> Choice | None:
     if host.is_root and needs_rehearsal(host):
         return Choice(candidate=today, words=REHEARSAL_WORDS)
     return choice(host, campaign, observer=observer)
+
+
+@contextlib.contextmanager
+def _ended_on_error(host: Host, number: int) -> Iterator[None]:
+    """End a campaign that could not be started; the error is the one to be told."""
+    try:
+        yield
+    except (Exception, KeyboardInterrupt, SystemExit) as err:
+        why = str(err) if isinstance(err, Exception) else "it was interrupted"
+        try:
+            if read_campaign(host).number == number:
+                stop(host, reason=f"it could not be started: {why}")
+        except InitadvisorError as again:
+            _log.warning("campaign %d is not ended yet: %s", number, again.with_hint)
+        raise
 
 
 def _asked(host: Host, event: Event) -> Advanced:

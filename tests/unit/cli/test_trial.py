@@ -147,6 +147,15 @@ def test_status_for_a_person(machine: Campaigning) -> None:
         assert words in said
 
 
+@pytest.mark.parametrize("state", [CampaignState.PREPARING, CampaignState.PAUSED])
+def test_status_says_what_ends_one_that_has_nothing_armed(
+    machine: Campaigning, state: CampaignState
+) -> None:
+    write_campaign(machine.host, campaign(state))
+    said, _ = call("status")
+    assert "initadvisor trial resume; initadvisor trial stop ends it." in said
+
+
 def test_status_for_programs(machine: Campaigning) -> None:
     call("start", "--yes")
     machine.boot()

@@ -276,9 +276,11 @@ def test_an_image_that_a_package_manager_is_about_to_replace_is_not_gone(
 
 
 def test_nothing_is_armed_while_a_package_manager_is_at_work(ready: Campaigning) -> None:
+    ready.start()
+    pause(ready.host)
     ready.busy = ("dpkg is at work",)
     with pytest.raises(UnsafeError, match="dpkg is at work"):
-        ready.start()
+        resume(ready.host, observer=Unseen())
     ready.require_nothing_armed()
     ready.busy = ()
     advance(ready.host, may_build=False)
@@ -418,12 +420,13 @@ def test_what_was_chosen_for_one_campaign_is_not_armed_by_the_next(
         stop(host)
         with monkeypatch.context() as patched:
             patched.setattr(type(ready.provable.loader), "arm", refusing(ready.provable.loader))
-            ready.start()
+            with pytest.raises(UnsafeError, match="taken"):
+                ready.start()
         return chosen
 
     monkeypatch.setattr(campaign_choice, "choice", meddle)
     ready.start()
-    assert (ready.record.number, ready.record.state) == (2, CampaignState.CHOOSING)
+    assert (ready.record.number, ready.record.state) == (2, CampaignState.STOPPED)
     assert not ready.provable.loader.is_armed
 
 
@@ -437,9 +440,9 @@ def test_a_proving_boot_that_was_armed_meanwhile_stays_armed(
         return original(host, found, observer=observer)
 
     monkeypatch.setattr(campaign_choice, "choice", meddle)
-    ready.start()
-    assert ready.record.state is CampaignState.CHOOSING
-    assert "transaction 1" in ready.record.reason
+    with pytest.raises(UnsafeError, match="transaction 1"):
+        ready.start()
+    assert ready.record.state is CampaignState.STOPPED
     [waiting] = pending(ready.host)
     assert waiting.proof is not None
     entry = ready.provable.loader.entries[EntryKind.TRIAL]
@@ -542,9 +545,11 @@ def refusing(loader: object) -> Callable[..., None]:
 def test_a_boot_that_cannot_be_armed_now_is_left_to_the_next_run(
     ready: Campaigning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    ready.start()
+    pause(ready.host)
     with monkeypatch.context() as patched:
         patched.setattr(type(ready.provable.loader), "arm", refusing(ready.provable.loader))
-        ready.start()
+        resume(ready.host, observer=Unseen())
         waiting = ready.record
         assert (waiting.state, waiting.reason) == (CampaignState.CHOOSING, "taken (reboot)")
         assert ready.provable.loader.entries == {}
