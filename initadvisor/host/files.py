@@ -165,11 +165,11 @@ def make_directory(path: Path, *, mode: int = 0o755) -> None:
         raise InitadvisorError(msg) from err
 
 
-def remove_partial(directory: Path) -> None:
-    """Remove what an interrupted run left; call it only with the directory's lock held."""
+def remove_partial(directory: Path, *, prefix: str = PARTIAL_PREFIX) -> None:
+    """Remove what an interrupted run left; call it only with the lock held of what is so called."""
     import shutil
 
-    for path in directory.glob(f"{PARTIAL_PREFIX}*"):
+    for path in directory.glob(f"{prefix}*"):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:

@@ -130,7 +130,10 @@ class Hands:
                 clear_slot(host, slot)
             return
         name = noted_entry(host)
-        if name is None or any(t.state is TransactionState.PROVING for t in pending(host)):
+        if name is None:
+            forget_entry(host)  # a power cut may have left half a note
+            return
+        if any(t.state is TransactionState.PROVING for t in pending(host)):
             return
         loader = loader_named(name)
         if action is Action.DISARM:

@@ -11,7 +11,13 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from initadvisor.host.files import make_directory, sync_directory, whole_file
+from initadvisor.host.files import (
+    PARTIAL_PREFIX,
+    make_directory,
+    remove_partial,
+    sync_directory,
+    whole_file,
+)
 from initadvisor.model.campaign import (
     Arming,
     Campaign,
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
 _SCHEMA = 1
 _DIRECTORY = "campaigns"
 _ACTIVE = "campaign-active"
+_PARTIAL_ACTIVE = f"{PARTIAL_PREFIX}{_ACTIVE}-"
 
 
 def read_campaign(host: Host) -> Campaign:
@@ -65,7 +72,8 @@ def require_no_campaign(host: Host) -> None:
 def write_campaign(host: Host, campaign: Campaign) -> None:
     """Record a campaign so that it survives a power cut; raises ``InitadvisorError``.
 
-    After an error either the earlier record stands there or this one.
+    What a power cut has left of writing an earlier one goes: only with the lock of transactions
+    held. After an error either the earlier record stands there or this one.
     """
     path = host.state_dir() / _DIRECTORY / f"{campaign.number:06}.json"
     record = {"schema": _SCHEMA, **dataclasses.asdict(campaign)}
@@ -74,6 +82,7 @@ def write_campaign(host: Host, campaign: Campaign) -> None:
         make_directory(path.parent)
         for directory in missing:
             sync_directory(directory.parent)
+        remove_partial(path.parent)
         with whole_file(path) as file:
             file.write(json.dumps(record, indent=2).encode() + b"\n")
     except OSError as err:
@@ -87,7 +96,8 @@ def note_active(host: Host) -> None:
     if not path.exists():
         make_directory(path.parent)
         try:
-            with whole_file(path):
+            remove_partial(path.parent, prefix=_PARTIAL_ACTIVE)
+            with whole_file(path, prefix=_PARTIAL_ACTIVE):
                 pass
         except OSError as err:
             msg = f"cannot write {path}: {err.strerror}"
@@ -95,10 +105,12 @@ def note_active(host: Host) -> None:
 
 
 def forget_active(host: Host) -> None:
-    """Remove it: nothing of a campaign is left to do."""
+    """Remove it, and what a power cut has left of writing it or a record; with the lock held."""
     path = host.state_dir() / _ACTIVE
     try:
         path.unlink(missing_ok=True)
+        remove_partial(path.parent, prefix=_PARTIAL_ACTIVE)
+        remove_partial(path.with_name(_DIRECTORY))
     except OSError as err:
         msg = f"cannot remove {path}: {err.strerror}"
         raise InitadvisorError(msg) from err

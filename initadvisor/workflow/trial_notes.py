@@ -12,7 +12,13 @@ import hashlib
 import json
 from typing import TYPE_CHECKING
 
-from initadvisor.host.files import make_directory, sync_directory, whole_file
+from initadvisor.host.files import (
+    PARTIAL_PREFIX,
+    make_directory,
+    remove_partial,
+    sync_directory,
+    whole_file,
+)
 from initadvisor.model.errors import InitadvisorError
 
 if TYPE_CHECKING:
@@ -91,11 +97,17 @@ def _read(host: Host, name: str) -> str | None:
         raise InitadvisorError(msg) from err
 
 
+def _partial(name: str) -> str:
+    """Return how an unfinished note begins, which others' unfinished files beside it do not."""
+    return f"{PARTIAL_PREFIX}{name}-"
+
+
 def _write(host: Host, name: str, text: str) -> None:
     path = host.state_dir() / name
     make_directory(path.parent)
     try:
-        with whole_file(path) as file:
+        remove_partial(path.parent, prefix=_partial(name))
+        with whole_file(path, prefix=_partial(name)) as file:
             file.write(text.encode())
     except OSError as err:
         msg = f"cannot write {path}: {err.strerror}"
@@ -107,6 +119,7 @@ def _remove(host: Host, name: str) -> None:
     try:
         path.unlink(missing_ok=True)
         if path.parent.is_dir():
+            remove_partial(path.parent, prefix=_partial(name))
             sync_directory(path.parent)
     except OSError as err:
         msg = f"cannot remove {path}: {err.strerror}"

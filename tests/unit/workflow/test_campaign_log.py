@@ -94,3 +94,22 @@ def test_what_units_look_for_is_there_and_gone(host: Host) -> None:
     for _ in range(2):
         forget_active(host)
         assert not is_noted_active(host)
+
+
+def test_what_power_cuts_have_left_of_records_and_notes_goes(host: Host) -> None:
+    write_campaign(host, campaign(CampaignState.ARMED))
+    directory, somebodys = host.state_dir() / "campaigns", host.state_dir() / ".partial-abc"
+    somebodys.touch()
+    for clear in (
+        lambda: write_campaign(host, campaign(CampaignState.ARMED)),
+        lambda: forget_active(host),
+    ):
+        (directory / ".partial-abc").touch()
+        clear()
+        assert [path.name for path in directory.iterdir()] == ["000001.json"]
+    for clear in (lambda: note_active(host), lambda: forget_active(host)):
+        left = host.state_dir() / ".partial-campaign-active-abc"
+        left.touch()
+        clear()
+        assert not left.exists()
+    assert somebodys.exists()

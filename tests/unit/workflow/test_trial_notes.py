@@ -64,3 +64,15 @@ def test_what_cannot_be_kept_is_an_error(host: Host) -> None:
         forget_entry(host)
     with pytest.raises(InitadvisorError, match="cannot read"):
         noted_entry(host)
+
+
+def test_what_a_power_cut_has_left_of_a_note_goes_with_the_next(host: Host) -> None:
+    left = host.state_dir() / ".partial-trial-entry-abc"
+    others = host.state_dir() / ".partial-rehearsed-abc"
+    left.parent.mkdir(parents=True, exist_ok=True)
+    for change in (lambda: note_entry(host, "grub"), lambda: forget_entry(host)):
+        left.touch()
+        others.touch()
+        change()
+        assert not left.exists()
+        assert others.exists()
