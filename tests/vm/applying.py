@@ -58,9 +58,10 @@ echo back
 sleep 2
 # The way that leaves half a file behind, to see that whoever looks for such files finds them. ext4
 # hides it from those who close a file at once ("auto_da_alloc" in ext4(5)).
-cat /run/initrd.img-* >$image
+: >$image
 : >{CONFIGURATION}
 sync
+cat /run/initrd.img-* >$image
 cat /run/initramfs.conf >{CONFIGURATION}
 sync
 echo overwritten
