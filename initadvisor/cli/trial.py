@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from initadvisor.workflow.campaign_run import Advanced
 
 _REBOOT = click.option(
-    "--reboot", is_flag=True, help="Reboot for each boot, after a countdown that can be cancelled."
+    "--reboot",
+    is_flag=True,
+    help="Reboot for each boot, after a countdown that can be cancelled, until it is paused.",
 )
 _COUNTDOWN = click.option(
     "--countdown",
@@ -115,7 +117,7 @@ def pause() -> None:
     from initadvisor.workflow.campaign import pause as pause_campaign
 
     host = Host()
-    _tell(host, pause_campaign(host), 0)
+    _tell(host, pause_campaign(host))
 
 
 @trial.command()
@@ -140,27 +142,27 @@ def stop() -> None:
     from initadvisor.workflow.campaign import stop as stop_campaign
 
     host = Host()
-    _tell(host, stop_campaign(host), 0)
+    _tell(host, stop_campaign(host))
 
 
 @trial.command("next")
 @click.option("--dry-run", is_flag=True, help="Only say which boot would be next, and why.")
 @click.option("--json", "as_json", is_flag=True, help="With --dry-run, say it as JSON.")
-def next_(*, dry_run: bool, as_json: bool) -> None:
-    """Arm the next boot, if it is to be armed now."""
+@_COUNTDOWN
+def next_(*, dry_run: bool, as_json: bool, countdown: int) -> None:
+    """Arm the next boot, if it is to be armed now; --reboot of the campaign holds here, too."""
     if as_json and not dry_run:
         msg = "--json goes with --dry-run"
         raise click.UsageError(msg)
     from initadvisor.cli.progress import Progress
     from initadvisor.host import Host
-    from initadvisor.workflow.campaign import next_choice
-    from initadvisor.workflow.campaign import resume as resume_campaign
+    from initadvisor.workflow.campaign import arm_next, next_choice
 
     host = Host()
     if not dry_run:
         with Progress() as progress:
-            done = resume_campaign(host, observer=progress)
-        _tell(host, done, 0)
+            done = arm_next(host, observer=progress)
+        _tell(host, done, countdown)
         return
     with Progress() as progress:
         found = next_choice(host, observer=progress)
@@ -191,12 +193,12 @@ def _require_consent(host: Host, *, yes: bool) -> None:
     click.confirm("Begin?", abort=True)
 
 
-def _tell(host: Host, done: Advanced, countdown_s: int) -> None:
+def _tell(host: Host, done: Advanced, countdown_s: int = 0) -> None:
     for line in done.told:
         click.echo(shown(line))
     if not done.told:
         click.echo(f"The campaign is {done.campaign.state}.")
-    if done.reboot and countdown_s:
+    if done.reboot:
         _count_down(host, countdown_s)
 
 

@@ -165,8 +165,8 @@ class Campaign:
     """The record of a campaign; ``number`` counts from 1, 0 is none.
 
     ``only``: the settings that the user named, none for those that may be the best. At most
-    ``most_boots`` boots are armed. ``reboots``: the machine reboots by itself, after a countdown.
-    ``ignore_unlocking`` as in ``Proof``. ``boots``: those that were armed and are over.
+    ``most_boots`` boots are armed. ``reboots``: the machine reboots by itself, after a countdown,
+    until it is paused. ``ignore_unlocking`` as in ``Proof``. ``boots``: those that were armed and are over.
     ``reason``: why it is where it is, in words.
     """
 

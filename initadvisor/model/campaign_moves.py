@@ -44,9 +44,13 @@ def unchanged(campaign: Campaign) -> Step:
 
 
 def go_to(campaign: Campaign, state: CampaignState, reason: str, *before: Action) -> Step:
-    """Go on in a state that does not stand; ``before``: what else there is to do."""
+    """Go on in a state that does not stand; ``before``: what else there is to do.
+
+    One that is paused has the machine reboot by itself no more: whoever resumes it says so anew.
+    """
     told = (Action.REPORT,) if not state.is_active else ()
-    after = replace(campaign, state=state, reason=reason)
+    reboots = campaign.reboots and state is not _State.PAUSED
+    after = replace(campaign, state=state, reason=reason, reboots=reboots)
     actions = tuple(dict.fromkeys((*before, *duty(state), *told)))
     return Step(campaign=after, actions=actions)
 

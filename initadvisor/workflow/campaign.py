@@ -132,7 +132,8 @@ def advance(
 def pause(host: Host, *, reason: str = "it was paused") -> Advanced:
     """Have nothing armed, and nothing on the boot partition, until it is resumed.
 
-    A reboot that was announced for it is called off. Raises like ``advance``.
+    A reboot that was announced for it is called off, and the machine does not reboot by itself any
+    more. Raises like ``advance``.
     """
     return _asked(host, Event(kind=EventKind.PAUSE, reason=reason))
 
@@ -154,6 +155,18 @@ def resume(host: Host, *, observer: CampaignObserver, reboots: bool | None = Non
     paused = campaign.state is CampaignState.PAUSED
     run = CampaignRun(host, observer, attended=True)
     return run.feed(Event(kind=EventKind.RESUME if paused else EventKind.FOUND, reason="resumed"))
+
+
+def arm_next(host: Host, *, observer: CampaignObserver) -> Advanced:
+    """Arm the next boot of a campaign that is on; raises ``UnsafeError`` for one that is paused.
+
+    Raises what ``resume`` does besides.
+    """
+    campaign = read_campaign(host)
+    if campaign.state is CampaignState.PAUSED:
+        msg = f"not arming a boot: campaign {campaign.number} is paused"
+        raise UnsafeError(msg, hint="initadvisor trial resume goes on")
+    return resume(host, observer=observer)
 
 
 def stop(host: Host, *, reason: str = "it was stopped") -> Advanced:

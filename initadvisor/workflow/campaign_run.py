@@ -66,7 +66,6 @@ class CampaignRun:
         self._hands = Hands(host)
         self._number: int | None = None
         self._told: list[str] = []
-        self._reboot = False
         self._unprepared = False
 
     def feed(self, event: Event) -> Advanced:
@@ -80,10 +79,12 @@ class CampaignRun:
         else:
             msg = f"the campaign goes in circles: {read_campaign(self._host).reason}"
             raise InitadvisorError(msg, hint="initadvisor trial stop ends it")
+        campaign = read_campaign(self._host)
+        armed = campaign.state is CampaignState.ARMED
         return Advanced(
-            campaign=read_campaign(self._host),
+            campaign=campaign,
             told=tuple(dict.fromkeys(self._told)),
-            reboot=self._reboot,
+            reboot=self._attended and campaign.reboots and armed,
             unprepared=self._unprepared,
         )
 
@@ -139,11 +140,9 @@ class CampaignRun:
                 return self._prepared(campaign)
             case Action.CHOOSE if campaign.state is CampaignState.CHOOSING:
                 return (self._chosen(campaign),)
-            case Action.REBOOT if self._attended:
-                self._reboot = True
-            case Action.REBOOT if campaign.state is CampaignState.ARMED:
+            case Action.REBOOT if campaign.state is CampaignState.ARMED and not self._attended:
                 self._told.append(self._reboot_soon())
-            case _:  # it was found to be wanted before another run paused or stopped the campaign
+            case _:  # whoever looks on reboots; or another run has paused or stopped it meanwhile
                 pass
         return ()
 

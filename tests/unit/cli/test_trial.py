@@ -114,6 +114,50 @@ def test_it_reboots_after_a_countdown(
     assert machine.record.reboots
 
 
+def test_it_reboots_by_itself_until_it_is_paused(
+    machine: Campaigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    call("start", "--yes", "--reboot")
+    machine.provable.machine.runner.calls.clear()
+    call("pause")
+    said, error = call("resume")
+    assert (said, error) == ("the next boot is of lz4 -9", None)
+    assert not machine.record.reboots
+    assert not rebooted(machine)
+    said, _ = call("resume", "--reboot")
+    assert said.startswith("it is armed for the next boot Rebooting in 30 s")
+    assert machine.record.reboots
+    assert rebooted(machine)
+
+
+def test_arming_the_next_boot_reboots_where_the_campaign_does(
+    machine: Campaigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    call("start", "--yes", "--reboot")
+    machine.provable.machine.runner.calls.clear()
+    slept.clear()
+    said, error = call("next", "--countdown", "2")
+    assert error is None
+    assert said.startswith("it is armed for the next boot Rebooting in 2 s")
+    assert slept == [1, 1]
+    assert rebooted(machine)
+
+
+def test_a_paused_campaign_is_not_armed_before_it_is_resumed(machine: Campaigning) -> None:
+    call("start", "--yes")
+    call("pause")
+    _, error = call("next")
+    assert isinstance(error, UnsafeError)
+    assert error.with_hint == (
+        "not arming a boot: campaign 1 is paused (initadvisor trial resume goes on)"
+    )
+    machine.require_nothing()
+    assert machine.record.state is CampaignState.PAUSED
+
+
 def test_a_countdown_that_is_cancelled_leaves_the_boot_armed(
     machine: Campaigning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,8 +249,6 @@ def test_which_boot_would_be_next_is_said_and_nothing_done(machine: Campaigning)
     assert (said, error) == ("The next boot would be of lz4 -9: it has not booted yet.", None)
     machine.require_nothing()
     assert machine.record.state is CampaignState.PAUSED
-    assert call("next")[0] == "the next boot is of lz4 -9"
-    assert machine.provable.loader.is_armed
 
 
 def test_which_boot_would_be_next_for_programs(machine: Campaigning) -> None:

@@ -281,6 +281,12 @@ def test_a_boot_is_armed_step_by_step_and_a_reboot_comes_last() -> None:
     assert armed.campaign.reason == "the next boot is of lz4 -9"
 
 
+@pytest.mark.parametrize("event", [EVENTS[K.PAUSE], replace(ENDED, fate=Fate.WITHDRAWN)])
+def test_one_that_is_paused_does_not_reboot_by_itself_any_more(event: Event) -> None:
+    paused = step(replace(campaign(S.ARMED), reboots=True), event).campaign
+    assert (paused.state, paused.reboots) == (S.PAUSED, False)
+
+
 def test_what_was_taken_back_before_a_sleep_is_armed_again_under_another_name() -> None:
     asleep = step(campaign(S.ARMED), EVENTS[K.SLEEP]).campaign
     assert asleep.current is not None
