@@ -144,13 +144,15 @@ class Arming:
     """A boot that was armed, at ``at_s`` (seconds since 1970), and what became of it.
 
     ``setting``: the candidate's; that of today's image in a rehearsal. ``sha256``: its image's.
-    ``fate`` is None until it is judged; ``words`` say why it was.
+    ``known_panics``: the digests of those that kernels had left before. ``fate`` is None until it
+    is judged; ``words`` say why it was.
     """
 
     setting: str
     sha256: str
     proof: Proof
     at_s: int
+    known_panics: tuple[str, ...] = ()
     fate: Fate | None = None
     words: str = ""
 
@@ -166,8 +168,8 @@ class Campaign:
 
     ``only``: the settings that the user named, none for those that may be the best. At most
     ``most_boots`` boots are armed. ``reboots``: the machine reboots by itself, after a countdown,
-    until it is paused. ``ignore_unlocking`` as in ``Proof``. ``boots``: those that were armed and are over.
-    ``reason``: why it is where it is, in words.
+    until it is paused. ``ignore_unlocking`` as in ``Proof``. ``boots``: those that were armed and
+    are over. ``reason``: why it is where it is, in words.
     """
 
     number: int = 0

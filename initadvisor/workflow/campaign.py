@@ -32,6 +32,7 @@ from initadvisor.workflow.campaign_run import REHEARSAL_WORDS, Advanced, Campaig
 from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.proof_evidence import require_boot_time_unit
 from initadvisor.workflow.transaction import pending, transactions
+from initadvisor.workflow.trial_slot import require_free_slot, slot_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,6 +72,8 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
         if not earlier.state.is_over:
             msg = f"campaign {earlier.number} is {earlier.state}"
             raise UnsafeError(msg, hint="initadvisor trial resume goes on, trial stop ends it")
+        ground = ground_of(host, detect_boot_loader(host))
+        require_free_slot(host, slot_beside(ground.image))
         new = Campaign(
             number=earlier.number + 1,
             began_at_s=int(time.time()),
@@ -78,7 +81,7 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
             most_boots=options.most_boots,
             reboots=options.reboots,
             ignore_unlocking=options.ignore_unlocking,
-            ground=ground_of(host, detect_boot_loader(host)),
+            ground=ground,
         )
     run = CampaignRun(host, observer, attended=True)
     with _ended_on_error(host, new.number):

@@ -36,6 +36,7 @@ from initadvisor.workflow.trial_notes import (
     was_rehearsed,
 )
 from initadvisor.workflow.trial_risks import watchdog_s
+from initadvisor.workflow.trial_signs import known_panics
 from initadvisor.workflow.trial_slot import UnfitError, clear_slot, fill_slot, slot_beside
 
 if TYPE_CHECKING:
@@ -169,7 +170,13 @@ def arming_of(host: Host, campaign: Campaign, candidate: TrialCandidate | None) 
         size_bytes=chosen.size_bytes,
         ignore_unlocking=campaign.ignore_unlocking,
     )
-    return Arming(setting=chosen.setting, sha256=chosen.sha256, proof=proof, at_s=int(time.time()))
+    return Arming(
+        setting=chosen.setting,
+        sha256=chosen.sha256,
+        proof=proof,
+        at_s=int(time.time()),
+        known_panics=known_panics(host),
+    )
 
 
 def once_more(host: Host, campaign: Campaign, arming: Arming) -> Arming:
@@ -180,7 +187,8 @@ def once_more(host: Host, campaign: Campaign, arming: Arming) -> Arming:
         armed_in_boot=running_boot_id(host),
         asleep=False,
     )
-    return replace(arming, proof=proof, at_s=int(time.time()))
+    at_s, known = int(time.time()), known_panics(host)
+    return replace(arming, proof=proof, at_s=at_s, known_panics=known)
 
 
 def needs_rehearsal(host: Host) -> bool:

@@ -13,6 +13,7 @@ from initadvisor.model.proof import Verdict, judge
 from initadvisor.workflow.campaign_arming import once_more
 from initadvisor.workflow.campaign_ground import NoGroundError, ground_of, loader_named
 from initadvisor.workflow.proof_evidence import evidence_of
+from initadvisor.workflow.trial_slot import slot_fault
 
 if TYPE_CHECKING:
     from initadvisor.bootloaders import BootLoader
@@ -32,14 +33,14 @@ def judged(host: Host, campaign: Campaign) -> Event | None:
     if arming is None:
         return None
     loader = loader_named(arming.proof.loader)
-    evidence = evidence_of(host, loader, arming.proof, armed_at_s=arming.at_s)
+    evidence = evidence_of(host, loader, arming.proof, arming=arming)
     judgement = judge(arming.proof, evidence)
     change = changed(host, campaign, loader)
     fate, reason = judgement.fate, judgement.reason
     if fate is Fate.RUNNING:
         return Event(kind=EventKind.RUNNING, reason=reason)
     if judgement.verdict is Verdict.WAIT:
-        return change or Event(kind=EventKind.PENDING, reason=reason)
+        return change or _spoilt(host, arming) or Event(kind=EventKind.PENDING, reason=reason)
     if fate is Fate.ASLEEP:
         return change or _awake(host, campaign, arming, reason)
     if change and change.change and fate in _NOT_ITS_FAULT:
@@ -69,6 +70,14 @@ def changed(host: Host, campaign: Campaign, loader: BootLoader) -> Event | None:
     if not all(found.today or _is_there(found.path) for found in campaign.ready):
         return Event(kind=EventKind.CHANGED, change=Change.CANDIDATES, ground=now)
     return None
+
+
+def _spoilt(host: Host, arming: Arming) -> Event | None:
+    """Return that what is armed would not boot what was armed, None where it would."""
+    fault = slot_fault(host, arming.proof.image, arming.sha256)
+    if not fault:
+        return None
+    return Event(kind=EventKind.ENDED, fate=Fate.NOT_TRIED, reason=fault, rebooted=False)
 
 
 def _awake(host: Host, campaign: Campaign, arming: Arming, reason: str) -> Event:

@@ -174,6 +174,10 @@ def _parse(path: Path, text: bytes) -> Campaign:
 def _arming(values: dict[str, Any]) -> Arming:
     fate, proof = values.pop("fate"), values.pop("proof")
     stage, own_words = ProofStage(proof.pop("stage")), tuple(proof.pop("own_words"))
+    known_panics = tuple(values.pop("known_panics", ()))
     return Arming(
-        proof=Proof(stage=stage, own_words=own_words, **proof), fate=fate and Fate(fate), **values
+        proof=Proof(stage=stage, own_words=own_words, **proof),
+        known_panics=known_panics,
+        fate=fate and Fate(fate),
+        **values,
     )

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
     from initadvisor.measure.journal import Journal
     from initadvisor.model.boot_record import BootRecord
+    from initadvisor.model.campaign import Arming
 
 _log = logging.getLogger(__name__)
 
@@ -40,12 +41,12 @@ _MOST_BOOTS = 8
 
 
 def evidence_of(
-    host: Host, loader: BootLoader, proof: Proof, *, armed_at_s: float | None = None
+    host: Host, loader: BootLoader, proof: Proof, *, arming: Arming | None = None
 ) -> Evidence:
     """Return what there is to see now.
 
-    ``armed_at_s``: when it was armed, in seconds since 1970; signs of how its boot ended are looked
-    for from then on, and not at all without.
+    ``arming``: a campaign's; signs of how its boot ended are looked for from then on, and not at
+    all without.
 
     Raises ``InitadvisorError`` where not even this boot's identifier can be read, or what was
     measured cannot.
@@ -66,8 +67,8 @@ def evidence_of(
         completion=completion(host) if is_its_own else Completion.STARTING,
         failed_units=failed_units(host) if is_its_own else (),
         left=_left(host, proof, boot) if is_over else Left.NOTHING,
-        signs=signs_since(host, armed_at_s, record)
-        if is_over and armed_at_s is not None
+        signs=signs_since(host, arming.at_s, record, known=arming.known_panics)
+        if is_over and arming is not None
         else Signs(),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from initadvisor.model.fate import Signs
 from initadvisor.model.rejection import Reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from initadvisor.host import Host
@@ -26,32 +27,47 @@ _WATCHDOG_RESET = 0x20
 _PANIC_WAIT_US = 30_000_000
 """A trial that panics waits so long before it restarts (``trial_words``)."""
 
+_EARLIEST_S = 1_577_836_800
+"""The beginning of 2020: no boot was armed before that, only by a clock that nobody had set."""
 
-def signs_since(host: Host, since_s: float, record: BootRecord | None) -> Signs:
+
+def signs_since(
+    host: Host, since_s: float, record: BootRecord | None, *, known: Collection[str] = ()
+) -> Signs:
     """Return what there is to see since ``since_s`` (seconds since 1970).
 
-    ``record``: what was measured of the running boot, None where it was not.
+    ``record``: what was measured of the running boot, None where it was not. ``known``: the panics
+    that were there before (``known_panics``), whatever a clock says. Where the clock of ``since_s``
+    was not set, no panic is a sign: it may be of any time.
     """
+    panics = _panics(host, since_s) if since_s >= _EARLIEST_S else iter(())
     return Signs(
-        panic=next(_panics(host, since_s), ""),
+        panic=next((words for digest, words in panics if digest not in known), ""),
         watchdog=any(_watchdogs(host)),
         menu=_was_chosen(record),
     )
 
 
-def _panics(host: Host, since_s: float) -> Iterator[str]:
+def known_panics(host: Host) -> tuple[str, ...]:
+    """Return the digests of what is there of panics."""
+    return tuple(digest for digest, _ in _panics(host, 0))
+
+
+def _panics(host: Host, since_s: float) -> Iterator[tuple[str, str]]:
     for place in _PSTORE:
         for path in sorted(host.path(place).rglob("dmesg*")):
-            if (text := _text(path, since_s)) and (found := _PANIC.search(text)):
-                yield found[1].strip()
+            if (data := _content(path, since_s)) is None:
+                continue
+            if found := _PANIC.search(data.decode(errors="replace")):
+                yield hashlib.sha256(data).hexdigest()[:32], found[1].strip()
 
 
-def _text(path: Path, since_s: float) -> str | None:
+def _content(path: Path, since_s: float) -> bytes | None:
     try:
         if not path.is_file() or path.stat().st_mtime < since_s:
             return None
         with path.open("rb") as file:
-            return file.read(_LARGEST_BYTES).decode(errors="replace")
+            return file.read(_LARGEST_BYTES)
     except OSError:
         return None
 

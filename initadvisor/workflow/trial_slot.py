@@ -40,10 +40,12 @@ def slot_beside(image: str) -> str:
 def fill_slot(host: Host, slot: str, candidate: TrialCandidate) -> None:
     """Have the slot hold a candidate, and read it back from the disk.
 
-    What lies there already is kept if it is the same. Raises ``UnfitError``, and
-    ``InitadvisorError`` where it cannot be read or written; the slot is empty then.
+    What lies there already is kept if it is the same. Raises ``UnfitError``, ``UnsafeError`` where
+    a directory has its name, and ``InitadvisorError`` where it cannot be read or written; the slot
+    is empty then.
     """
-    if _holds(host, slot, candidate.sha256):
+    require_free_slot(host, slot)
+    if not slot_fault(host, slot, candidate.sha256):
         return
     clear_slot(host, slot)
     path = host.path(slot)
@@ -62,24 +64,50 @@ def fill_slot(host: Host, slot: str, candidate: TrialCandidate) -> None:
     except BaseException:
         _give_up(host, slot)
         raise
-    if not _holds(host, slot, candidate.sha256):
+    if slot_fault(host, slot, candidate.sha256):
         _give_up(host, slot)
         msg = f"what was read back from {path} is not what was verified"
         raise UnfitError(msg)
 
 
+def require_free_slot(host: Host, slot: str) -> None:
+    """Raise ``UnsafeError`` where what has the slot's name is none of ours."""
+    path = host.path(slot)
+    if _is_directory(path):
+        msg = f"no candidate can be copied to {path}: it is a directory"
+        raise UnsafeError(msg, hint="move it away")
+
+
+def slot_fault(host: Host, slot: str, sha256: str) -> str:
+    """Return what is wrong with the image that was armed; empty where it is as it was."""
+    path = host.path(slot)
+    if not os.path.lexists(path):
+        return f"{path} was removed after it was armed"
+    try:
+        return "" if _holds(host, slot, sha256) else f"{path} was changed after it was armed"
+    except (OSError, InitadvisorError) as err:
+        return f"{path} cannot be read any more: {err}"
+
+
 def clear_slot(host: Host, slot: str) -> None:
-    """Remove what lies there, whole or not; raises ``InitadvisorError``."""
+    """Remove what lies there, whole or not; raises ``InitadvisorError``.
+
+    A directory stays: it is none of ours.
+    """
     path = host.path(slot)
     if path.name != _NAME:
         msg = f"not removing {path}: it is no trial slot"
         raise UnsafeError(msg)
     try:
-        if os.path.lexists(path):
+        if os.path.lexists(path) and not _is_directory(path):
             remove_durably(path)
     except OSError as err:
         msg = f"cannot clear the trial slot {path}: {err.strerror}"
         raise InitadvisorError(msg) from err
+
+
+def _is_directory(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
 
 
 def _give_up(host: Host, slot: str) -> None:

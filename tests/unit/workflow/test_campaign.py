@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -170,6 +171,52 @@ def test_the_slot_is_looked_at_again_after_the_boot(ready: Campaigning) -> None:
     [first, *_] = ready.record.armings
     assert first.fate is Fate.UNEXPLAINED
     assert "another image" in first.words
+
+
+@pytest.mark.parametrize("damage", [b"another", None])
+def test_an_armed_image_that_is_not_there_any_more_is_armed_anew(
+    ready: Campaigning, damage: bytes | None
+) -> None:
+    ready.start()
+    slot, loader = ready.host.path(SLOT), ready.provable.loader
+    trial = loader.entries[EntryKind.TRIAL].request.trial
+    slot.unlink() if damage is None else slot.write_bytes(damage)
+    advance(ready.host, may_build=False)
+    assert slot.read_bytes() == FOUR["lz4 -9"][0]
+    assert loader.is_armed
+    assert loader.entries[EntryKind.TRIAL].request.trial != trial
+    [before, _] = ready.record.armings
+    assert before.fate is Fate.NOT_TRIED
+    assert before.words.endswith("after it was armed")
+    assert ready.record.boots == 0
+    ready.run()
+    assert ready.booted == ["lz4 -9"]
+
+
+def test_a_directory_in_place_of_the_slot_begins_nothing(ready: Campaigning) -> None:
+    ready.host.path(SLOT).mkdir()
+    with pytest.raises(UnsafeError, match="it is a directory"):
+        ready.start()
+    assert ready.record.state is CampaignState.IDLE
+    stop(ready.host)
+    assert ready.host.path(SLOT).is_dir()
+
+
+@pytest.mark.parametrize("clock_s", [1000.0, 1_600_000_000.0])
+def test_an_old_panic_is_not_held_against_a_candidate_where_the_clock_was_wrong(
+    machine_of_four: Campaigning, monkeypatch: pytest.MonkeyPatch, clock_s: float
+) -> None:
+    note_rehearsed(machine_of_four.host, "fake")
+    machine_of_four.candidates = {"xz": FOUR["xz"]}
+    machine_of_four.provable.machine.write(
+        "/var/lib/systemd/pstore/1/dmesg.txt", "Kernel panic - not syncing: one of last year\n"
+    )
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "time", lambda: clock_s)
+        machine_of_four.start()
+    machine_of_four.boot()
+    assert machine_of_four.record.armings[0].fate is Fate.UNEXPLAINED
+    assert machine_of_four.verdicts() == {}
 
 
 def test_a_candidate_that_no_kernel_unpacks_is_never_armed(machine_of_four: Campaigning) -> None:

@@ -13,7 +13,7 @@ from initadvisor.model.boot_record import RebootGapTime
 from initadvisor.model.fate import Signs
 from initadvisor.model.rejection import Reason
 from initadvisor.workflow.trial_risks import risks, watchdog_s
-from initadvisor.workflow.trial_signs import signs_since
+from initadvisor.workflow.trial_signs import known_panics, signs_since
 from tests.fixtures.boots import boot_record
 
 if TYPE_CHECKING:
@@ -46,6 +46,25 @@ def test_a_panic_is_told_in_the_kernel_s_words(tmp_path: Path, place: str) -> No
     found = signs_since(Host(root=tmp_path), ARMED_S, None)
     assert found.panic == "VFS: Unable to mount root fs on unknown-block(0,0)"
     assert signs_since(Host(root=tmp_path), ARMED_S + 61, None).panic == ""
+
+
+def test_a_panic_that_was_known_when_it_was_armed_is_none_of_that_boot_s(tmp_path: Path) -> None:
+    """Whatever the clock says: the kernel's own time was another."""
+    host = Host(root=tmp_path)
+    write(tmp_path, "var/lib/systemd/pstore/1/dmesg.txt", PANIC)
+    known = known_panics(host)
+    assert len(known) == 1
+    assert signs_since(host, ARMED_S, None, known=known).panic == ""
+    later = PANIC.replace("unknown-block(0,0)", "unknown-block(8,1)")
+    write(tmp_path, "var/lib/systemd/pstore/2/dmesg.txt", later)
+    found = signs_since(host, ARMED_S, None, known=known)
+    assert found.panic == "VFS: Unable to mount root fs on unknown-block(8,1)"
+
+
+@pytest.mark.parametrize("armed_s", [0, 1000, 1_577_836_799])
+def test_a_clock_that_nobody_had_set_dates_nothing(tmp_path: Path, armed_s: int) -> None:
+    write(tmp_path, "sys/fs/pstore/dmesg-efi_pstore-1", PANIC)
+    assert signs_since(Host(root=tmp_path), armed_s, None).panic == ""
 
 
 def test_what_is_no_panic_counts_for_nothing(tmp_path: Path) -> None:

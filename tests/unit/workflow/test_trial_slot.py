@@ -11,10 +11,17 @@ from typing import IO, TYPE_CHECKING
 import pytest
 
 from initadvisor.host import Host
+from initadvisor.host.files import sha256_of
 from initadvisor.model.campaign import TrialCandidate
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.workflow import trial_slot
-from initadvisor.workflow.trial_slot import UnfitError, clear_slot, fill_slot, slot_beside
+from initadvisor.workflow.trial_slot import (
+    UnfitError,
+    clear_slot,
+    fill_slot,
+    slot_beside,
+    slot_fault,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,6 +79,51 @@ def test_a_link_that_lies_there_is_not_followed(host: Host, candidate: TrialCand
     fill_slot(host, SLOT, candidate)
     assert not host.path(SLOT).is_symlink()
     assert host.path("/boot/initrd.img").read_bytes() == b"today's"
+
+
+def test_a_directory_that_has_its_name_is_nobody_s_but_the_user_s(
+    host: Host, candidate: TrialCandidate
+) -> None:
+    host.path(SLOT).mkdir()
+    with pytest.raises(UnsafeError, match="it is a directory") as raised:
+        fill_slot(host, SLOT, candidate)
+    assert raised.value.hint == "move it away"
+    clear_slot(host, SLOT)
+    assert host.path(SLOT).is_dir()
+
+
+def test_what_became_of_an_armed_image_is_said(
+    host: Host, candidate: TrialCandidate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill_slot(host, SLOT, candidate)
+    assert slot_fault(host, SLOT, candidate.sha256) == ""
+    path = host.path(SLOT)
+    path.write_bytes(IMAGE[:-1] + b"!")
+    assert slot_fault(host, SLOT, candidate.sha256) == f"{path} was changed after it was armed"
+    with monkeypatch.context() as patched:
+        patched.setattr(trial_slot, "sha256_of", broken)
+        said = slot_fault(host, SLOT, candidate.sha256)
+    assert said == f"{path} cannot be read any more: [Errno 5] broken"
+    path.unlink()
+    assert slot_fault(host, SLOT, candidate.sha256) == f"{path} was removed after it was armed"
+
+
+def test_what_lies_there_and_cannot_be_read_is_replaced(
+    host: Host, candidate: TrialCandidate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.path(SLOT).write_bytes(b"on a bad sector")
+
+    def once(*_arguments: object, **_named: object) -> str:
+        monkeypatch.setattr(trial_slot, "sha256_of", sha256_of)
+        return broken()
+
+    monkeypatch.setattr(trial_slot, "sha256_of", once)
+    fill_slot(host, SLOT, candidate)
+    assert host.path(SLOT).read_bytes() == IMAGE
+
+
+def broken(*_arguments: object, **_named: object) -> str:
+    raise OSError(errno.EIO, "broken")
 
 
 @pytest.mark.parametrize("room", [0, len(IMAGE)])
