@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from initadvisor.bootloaders.places import read_bytes
 from initadvisor.model.errors import ProgramError
+from initadvisor.model.nested_text import from_json
 from initadvisor.model.refusal import RefusalKind, RefusedError, refused
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _bound(host: Host, device: str) -> set[int]:
         if answered.returncode == _ANOTHER_TYPE:
             return _bound_by_clevis(host, path)
         header: list[str | Path] = ["cryptsetup", "luksDump", "--dump-json-metadata", path]
-        metadata = json.loads(host.runner.run(header, timeout_s=_TIMEOUT_S).stdout)
+        metadata = from_json(host.runner.run(header, timeout_s=_TIMEOUT_S).stdout)
         return {pcr for token in metadata["tokens"].values() for pcr in _of_token(token)}
     except ProgramError as err:
         raise _unknown(device, err.message) from err
@@ -94,7 +95,7 @@ def _of_token(token: dict[str, Any]) -> Iterator[int]:
 def _pins(protected: str) -> str:
     """Return what a header of clevis' (JWE, RFC 7516) says of its pins, as text."""
     padded = protected + "=" * (-len(protected) % 4)
-    header = json.loads(base64.urlsafe_b64decode(padded))
+    header = from_json(base64.urlsafe_b64decode(padded))
     # Shamir's sharing (the pin sss) has pins of its own, encoded again.
     shares = header["clevis"].get("sss", {}).get("jwe", [])
     return json.dumps(header["clevis"]) + "".join(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from initadvisor.bootloaders.places import mount_of_partition, read_bytes
 from initadvisor.generators.files import listing
 from initadvisor.measure.efi import loader_text
 from initadvisor.model.errors import InitadvisorError, UnsafeError
+from initadvisor.model.nested_text import from_json
 from initadvisor.model.refusal import RefusalKind, refused
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _order(host: Host) -> tuple[str, ...]:
     )
     lines = done.stdout.decode(errors="replace").splitlines()
     try:
-        values = [json.loads(line) for line in lines if line.strip()]
+        values = [from_json(line) for line in lines if line.strip()]
         entries = values[0] if len(values) == 1 and isinstance(values[0], list) else values
         return tuple(type1.entry_identifier(entry["id"]) for entry in entries)
     except (ValueError, TypeError, KeyError):

@@ -12,6 +12,7 @@ from initadvisor.host.files import make_directory, whole_file
 from initadvisor.measure.boot_disk import boot_disk
 from initadvisor.measure.record import running_boot_id
 from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.nested_text import from_json
 from initadvisor.model.queue import Note, Reason
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _read(host: Host) -> Seen:
     """Return what was remembered; what cannot be read is nothing, and everything is news."""
     try:
         with (host.state_dir() / _NAME).open("rb") as file:
-            values = json.loads(file.read(_MOST_BYTES))
+            values = from_json(file.read(_MOST_BYTES))
         return Seen(**{name: _text(values, name) for name in asdict(Seen())})
     except (OSError, ValueError):
         return Seen()

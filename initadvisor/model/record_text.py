@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from initadvisor.model.nested_text import from_json
 from initadvisor.model.record_form import as_plain, as_record
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def as_text(record: BootRecord) -> str:
         text = json.dumps(plain, separators=(",", ":"), allow_nan=False)
         # Lone surrogates: those that stand for a byte of a path can be kept as text, others not.
         json.dumps(plain, ensure_ascii=False).encode("utf-8", "surrogateescape")
-        same = as_record(json.loads(text)) == record
+        same = as_record(from_json(text)) == record
     except UnfitRecordError:
         raise
     except UnicodeEncodeError as err:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from initadvisor.model.boot_figures import BootFigures, BootGroup, BootKind
 from initadvisor.model.boot_marks import Waiting
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.loader import BootWay
+from initadvisor.model.nested_text import from_json
 from initadvisor.model.read_interval import Beside, IntervalSource
 from initadvisor.model.setting import Setting
 from initadvisor.store.boots import OWN, since_text
@@ -184,7 +184,7 @@ def _kind(row: sqlite3.Row) -> BootKind:
         loader_counts=bool(number(row, "loader_counts")),
         waiting=Waiting(text(row, "waiting")),
         read_source=IntervalSource(source) if source else None,
-        read_beside=tuple(Beside(word) for word in json.loads(text(row, "read_beside"))),
+        read_beside=tuple(Beside(word) for word in from_json(text(row, "read_beside"))),
         certainty=Certainty(text(row, "certainty")),
         image_sha256=text(row, "image_sha256") or None,
         setting=Setting.parse(setting) if setting else None,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.model.boot_record import RecordSource
 from initadvisor.model.certainty import Certainty
+from initadvisor.model.nested_text import from_json
 from initadvisor.model.read_interval import ReadInterval
 from initadvisor.model.record_form import as_record
 from initadvisor.model.record_text import as_text
@@ -71,7 +72,7 @@ def recorded(
         (since_text(since), source, -1 if limit is None else limit),
     )
     for row in rows:
-        yield as_record(json.loads(text(row, "record")))
+        yield as_record(from_json(text(row, "record")))
 
 
 def known(connection: sqlite3.Connection) -> Mapping[str, RecordSource]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.nested_text import from_json
 from initadvisor.model.record_form import as_record
 from initadvisor.store.connection import transaction
 
@@ -291,7 +291,7 @@ def migrate(connection: sqlite3.Connection, name: str) -> None:
 def _record_key(which: str, record: str, otherwise: str) -> str:
     """Return what a record is told apart by; ``otherwise`` for one that cannot be read back."""
     try:
-        found = as_record(json.loads(record))
+        found = as_record(from_json(record))
     except (InitadvisorError, ValueError):
         return otherwise
     match which:

@@ -14,6 +14,7 @@ from initadvisor.host.hardware import cpu_model
 from initadvisor.image.decompress import decompress
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.nested_text import from_json
 from initadvisor.model.number import number
 
 if TYPE_CHECKING:
@@ -101,9 +102,9 @@ def _file(host: Host, stream: Stream) -> Path:
 
 def _stored(host: Host, stream: Stream) -> tuple[float, ...]:
     """Return the samples of earlier runs on this processor; what cannot be read counts as none."""
-    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+    with suppress(OSError, ValueError, KeyError, TypeError):
         with _file(host, stream).open("rb") as file:
-            stored = json.loads(file.read(_LIMIT_BYTES))
+            stored = from_json(file.read(_LIMIT_BYTES))
         if stored["schema"] == 1 and stored["cpu"] == cpu_model(host):
             return tuple(number(sample, most=_MOST_MS) for sample in stored["samples_ms"])
     return ()

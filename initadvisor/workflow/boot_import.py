@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from initadvisor.host.files import open_regular
 from initadvisor.model.boot_record import RecordSource
 from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.nested_text import from_json
 from initadvisor.model.record_form import as_record
 from initadvisor.model.text import shown
 from initadvisor.store.store import open_store
@@ -60,9 +60,8 @@ def import_boots(host: Host, path: Path) -> Imported:
             with open_store(host) as store:
                 new = store.add_boots(counted(_records(file)))
                 return Imported(boots=boots, new=len(new), path=store.path)
-        except (ValueError, csv.Error, RecursionError) as err:
-            why = "it is nested too deeply" if isinstance(err, RecursionError) else str(err)
-            msg = f"cannot import {path}: boot {boots + 1}: {shown(why)}"
+        except (ValueError, csv.Error) as err:
+            msg = f"cannot import {path}: boot {boots + 1}: {shown(str(err))}"
             raise InitadvisorError(msg, hint="nothing was imported") from err
 
 
@@ -82,7 +81,7 @@ def _of_json(file: IO[bytes]) -> Iterator[BootRecord]:
     if len(data) > _MOST_JSON_BYTES:
         msg = f"the file is longer than {_MOST_JSON_BYTES >> 20} MiB; export it with --csv"
         raise ValueError(msg)
-    document = json.loads(data.removeprefix(_BOM).decode(errors="replace"))
+    document = from_json(data.removeprefix(_BOM).decode(errors="replace"))
     if not isinstance(document, dict):
         msg = "the JSON is no object, as an export is"
         raise ValueError(msg)
@@ -107,7 +106,7 @@ def _of_csv(file: IO[bytes]) -> Iterator[BootRecord]:
         if len(row) != len(titles):
             msg = f"a row with {len(row)} columns instead of {len(titles)}"
             raise ValueError(msg)
-        yield as_record(json.loads(row[column]))
+        yield as_record(from_json(row[column]))
 
 
 def _lines(file: IO[bytes]) -> Iterator[str]:

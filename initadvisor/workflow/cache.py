@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from initadvisor.host.files import locked, make_directory, remove_partial, whole_file
 from initadvisor.model.candidate import Candidate
 from initadvisor.model.errors import InitadvisorError, UsageError
+from initadvisor.model.nested_text import from_json
 from initadvisor.model.setting import Setting
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def _record_path(image: Path) -> Path:
 def _load(path: Path) -> CachedCandidate | None:
     """Read the record of an image; a record that does not fit its image counts as none."""
     try:
-        record: dict[str, Any] = json.loads(_record_path(path).read_bytes())
+        record: dict[str, Any] = from_json(_record_path(path).read_bytes())
         stat = path.stat()
         if record.pop("schema") != _SCHEMA:
             return None

@@ -28,6 +28,7 @@ from initadvisor.model.campaign import (
 )
 from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.model.fate import Fate
+from initadvisor.model.nested_text import from_json
 from initadvisor.model.proof import Proof, ProofStage
 from initadvisor.model.text import shown
 
@@ -151,7 +152,7 @@ def _read(path: Path) -> Campaign:
 
 def _parse(path: Path, text: bytes) -> Campaign:
     try:
-        record: dict[str, Any] = json.loads(text)
+        record: dict[str, Any] = from_json(text)
         schema = record.pop("schema")
         if isinstance(schema, int) and schema > _SCHEMA:
             msg = f"not touching the campaign in {path}: a newer version has recorded it"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from typing import TYPE_CHECKING
 
 from initadvisor.host.files import open_regular
 from initadvisor.model.config import Config
 from initadvisor.model.errors import InitadvisorError, UsageError
+from initadvisor.model.nested_text import from_toml
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
@@ -34,8 +34,8 @@ def load_config(host: Host) -> Config:
         msg = f"cannot read {path}: {err.strerror}"
         raise InitadvisorError(msg) from err
     try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as err:
+        tables = from_toml(text)
+    except ValueError as err:
         msg = f"{path}: {err}"
         raise UsageError(msg) from err
     return Config.from_tables(tables, source=str(path))

@@ -12,6 +12,7 @@ from initadvisor.host.files import make_directory, whole_file
 from initadvisor.image.scan import scan
 from initadvisor.model import image
 from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.nested_text import from_json
 from initadvisor.workflow.plain import as_plain, from_plain
 
 if TYPE_CHECKING:
@@ -27,9 +28,9 @@ _LIMIT_BYTES = 16 << 20
 
 def known_contents(host: Host, sha256: str, *, size_bytes: int) -> image.ImageContents | None:
     """Return what an earlier run found in the file with this digest; what is unreadable is none."""
-    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+    with suppress(OSError, ValueError, KeyError, TypeError):
         with _file(host, sha256).open("rb") as file:
-            kept = json.loads(file.read(_LIMIT_BYTES))
+            kept = from_json(file.read(_LIMIT_BYTES))
         if kept["version"] == __version__:
             found = from_plain(image.ImageContents, kept["contents"])
             if isinstance(found, image.ImageContents) and _fits(found, size_bytes):

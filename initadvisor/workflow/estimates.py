@@ -14,6 +14,7 @@ from initadvisor.host.hardware import cpu_model
 from initadvisor.model.codec import Codec
 from initadvisor.model.cost import Quantity
 from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.nested_text import from_json
 from initadvisor.model.number import number, positive
 from initadvisor.model.sampling import SampledCandidate
 from initadvisor.model.stream import StreamFacts
@@ -40,7 +41,7 @@ _SCHEMA = 7
 
 _LIMIT_BYTES = 1 << 20
 _MOST_LOG_SD = 3.0
-_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 
 def estimates(
@@ -103,7 +104,7 @@ def _load(host: Host, recipe: Recipe) -> SampledCandidate | None:
     """Return an estimate of an earlier run on this processor; what is unreadable counts as none."""
     with suppress(*_UNREADABLE):
         with _file(host, recipe.key).open("rb") as file:
-            kept = json.loads(file.read(_LIMIT_BYTES))
+            kept = from_json(file.read(_LIMIT_BYTES))
         if kept["schema"] == _SCHEMA and kept["cpu"] == cpu_model(host):
             return _candidate(recipe, kept["sampled"])
     return None

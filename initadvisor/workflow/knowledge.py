@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -12,6 +11,7 @@ from initadvisor.host.files import open_regular
 from initadvisor.model.codec import Codec
 from initadvisor.model.cost import Calibration, ObservedBoot, Quantity
 from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.nested_text import from_json
 from initadvisor.model.text import shown
 from initadvisor.stats.sampling import Error
 
@@ -68,10 +68,10 @@ def calibration(host: Host) -> CalibrationTable:
         return shipped
     try:
         with open_regular(path) as file:
-            own = _parse(json.loads(file.read(_TEXT_LIMIT_BYTES)))
+            own = _parse(from_json(file.read(_TEXT_LIMIT_BYTES)))
     except InitadvisorError as err:
         why = err.message
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as err:
         why = shown(f"{path} is no calibration table ({type(err).__name__}: {err})")
     else:
         return replace(own, codecs={**shipped.codecs, **own.codecs})
@@ -144,5 +144,5 @@ def observed_boots() -> tuple[ObservedBoot, ...]:
 
 def _load(name: str) -> dict[str, Any]:
     text = resources.files("initadvisor.data").joinpath(name).read_text("utf-8")
-    table: dict[str, Any] = json.loads(text)
+    table: dict[str, Any] = from_json(text)
     return table

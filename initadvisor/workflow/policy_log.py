@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from initadvisor.host.files import make_directory, whole_file
 from initadvisor.model.errors import InitadvisorError, UnsafeError
+from initadvisor.model.nested_text import from_json
 from initadvisor.model.policy import PolicyChange
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def policy_changes(host: Host) -> tuple[PolicyChange, ...]:
     path = host.state_dir() / _NAME
     try:
         with path.open("rb") as file:
-            document = json.loads(file.read(_MOST_BYTES))
+            document = from_json(file.read(_MOST_BYTES))
         if document["schema"] > _SCHEMA:
             msg = f"cannot read {path}: a newer version of initadvisor has written it"
             raise UnsafeError(msg)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from initadvisor.host.files import make_directory, whole_file
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.estimate import Estimate
+from initadvisor.model.nested_text import from_json
 from initadvisor.model.number import number, positive
 from initadvisor.model.storage import ColdRead, ReadWarning
 from initadvisor.model.text import shown
@@ -59,9 +60,9 @@ def _record(host: Host, image: Path) -> Path | None:
 
 
 def _load(host: Host, image: Path, record: Path) -> ColdRead | None:
-    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+    with suppress(OSError, ValueError, KeyError, TypeError):
         with record.open("rb") as file:
-            kept = json.loads(file.read(_LIMIT_BYTES))
+            kept = from_json(file.read(_LIMIT_BYTES))
         speed = kept["speed_mb_s"]
         low, mean, high = (
             number(speed[name], least=_LEAST_MB_S, most=_MOST_MB_S)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from initadvisor.host.files import remove_partial, sync_directory, whole_file
 from initadvisor.host.immutable import file_error
 from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.model.nested_text import from_json
 from initadvisor.model.proof import Proof, ProofStage
 from initadvisor.model.text import shown
 from initadvisor.model.transaction import (
@@ -179,7 +180,7 @@ def _unreadable(path: Path, err: OSError) -> InitadvisorError:
 
 def _parse(path: Path, text: bytes) -> Transaction:
     try:
-        record: dict[str, Any] = json.loads(text)
+        record: dict[str, Any] = from_json(text)
         schema = record.pop("schema")
         if isinstance(schema, int) and schema > _SCHEMA:
             msg = f"not touching the transaction in {path}: a newer version has recorded it"
@@ -197,7 +198,7 @@ def _parse(path: Path, text: bytes) -> Transaction:
         )
         _require_sound(found, int(path.stem))
         return found
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
+    except (ValueError, KeyError, TypeError, AttributeError) as err:
         msg = f"cannot read the transaction in {path}: {shown(str(err))}"
         hint = (
             "look for .initadvisor-* beside images and configuration, which is what it may have "

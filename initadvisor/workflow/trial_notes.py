@@ -20,6 +20,7 @@ from initadvisor.host.files import (
     whole_file,
 )
 from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.nested_text import from_json
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
@@ -76,7 +77,7 @@ def was_rehearsed(host: Host, loader: str) -> bool:
     """Tell whether the loader was rehearsed on this machine, not on another with the same disk."""
     noted: object = None
     with contextlib.suppress(ValueError):
-        noted = json.loads(_read(host, _REHEARSED) or "null")
+        noted = from_json(_read(host, _REHEARSED) or "null")
     return noted == {"loader": loader, "machine": _machine(host)}
 
 

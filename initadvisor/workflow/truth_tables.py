@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import tomllib
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from initadvisor.host.files import open_regular
 from initadvisor.model.errors import InitadvisorError, UsageError
+from initadvisor.model.nested_text import from_json, from_toml
 from initadvisor.model.setting import Setting
 from initadvisor.model.text import shown
 from initadvisor.model.truth_table import TruthRow, TruthTable, require_ms
@@ -56,20 +55,17 @@ def read_table(path: Path) -> TruthTable:
     where = shown(str(path))
     text = _text(path)
     try:
-        document = _from_toml(text) if _is_toml(path, text) else _from_csv(text)
+        document = from_toml(text) if _is_toml(path, text) else _from_csv(text)
         return _table(document, name=path.stem, source=f"{path.name}, as given")
     except (ValueError, UsageError, csv.Error) as err:
         msg = f"{where} is no table of candidates: {shown(str(err))}"
-        raise UsageError(msg, hint=_HINT) from err
-    except RecursionError as err:
-        msg = f"{where} is no table of candidates: it is nested too deeply"
         raise UsageError(msg, hint=_HINT) from err
 
 
 @cache
 def _built_in() -> Mapping[str, TruthTable]:
     text = resources.files("initadvisor.data").joinpath(_BUILT_IN).read_text("utf-8")
-    document = json.loads(text)
+    document = from_json(text)
     if document["schema"] != _SCHEMA:
         raise ValueError(document["schema"])
     tables = [_table(table, name="", source="") for table in document["tables"]]
@@ -108,10 +104,6 @@ def _is_toml(path: Path, text: str) -> bool:
         return path.suffix.lower() == ".toml"
     first = next((line for line in text.splitlines() if line.strip() and line[0] != "#"), "")
     return "=" in first or first.startswith("[")
-
-
-def _from_toml(text: str) -> dict[str, Any]:
-    return tomllib.loads(text)
 
 
 def _from_csv(text: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.image import Lint, Verdict
+from initadvisor.model.nested_text import from_json
 from initadvisor.workflow.evidence import refused_by_kernel
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _file(host: Host, stream: Stream, config: KernelConfig | None, release: str 
 def _load(path: Path) -> Lint | None:
     """Return a verdict of an earlier run; what cannot be read counts as none."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        kept = json.loads(path.read_bytes())
+        kept = from_json(path.read_bytes())
         return Lint(
             verdict=Verdict(kept["verdict"]),
             reasons=tuple(kept["reasons"]),

@@ -114,7 +114,9 @@ def test_the_image_that_boots_by_default_is_looked_at(
     assert found.image.startswith(f"{tmp_path}/boot/initramfs-{found.release}.img ")
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"boot_id": 3}', b"\xff\x00", b"9" * 9999])
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"boot_id": 3}', b"\xff\x00", b"9" * 9999, b"[" * 4000]
+)
 def test_what_cannot_be_read_makes_everything_news(host: Host, content: bytes) -> None:
     noted(host)
     (host.state_dir() / "seen").write_bytes(content)

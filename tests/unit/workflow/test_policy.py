@@ -270,7 +270,15 @@ def test_reading_that_is_known_of_one_side_only_is_no_comparison(machine: Machin
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"[]", b'{"schema": 2}', b'{"schema": 1}', b'{"schema": 1, "changes": [{}]}', b"\xff"],
+    [
+        b"",
+        b"[]",
+        b'{"schema": 2}',
+        b'{"schema": 1}',
+        b'{"schema": 1, "changes": [{}]}',
+        b"\xff",
+        b"[" * 90_000,
+    ],
 )
 def test_a_record_that_cannot_be_read_forbids_everything(machine: Machine, content: bytes) -> None:
     machine.state_dir().mkdir(parents=True, exist_ok=True)

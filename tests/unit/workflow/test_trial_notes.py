@@ -49,7 +49,7 @@ def test_a_rehearsal_is_of_one_loader_on_one_machine(host: Host) -> None:
     assert not was_rehearsed(host, "grub")
 
 
-@pytest.mark.parametrize("text", ["", "{", "null", '{"loader": "grub"}', '["grub"]'])
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "null", '{"loader": "grub"}', '["grub"]'])
 def test_a_damaged_note_of_a_rehearsal_is_none(host: Host, text: str) -> None:
     host.state_dir().mkdir()
     (host.state_dir() / "rehearsed").write_text(text)
