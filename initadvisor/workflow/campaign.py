@@ -26,9 +26,20 @@ from initadvisor.model.campaign import Campaign, CampaignState, Event, EventKind
 from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.workflow.campaign_arming import needs_rehearsal
 from initadvisor.workflow.campaign_ground import ground_of
-from initadvisor.workflow.campaign_log import is_noted_active, read_campaign, write_campaign
+from initadvisor.workflow.campaign_log import (
+    DamagedCampaignError,
+    following_number,
+    is_noted_active,
+    read_campaign,
+    write_campaign,
+)
 from initadvisor.workflow.campaign_reboot import cancel_reboot
 from initadvisor.workflow.campaign_run import REHEARSAL_WORDS, Advanced, CampaignRun
+from initadvisor.workflow.campaign_salvage import (
+    clear_unrecorded,
+    disarm_unrecorded,
+    without_damaged_record,
+)
 from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.proof_evidence import require_boot_time_unit
 from initadvisor.workflow.transaction import pending, transactions
@@ -75,7 +86,7 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
         ground = ground_of(host, detect_boot_loader(host))
         require_free_slot(host, slot_beside(ground.image))
         new = Campaign(
-            number=earlier.number + 1,
+            number=following_number(host),
             began_at_s=int(time.time()),
             only=options.only,
             most_boots=options.most_boots,
@@ -175,17 +186,33 @@ def arm_next(host: Host, *, observer: CampaignObserver) -> Advanced:
 def stop(host: Host, *, reason: str = "it was stopped") -> Advanced:
     """End it, and leave the machine as it was: no entry, no selection, nothing in the slot.
 
-    A reboot that was announced for it is called off. Raises like ``advance``.
+    So it does where no record tells of it: one that cannot be read is set aside. A reboot that was
+    announced for it is called off. Raises like ``advance``.
     """
-    return _asked(host, Event(kind=EventKind.STOP, reason=reason))
+    _require_own_system(host)
+    with transactions(host):
+        told = without_damaged_record(host)
+    done = _asked(host, Event(kind=EventKind.STOP, reason=reason))
+    with transactions(host):
+        if read_campaign(host).state.is_over:  # else another run has begun one meanwhile
+            told += clear_unrecorded(host)
+    return replace(done, told=(*told, *done.told))
 
 
 def take_back_before_sleep(host: Host) -> tuple[str, ...]:
-    """Take an armed selection back; ``advance`` arms it again when the machine is awake."""
+    """Take an armed selection back; ``advance`` arms it again when the machine is awake.
+
+    That of a campaign whose record cannot be read stays taken back.
+    """
     if not is_noted_active(host):
         return ()
     _require_own_system(host)
-    arming = read_campaign(host).current
+    try:
+        arming = read_campaign(host).current
+    except DamagedCampaignError as err:
+        with transactions(host):
+            taken = disarm_unrecorded(host)
+        return (f"no trial is armed any more: {err.with_hint}",) if taken else ()
     if arming is None or arming.proof.armed_in_boot != running_boot_id(host):
         return ()
     CampaignRun(host, Unseen()).feed(Event(kind=EventKind.SLEEP))

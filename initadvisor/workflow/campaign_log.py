@@ -6,10 +6,10 @@ ones say which images their trials booted.
 
 from __future__ import annotations
 
-import dataclasses
-import json
+import itertools
 import os
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING
 
 from initadvisor.host.files import (
     PARTIAL_PREFIX,
@@ -18,54 +18,91 @@ from initadvisor.host.files import (
     sync_directory,
     whole_file,
 )
-from initadvisor.model.campaign import (
-    Arming,
-    Campaign,
-    CampaignState,
-    Ground,
-    Quarantined,
-    TrialCandidate,
-)
+from initadvisor.model.campaign import Campaign
 from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.model.fate import Fate
-from initadvisor.model.nested_text import from_json
-from initadvisor.model.proof import Proof, ProofStage
 from initadvisor.model.text import shown
+from initadvisor.workflow.campaign_record import NewerRecordError, as_text, from_text
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
 
-_SCHEMA = 1
 _DIRECTORY = "campaigns"
 _ACTIVE = "campaign-active"
 _PARTIAL_ACTIVE = f"{PARTIAL_PREFIX}{_ACTIVE}-"
+_STOP = "initadvisor trial stop takes back what may be armed, and sets the record aside"
+_ASIDE = "damaged"
+_NUMBER = re.compile(r"(\d{1,9})\.json")
+
+
+class DamagedCampaignError(InitadvisorError):
+    """A campaign's record that cannot be read; ``path`` is where it lies."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        super().__init__(f"cannot read the campaign in {path}: {shown(why)}", hint=_STOP)
+        self.path = path
 
 
 def read_campaign(host: Host) -> Campaign:
     """Return the latest campaign, an idle one where there was none; a user sees root's.
 
     Raises ``UnsafeError`` for what a newer version has recorded, ``NeedsRootError`` where only root
-    may look, and ``InitadvisorError`` for a record that cannot be read.
+    may look, ``DamagedCampaignError`` for a record that cannot be read, and ``InitadvisorError``
+    where the directory cannot.
     """
     paths = _paths(host)
     return _read(paths[-1]) if paths else Campaign()
 
 
-def read_campaigns(host: Host) -> tuple[Campaign, ...]:
-    """Return all of them, the earliest first; raises like ``read_campaign``."""
-    return tuple(_read(path) for path in _paths(host))
+def read_campaigns(host: Host) -> tuple[Campaign | InitadvisorError, ...]:
+    """Return all of them, the earliest first, with the error in the place of what cannot be read.
+
+    Raises ``InitadvisorError`` where the directory cannot be read.
+    """
+    return tuple(_read_or_error(path) for path in _paths(host))
 
 
 def campaign_stands(host: Host) -> bool:
-    """Tell whether the trial's entry may be a campaign's; raises like ``read_campaign``."""
-    return read_campaign(host).state.stands
+    """Tell whether the trial's entry may be a campaign's; one that cannot be read may have one."""
+    try:
+        return read_campaign(host).state.stands
+    except InitadvisorError:
+        return True
+
+
+def following_number(host: Host) -> int:
+    """Return the number of the next campaign: above those that were set aside, too."""
+    directory = host.state_dir() / _DIRECTORY
+    names = os.listdir(directory) if directory.is_dir() else []  # noqa: PTH208 - names are enough
+    return max((int(found[1]) for name in names if (found := _NUMBER.match(name))), default=0) + 1
+
+
+def set_aside(damaged: DamagedCampaignError) -> Path:
+    """Have a record that cannot be read out of the way, and return where it is kept.
+
+    Raises ``InitadvisorError`` where it cannot be renamed.
+    """
+    path = damaged.path
+    times = itertools.count(2)
+    aside = path.with_name(f"{path.name}.{_ASIDE}")
+    while os.path.lexists(aside):
+        aside = path.with_name(f"{path.name}.{_ASIDE}-{next(times)}")
+    try:
+        path.rename(aside)
+        sync_directory(path.parent)
+    except OSError as err:
+        msg = f"cannot rename {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+    return aside
 
 
 def require_no_campaign(host: Host) -> None:
-    """Raise ``UnsafeError`` while a campaign has armed a boot: there is one selection only."""
-    if campaign_stands(host):
+    """Raise ``UnsafeError`` while a campaign has armed a boot: there is one selection only.
+
+    Raises what ``read_campaign`` does besides.
+    """
+    if read_campaign(host).state.stands:
         msg = "a campaign has armed the next boot, or runs its trial now"
         raise UnsafeError(msg, hint="initadvisor trial pause takes it back")
 
@@ -77,7 +114,6 @@ def write_campaign(host: Host, campaign: Campaign) -> None:
     held. After an error either the earlier record stands there or this one.
     """
     path = host.state_dir() / _DIRECTORY / f"{campaign.number:06}.json"
-    record = {"schema": _SCHEMA, **dataclasses.asdict(campaign)}
     try:
         missing = [d for d in (path.parent, *path.parent.parents) if not d.is_dir()]
         make_directory(path.parent)
@@ -85,7 +121,7 @@ def write_campaign(host: Host, campaign: Campaign) -> None:
             sync_directory(directory.parent)
         remove_partial(path.parent)
         with whole_file(path) as file:
-            file.write(json.dumps(record, indent=2).encode() + b"\n")
+            file.write(as_text(campaign))
     except OSError as err:
         msg = f"cannot record the campaign in {path}: {err.strerror}"
         raise InitadvisorError(msg) from err
@@ -139,46 +175,23 @@ def _paths(host: Host) -> list[Path]:
     return [directory / name for name in sorted(names) if name.endswith(".json")]
 
 
+def _read_or_error(path: Path) -> Campaign | InitadvisorError:
+    try:
+        return _read(path)
+    except InitadvisorError as err:
+        return err
+
+
 def _read(path: Path) -> Campaign:
     try:
-        return _parse(path, path.read_bytes())
+        return from_text(path.read_bytes(), number=int(path.stem))
     except PermissionError as err:
         msg = f"cannot read {path}: only root may"
         raise NeedsRootError(msg) from err
+    except NewerRecordError as err:
+        msg = f"not touching the campaign in {path}: a newer version has recorded it"
+        raise UnsafeError(msg, hint="use that version to stop it") from err
     except OSError as err:
-        msg = f"cannot read {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
-
-
-def _parse(path: Path, text: bytes) -> Campaign:
-    try:
-        record: dict[str, Any] = from_json(text)
-        schema = record.pop("schema")
-        if isinstance(schema, int) and schema > _SCHEMA:
-            msg = f"not touching the campaign in {path}: a newer version has recorded it"
-            raise UnsafeError(msg, hint="use that version to stop it")
-        ground = record.pop("ground")
-        return Campaign(
-            state=CampaignState(record.pop("state")),
-            only=tuple(record.pop("only")),
-            ground=ground and Ground(**ground),
-            ready=tuple(TrialCandidate(**values) for values in record.pop("ready")),
-            quarantined=tuple(Quarantined(**values) for values in record.pop("quarantined")),
-            armings=tuple(_arming(values) for values in record.pop("armings")),
-            **record,
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as err:
-        msg = f"cannot read the campaign in {path}: {shown(str(err))}"
-        raise InitadvisorError(msg, hint="look at the file: it says what was armed") from err
-
-
-def _arming(values: dict[str, Any]) -> Arming:
-    fate, proof = values.pop("fate"), values.pop("proof")
-    stage, own_words = ProofStage(proof.pop("stage")), tuple(proof.pop("own_words"))
-    known_panics = tuple(values.pop("known_panics", ()))
-    return Arming(
-        proof=Proof(stage=stage, own_words=own_words, **proof),
-        known_panics=known_panics,
-        fate=fate and Fate(fate),
-        **values,
-    )
+        raise DamagedCampaignError(path, str(err.strerror)) from err
+    except ValueError as err:
+        raise DamagedCampaignError(path, str(err)) from err

@@ -13,6 +13,7 @@ from initadvisor.model.refusal import RefusedError
 from initadvisor.model.transaction import Duty
 from initadvisor.store.store import open_store
 from initadvisor.workflow.campaign_log import read_campaign
+from initadvisor.workflow.campaign_salvage import left_over
 from initadvisor.workflow.doctor_subject import fine, note, obstacle
 from initadvisor.workflow.transaction_log import read_transactions, unfinished
 from initadvisor.workflow.trial_notes import was_rehearsed
@@ -100,5 +101,9 @@ def changes(subject: Subject) -> Iterator[Finding]:
     if not campaign.state.is_over:
         text = f"a campaign of trial boots is {campaign.state}"
         yield note(Topic.CHANGES, text, "initadvisor trial status")
-    elif not pending:
+        return
+    left = left_over(subject.host)
+    for text in left:
+        yield note(Topic.CHANGES, text, "sudo initadvisor trial stop")
+    if not pending and not left:
         yield fine(Topic.CHANGES, "nothing is pending")

@@ -55,6 +55,9 @@ class TrialImages:
                     armed = _armed(transaction, transaction.proof)
                     self._armed[armed.proof.trial] = armed
             for campaign in read_campaigns(host):
+                if isinstance(campaign, InitadvisorError):
+                    _log.warning("the images of trials are not known: %s", campaign.message)
+                    continue
                 for arming in campaign.armings:
                     known = _armed_by(arming, is_waiting=arming is campaign.current)
                     self._armed[arming.proof.trial] = known

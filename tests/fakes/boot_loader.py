@@ -15,6 +15,7 @@ from initadvisor.workflow import (
     campaign_arming,
     campaign_ground,
     campaign_run,
+    campaign_salvage,
     previous_entry,
     proving,
     status,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 _WHO_ASKS = (
     *(apply_loaded, apply_plan, previous_entry, proving, status),
-    *(campaign, campaign_arming, campaign_run),
+    *(campaign, campaign_arming, campaign_run, campaign_salvage),
 )
 
 

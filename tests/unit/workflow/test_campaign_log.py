@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from initadvisor.host import Host
 from initadvisor.model.campaign import Campaign, CampaignState, Quarantined
-from initadvisor.model.errors import InitadvisorError, UnsafeError
+from initadvisor.model.errors import UnsafeError
 from initadvisor.model.fate import Fate
 from initadvisor.workflow.campaign_log import (
+    DamagedCampaignError,
     campaign_stands,
+    following_number,
     forget_active,
     is_noted_active,
     note_active,
     read_campaign,
     read_campaigns,
     require_no_campaign,
+    set_aside,
     write_campaign,
 )
 from tests.fixtures.campaigns import arming, campaign
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+DAMAGED = (b"", b"{", b"[]", b"{}", b"null", b'{"schema": 1}', b"\xff\0", b"[" * 90_000)
 
 
 @pytest.fixture
@@ -60,7 +66,9 @@ def test_the_latest_one_counts_and_the_others_are_kept(host: Host) -> None:
     for number in (1, 2, 10):
         write_campaign(host, replace(campaign(CampaignState.DONE), number=number))
     assert read_campaign(host).number == 10
-    assert [found.number for found in read_campaigns(host)] == [1, 2, 10]
+    found = read_campaigns(host)
+    assert [one.number for one in found if isinstance(one, Campaign)] == [1, 2, 10]
+    assert following_number(host) == 11
 
 
 def test_nothing_else_may_be_armed_while_one_stands(host: Host) -> None:
@@ -77,13 +85,90 @@ def test_what_a_newer_version_has_recorded_is_left_alone(host: Host) -> None:
         read_campaign(host)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 1}', '{"schema": 1, "state": "x"}'])
-def test_what_cannot_be_read_is_named(host: Host, text: str) -> None:
+def damage(host: Host, text: bytes) -> Path:
+    """Have the latest record be that."""
+    path = max((host.state_dir() / "campaigns").iterdir())
+    path.write_bytes(text)
+    return path
+
+
+@pytest.mark.parametrize("text", DAMAGED, ids=range(len(DAMAGED)))
+def test_what_cannot_be_read_is_named(host: Host, text: bytes) -> None:
+    write_campaign(host, campaign(CampaignState.ARMED))
+    path = damage(host, text)
+    with pytest.raises(
+        DamagedCampaignError, match=r"cannot read the campaign in .*01\.json: "
+    ) as r:
+        read_campaign(host)
+    assert r.value.path == path
+    assert "initadvisor trial stop" in (r.value.hint or "")
+
+
+WRONG: dict[str, tuple[tuple[str | int, ...], str, object]] = {
+    "boots": ((), "boots", "x"),
+    "negative boots": ((), "boots", -1),
+    "most_boots": ((), "most_boots", None),
+    "reboots": ((), "reboots", 1),
+    "reason": ((), "reason", 5),
+    "number": ((), "number", "1"),
+    "another number": ((), "number", 2),
+    "text for a list": ((), "only", "zstd"),
+    "numbers for settings": ((), "only", [1]),
+    "time": ((), "began_at_s", 1 << 60),
+    "state": ((), "state", "nowhere"),
+    "unknown": ((), "colour", "red"),
+    "schema": ((), "schema", "1"),
+    "ground": ((), "ground", []),
+    "image": (("ground",), "image", "../etc/passwd"),
+    "candidate": (("ready", 1), "size_bytes", "100"),
+    "armed image": (("armings", 0, "proof"), "image", "boot"),
+    "trial": (("armings", 0, "proof"), "trial", None),
+    "stage": (("armings", 0, "proof"), "stage", "both"),
+    "fate": (("armings", 0), "fate", "sealed"),
+    "panics": (("armings", 0), "known_panics", [None]),
+    "nothing armed": ((), "armings", []),
+}
+
+
+@pytest.mark.parametrize(("place", "name", "value"), WRONG.values(), ids=WRONG)
+def test_what_this_program_has_not_written_is_damaged(
+    host: Host, place: tuple[str | int, ...], name: str, value: object
+) -> None:
     write_campaign(host, campaign(CampaignState.ARMED))
     [path] = (host.state_dir() / "campaigns").iterdir()
-    path.write_text(text)
-    with pytest.raises(InitadvisorError, match=r"cannot read the campaign in .*000001\.json"):
+    record: Any = json.loads(path.read_text())
+    part = record
+    for step in place:
+        part = part[step]
+    part[name] = value
+    path.write_text(json.dumps(record))
+    with pytest.raises(DamagedCampaignError):
         read_campaign(host)
+
+
+def test_one_that_cannot_be_read_hides_no_other_and_may_stand(host: Host) -> None:
+    for number in (1, 2):
+        write_campaign(host, replace(campaign(CampaignState.DONE), number=number))
+    damage(host, b"")
+    first, second = read_campaigns(host)
+    assert isinstance(first, Campaign)
+    assert isinstance(second, DamagedCampaignError)
+    assert campaign_stands(host)
+    with pytest.raises(DamagedCampaignError):
+        require_no_campaign(host)
+
+
+def test_what_is_set_aside_is_kept_and_its_number_is_not_used_again(host: Host) -> None:
+    kept = []
+    for text in (b"one", b"two", b"three"):
+        write_campaign(host, campaign(CampaignState.DONE))
+        (host.state_dir() / "campaigns/000001.json").write_bytes(text)
+        with pytest.raises(DamagedCampaignError) as raised:
+            read_campaign(host)
+        kept.append(set_aside(raised.value))
+        assert read_campaign(host) == Campaign()
+    assert [path.read_bytes() for path in kept] == [b"one", b"two", b"three"]
+    assert following_number(host) == 2
 
 
 def test_what_units_look_for_is_there_and_gone(host: Host) -> None:
@@ -100,10 +185,11 @@ def test_what_power_cuts_have_left_of_records_and_notes_goes(host: Host) -> None
     write_campaign(host, campaign(CampaignState.ARMED))
     directory, somebodys = host.state_dir() / "campaigns", host.state_dir() / ".partial-abc"
     somebodys.touch()
-    for clear in (
+    of_records: tuple[Callable[[], None], ...] = (
         lambda: write_campaign(host, campaign(CampaignState.ARMED)),
         lambda: forget_active(host),
-    ):
+    )
+    for clear in of_records:
         (directory / ".partial-abc").touch()
         clear()
         assert [path.name for path in directory.iterdir()] == ["000001.json"]
