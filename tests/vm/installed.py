@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 _CHECKOUT = Path(__file__).parents[2]
 _PACKAGED = ("pyproject.toml", "README.md", "LICENSE", "initadvisor")
 _WHERE = "/usr/lib/python3/dist-packages"
+_PROGRAMS = {"initadvisor": "initadvisor.__main__", "initadvisord": "initadvisor.daemon.__main__"}
 _PROGRAM = """\
 #!/usr/bin/python3
-from initadvisor.__main__ import main
+from {} import main
 main()
 """
-"""What installers make of the entry point."""
+"""What installers make of an entry point."""
 
 UNPACK = f"""
 python3 -m zipfile -e /root/initadvisor-*.whl {_WHERE}
@@ -32,17 +33,18 @@ systemctl enable initadvisor-measure.timer
 """For the script of the first boot: what a package manager does on the machine itself."""
 
 
-def install(guest: Guest) -> None:
-    """Put a wheel of this checkout, manual and units on the guest's disk; no hooks."""
+def install(guest: Guest, *, hooks: str = "") -> None:
+    """Put a wheel of this checkout, manual and units on the guest's disk, with these hooks."""
     with tempfile.TemporaryDirectory() as scratch:
         files = Path(scratch) / "files"
         _make_wheel(Path(scratch) / "checkout", files / "root")
-        command = ["tools/install-files", "install", str(files), "/usr", ""]
+        command = ["tools/install-files", "install", str(files), "/usr", hooks]
         subprocess.run(command, cwd=_CHECKOUT, check=True, capture_output=True, timeout=60)
-        program = files / "usr/bin/initadvisor"
-        program.parent.mkdir()
-        program.write_text(_PROGRAM)
-        program.chmod(0o755)
+        for name, module in _PROGRAMS.items():
+            program = files / "usr/bin" / name
+            program.parent.mkdir(exist_ok=True)
+            program.write_text(_PROGRAM.format(module))
+            program.chmod(0o755)
         put_tree(guest.disk.root, files, "")
 
 

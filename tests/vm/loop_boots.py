@@ -1,0 +1,214 @@
+"""The boots of the whole loop: a kernel is upgraded, candidates are tried, the best is applied and
+taken back. Each is a start of QEMU with what the guest's loader, units and daemon have made of the
+one before.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tests.vm.boot import Then, boot
+from tests.vm.filesystems import read
+from tests.vm.loop_faults import change_armed_image, damage, have_it_hang
+from tests.vm.loop_guest import prepared
+from tests.vm.loop_scripts import (
+    APPLY,
+    GO_BACK,
+    HISTORY,
+    IS_OVER,
+    JUDGED,
+    LOOK,
+    LOOK_BACK,
+    RECOMMENDATION,
+    RECORDED,
+    SEEN,
+    UPGRADE,
+    begin,
+)
+from tests.vm.machine import Machine
+from tests.vm.outside_engine import with_engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.vm.boot import Boot
+    from tests.vm.guest import Guest, Loader
+
+    Fault = Callable[[bytes], bytes]
+
+_WATCHDOG = ("-device", "i6300esb")
+_GOES_ON = ("-action", "reboot=reset")
+"""Have a reset be what it is elsewhere, in the same QEMU: the watchdog remembers that it did it."""
+
+_MOST_BOOTS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is tried: these settings, in this order. Each fault happens once to its setting."""
+
+    settings: tuple[str, ...]
+    faults: tuple[tuple[str, Fault], ...]
+
+    @property
+    def most_boots(self) -> int:
+        """So many boots, and each setting has booted well once or has failed for good."""
+        return len(self.settings) + len(self.faults) - len({name for name, _ in self.faults})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A boot, or two where the first one hung: the console's words, and what there was to see at
+    its end.
+    """
+
+    boot: Boot
+    look: dict[str, Any]
+
+    @property
+    def campaign(self) -> dict[str, Any]:
+        """The record of the campaign."""
+        found: dict[str, Any] = self.look["campaign"]
+        return found
+
+    @property
+    def armed(self) -> dict[str, Any] | None:
+        """What the campaign has armed for the next boot."""
+        if self.campaign["state"] != "armed":
+            return None
+        found: dict[str, Any] = self.campaign["armings"][-1]
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """What was armed, the boot of it, and the first boot after that came up: the same one, if all
+    is well.
+    """
+
+    arming: dict[str, Any]
+    boot: Boot
+    after: Told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaigned:
+    """A kernel is upgraded, candidates are built and a campaign begins; then its boots."""
+
+    guest: Guest
+    upgraded: Told
+    tried: tuple[Tried, ...]
+
+    @property
+    def history(self) -> dict[str, Any]:
+        """What ``initadvisor history`` said in the guest's last boot."""
+        return _left(self.guest, HISTORY)
+
+    @property
+    def last(self) -> Told:
+        """The boot in which it ended."""
+        return self.tried[-1].after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """In a campaign's last boot, what is best is applied.
+
+    ``used``: that boots, and is taken back. ``back``: what was there before boots.
+    """
+
+    campaigned: Campaigned
+    recommendation: dict[str, Any]
+    used: Told
+    back: Told
+
+
+class _Loop:
+    """Boots the guest; ``at_end`` is what it does when the campaign is over."""
+
+    def __init__(self, guest: Guest, logs: Path, at_end: str) -> None:
+        self.guest = guest
+        self._logs = logs
+        self._go_on = f"{JUDGED}\nif {IS_OVER}; then\n{at_end}\nfi\n"
+        self._boots = 0
+
+    def boot(self, script: str, *, hangs: bool = False) -> Told:
+        """Boot to the end, and look; what ``hangs`` comes back by itself."""
+        done = boot(
+            self.guest,
+            _machine(hangs=hangs),
+            script=script + LOOK,
+            then=Then.POWER_OFF if hangs else Then.REBOOT,
+            log=self._log(),
+        )
+        return Told(boot=done, look=_left(self.guest, SEEN))
+
+    def campaign(self, told: Told, plan: Plan) -> tuple[Tried, ...]:
+        """Boot as long as something is armed."""
+        faults = list(plan.faults)
+        tried: list[Tried] = []
+        while (arming := told.armed) is not None:
+            assert len(tried) < _MOST_BOOTS, told.campaign
+            found = next((fault for fault in faults if fault[0] == arming["setting"]), None)
+            if found:
+                faults.remove(found)
+            tried.append(self._try(arming, found[1] if found else None))
+            told = tried[-1].after
+        assert not faults, told.campaign
+        return tuple(tried)
+
+    def _try(self, arming: dict[str, Any], fault: Fault | None) -> Tried:
+        """Boot what is armed, with a fault in it, and again where that does not come up."""
+        if fault:
+            change_armed_image(self.guest, fault)
+        if fault is damage:
+            failed = boot(self.guest, _machine(), log=self._log())
+            return Tried(arming=arming, boot=failed, after=self.boot(self._go_on))
+        after = self.boot(self._go_on, hangs=fault is have_it_hang)
+        return Tried(arming=arming, boot=after.boot, after=after)
+
+    def _log(self) -> Path:
+        self._boots += 1
+        return self._logs / f"boot-{self._boots}.log"
+
+
+def campaigned(loader: Loader, directory: Path, plan: Plan) -> Campaigned:
+    """Have a guest upgrade its kernel and try candidates."""
+    loop = _Loop(prepared(loader, directory / "guest", plan.settings), directory, LOOK_BACK)
+    return _campaigned(loop, plan)
+
+
+def applied(loader: Loader, directory: Path, plan: Plan) -> Applied:
+    """Have a guest do the same, apply what is best, use it and go back."""
+    guest = prepared(loader, directory / "guest", plan.settings)
+    loop = _Loop(guest, directory, APPLY)
+    done = _campaigned(loop, plan)
+    return Applied(
+        campaigned=done,
+        recommendation=_left(guest, RECOMMENDATION),
+        used=loop.boot(GO_BACK),
+        back=loop.boot(RECORDED + LOOK_BACK),
+    )
+
+
+def _campaigned(loop: _Loop, plan: Plan) -> Campaigned:
+    upgraded = loop.boot(UPGRADE + begin(plan.settings, plan.most_boots))
+    return Campaigned(
+        guest=loop.guest,
+        upgraded=upgraded,
+        tried=loop.campaign(upgraded, plan),
+    )
+
+
+def _left(guest: Guest, path: str) -> dict[str, Any]:
+    """Return what the guest has left in a file."""
+    found: dict[str, Any] = json.loads(read(guest.disk.root, path))
+    return found
+
+
+def _machine(*, hangs: bool = False) -> Machine:
+    also = (*_WATCHDOG, *(_GOES_ON if hangs else ()))
+    return with_engine(Machine(bare_metal=True, also=also))

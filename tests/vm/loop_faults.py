@@ -1,0 +1,67 @@
+"""What goes wrong with images after they were verified and armed: in the trial slot on the disk."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from initadvisor.image.cpio import CpioWriter
+from initadvisor.image.scan import scan
+from tests.vm.filesystems import read, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.vm.guest import Guest
+
+SLOT = "/.initadvisor-trial"
+FREEZES = "PID 1 freezes"
+"""What such a boot says last."""
+
+_HEADER_BYTES = 32
+_DAMAGED_BYTES = 4096
+_WATCHDOG_US = 10_000_000
+_HANG = f"""\
+#!/bin/sh
+mkdir -p /run/systemd/system/multi-user.target.wants
+cat >/run/systemd/system/hang.service <<'END'
+[Unit]
+Requires=dbus.socket
+After=dbus.socket
+[Service]
+Type=oneshot
+ExecStart=busctl set-property org.freedesktop.systemd1 /org/freedesktop/systemd1 \\
+ org.freedesktop.systemd1.Manager RuntimeWatchdogUSec t {_WATCHDOG_US}
+ExecStart=sh -c 'echo "<1>guest: {FREEZES}" >/dev/kmsg; kill -SEGV 1'
+END
+ln -s ../hang.service /run/systemd/system/multi-user.target.wants/hang.service
+"""
+_ORDER = '/scripts/init-bottom/hang\n/scripts/init-bottom/udev "$@"\n'
+
+
+def damage(image: bytes) -> bytes:
+    """Return it with the beginning of its main archive turned round, without which there is no
+    /init: a kernel that has got further lets that wait for a root file system, not panic.
+    """
+    start = scan(io.BytesIO(image)).segments[-1].offset + _HEADER_BYTES
+    turned = bytes(byte ^ 0xFF for byte in image[start : start + _DAMAGED_BYTES])
+    return image[:start] + turned + image[start + _DAMAGED_BYTES :]
+
+
+def have_it_hang(image: bytes) -> bytes:
+    """Return it with a script that has systemd, in the root file system, stand still.
+
+    After SIGSEGV systemd freezes (systemd(1)) and nobody tells the watchdog any more that all is
+    well. That waits for ten minutes in a trial; here it is told to wait for less before.
+    """
+    more = io.BytesIO()
+    with CpioWriter(more) as archive:
+        archive.file("scripts/init-bottom/hang", _HANG.encode(), mode=0o755)
+        archive.file("scripts/init-bottom/ORDER", _ORDER.encode())
+    return image + bytes(-len(image) % 4) + more.getvalue()
+
+
+def change_armed_image(guest: Guest, change: Callable[[bytes], bytes]) -> None:
+    """Change what lies in the trial slot of a guest that is switched off."""
+    boot = guest.disk.files("/boot")
+    write(boot, SLOT, change(read(boot, SLOT)), mode=0o600)

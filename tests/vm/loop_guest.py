@@ -1,0 +1,76 @@
+"""A guest in which everything is installed as packages would, and in which nothing is faked but the
+way to QEMU: Debian's hooks, all units, and a kernel package that waits to be installed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.fixtures.cache import made_once
+from tests.fixtures.debian import Suite, package, program
+from tests.vm.applying import CONFIGURATION, small_guest
+from tests.vm.filesystems import read, write
+from tests.vm.installed import install
+from tests.vm.outside_engine import put_engine
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.vm.guest import Guest, Loader
+
+KERNEL_PACKAGE = "/root/linux-image.deb"
+
+_TODAY = "COMPRESS=xz\nCOMPRESSLEVEL=0\n"
+"""So slow to unpack that no other load of the host makes up for it."""
+_UNITS = "/etc/systemd/system"
+_SOON = "[Timer]\nOnActiveSec=\nOnActiveSec=1s\nAccuracySec=1s\n"
+_AT_EACH_BOOT = ("initadvisor-measure.timer", "initadvisor-settle.timer")
+_WATCHDOG_MODULE = "i6300esb"
+
+
+def prepared(loader: Loader, directory: Path, settings: Sequence[str]) -> Guest:
+    """Return a guest that was never booted with initadvisor; ``directory`` does not exist yet.
+
+    ``settings`` are the candidates. The next image that is made is today's.
+    """
+    copy = small_guest(loader).copied_to(directory)
+    install(copy, hooks="debian")
+    put_engine(copy)
+    root = copy.disk.root
+    text = read(root, CONFIGURATION).decode()
+    assert "COMPRESS=zstd\n" in text
+    write(root, CONFIGURATION, text.replace("COMPRESS=zstd\n", _TODAY))
+    modules = read(root, "/etc/initramfs-tools/modules").decode()
+    write(root, "/etc/initramfs-tools/modules", f"{modules}{_WATCHDOG_MODULE}\n")
+    named = ", ".join(f'"{setting}"' for setting in settings)
+    write(root, "/etc/initadvisor.toml", f"[candidates]\nsettings = [{named}]\n")
+    for timer in _AT_EACH_BOOT:
+        write(root, f"{_UNITS}/{timer}.d/soon.conf", _SOON)
+    root.put({KERNEL_PACKAGE: _kernel_package(copy)})
+    return copy
+
+
+def _kernel_package(guest: Guest) -> Path:
+    """Return the package of the guest's kernel as a later revision, which is an upgrade to dpkg.
+
+    It is not compressed: without KVM that would take longer than all the rest of it.
+    """
+    original = package(Suite(guest.recipe.suite), f"linux-image-{guest.release}")
+
+    def make(target: Path) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            tree = Path(scratch) / "tree"
+            deb = program("dpkg-deb")
+            subprocess.run([deb, "-R", original, tree], check=True)
+            control = tree / "DEBIAN/control"
+            lines = control.read_text().splitlines()
+            changed = [f"{x}+b1" if x.startswith("Version: ") else x for x in lines]
+            assert changed != lines
+            control.write_text("\n".join([*changed, ""]))
+            build = [deb, "--root-owner-group", "-Znone", "-b", str(tree), str(target)]
+            subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
+
+    return made_once(f"upgrade-of-{guest.release}", (original.name,), make)

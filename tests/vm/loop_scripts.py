@@ -1,0 +1,91 @@
+"""What the guest does in the boots of the whole loop, and what is looked at in each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.vm.installed import UNPACK
+from tests.vm.loop_guest import KERNEL_PACKAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SEEN, RECOMMENDATION, HISTORY = (
+    f"/root/{name}.json" for name in ("seen", "recommendation", "history")
+)
+_LOOKING = """
+import glob, hashlib, json, os, pathlib, subprocess
+
+def said(*argv):
+    return subprocess.run(argv, capture_output=True, text=True).stdout
+
+def records(pattern):
+    return [json.loads(pathlib.Path(path).read_text()) for path in sorted(glob.glob(pattern))]
+
+(image,) = glob.glob("/boot/initrd.img-*")
+state = "/var/lib/initadvisor"
+units = {"initadvisor-measure": "initadvisor", "initadvisor-settle": "initadvisor",
+         "initadvisord": "initadvisord"}
+journal = ("journalctl", "-b", "-q", "-o")
+ours = {unit: said(*journal, "cat", "-t", name, "-u", f"{unit}.service")
+        for unit, name in units.items()}
+resources = said(*journal, "json", "-g", "Consumed .* CPU time")
+built = {}
+for path in glob.glob("/var/cache/initadvisor/candidates/*.json"):
+    candidate = json.loads(pathlib.Path(path).read_text())["candidate"]
+    built[candidate["setting"]] = os.stat(path.removesuffix("json") + "img").st_size
+print(json.dumps({
+    "campaign": (records(state + "/campaigns/*.json") or [None])[-1],
+    "transactions": records(state + "/transactions/*.json"),
+    "candidates": built,
+    "image": hashlib.sha256(pathlib.Path(image).read_bytes()).hexdigest(),
+    "image_bytes": os.stat(image).st_size,
+    "configuration": pathlib.Path("/etc/initramfs-tools/initramfs.conf").read_text(),
+    "slot": glob.glob("/boot/.initadvisor-trial*"),
+    "notes": sorted(os.listdir(state)) + sorted(os.listdir(state + "/queue")),
+    "said": {unit: text.splitlines() for unit, text in ours.items()},
+    "failed": said("systemctl", "--failed", "--plain", "--no-legend").splitlines(),
+    "resources": [json.loads(line) for line in resources.splitlines()],
+}))
+"""
+UPGRADE = f"""
+{UNPACK}
+# Or kernel-install(8) would copy the image to where this guest's entry does not look for it.
+rm -f /etc/kernel/post{{inst,rm}}.d/zz-systemd-boot
+# And dpkg makes hard links of what it replaces, which FAT has not: kernels of one release cannot be
+# upgraded there, only others can be put beside them.
+[ "$(stat -f -c %T /boot)" != msdos ] || rm /boot/{{vmlinuz,System.map,config}}-$(uname -r)
+# Half of the image would be this; nothing is looked up in it here.
+rm /usr/lib/udev/hwdb.bin
+modprobe i6300esb
+systemctl enable --quiet --now initadvisord.path
+dpkg -i {KERNEL_PACKAGE}
+at_rest() {{
+    [ "$(systemctl show -P ActiveState initadvisord.service)" = inactive ] &&
+        [ ! -e /var/lib/initadvisor/tasks ] && [ -z "$(ls /var/lib/initadvisor/queue)" ]
+}}
+until at_rest; do sleep 3; done
+"""
+RECORDED = """
+# Without KVM, to ask systemd costs more than to wait a little longer.
+is_done() {
+    [ "$(systemctl show -P ExecMainExitTimestampMonotonic $1)" != 0 ] &&
+        [ "$(systemctl show -P ActiveState $1)" = inactive ]
+}
+until is_done initadvisor-measure.service; do sleep 3; done
+"""
+JUDGED = f"""
+{RECORDED}
+until is_done initadvisor-settle.service; do sleep 3; done
+"""
+IS_OVER = "[ ! -e /var/lib/initadvisor/campaign-active ]"
+APPLY = f"initadvisor recommend --json >{RECOMMENDATION}\ninitadvisor apply --confirm\n"
+GO_BACK = f"{JUDGED}\ninitadvisor rollback --confirm\n"
+LOOK_BACK = f"initadvisor history --json >{HISTORY}\n"
+LOOK = f"python3 - >{SEEN} <<'END'\n{_LOOKING}\nEND\n"
+
+
+def begin(settings: Sequence[str], most_boots: int) -> str:
+    """Return the guest's command that begins a campaign."""
+    wanted = " ".join(f"--only '{setting}'" for setting in settings)
+    return f"initadvisor trial start --yes --max-boots {most_boots} {wanted}\n"

@@ -1,0 +1,216 @@
+"""The whole loop on machines that boot: a kernel is upgraded, and a hook has the daemon build what
+may be better; a campaign boots it, the best is applied, and taken back.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.vm.boot import End
+from tests.vm.entries import default_entry
+from tests.vm.guest import Loader
+from tests.vm.loop_boots import Applied, Campaigned, Plan, applied, campaigned
+from tests.vm.loop_faults import FREEZES, damage, have_it_hang
+from tests.vm.witness import witnessed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.vm.boot import Boot
+    from tests.vm.loop_boots import Told, Tried
+
+pytestmark = [pytest.mark.vm, pytest.mark.xdist_group("whole-loop")]
+log = logging.getLogger(__name__)
+
+GOOD, LARGE, PANICS, HANGS = "lz4 -1", "cat", "gzip -6", "gzip -1"
+"""The first is what would be advised, whatever the host has to do besides: initramfs-tools makes no
+images of the second, and the others unpack too slowly.
+"""
+WHOLE = Plan(
+    settings=(GOOD, LARGE, PANICS, HANGS),
+    faults=((PANICS, damage), (PANICS, damage), (HANGS, have_it_hang)),
+)
+SHORT = Plan(settings=(GOOD, PANICS), faults=((PANICS, damage),))
+
+_TAG = re.compile(r"Command line: .*\binitadvisor\.trial=(\S+)")
+_MOST_DAEMON_MEMORY_BYTES = 512 << 20
+
+
+@pytest.fixture(scope="module")
+def all_of_it(tmp_path_factory: pytest.TempPathFactory) -> Applied:
+    """Go through all of it once for all tests."""
+    return applied(Loader.SYSTEMD_BOOT, tmp_path_factory.mktemp("whole-loop"), WHOLE)
+
+
+@pytest.fixture
+def outcome(all_of_it: Applied) -> Campaigned:
+    return all_of_it.campaigned
+
+
+def test_the_hook_has_the_daemon_build_what_is_to_be_tried(outcome: Campaigned) -> None:
+    look, release = outcome.upgraded.look, outcome.guest.release
+    said = look["said"]["initadvisord"]
+    assert {f"noted: {what}@{release}" for what in ("kernel-added", "image-rebuilt")} <= {*said}
+    assert look["failed"] == []
+    assert {*WHOLE.settings} <= look["candidates"].keys()
+    assert said[-1] == "nothing is left to do"
+
+
+def test_the_daemon_leaves_the_machine_to_others(outcome: Campaigned) -> None:
+    (used,) = (
+        record
+        for record in outcome.upgraded.look["resources"]
+        if record.get("UNIT") == "initadvisord.service"
+    )
+    log.info("the daemon: %s", used["MESSAGE"])
+    assert 0 < int(used["MEMORY_PEAK"]) < _MOST_DAEMON_MEMORY_BYTES
+
+
+def test_nothing_was_armed_that_no_kernel_had_unpacked(outcome: Campaigned) -> None:
+    unpacked = {
+        (found["image_sha256"], datetime.fromisoformat(found["at"]).timestamp())
+        for found in outcome.history["verifications"]
+        if (found["engine"], found["unpacked"]) == ("tcg", "yes")
+    }
+    for arming in (tried.arming for tried in outcome.tried[1:]):
+        assert any(sha == arming["sha256"] and at_s <= arming["at_s"] for sha, at_s in unpacked)
+
+
+def test_every_candidate_is_tried_and_those_that_fail_are_told_apart(outcome: Campaigned) -> None:
+    campaign = outcome.last.campaign
+    rehearsal, *trials = campaign["armings"]
+    assert (rehearsal["proof"]["stage"], rehearsal["fate"]) == ("rehearsal", "passed")
+    assert [(trial["setting"], trial["fate"]) for trial in trials] == [
+        (GOOD, "passed"),
+        (LARGE, "passed"),
+        (PANICS, "unexplained"),
+        (PANICS, "unexplained"),
+        (HANGS, "failed"),
+    ]
+    out = {found["setting"]: found["reason"] for found in campaign["quarantined"]}
+    assert out.keys() == {PANICS, HANGS}
+    assert out[PANICS].startswith("it did not come back, twice; its boot left nothing")
+    assert out[HANGS] == "it hung, and the watchdog restarted the machine"
+    assert campaign["state"] == "done"
+
+
+def test_what_panics_restarts_and_the_default_entry_boots(outcome: Campaigned) -> None:
+    failed = _of(outcome, PANICS)
+    assert len(failed) == 2
+    for tried in failed:
+        assert tried.boot.end is End.PANIC
+        assert tried.boot.find("Rebooting in 30 seconds")
+        assert _tags(tried.boot) == [tried.arming["proof"]["trial"]]
+        assert _tags(tried.after.boot) == [None]
+        assert tried.after.boot.entry == default_entry(outcome.guest)
+
+
+def test_the_watchdog_restarts_what_hangs_and_the_default_entry_boots(outcome: Campaigned) -> None:
+    """All in one run of QEMU: nobody has done anything but the watchdog."""
+    (tried,) = _of(outcome, HANGS)
+    said = [line.text for line in tried.boot.lines]
+    (frozen,) = (number for number, text in enumerate(said) if FREEZES in text)
+    assert not [text for text in said[:frozen] if "guest: ready" in text]
+    assert [text for text in said[frozen:] if "guest: ready" in text]
+    assert _tags(tried.boot) == [tried.arming["proof"]["trial"], None]
+    assert tried.boot.entry == default_entry(outcome.guest)
+
+
+def test_every_boot_is_recorded_for_what_the_console_says_it_was(all_of_it: Applied) -> None:
+    _assert_attributed(all_of_it.campaigned, all_of_it.used, all_of_it.back)
+
+
+def test_nothing_of_the_campaign_is_left(all_of_it: Applied) -> None:
+    _assert_nothing_left(all_of_it.campaigned.last)
+    assert all_of_it.used.boot.entry == default_entry(all_of_it.campaigned.guest)
+
+
+def test_what_is_advised_is_applied_at_once_since_it_has_booted(all_of_it: Applied) -> None:
+    advice = all_of_it.recommendation["recommendation"]
+    assert (advice["outcome"], advice["evidence"]) == ("switch", "boots")
+    assert advice["setting"] == GOOD
+    look = all_of_it.campaigned.last.look
+    (transaction,) = look["transactions"]
+    assert transaction["state"] == "committed"
+    assert transaction["setting"]["after"] == advice["setting"]
+    assert "COMPRESS=lz4\nCOMPRESSLEVEL=1\n" in look["configuration"]
+
+
+def test_what_is_applied_boots_and_going_back_leaves_all_as_it_was(all_of_it: Applied) -> None:
+    before, then = all_of_it.campaigned.tried[0].after.look, all_of_it.campaigned.last.look
+    used, back = all_of_it.used, all_of_it.back
+    assert _freed_kib(used) == _in_pages(then["image_bytes"])
+    assert _freed_kib(back) == _in_pages(before["image_bytes"])
+    assert _tags(used.boot) == _tags(back.boot) == [None]
+    for look in used.look, back.look:
+        assert look["failed"] == []
+        for what in ("configuration", "image", "image_bytes"):
+            assert look[what] == before[what] != then[what]
+
+
+@pytest.mark.xdist_group("grub")
+def test_grub_goes_on_after_a_panic_too(tmp_path: Path) -> None:
+    outcome = campaigned(Loader.GRUB, tmp_path, SHORT)
+    assert {*SHORT.settings} <= outcome.upgraded.look["candidates"].keys()
+    campaign = outcome.last.campaign
+    assert [(arming["setting"], arming["fate"]) for arming in campaign["armings"][1:]] == [
+        (GOOD, "passed"),
+        (PANICS, "unexplained"),
+    ]
+    assert campaign["state"] == "done"
+    (failed,) = _of(outcome, PANICS)
+    assert failed.boot.end is End.PANIC
+    assert _tags(failed.boot) == [failed.arming["proof"]["trial"]]
+    assert _tags(failed.after.boot) == [None]
+    _assert_attributed(outcome)
+    _assert_nothing_left(outcome.last)
+
+
+def _assert_attributed(outcome: Campaigned, *later: Told) -> None:
+    """By the trial's name and by the image's size, both in the kernel's own words."""
+    records = {record["boot_id"]: record for record in outcome.history["boots"]}
+    trials = {tried.arming["proof"]["trial"]: tried.arming for tried in outcome.tried[1:]}
+    before = outcome.upgraded.look
+    for told in (*(tried.after for tried in outcome.tried), *later):
+        record = records.pop(str(witnessed(told.boot)[-1].boot_id))
+        trial = trials.get(_tags(told.boot)[-1] or "")
+        size_bytes = before["candidates"][trial["setting"]] if trial else before["image_bytes"]
+        assert _freed_kib(told) == _in_pages(size_bytes)
+        assert record["figures"]["loaded_bytes"] == size_bytes
+        assert record["figures"]["certainty"] == "certain"
+        (image,) = record["attribution"]["images"]
+        assert image["sha256"] == (trial["sha256"] if trial else before["image"])
+        if trial:
+            assert record["figures"]["setting"] == trial["setting"]
+        before = told.look
+    assert not records, "boots that failed left something to record"
+
+
+def _assert_nothing_left(told: Told) -> None:
+    assert told.look["slot"] == []
+    assert not {"campaign-active", "trial-entry"} & {*told.look["notes"]}
+
+
+def _of(outcome: Campaigned, setting: str) -> list[Tried]:
+    return [tried for tried in outcome.tried if tried.arming["setting"] == setting]
+
+
+def _freed_kib(told: Told) -> int | None:
+    return witnessed(told.boot)[-1].freed_kib
+
+
+def _in_pages(size_bytes: int) -> int:
+    """Return it as the kernel tells it, in KiB."""
+    return math.ceil(size_bytes / 4096) * 4
+
+
+def _tags(boot: Boot) -> list[str | None]:
+    """Return the name of the trial of each kernel that has run, None where it was none's."""
+    lines = [line.text for line in boot.lines if "Command line: " in line.text]
+    return [match[1] if (match := _TAG.search(line)) else None for line in lines]
