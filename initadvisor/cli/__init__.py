@@ -96,9 +96,7 @@ def main() -> NoReturn:
     except click.exceptions.Exit as err:
         sys.exit(err.exit_code)
     except click.ClickException as err:
-        command = err.ctx.command_path if isinstance(err, click.UsageError) and err.ctx else None
-        advice = f" (see {command} --help)" if command else ""
-        click.echo(f"initadvisor: {err.format_message()}{advice}", err=True)
+        click.echo(f"initadvisor: {err.format_message()}{_advice(err)}", err=True)
         sys.exit(err.exit_code)
     except InitadvisorError as err:
         hint = err.hint or (_as_root() if isinstance(err, NeedsRootError) else None)
@@ -113,6 +111,13 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         click.echo("initadvisor: interrupted", err=True)
         sys.exit(130)
+
+
+def _advice(err: click.ClickException) -> str:
+    if isinstance(err, click.NoSuchOption) and err.option_name.lstrip("-").isdecimal():
+        return " (a setting is one word for the shell: 'zstd -19')"
+    command = err.ctx.command_path if isinstance(err, click.UsageError) and err.ctx else None
+    return f" (see {command} --help)" if command else ""
 
 
 def _as_root() -> str:

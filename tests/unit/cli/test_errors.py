@@ -48,6 +48,22 @@ def test_each_kind_of_error_has_its_exit_code(
     assert told == (code, "initadvisor: it failed (do this)\n")
 
 
+@pytest.mark.parametrize("words", [("trial", "start", "--only"), ("apply",)])
+def test_a_level_that_is_a_word_of_its_own_belongs_to_a_setting(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for setting, code, told in (
+        (("zstd", "-99"), 2, "No such option '-9'. (a setting is one word for the shell: 'zst"),
+        (("zstd -99",), 2, "setting 'zstd -99': zstd has no level 99 (1 to 22)\n"),
+    ):
+        monkeypatch.setattr(signal, "signal", lambda *_: None)
+        monkeypatch.setattr(sys, "argv", ["initadvisor", *words, *setting])
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        assert caught.value.code == code
+        assert capsys.readouterr().err.startswith(f"initadvisor: {told}")
+
+
 def test_what_needs_root_names_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
