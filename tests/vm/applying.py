@@ -147,7 +147,7 @@ def saved(loader: Loader, directory: Path) -> Saved:
     return Saved(guest=copy, memory=memory)
 
 
-def wait_for(started: Running, word: Word) -> None:
+def wait_for(started: Running, word: StrEnum) -> None:
     """Wait until the guest says a word. Raises ``ScriptFailedError`` when it gives up before."""
     if started.wait_for(rf"guest: (> {word}|done status=\d+)$")[1].startswith("done"):
         said = "\n".join(started.output)

@@ -23,13 +23,17 @@ _ADDED = (0x3F, 0x3E)  # in use; in use while a new value is written
 
 
 def efi_variables(store: Path) -> dict[tuple[uuid.UUID, str], bytes]:
-    """Return the non-volatile variables by vendor and name.
+    """Return the non-volatile variables by vendor and name."""
+    return variables_in(store.read_bytes())
+
+
+def variables_in(data: bytes) -> dict[tuple[uuid.UUID, str], bytes]:
+    """Return those of a store's content.
 
     The layout is that of edk2's MdeModulePkg/Include/Guid/VariableFormat.h.
     """
-    data = store.read_bytes()
     (start,) = struct.unpack_from("<H", data, _VOLUME_HEADER_BYTES_AT)
-    assert uuid.UUID(bytes_le=data[start : start + 16]) == _STORE, store
+    assert uuid.UUID(bytes_le=data[start : start + 16]) == _STORE
     found: dict[tuple[uuid.UUID, str], bytes] = {}
     position = start + _STORE_HEADER_BYTES
     while True:
@@ -39,6 +43,8 @@ def efi_variables(store: Path) -> dict[tuple[uuid.UUID, str], bytes]:
             return found
         name_at = position + _VARIABLE.size
         data_at = name_at + name_bytes
+        if data_at + data_bytes > len(data):  # its header is being written, behind all others
+            return found
         if state in _ADDED:
             name = data[name_at:data_at].decode("utf-16-le").rstrip("\0")
             found[uuid.UUID(bytes_le=vendor), name] = data[data_at : data_at + data_bytes]

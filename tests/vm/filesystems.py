@@ -80,6 +80,11 @@ class Vfat:
             return []
         return sorted(PurePosixPath(line).name for line in listing.splitlines())
 
+    def paths(self) -> list[str]:
+        """Return all files."""
+        listing = self._run("mdir", "-/", "-b", "-a", "::/").decode()
+        return [path.removeprefix("::") for path in listing.splitlines() if path[-1] != "/"]
+
     def remove(self, path: str) -> None:
         """Delete a file. Raises ``ToolError`` where there is none."""
         self._run("mdel", f"::{path}")

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from tests.vm.applied import contents, watched
 from tests.vm.applying import Word
 from tests.vm.boot import LostGuestError, running
+from tests.vm.recording import kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -120,9 +121,9 @@ def cut(saved: Saved, reference: Recorded, at: int, rng: random.Random, director
         started.wait_for_end()
         said = _last_word(started.output)
     writes = tuple(recording.writes())
-    kept = tuple(_kept(writes, rng))
+    remembered = tuple(kept(writes, rng))
     guest = replace(saved.guest, directory=directory)
-    return _judged(reference, recording, guest, writes, kept, said)
+    return _judged(reference, recording, guest, writes, remembered, said)
 
 
 def _judged(
@@ -130,17 +131,17 @@ def _judged(
     recording: Recording,
     guest: Guest,
     writes: Sequence[Write],
-    kept: Sequence[Write],
+    remembered: Sequence[Write],
     said: Word,
 ) -> Cut:
-    """Boot the guest from a disk with what was kept, and say what came of it."""
+    """Boot the guest from a disk with what was remembered, and say what came of it."""
     guest.disk.path.unlink()
-    recording.disk(kept, guest.disk.path)
+    recording.disk(remembered, guest.disk.path)
     output, trouble = _booted(guest)
     found, left = _side(reference, _said(output)), _side(reference, _on_disk(guest))
     return Cut(
         writes=len(writes),
-        lost=len(writes) - len(kept),
+        lost=len(writes) - len(remembered),
         said=said,
         found=found if output else None,
         left=left if output else None,
@@ -159,15 +160,6 @@ def _wait_for_writes(started: Running, recording: Recording, count: int) -> None
 def _last_word(output: tuple[str, ...]) -> Word:
     """Return what the guest said last; it was saved when it had said the first word."""
     return [Word.BUILT, *(word for word in Word if word in output)][-1]
-
-
-def _kept(writes: tuple[Write, ...], rng: random.Random) -> Iterator[Write]:
-    """Choose what a disk with a write cache keeps: what was flushed, and some of the rest."""
-    flushed = max((number for number, write in enumerate(writes) if write.is_flush), default=-1)
-    share = rng.random()
-    for number, write in enumerate(writes):
-        if number <= flushed or rng.random() < share:
-            yield write
 
 
 def _booted(guest: Guest) -> tuple[tuple[str, ...], list[str]]:

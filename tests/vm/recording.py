@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from tests.vm.disk import sparse_copy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    import random
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 _MAGIC = 0x6A736677736872
@@ -19,6 +20,8 @@ _SECTOR_BYTES = 512
 _SUPERBLOCK = struct.Struct("<QQQI")
 _ENTRY = struct.Struct("<QQQQ")
 _FLUSH, _DISCARD = 1, 4
+
+FIRST_ENTRY_AT = _SECTOR_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +50,16 @@ class Recording:
 
         What is only partly there was under way when the machine was killed, and is left out.
         """
+        for write, _ in self.writes_from(FIRST_ENTRY_AT):
+            yield write
+
+    def writes_from(self, position: int) -> Iterator[tuple[Write, int]]:
+        """Read on from a position in the log, and say where the next entry begins or will begin."""
         with self.log.open("rb") as file:
             start = file.read(_SUPERBLOCK.size)
             if any(start):  # which is written with the first flush
                 magic, _, _, sector_bytes = _SUPERBLOCK.unpack(start)
                 assert (magic, sector_bytes) == (_MAGIC, _SECTOR_BYTES), self.log
-            position = _SECTOR_BYTES
             end = self.log.stat().st_size
             while position + _SECTOR_BYTES <= end:
                 file.seek(position)
@@ -61,13 +68,14 @@ class Recording:
                 data_bytes = 0 if flags & _DISCARD else sectors * _SECTOR_BYTES
                 if position + data_bytes > end:
                     return
-                yield Write(
+                write = Write(
                     offset_bytes=sector * _SECTOR_BYTES,
                     size_bytes=sectors * _SECTOR_BYTES,
                     data_at=None if flags & _DISCARD else position,
                     is_flush=bool(flags & _FLUSH),
                 )
                 position += data_bytes
+                yield write, position
 
     def disk(self, writes: Iterable[Write], target: Path) -> Path:
         """Make a copy of the disk as it was before, with only these of the writes done to it."""
@@ -85,6 +93,15 @@ class Recording:
     def moment(self) -> int:
         """Return how many entries there are: a moment that demands can refer to."""
         return sum(1 for _ in self.writes())
+
+
+def kept(writes: Sequence[Write], rng: random.Random) -> Iterator[Write]:
+    """Choose what a disk with a write cache keeps: what was flushed, and some of the rest."""
+    flushed = max((number for number, write in enumerate(writes) if write.is_flush), default=-1)
+    share = rng.random()
+    for number, write in enumerate(writes):
+        if number <= flushed or rng.random() < share:
+            yield write
 
 
 def record(disk: Path, directory: Path) -> Recording:
