@@ -52,7 +52,10 @@ def from_text(text: bytes, *, number: int) -> Campaign:
         if schema > _SCHEMA:
             raise NewerRecordError
         found = _campaign(record)
-    except (KeyError, TypeError, AttributeError) as err:
+    except KeyError as err:
+        msg = f"it has no {err}"
+        raise ValueError(msg) from err
+    except (TypeError, AttributeError) as err:
         raise ValueError(str(err)) from err
     _require_sound(found, number)
     return found

@@ -96,7 +96,7 @@ def _campaign(host: Host, notes: list[str]) -> Campaign | None:
     try:
         latest = read_campaign(host)
     except InitadvisorError as err:
-        notes.append(err.message)
+        notes.append(err.with_hint)
         return None
     return latest if latest.number else None
 

@@ -228,6 +228,25 @@ def test_the_machine_s_status_has_it(machine: Campaigning) -> None:
     assert document["campaign"]["state"] == "armed"
 
 
+def test_a_damaged_record_is_named_with_what_to_do(machine: Campaigning) -> None:
+    call("start", "--yes")
+    path = machine.host.state_dir() / "campaigns/000001.json"
+    path.write_text("{}")
+    _, error = call("status")
+    assert isinstance(error, InitadvisorError)
+    said = " ".join(CliRunner().invoke(machine_status).stdout.split())
+    for words in (error.with_hint, said):
+        assert (
+            f"cannot read the campaign in {path}: it has no 'schema' (initadvisor trial stop"
+            in words
+        )
+    said, error = call("stop")
+    assert error is None
+    assert "it is kept as 000001.json.damaged" in said
+    machine.require_nothing()
+    assert call("status") == ("No campaign was started yet.", None)
+
+
 def test_pausing_resuming_and_stopping(machine: Campaigning) -> None:
     call("start", "--yes")
     assert call("pause") == ("it was paused", None)
