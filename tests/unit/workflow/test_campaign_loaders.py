@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from initadvisor.workflow import (
     campaign_ground,
     campaign_prepare,
     campaign_run,
+    campaign_salvage,
 )
 from initadvisor.workflow.campaign import CampaignOptions, advance, pause, resume, start, stop
 from initadvisor.workflow.campaign_choice import Choice
@@ -63,7 +65,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     generator = SimpleNamespace(NAME="initramfs-tools", images=lambda _host: (installed,))
     candidate = tmp_path / "candidate.img"
     candidate.write_bytes(IMAGE)
-    for module in (campaign_arming, campaign_ground):
+    for module in (campaign_arming, campaign_ground, campaign_salvage):
         monkeypatch.setattr(module, "detect_generator", lambda _host: generator)
     monkeypatch.setattr(Host, "is_root", property(lambda _self: True))
     monkeypatch.setattr(Host, "kernel_release", lambda _self: RELEASE)
@@ -150,6 +152,26 @@ def test_stopping_leaves_not_a_byte_changed(case: Case, rebooted: bool) -> None:
     assert after == before
     assert loader.armed(machine.host).state is OneShotState.NONE
     assert read_campaign(machine.host).state is CampaignState.STOPPED
+
+
+@pytest.mark.parametrize("what", ["the record emptied", "the record gone", "all gone"])
+def test_stopping_without_a_record_leaves_not_a_byte_changed(case: Case, what: str) -> None:
+    loader, machine = case
+    before = machine.tree()
+    begin(machine)
+    record = machine.host.state_dir() / "campaigns/000001.json"
+    match what:
+        case "the record emptied":
+            record.write_bytes(b"")
+        case "the record gone":
+            record.unlink()
+        case _:
+            shutil.rmtree(machine.host.state_dir())
+    stop(machine.host)
+    assert machine.tree() == before
+    assert loader.armed(machine.host).state is OneShotState.NONE
+    stop(machine.host)
+    assert machine.tree() == before
 
 
 def test_pausing_and_resuming(case: Case) -> None:
