@@ -27,8 +27,8 @@ class Row:
     that was not built the figures of building are estimates, too.
     ``build_s``, ``build_cpu_s`` and ``build_peak_bytes`` are None for an image that was found, not
     built. ``fits``: the boot partition has room for it beside today's image. ``unusable`` says why
-    this machine cannot make it (its generator cannot be configured for the setting, or the build
-    needs more memory than there is), None where it can.
+    it is not advised on this machine (its generator cannot be configured for the setting, the build
+    needs more memory than there is, or the image has failed in a trial), None where it may be.
     """
 
     setting: Setting

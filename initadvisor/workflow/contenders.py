@@ -12,9 +12,10 @@ from initadvisor.model.cost import Quantity
 from initadvisor.model.estimate import SizeSource
 from initadvisor.model.setting import Setting
 from initadvisor.workflow.bench import Stream
+from initadvisor.workflow.trial_failures import failed_in_trials
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from initadvisor.generators import Generator
     from initadvisor.host import Host
@@ -43,7 +44,8 @@ class Contender:
     ``size`` is that of the whole image, in bytes. ``digest`` is the image's SHA-256; of one that
     is only estimated (``stream`` is None, ``sampled`` is there) the key of its recipe, which is no
     image's. ``cost`` is None for an image that was found and nobody built. ``unusable`` says why
-    the generator cannot be configured for the setting, None where it can.
+    the generator cannot be configured for the setting or how the image failed in a trial, None
+    where nothing is against it.
     """
 
     setting: Setting
@@ -104,17 +106,23 @@ def contenders(
         today=True,
     )
     others = [c for c in known if c not in own]
+    failed = failed_in_trials(host)
     return (
         today,
         *(
             replace(
                 other,
                 setting=_named_by_level(host, generator, other.setting, baseline),
-                unusable=generator.unusable(host, other.setting),
+                unusable=generator.unusable(host, other.setting) or _failed(failed, other),
             )
             for other in others
         ),
     )
+
+
+def _failed(failed: Mapping[str, str], contender: Contender) -> str | None:
+    reason = failed.get(contender.digest)
+    return None if reason is None else f"it failed in a trial: {reason}"
 
 
 def _built(candidate: Candidate) -> Contender:

@@ -101,6 +101,19 @@ def test_a_file_beats_an_estimate_of_what_todays_setting_costs(host: Host, sourc
     assert today.cost.build_cpu_s == built[0].build_cpu_s
 
 
+def test_what_failed_in_a_trial_is_of_no_use(
+    host: Host, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = build_candidates(host, unknown, source, [GZIP, CAT]).candidates
+    failed = {built[0].sha256: "it hung"}
+    monkeypatch.setattr("initadvisor.workflow.contenders.failed_in_trials", lambda _: failed)
+    _, *others = field(host, source, built=built)
+    assert {other.setting: other.unusable for other in others} == {
+        GZIP: "it failed in a trial: it hung",
+        CAT: None,
+    }
+
+
 def test_where_only_the_codec_is_known_the_estimate_is_named_by_its_level(
     host: Host, source: Source
 ) -> None:

@@ -1,0 +1,89 @@
+"""What did not boot in a trial is known by its bytes, until it has booted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.host import Host
+from initadvisor.model.campaign import CampaignState, Quarantined
+from initadvisor.model.fate import Fate
+from initadvisor.workflow.campaign_log import write_campaign
+from initadvisor.workflow.trial_failures import failed_in_trials, failures
+from tests.fixtures.campaigns import GZIP, LZ4, XZ, arming, campaign
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.model.campaign import Campaign, TrialCandidate
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A machine on which nothing is recorded."""
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    return Host(root=tmp_path)
+
+
+def over(*fates: tuple[TrialCandidate, Fate], out: tuple[TrialCandidate, ...] = ()) -> Campaign:
+    """Return a campaign whose boots have ended so, with what it had no more to do with."""
+    return replace(
+        campaign(CampaignState.DONE),
+        armings=tuple(replace(arming(candidate), fate=fate) for candidate, fate in fates),
+        quarantined=tuple(
+            Quarantined(setting=found.setting, reason="it hung", sha256=found.sha256)
+            for found in out
+        ),
+    )
+
+
+@pytest.mark.parametrize("fate", [Fate.FAILED, Fate.UNEXPLAINED])
+def test_what_was_quarantined_after_a_boot_has_failed(fate: Fate) -> None:
+    ended = over((LZ4, Fate.PASSED), (GZIP, fate), out=(GZIP,))
+    assert failures([ended]) == {GZIP.sha256: "it hung"}
+
+
+def test_what_is_unexplained_once_has_not_failed() -> None:
+    assert failures([over((GZIP, Fate.UNEXPLAINED))]) == {}
+
+
+def test_what_was_not_booted_at_all_has_not_failed() -> None:
+    assert failures([over((GZIP, Fate.NOT_TRIED), out=(GZIP, XZ))]) == {}
+
+
+def test_what_a_later_campaign_has_booted_has_not_failed_any_more() -> None:
+    failed, passed = over((GZIP, Fate.FAILED), out=(GZIP,)), over((GZIP, Fate.PASSED))
+    assert failures([failed, passed]) == {}
+    assert failures([passed, failed]) == {GZIP.sha256: "it hung"}
+
+
+def test_all_that_is_recorded_counts(host: Host) -> None:
+    assert failed_in_trials(host) == {}
+    for number, candidate in enumerate((GZIP, XZ), 1):
+        write_campaign(
+            host, replace(over((candidate, Fate.FAILED), out=(candidate,)), number=number)
+        )
+    assert failed_in_trials(host).keys() == {GZIP.sha256, XZ.sha256}
+
+
+def test_what_cannot_be_read_is_said_and_hides_nothing_else(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number, candidate in enumerate((GZIP, XZ), 1):
+        ended = over((candidate, Fate.FAILED), out=(candidate,))
+        write_campaign(host, replace(ended, number=number))
+    first, _ = sorted((host.state_dir() / "campaigns").iterdir())
+    first.write_text("{")
+    assert failed_in_trials(host).keys() == {XZ.sha256}
+    assert "it is not known what did not boot in trials" in caplog.text
+
+
+def test_where_records_cannot_be_looked_for_nothing_is_known(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    host.state_dir().mkdir()
+    (host.state_dir() / "campaigns").touch()
+    assert failed_in_trials(host) == {}
+    assert "it is not known what did not boot in trials" in caplog.text
