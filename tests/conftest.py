@@ -25,9 +25,25 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(costs.VmCosts())
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what takes longest, so that no processor is without work at the end."""
     items.sort(key=_haste)
+    if config.getoption("loadgroup", default=False):
+        for item in items:
+            _name_group(item)
+
+
+def _name_group(item: pytest.Item) -> None:
+    """Have a group's name behind an identifier, by which tests get to the same process.
+
+    pytest-xdist 3.8 means to do that, but sets what pytest 9.2 does not look at any more; without
+    it each process makes anew what the tests of a group share.
+    """
+    groups = {str(mark.args[0]) for mark in item.iter_markers("xdist_group")}
+    suffix = f"@{'_'.join(sorted(groups))}"
+    if groups and not item.nodeid.endswith(suffix):
+        item._id = type(item.id).parse(item.nodeid + suffix)
 
 
 def _haste(item: pytest.Item) -> int:
