@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -70,7 +71,7 @@ def test_what_a_power_cut_has_left_of_a_note_goes_with_the_next(host: Host) -> N
     left = host.state_dir() / ".partial-trial-entry-abc"
     others = host.state_dir() / ".partial-rehearsed-abc"
     left.parent.mkdir(parents=True, exist_ok=True)
-    for change in (lambda: note_entry(host, "grub"), lambda: forget_entry(host)):
+    for change in (partial(note_entry, host, "grub"), partial(forget_entry, host)):
         left.touch()
         others.touch()
         change()
