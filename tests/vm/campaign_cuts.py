@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.vm.campaign_moments import chosen
+from tests.vm.campaign_moments import Stage, chosen
 from tests.vm.campaign_recovery import recovered
 from tests.vm.campaign_standing import (
     armed_is_whole,
@@ -27,7 +27,6 @@ from tests.vm.recording import kept
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.vm.campaign_moments import Stage
     from tests.vm.campaign_recovery import Recovery
     from tests.vm.campaign_standing import Standing
     from tests.vm.campaigning import Campaign, Leg
@@ -54,11 +53,12 @@ class Cut:
 
 
 def cuts(campaign: Campaign, count: int, *, seed: int, every: int, scratch: Path) -> Iterator[Cut]:
-    """Cut the power so often, and boot what is left of the first of ``every`` so many."""
+    """Cut the power so often, and boot what is left of one in ``every`` so many of each stage."""
     rng = random.Random(seed)
-    for number, (stage, leg, moment) in enumerate(chosen(campaign, count, rng)):
+    stages = list(Stage)
+    for stage, turn, leg, moment in chosen(campaign, count, rng):
+        boots = (turn - stages.index(stage)) % every == 0
         with tempfile.TemporaryDirectory(dir=scratch) as directory:
-            boots = number % every == every - 1
             yield _cut(campaign, stage, leg, moment, rng, Path(directory), boots=boots)
 
 

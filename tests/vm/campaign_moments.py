@@ -6,6 +6,7 @@ import itertools
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from tests.vm.campaign_standing import selected
 from tests.vm.campaigning import Word
 from tests.vm.timeline import Moment
 
@@ -23,6 +24,8 @@ class Stage(StrEnum):
     """It builds and verifies candidates; nothing is on the boot partition yet."""
     ARMING = "arming"
     """It clears up what was tried, copies the next image and selects its entry."""
+    ARMED = "armed"
+    """The next boot is a trial's."""
     BOOTING = "booting"
     """The rehearsal or a candidate boots; at first, nothing but its selection is used up."""
     JUDGING = "judging"
@@ -33,8 +36,11 @@ class Stage(StrEnum):
 
 def chosen(
     campaign: Campaign, count: int, rng: random.Random
-) -> Iterator[tuple[Stage, Leg, Moment]]:
-    """Choose so many moments, of all stages in turn, spread over each and random within that."""
+) -> Iterator[tuple[Stage, int, Leg, Moment]]:
+    """Choose so many moments, of all stages in turn, spread over each and random within that.
+
+    With each comes how often it was the stage's turn before.
+    """
     stages = tuple(Stage)
     moments = {stage: list(_moments(campaign, stage)) for stage in stages}
     for number in range(count):
@@ -42,7 +48,7 @@ def chosen(
         turns = len(range(number % len(stages), count, len(stages)))
         there = moments[stage]
         leg, moment = there[int((turn + rng.random()) / turns * len(there))]
-        yield stage, leg, moment
+        yield stage, turn, leg, moment
 
 
 def _moments(campaign: Campaign, stage: Stage) -> Iterable[tuple[Leg, Moment]]:
@@ -54,6 +60,8 @@ def _moments(campaign: Campaign, stage: Stage) -> Iterable[tuple[Leg, Moment]]:
             return _until_arming(begun)
         case Stage.ARMING:
             return _while_arming(begun, *judged)
+        case Stage.ARMED:
+            return _while_armed(*judged)
         case Stage.BOOTING:
             return _by_the_clock(*judged)
         case Stage.JUDGING:
@@ -75,6 +83,13 @@ def _while_arming(*begun: tuple[Leg, Word]) -> Iterator[tuple[Leg, Moment]]:
         first = _first_arming_write(leg, since)
         for moment in _between(leg, since, Word.ARMED):
             if moment.writes >= first:
+                yield leg, moment
+
+
+def _while_armed(*begun: tuple[Leg, Word]) -> Iterator[tuple[Leg, Moment]]:
+    for leg, since in begun:
+        for moment in _between(leg, since, list(leg.words)[-1]):
+            if selected(moment.variables):
                 yield leg, moment
 
 
