@@ -98,7 +98,7 @@ def _usable(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
     """Return a connection for writing, and the one for reading that is to be closed after it."""
     try:
         return _newest(path)
-    except (DamagedError, NewerError):
+    except (DamagedError, NewerError, _GoneError):
         with alone_in(path.parent):
             try:
                 return _newest(path)  # another process may have been quicker
@@ -114,7 +114,7 @@ def _newest(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
     """
     with contextlib.ExitStack() as stack, explained("write", path, remedy=MOVED_ASIDE):
         if is_there(path):
-            keeper = stack.enter_context(_closed_on_error(_looked_at(path)))
+            keeper = stack.enter_context(_closed_on_error(_still_there(path)))
             _check(keeper, path)
             connection = stack.enter_context(_closed_on_error(connect(path, "mode=rw")))
         else:
@@ -124,6 +124,19 @@ def _newest(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
         migrate(connection, str(path))
         _tables(keeper)  # only what has been read from holds the log
         return connection, keeper
+
+
+class _GoneError(Exception):
+    """Another process has moved aside meanwhile what was there."""
+
+
+def _still_there(path: Path) -> sqlite3.Connection:
+    try:
+        return _looked_at(path)
+    except sqlite3.OperationalError as err:
+        if is_there(path):
+            raise
+        raise _GoneError from err
 
 
 def _readable(path: Path) -> Opened:

@@ -16,6 +16,7 @@ import pytest
 
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.lab import Engine
+from initadvisor.store.connection import connect
 from initadvisor.store.store import open_store
 from tests.unit.store.values import CPU, KERNEL, ZSTD, fill, lost, run, sample, trial, verification
 
@@ -187,6 +188,24 @@ with open_store(Host()) as store:
     assert read_all(host) == 6
     assert path.with_name("initadvisor.sqlite.aside-1").read_bytes() == b"garbage" * 1000
     assert not path.with_name("initadvisor.sqlite.aside-2").exists()
+
+
+def test_one_that_is_moved_aside_while_it_is_opened_is_made_anew(
+    host: Host, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"garbage" * 1000)
+
+    def moved(file: Path, how: str) -> sqlite3.Connection:
+        """Be the other process, once."""
+        if not (elsewhere := file.with_name("elsewhere")).exists():
+            file.rename(elsewhere)
+        return connect(file, how)
+
+    monkeypatch.setattr("initadvisor.store.opening.connect", moved)
+    with open_store(host) as store:
+        fill(store, 1)
+    assert read_all(host) == 1
 
 
 def test_damage_that_only_a_check_finds_is_found_before_anything_is_written(
