@@ -214,14 +214,22 @@ def test_an_odd_prefix_is_refused_before_anything_is_written(
     assert files(tmp_path) == {}
 
 
+def sandbox(name: str) -> list[str]:
+    """Return the lines of a unit that keep its process from things."""
+    text = (ROOT / f"systemd/{name}.service").read_text()
+    kinds = "Capability|Device|IP|Lock|Memory[DW]|No|Private|Protect|Read|Remove|Restrict|System"
+    return re.findall(rf"^(?:{kinds})\w*=.*$", text, re.MULTILINE)
+
+
 def test_whoever_replaces_files_may_do_all_that_takes() -> None:
     """Some of it is only needed after a power cut."""
-    units = [ROOT / f"systemd/{name}.service" for name in ("initadvisor-settle", "initadvisord")]
-    settle, daemon = (
-        set(re.findall(r"^CapabilityBoundingSet=(.*)$", unit.read_text(), re.MULTILINE)[0].split())
-        for unit in units
-    )
-    assert settle <= daemon
+    settle = sandbox("initadvisor-settle")
+    assert sandbox("initadvisor-sleep") == settle
+    daemon = sandbox("initadvisord")
+    for kind in ("CapabilityBoundingSet", "ReadWritePaths", "ReadOnlyPaths"):
+        lines = [line for line in settle if line.startswith(f"{kind}=")]
+        assert lines
+        assert set(lines) <= set(daemon)
 
 
 @pytest.mark.parametrize(

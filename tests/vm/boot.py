@@ -169,8 +169,8 @@ def running(
     """Start a machine; when the block is left it is no more.
 
     ``script`` is run by bash in the guest when the boot is complete. ``log`` is where the lines
-    of the console go as they come, by default beside the guest's disk. No more machines run than
-    there are processors, whichever tests they are of: without KVM each has one to itself.
+    of the console go as they come, by default beside the guest's disk. One more machine runs
+    than there are processors at most, whichever tests they are of: without KVM each takes one.
     """
     credentials = {"guest.then": then.value}
     if script:
@@ -238,9 +238,9 @@ def _output(lines: tuple[Line, ...]) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def _turn() -> Iterator[None]:
-    """Wait until fewer machines run than there are processors."""
+    """Wait until a machine may run."""
     with contextlib.ExitStack() as stack:
-        names = [cache_dir() / f"vm-{number}.lock" for number in range(os.cpu_count() or 1)]
+        names = [cache_dir() / f"vm-{number}.lock" for number in range((os.cpu_count() or 1) + 1)]
         files = [stack.enter_context(name.open("w")) for name in names]
         while not any(_is_free(file) for file in files):
             time.sleep(_POLL_S)

@@ -12,13 +12,11 @@ from tests.vm.applying import SETTING, small_guest
 from tests.vm.boot import Then, boot
 from tests.vm.guest import Loader
 from tests.vm.installed import UNPACK, install
-from tests.vm.quick_generator import put_quick_generator
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.vm.boot import Boot
-    from tests.vm.guest import Guest
 
 pytestmark = [pytest.mark.vm, pytest.mark.xdist_group("proving")]
 
@@ -28,7 +26,6 @@ _TRIAL_ENTRY = {
     Loader.SYSTEMD_BOOT: "/boot/loader/entries/a-initadvisor-trial.conf",
     Loader.GRUB: "/boot/grub/custom.cfg",
 }
-_SELECTED = "next_entry=initadvisor-trial"
 _LOOK = """
 import glob, hashlib, json, pathlib, subprocess, sys
 
@@ -62,12 +59,6 @@ until [ "$(systemctl show -P ActiveState {_SLEEP})" = inactive ]; do sleep 0.2; 
 _BY_TIMER = f"""
 ran() {{ [ "$(systemctl show -P ExecMainStartTimestampMonotonic {_SETTLE})" != 0 ]; }}
 until ran && [ "$(systemctl show -P ActiveState {_SETTLE})" != activating ]; do sleep 0.5; done
-"""
-_BY_HAND_WITH_GRUB = f"""
-grub-editenv list
-systemctl start {_SETTLE}
-echo settled
-grub-editenv list
 """
 _BY_HAND = f"""
 systemctl start {_SETTLE}
@@ -106,32 +97,50 @@ class Outcome:
     proof: Told
 
 
-@pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+@pytest.fixture(scope="module", params=[Loader.SYSTEMD_BOOT])
+def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """Apply a setting once for all tests, and reboot twice."""
     directory = tmp_path_factory.mktemp("proving")
-    copy = small_guest(Loader.SYSTEMD_BOOT).copied_to(directory / "guest")
+    loader: Loader = request.param
+    copy = small_guest(loader).copied_to(directory / "guest")
     install(copy)
+
+    def told(name: str, script: str) -> Told:
+        look = f"{script}\npython3 - {_TRIAL_ENTRY[loader]} <<'END'\n{_LOOK}\nEND\n"
+        log: Path = directory / f"{name}.log"
+        done = boot(copy, script=look, then=Then.REBOOT, log=log)
+        return Told(boot=done, look=json.loads(done.output[-1]))
+
     return Outcome(
-        applied=_told(copy, _ARM, directory / "applied.log"),
-        rehearsal=_told(copy, _BY_TIMER, directory / "rehearsal.log"),
-        proof=_told(copy, _BY_HAND, directory / "proof.log"),
+        applied=told("applied", _ARM),
+        rehearsal=told("rehearsal", _BY_TIMER),
+        proof=told("proof", _BY_HAND),
     )
 
 
-def _told(copy: Guest, script: str, log: Path) -> Told:
-    entry = _TRIAL_ENTRY[copy.recipe.loader]
-    look = f"{script}\npython3 - {entry} <<'END'\n{_LOOK}\nEND\n"
-    done = boot(copy, script=look, then=Then.REBOOT, log=log)
-    return Told(boot=done, look=json.loads(done.output[-1]))
-
-
 def test_today_s_image_is_armed_first_and_taken_back_around_sleep(outcome: Outcome) -> None:
-    _assert_armed_around_sleep(outcome.applied)
+    look = outcome.applied.look
+    assert (outcome.applied.transaction["state"], look["failed"]) == ("proving", [])
+    taken, armed = look["slept"]
+    assert taken.endswith("is not armed while the machine sleeps")
+    assert armed.endswith("was taken back before the machine went to sleep")
+    assert outcome.applied.transaction["proof"]["stage"] == "rehearsal"
+    assert look["image"] == outcome.applied.transaction["proof"]["sha256"]
+    assert look["entry"]
+    assert look["noted"]
 
 
 def test_the_timer_judges_the_rehearsal_and_arms_the_new_image(outcome: Outcome) -> None:
-    _assert_rehearsed(outcome.applied, outcome.rehearsal)
+    look, before = outcome.rehearsal.look, outcome.applied
+    assert f"initadvisor.trial={before.transaction['proof']['trial']}" in look["command_line"]
+    (said,) = look["settled"]
+    assert said.endswith("has the new image armed for the next boot; it booted and is complete")
+    assert (outcome.rehearsal.transaction["state"], look["failed"]) == ("proving", [])
+    assert outcome.rehearsal.transaction["proof"]["stage"] == "proof"
+    assert (look["image"], look["configuration"]) == (
+        before.look["image"],
+        before.look["configuration"],
+    )
 
 
 def test_the_new_image_is_installed_after_its_boot(outcome: Outcome) -> None:
@@ -147,47 +156,3 @@ def test_the_new_image_is_installed_after_its_boot(outcome: Outcome) -> None:
 def test_nothing_of_the_trial_is_left(outcome: Outcome) -> None:
     assert not outcome.proof.look["noted"]
     assert not outcome.proof.look["entry"]
-
-
-@pytest.mark.xdist_group("grub")  # beside the others: it shares nothing with them
-def test_the_sandbox_lets_grub_be_told_as_well(tmp_path: Path) -> None:
-    """Whose programs look for the disk, and write to ext4. What it takes to install an image is the
-    same as with any loader, and left out.
-    """
-    copy = small_guest(Loader.GRUB).copied_to(tmp_path / "guest")
-    install(copy)
-    put_quick_generator(copy)
-    applied = _told(copy, f"{_ARM}\ngrub-editenv list", tmp_path / "applied.log")
-    rehearsal = _told(copy, _BY_HAND_WITH_GRUB, tmp_path / "rehearsal.log")
-
-    _assert_armed_around_sleep(applied)
-    assert _SELECTED in applied.boot.output
-    _assert_rehearsed(applied, rehearsal)
-    settled = rehearsal.boot.output.index("settled")
-    assert _SELECTED not in rehearsal.boot.output[:settled]
-    assert _SELECTED in rehearsal.boot.output[settled:]
-
-
-def _assert_armed_around_sleep(applied: Told) -> None:
-    look = applied.look
-    assert (applied.transaction["state"], look["failed"]) == ("proving", [])
-    taken, armed = look["slept"]
-    assert taken.endswith("is not armed while the machine sleeps")
-    assert armed.endswith("was taken back before the machine went to sleep")
-    assert applied.transaction["proof"]["stage"] == "rehearsal"
-    assert look["image"] == applied.transaction["proof"]["sha256"]
-    assert look["entry"]
-    assert look["noted"]
-
-
-def _assert_rehearsed(applied: Told, rehearsal: Told) -> None:
-    look = rehearsal.look
-    assert f"initadvisor.trial={applied.transaction['proof']['trial']}" in look["command_line"]
-    (said,) = look["settled"]
-    assert said.endswith("has the new image armed for the next boot; it booted and is complete")
-    assert (rehearsal.transaction["state"], look["failed"]) == ("proving", [])
-    assert rehearsal.transaction["proof"]["stage"] == "proof"
-    assert (look["image"], look["configuration"]) == (
-        applied.look["image"],
-        applied.look["configuration"],
-    )
