@@ -9,6 +9,10 @@ from hypothesis import settings
 
 from tests.vm import costs
 
+_KINDS = ("vm", "tools")
+_LONGEST = ("test_whole_loop", "test_applying", "test_campaign_cuts", "test_decision")
+"""In this order."""
+
 # How long an example takes says nothing on a machine that has other work; tests time nothing.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
@@ -46,8 +50,11 @@ def _name_group(item: pytest.Item) -> None:
         item._id = type(item.id).parse(item.nodeid + suffix)
 
 
-def _haste(item: pytest.Item) -> int:
-    return next((n for n, name in enumerate(("vm", "tools")) if item.get_closest_marker(name)), 2)
+def _haste(item: pytest.Item) -> tuple[int, int]:
+    """Return what sorts first what takes long: guests, and of these the files of many boots."""
+    kind = next((n for n, name in enumerate(_KINDS) if item.get_closest_marker(name)), len(_KINDS))
+    file = item.path.stem
+    return kind, _LONGEST.index(file) if file in _LONGEST else len(_LONGEST)
 
 
 @pytest.hookimpl(tryfirst=True)
