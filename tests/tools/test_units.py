@@ -23,8 +23,8 @@ SERVICES = sorted(UNITS.glob("*.service"))
 KINDS = {".service", ".timer", ".path"}
 MOST_EXPOSURE = 2.0
 MORE_EXPOSURE = {"initadvisord.service": 2.1}
-"""It replaces files as the others do, and runs virtual machines beside: QEMU writes the code that it
-runs, and user-mode Linux traces.
+"""It replaces files as the others do, and runs virtual machines beside: QEMU writes the code that
+it runs, and user-mode Linux traces.
 """
 
 
