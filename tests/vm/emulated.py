@@ -8,6 +8,7 @@ and so goes by the same clock, and within some percent from a fast one.
 from __future__ import annotations
 
 import hashlib
+import logging
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -30,12 +31,20 @@ if TYPE_CHECKING:
     from tests.vm.guest import Guest
     from tests.vm.witness import Witnessed
 
+log = logging.getLogger(__name__)
+
 COMPRESSORS = {
     "cat": (),
     "lz4 -9": ("lz4", "-l", "-9", "-c"),
     "zstd -3": ("zstd", "-q", "-3", "-c"),
     "xz": ("xz", "--check=crc32", "-c"),
 }
+
+_DISTURBED_US = 4_500_000
+"""What is read here takes 1.8 to 2.9 s; firmware that waits in vain for a stick, to reset it then,
+waits 3 s or 5 s (EDK II: MdeModulePkg/Bus/Usb/UsbMassStorageDxe).
+"""
+_MOST_TRIES = 3
 
 _WITHOUT = (
     *("trace_eval_init", "bpf_tcp_ca_kfunc_init", "crypto_algapi_init", "jent_mod_init"),
@@ -118,9 +127,23 @@ def compressed(content: bytes, setting: str) -> bytes:
 
 
 def booted(guest: Guest, candidate: Candidate, disk: Disk) -> Costs:
-    """Boot a candidate with firmware and loader, which read it from the disk."""
+    """Boot a candidate with firmware and loader, which read it from the disk.
+
+    Again where the firmware waited in vain and reset the stick: its clock goes on while the host,
+    busy with others, does not get round to answer (observed: once in hundreds of boots).
+    """
     configuration = f"timeout 0\ndefault {candidate.entry}\n"
     write(guest.disk.files("/boot"), "/loader/loader.conf", configuration)
+    for _ in range(_MOST_TRIES):
+        costs = _booted(guest, candidate, disk)
+        if costs.read_us < _DISTURBED_US:
+            return costs
+        log.warning("reading %s took %d us, with a time-out", candidate.setting, costs.read_us)
+    msg = f"the firmware ran into a time-out in {_MOST_TRIES} boots of {candidate.setting}"
+    raise AssertionError(msg)
+
+
+def _booted(guest: Guest, candidate: Candidate, disk: Disk) -> Costs:
     done = boot(guest, disk.value)
     left = reported(done)
     begin, end = (int(loader_variable(left, f"LoaderTime{name}USec")) for name in ("Init", "Exec"))
