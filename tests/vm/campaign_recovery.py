@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tests.vm.boot import LostGuestError, running
-from tests.vm.campaign_standing import SLOT, TRIAL, nothing_is_left, standing
+from tests.vm.campaign_standing import ENTRY, TRIAL, nothing_is_left, standing
 from tests.vm.campaigning import BY_HAND, JUDGE
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ echo "command line $(cat /proc/cmdline)"
 {JUDGE} || {{ journalctl -b -q -o cat {" ".join(f"-u {unit}" for unit in _UNITS)}; exit 1; }}
 echo "campaign $(initadvisor trial status --json | tr -d '\\n')"
 echo "selected $(ls /sys/firmware/efi/efivars | grep -c ^LoaderEntryOneShot-)"
-echo "slot $(sha256sum </boot{SLOT} || echo none)"
+echo "loads $(sha256sum <"/boot$(sed -n 's/^initrd //p' /boot{ENTRY})" || echo nothing)"
 initadvisor trial stop
 initadvisor settle
 cd /var/lib/initadvisor
@@ -97,10 +97,10 @@ def _of_campaign(booted: Boot, record: dict[str, Any]) -> Iterator[str]:
     is_armed = record["state"] == "armed"
     if _said(booted, "selected") != str(int(is_armed)):
         yield f"it is {record['state']}, and selected is {_said(booted, 'selected')}"
-    if is_armed and (latest := record["armed"][-1])["stage"] != "rehearsal":
-        slot = _said(booted, "slot").split()[0]
-        if slot != latest["sha256"]:
-            yield f"what is armed has the digest {latest['sha256']}, the trial slot {slot}"
+    if is_armed:
+        armed, loads = record["armed"][-1]["sha256"], _said(booted, "loads").split()[0]
+        if loads != armed:
+            yield f"what is armed has the digest {armed}, the entry loads {loads}"
     if record["state"] != "idle" and not record["reason"]:
         yield f"it is {record['state']}, and does not say why"
 
