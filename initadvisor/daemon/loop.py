@@ -121,8 +121,7 @@ class Daemon:
         except InitadvisorError as err:
             self._failed_at(queue, job, err, last=_is_final(err) or attempt >= _MOST_ATTEMPTS)
             return
-        for next_job in following:
-            queue.put(next_job)
+        queue.put(*following)
         queue.done(job)
 
     def _done_by_worker(self, job: Job) -> tuple[Job, ...]:

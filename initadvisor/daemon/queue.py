@@ -48,30 +48,30 @@ class Queue:
             if not os.path.lexists(self._notes):
                 return ()
             _require_ours(self._notes)
-            taken = []
-            for path in sorted(self._notes.iterdir()):
-                note = Note.parse(path.name)
-                if note and _is_ours(path.lstat()):
-                    self.add(note)
-                    taken.append(note)
-                else:
+            taken = {path: _note_in(path) for path in sorted(self._notes.iterdir())}
+            notes = tuple(note for note in taken.values() if note)
+            self.add(*notes)
+            for path, note in taken.items():
+                if note is None:
                     _log.warning("removing what no hook has written: %s", shown(str(path)))
                 _remove(path)
-            return tuple(taken)
+            return notes
 
-    def add(self, note: Note) -> None:
-        """Have the jobs of a note done; those that are to be done already are the same."""
-        for job in jobs_of(note, self._policy):
-            self.put(job)
+    def add(self, *notes: Note) -> None:
+        """Have the jobs of notes done; those that are to be done already are the same."""
+        jobs = (job for note in notes for job in jobs_of(note, self._policy))
+        self.put(*dict.fromkeys(jobs))
 
-    def put(self, job: Job) -> None:
-        """Have a job done; how often it has failed is forgotten."""
+    def put(self, *jobs: Job) -> None:
+        """Have jobs done; how often they have failed is forgotten."""
+        if not jobs:
+            return
         with _told(self._jobs):
             make_directory(self._jobs)
-            descriptor = os.open(
-                self._jobs / str(job), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644
-            )
-            os.close(descriptor)
+            for job in jobs:
+                path = self._jobs / str(job)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+                os.close(os.open(path, flags, 0o644))
             sync_directory(self._jobs)
 
     def jobs(self) -> tuple[Job, ...]:
@@ -134,6 +134,11 @@ def _require_ours(directory: Path) -> None:
     if not stat.S_ISDIR(status.st_mode) or not _is_ours(status, regular=False) or open_to_others:
         msg = f"not working off {directory}: it is no directory that only root may write to"
         raise UnsafeError(msg, hint="make it a directory of root's with mode 0755")
+
+
+def _note_in(path: Path) -> Note | None:
+    note = Note.parse(path.name)
+    return note if note and _is_ours(path.lstat()) else None
 
 
 def _is_ours(status: os.stat_result, *, regular: bool = True) -> bool:

@@ -48,8 +48,7 @@ def notice(host: Host, queue: Queue) -> tuple[Note, ...]:
     """
     before, now = _read(host), look(host)
     notes = tuple(changes(before, now))
-    for note in notes:
-        queue.add(note)
+    queue.add(*notes)
     away = now.image is None
     kept = replace(
         now,

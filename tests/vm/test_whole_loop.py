@@ -135,6 +135,9 @@ def test_what_is_advised_is_applied_at_once_since_it_has_booted(all_of_it: Appli
     advice = all_of_it.recommendation["recommendation"]
     assert (advice["outcome"], advice["evidence"]) == ("switch", "boots")
     assert advice["setting"] == GOOD
+    notes = {row["setting"]: row["notes"] for row in all_of_it.recommendation["candidates"]}
+    for setting in PANICS, HANGS:
+        assert [note for note in notes[setting] if note.startswith("it failed in a trial: ")]
     look = all_of_it.campaigned.last.look
     (transaction,) = look["transactions"]
     assert transaction["state"] == "committed"

@@ -57,6 +57,22 @@ def test_the_same_twice_is_one(queue: Queue, state: Path) -> None:
     assert len(queue.jobs()) == len(set(queue.jobs())) == 5
 
 
+def test_the_disk_is_waited_for_once_however_many_notes_there_are(
+    queue: Queue, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each wait is some milliseconds, and notes are taken in before the daemon says a word."""
+    notes = [Note(reason=Reason.KERNEL_ADDED, release=f"6.1.{n}") for n in range(100)]
+    for each in notes:
+        note(state, str(each))
+    synced: list[Path] = []
+    monkeypatch.setattr("initadvisor.daemon.queue.sync_directory", synced.append)
+    assert {*queue.take_in()} == {*notes}
+    assert synced == [state / "tasks"]
+    assert {job.release for job in queue.jobs() if job.task is Task.BUILD} == {
+        each.release for each in notes
+    }
+
+
 def test_a_job_is_there_before_its_note_is_gone(
     queue: Queue, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
