@@ -33,11 +33,7 @@ def ground_of(host: Host, loader: BootLoader) -> Ground:
     which entry it is, and ``InitadvisorError`` where it cannot be read.
     """
     default = loader.default_entry(host)
-    if default.is_uki:
-        msg = f"no trials of unified kernel images: {default.identifier} boots one"
-        hint = "apply builds one with the generator, and has it boot once"
-        raise UnsafeError(msg, hint=hint)
-    installed = _installed(host, default)
+    installed = image_of(host, default)
     return Ground(
         image=str(machine_path(host, installed.path)),
         image_sha256=_sha256(host, str(machine_path(host, installed.path))),
@@ -48,16 +44,12 @@ def ground_of(host: Host, loader: BootLoader) -> Ground:
     )
 
 
-def loader_named(name: str) -> BootLoader:
-    """Return the loader; raises ``UnsafeError`` for one that this version does not know."""
-    for loader in BOOT_LOADERS:
-        if name == loader.NAME:
-            return loader
-    msg = f"a trial's entry was made for the boot loader {name!r}, which this version does not know"
-    raise UnsafeError(msg, hint="use the version that made it")
-
-
-def _installed(host: Host, default: BootEntry) -> InstalledImage:
+def image_of(host: Host, default: BootEntry) -> InstalledImage:
+    """Return the image of the default entry, which is not read; raises like ``ground_of``."""
+    if default.is_uki:
+        msg = f"no trials of unified kernel images: {default.identifier} boots one"
+        hint = "apply builds one with the generator, and has it boot once"
+        raise UnsafeError(msg, hint=hint)
     generator = detect_generator(host)
     loaded = {file.path for file in default.initrds}
     for image in generator.images(host) if generator else ():
@@ -65,6 +57,15 @@ def _installed(host: Host, default: BootEntry) -> InstalledImage:
             return image
     msg = f"the default entry {default.identifier} loads no image that this machine makes"
     raise NoGroundError(msg, hint="have it boot the image that the generator makes")
+
+
+def loader_named(name: str) -> BootLoader:
+    """Return the loader; raises ``UnsafeError`` for one that this version does not know."""
+    for loader in BOOT_LOADERS:
+        if name == loader.NAME:
+            return loader
+    msg = f"a trial's entry was made for the boot loader {name!r}, which this version does not know"
+    raise UnsafeError(msg, hint="use the version that made it")
 
 
 def _sha256(host: Host, path: str) -> str:

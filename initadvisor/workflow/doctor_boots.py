@@ -8,10 +8,12 @@ from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.bootloaders.disk_unlocking import open_devices, require_no_binding
 from initadvisor.measure.secure_boot import enforces_signatures
 from initadvisor.model.diagnosis import Topic
+from initadvisor.model.errors import UnsafeError
 from initadvisor.model.proof import ProofStage
 from initadvisor.model.refusal import RefusedError
 from initadvisor.model.transaction import Duty
 from initadvisor.store.store import open_store
+from initadvisor.workflow.campaign_ground import NoGroundError, image_of
 from initadvisor.workflow.campaign_log import read_campaign
 from initadvisor.workflow.campaign_salvage import left_over
 from initadvisor.workflow.doctor_subject import fine, note, obstacle
@@ -22,6 +24,8 @@ from initadvisor.workflow.trial_risks import watchdog_s
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from initadvisor.bootloaders import BootLoader
+    from initadvisor.host import Host
     from initadvisor.model.diagnosis import Finding
     from initadvisor.workflow.doctor_subject import Subject
 
@@ -54,6 +58,7 @@ def loader(subject: Subject) -> Iterator[Finding]:
     if refusals:
         return
     yield fine(Topic.LOADER, f"{found.NAME} can boot an entry once")
+    yield from _tried_image(host, found)
     if was_rehearsed(host, found.NAME):
         yield fine(Topic.LOADER, "that was rehearsed on this machine")
     else:
@@ -64,6 +69,19 @@ def loader(subject: Subject) -> Iterator[Finding]:
         yield note(Topic.LOADER, text)
     else:
         yield fine(Topic.LOADER, "a hardware watchdog ends a trial that hangs once systemd runs")
+
+
+def _tried_image(host: Host, found: BootLoader) -> Iterator[Finding]:
+    """Tell where the default entry loads what no trial can stand in for.
+
+    Unified images can be applied nevertheless, copies of what the generator makes cannot.
+    """
+    try:
+        image_of(host, found.default_entry(host))
+    except NoGroundError as err:
+        yield obstacle(Topic.LOADER, err.message, err.hint)
+    except UnsafeError as err:
+        yield note(Topic.LOADER, err.message, err.hint)
 
 
 def unlocking(subject: Subject) -> Iterator[Finding]:

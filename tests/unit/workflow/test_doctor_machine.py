@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -50,6 +51,24 @@ def test_reasons_against_arming_are_in_words(
     examined[1].against = reasons
     found = only(diagnose(machine), Topic.LOADER, Grade.OBSTACLE)
     assert (found.text, found.advice) == ("no default", "set one")
+
+
+def test_a_copy_of_the_generator_s_image_is_in_the_way(
+    machine: Machine, examined: tuple[Machine, FakeLoader]
+) -> None:
+    examined[1].image = "/boot/efi/debian/6.12/initrd.img"
+    found = only(diagnose(machine), Topic.LOADER, Grade.OBSTACLE)
+    assert found.text == "the default entry default loads no image that this machine makes"
+    assert found.advice == "have it boot the image that the generator makes"
+
+
+def test_a_unified_image_is_worth_knowing(
+    machine: Machine, examined: tuple[Machine, FakeLoader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unified = replace(examined[1].default_entry(machine), initrds=(), is_uki=True)
+    monkeypatch.setattr(type(examined[1]), "default_entry", lambda _self, _host: unified)
+    assert about(diagnose(machine), Topic.LOADER, Grade.OBSTACLE) == []
+    assert "no trials of unified kernel images" in said_of(machine, Topic.LOADER)
 
 
 def test_a_rehearsal_is_remembered(machine: Machine) -> None:
