@@ -53,10 +53,10 @@ def differences(outcome: Outcome) -> Iterator[str]:
             continue
         figures = found[0]["figures"]
         recorded = (figures["unpack_us"], figures["begin_to_init_us"], figures["certainty"])
-        paths = {image["path"] for image in found[0]["attribution"]["images"]}
+        paths = [image["path"] for image in found[0]["attribution"]["images"]]
         if recorded != (kernel.unpack_us, kernel.begin_to_init_us, "certain"):
             yield f"boot {number}: {recorded} is recorded of {kernel}"
-        if paths != reboot.used.paths:
+        if paths != [reboot.used.path]:
             yield f"boot {number}: it used {reboot.used}, recorded is {paths}"
 
 

@@ -6,12 +6,11 @@ argument, a pipe) with the same flags.
 
 from __future__ import annotations
 
-import contextlib
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from initadvisor.generators.entries import entry_images, in_order
+from initadvisor.generators.entries import in_order
 from initadvisor.generators.files import debian_version, has_program, listing, modules_suffix
 from initadvisor.generators.initramfs_tools_build import private_build
 from initadvisor.generators.levels import level_of
@@ -25,7 +24,7 @@ from initadvisor.generators.rewriting import (
 )
 from initadvisor.generators.shell import Evaluation, evaluate
 from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.generator import ConfiguredSetting, InstalledImage
 from initadvisor.model.kernel import KernelConfig
 from initadvisor.model.setting import Setting
@@ -116,20 +115,15 @@ def rewritten(
 
 
 def images(host: Host) -> tuple[InstalledImage, ...]:
-    """Return what update-initramfs wrote to ``/boot``, and kernel-install's copies of it.
+    """Return what update-initramfs wrote to ``/boot``.
 
-    Debian's package systemd-boot has them made whenever update-initramfs has run, from
-    /etc/initramfs/post-update.d: its entries load the copies. To the generator each is an image
-    of its own. Where only root may look for them, they are none to others, who replace nothing.
-    Raises ``NeedsRootError`` where only root may look into ``/boot``.
+    Raises ``NeedsRootError`` where only root may look.
     """
     found = [
         InstalledImage(path=file, kernel_release=match["release"])
         for file in listing(host, "/boot")
         if (match := _IMAGE_NAME.match(file.name)) and not _NOT_AN_IMAGE.search(file.name)
     ]
-    with contextlib.suppress(NeedsRootError):
-        found += [image for image in entry_images(host) if not image.uki]
     return in_order(host, found)
 
 

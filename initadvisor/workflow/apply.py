@@ -86,10 +86,9 @@ def apply(
     with staged_images(host, generator, plan, observer=observer) as staged:
         observer.built(staged)
         _require_accepted(staged, choices)
-        once = {image.staged: image.image for image in reversed(staged)}
         unverified = ask_kernels(
             host,
-            [(image, path) for path, image in reversed(once.items())],
+            [(image.image, image.staged) for image in staged],
             unverified=choices.unverified,
             observer=observer,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import filecmp
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,9 +41,8 @@ def staged_images(
 ) -> Iterator[tuple[StagedImage, ...]]:
     """Build the plan's images in the cache and hand them out once all of them are right.
 
-    Each is built twice, with today's configuration and with the new one, one after the other; what
-    is a copy of another one (kernel-install(8) makes some) will be one again. The files are there
-    as long as the context is; nothing installed is touched.
+    Each is built twice, with today's configuration and with the new one, one after the other. The
+    files are there as long as the context is; nothing installed is touched.
 
     Raises ``UnsafeError`` where the plan has an obstacle to building, or where what came out is not
     what it has to be: the wanted codec, readable to its end, unpacked by its kernel, the very
@@ -55,29 +53,12 @@ def staged_images(
         if obstacle.step is Step.BUILD:
             raise UnsafeError(obstacle.reason, hint=obstacle.remedy or None)
     with building_place(host) as directory:
-        staged: list[StagedImage] = []
-        for number, planned in enumerate(plan.rebuilt):
-            earlier = zip(plan.rebuilt, staged, strict=False)
-            built = next((new for other, new in earlier if _is_copy(planned, other)), None)
-            if built:
-                staged.append(replace(built, image=planned.image))
-            else:
-                place = directory / str(number)
-                staged.append(_stage(host, generator, plan, planned, place, observer))
+        staged = tuple(
+            _stage(host, generator, plan, planned, directory / str(number), observer)
+            for number, planned in enumerate(plan.rebuilt)
+        )
         _require_unchanged(host, plan)
-        yield tuple(staged)
-
-
-def _is_copy(planned: PlannedImage, other: PlannedImage) -> bool:
-    """Tell whether two images are for the same, made by one configuration, and hold the same."""
-    image = planned.image
-    if image.uki or replace(image, path=other.image.path) != other.image:
-        return False
-    if planned.after != other.after:
-        return False
-    with contextlib.suppress(OSError):
-        return filecmp.cmp(image.path, other.image.path, shallow=False)
-    return False
+        yield staged
 
 
 def _stage(

@@ -16,15 +16,16 @@ if TYPE_CHECKING:
     from initadvisor.model.boot_entry import BootEntry
 
 _COPIES = (
-    "initadvisor replaces what the generator writes, and copies of it only where kernel-install(8) "
-    "puts them: have the default entry load one of these, or make the change by hand"
+    "initadvisor replaces what the generator writes, not copies of it (kernel-install(8) makes "
+    "some): have the default entry load that, or make the change by hand and the image anew"
 )
 
 
 def require_loaded(host: Host, images: Sequence[PlannedImage]) -> None:
     """Raise ``UnsafeError`` where the default entry loads none of the images that are rebuilt.
 
-    It may load a copy that somebody's script makes of what the generator writes. Where nothing
+    With Debian's package systemd-boot it does not: its script in /etc/initramfs/post-update.d has
+    kernel-install(8) copy what update-initramfs writes, and the entry loads the copy. Where nothing
     tells what boots by default, nothing is raised: no entry can be made beside it then, which is
     said anyway.
     """

@@ -51,12 +51,12 @@ systemd-analyze security --no-pager {SERVICE} >{_SEEN}/security
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
-    """An image that a boot used: where it is in the guest, and the setting that made it, None for
-    the generator's own, of which the default entry loads a copy; ``entry`` boots it.
+    """An image that a boot used: its path in the guest and the setting that made it, None for the
+    generator's own; ``entry`` boots it.
     """
 
     entry: str
-    paths: frozenset[str]
+    path: str
     setting: str | None
     size_bytes: int
 
@@ -114,11 +114,10 @@ def measured(guest: Guest, reboots: int, *, as_installed: bool = False) -> Outco
 
 def _images(guest: Guest) -> list[Used]:
     """Return the generator's image and, with an entry for each, the candidates."""
-    own = f"initrd.img-{guest.release}"
     images = [
         Used(
             entry=default_entry(guest),
-            paths=frozenset({f"/boot/{own}", f"/boot/debian/{guest.release}/{own}"}),
+            path=f"/boot/initrd.img-{guest.release}",
             setting=None,
             size_bytes=guest.initrd.stat().st_size,
         )
@@ -133,7 +132,7 @@ def _images(guest: Guest) -> list[Used]:
             images.append(
                 Used(
                     entry=add_trial_entry(guest, name, image),
-                    paths=frozenset({f"{_CANDIDATES}/{image.name}"}),
+                    path=f"{_CANDIDATES}/{image.name}",
                     setting=candidate["setting"],
                     size_bytes=image.stat().st_size,
                 )

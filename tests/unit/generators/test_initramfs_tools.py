@@ -8,7 +8,7 @@ import pytest
 
 from initadvisor.generators import initramfs_tools
 from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.generator import InstalledImage
 from initadvisor.model.setting import Setting
 from tests.unit.generators.conftest import RELEASE
@@ -173,32 +173,6 @@ def test_images_are_those_of_boot_without_backups(host: Host, write: Write) -> N
     write(f"/boot/initrd.img-{RELEASE}.bak", "x")
     write("/boot/initrd.img-6.2.0.dpkg-bak", "x")
     assert [i.kernel_release for i in initramfs_tools.images(host)] == [RELEASE, "6.12.1", "6.2.0"]
-
-
-def test_copies_that_kernel_install_makes_are_images_too(host: Host, write: Write) -> None:
-    write("/etc/machine-id", "0123456789abcdef0123456789abcdef\n")
-    copy = f"/boot/efi/0123456789abcdef0123456789abcdef/{RELEASE}/initrd.img-{RELEASE}"
-    for path in (f"/boot/initrd.img-{RELEASE}", copy, f"/efi/EFI/Linux/debian-{RELEASE}.efi"):
-        write(path, "x")
-    found = initramfs_tools.images(host)
-    assert [str(image.path) for image in found] == [
-        str(host.path(path)) for path in (f"/boot/initrd.img-{RELEASE}", copy)
-    ]
-    assert {image.kernel_release for image in found} == {RELEASE}
-
-
-def test_copies_that_only_root_may_look_for_are_not_asked_for(
-    host: Host, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Debian mounts the ESP so, and its own images everybody may read."""
-    write(f"/boot/initrd.img-{RELEASE}", "x")
-
-    def closed(_host: Host) -> tuple[InstalledImage, ...]:
-        msg = "cannot look into /boot/efi: only root may"
-        raise NeedsRootError(msg)
-
-    monkeypatch.setattr(initramfs_tools, "entry_images", closed)
-    assert [image.kernel_release for image in initramfs_tools.images(host)] == [RELEASE]
 
 
 def test_it_builds_nothing_uncompressed(host: Host, tmp_path: Path) -> None:

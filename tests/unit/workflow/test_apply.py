@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,10 +14,9 @@ from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.proof import ProofStage
 from initadvisor.model.refusal import Refusal, RefusalKind
 from initadvisor.model.setting import Setting
-from initadvisor.model.transaction import FileRole, TransactionState
+from initadvisor.model.transaction import TransactionState
 from initadvisor.workflow import apply as applying
 from initadvisor.workflow import apply_room
-from initadvisor.workflow import built as built_images
 from initadvisor.workflow.apply import Applied, ApplyChoices, apply
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from initadvisor.workflow.transaction import pending
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from initadvisor.host import Host
     from initadvisor.model.apply import ApplyPlan, StagedImage
     from initadvisor.workflow.recommend import Observer
     from tests.fakes.boot_loader import FakeLoader
@@ -149,30 +146,6 @@ def codec_of(machine: Machine, path: str = IMAGE) -> Codec:
 def configured(machine: Machine) -> Setting:
     """Return what the generator reads."""
     return dracut.configured(machine, RELEASE).setting
-
-
-def test_a_copy_is_replaced_with_what_it_is_a_copy_of(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its kernel is asked once about both."""
-    copy = f"/efi/Default/{RELEASE}/initrd"
-    path = machine.path(copy)
-    path.parent.mkdir(parents=True)
-    before = machine.path(IMAGE).read_bytes()
-    path.write_bytes(before)
-    asked: list[Path] = []
-
-    def unpacked(_host: Host, built: Path, **_named: object) -> SimpleNamespace:
-        asked.append(built)
-        return SimpleNamespace(problems=())
-
-    monkeypatch.setattr(built_images, "verify", unpacked)
-    transaction = applied(machine).transaction
-    changed = [file.path for file in transaction.files if file.role is FileRole.IMAGE]
-    assert sorted(changed) == sorted((IMAGE, copy))
-    assert path.read_bytes() == machine.path(IMAGE).read_bytes() != before
-    assert codec_of(machine, copy) is Codec.ZSTD
-    assert len(asked) == 1
 
 
 def test_configuration_and_image_change_together(machine: Machine, loader: FakeLoader) -> None:

@@ -101,21 +101,6 @@ def test_all_kernels_images_are_built_if_planned(machine: Machine) -> None:
     assert len(generator(machine).orders) == 6
 
 
-@pytest.mark.parametrize(("codec", "builds"), [(Codec.GZIP, 2), (Codec.ZSTD, 4)])
-def test_a_copy_stays_one_and_is_not_built_again(
-    machine: Machine, codec: Codec, builds: int
-) -> None:
-    """Both are replaced; what is another image today is built on its own."""
-    own = machine.root / f"boot/initramfs-{RELEASE}.img"
-    other = machine.root / f"efi/Default/{RELEASE}/initrd"
-    other.parent.mkdir(parents=True)
-    other.write_bytes(image(codec, parameters="--kver"))
-    found = {one.image.path: one.staged for one in staged(machine)}
-    assert found.keys() == {own, other}
-    assert (found[own] == found[other]) is (codec is Codec.GZIP)
-    assert len(generator(machine).orders) == builds
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
