@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from initadvisor.host.files import PARTIAL_PREFIX, remove_durably, sync_directory
+from initadvisor.host.files import PARTIAL_PREFIX, remove_durably, sync_directory, sync_new
 from initadvisor.host.shared_clusters import exchange, share_clusters
 
 PREFIX: Final = f"{PARTIAL_PREFIX}initadvisor-"
@@ -53,7 +53,7 @@ def _part(path: Path) -> None:
     with os.fdopen(descriptor, "wb") as file:
         file.write(path.read_bytes())
         file.flush()
-        os.fsync(file.fileno())
+        sync_new(file, path.parent)
         sync_directory(path.parent)
         exchange(Path(name), path)
         os.fsync(file.fileno())

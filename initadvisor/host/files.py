@@ -28,9 +28,10 @@ def whole_file(
 
     If the block raises, nothing is left; a power cut may leave the temporary name, which begins
     with ``prefix``. The order of calls is the one that was found to leave no
-    torn file on vfat or ext4 at any crash point, on disks that reorder writes, too: write, fsync,
-    rename, fsync of the same file again, fsync of the directory, with what had the name before held
-    open until then. Otherwise vfat frees its clusters before the new entry is sure to be there.
+    torn file on vfat or ext4 at any crash point, on disks that reorder writes, too: write, sync as
+    something new (``sync_new``), rename, fsync of the same file again, fsync of the directory, with
+    what had the name before held open until then. Otherwise vfat frees its clusters before the new
+    entry is sure to be there.
     """
     import tempfile
 
@@ -40,12 +41,24 @@ def whole_file(
             yield file
             file.flush()
             os.fchmod(file.fileno(), mode)
-            os.fsync(file.fileno())
+            sync_new(file, path.parent)
             put_in_place(file, Path(name), path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             Path(name).unlink()
         raise
+
+
+def sync_new(file: IO[bytes], directory: Path) -> None:
+    """Have what was written to a file of a directory that was empty or not there be on the disk.
+
+    With the directory, FAT writes which clusters are taken (fs/fat/file.c), and then with the file
+    which of them are its own. The other way round a power cut leaves a name whose clusters are
+    free: the kernel takes that for a damaged file system as soon as the name is read or removed,
+    and mounts it read-only. The name itself is sure after another ``sync_directory``.
+    """
+    sync_directory(directory)
+    os.fsync(file.fileno())
 
 
 def put_in_place(file: IO[bytes], name: Path, path: Path) -> None:

@@ -14,7 +14,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from initadvisor.host.files import open_regular, sync_directory
+from initadvisor.host.files import open_regular, remove_durably, sync_directory
 from initadvisor.host.shared_clusters import exchange, share_clusters
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.workflow import transaction_files as files
@@ -37,7 +37,6 @@ def clear_staged(host: Host, change: FileChange) -> None:
         for name in os.listdir(staged.parent):  # noqa: PTH208  # Path.glob hides errors
             if name.startswith(staged.name):
                 _remove(host, change, staged.parent / name)
-        sync_directory(staged.parent)
 
 
 def clear_backup(host: Host, change: FileChange) -> None:
@@ -46,7 +45,6 @@ def clear_backup(host: Host, change: FileChange) -> None:
         backup = host.path(change.backup)
         with contextlib.suppress(FileNotFoundError):
             _remove(host, change, backup)
-            sync_directory(backup.parent)
 
 
 def part(host: Host, transaction: Transaction) -> None:
@@ -82,19 +80,19 @@ def clear_twins(host: Host, transaction: Transaction) -> bool:
         for path in (*twins, host.path(change.staged)):
             with contextlib.suppress(FileNotFoundError):
                 _remove(host, change, path)
-        sync_directory(twins[0].parent)
         stay |= bool(_twins(host, change))
     return stay
 
 
 def _remove(host: Host, change: FileChange, path: Path) -> None:
-    """Remove a name of ours, or what a builder has made a directory for."""
+    """Remove a name of ours, or what a builder has made a directory for, durably."""
     if stat.S_ISDIR(path.lstat().st_mode):
         import shutil
 
         shutil.rmtree(path)
+        sync_directory(path.parent)
     elif not _has_to_stay(host, change, path):
-        path.unlink()
+        remove_durably(path)
 
 
 def _has_to_stay(host: Host, change: FileChange, path: Path) -> bool:
@@ -122,7 +120,8 @@ def _part(host: Host, change: FileChange, target: Path) -> None:
         exchange(twin, target)
     except (OSError, InitadvisorError):
         if not share_clusters(twin, target):
-            twin.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                remove_durably(twin)
         raise
     with open_regular(target) as file:
         os.fsync(file.fileno())

@@ -13,8 +13,10 @@ from initadvisor.host.files import (
     append_range,
     open_regular,
     put_in_place,
+    remove_durably,
     sha256_of,
     sync_directory,
+    sync_new,
 )
 from initadvisor.host.replace import copy_attributes, require_plain
 from initadvisor.model.errors import InitadvisorError, UnsafeError
@@ -130,7 +132,7 @@ def stage(host: Host, change: FileChange, new: NewContent) -> Content:
         new(path)
     with _opened(path) as file:
         dress(host, change, file)
-        os.fsync(file.fileno())
+        sync_new(file, path.parent)
         size_bytes = os.fstat(file.fileno()).st_size
         digest = sha256_of(file)
     sync_directory(path.parent)
@@ -177,7 +179,8 @@ def back_up(host: Host, change: FileChange) -> None:
     if change.backup is None or change.before is None:
         return
     target, backup = host.path(change.path), host.path(change.backup)
-    backup.unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        remove_durably(backup)
     try:
         os.link(target, backup, follow_symlinks=False)
     except OSError as err:
@@ -196,7 +199,7 @@ def copy_of(source: Path, target: Path) -> None:
         size_bytes = os.fstat(old.fileno()).st_size
         append_range(file, old, offset=0, size_bytes=size_bytes)
         _dress_like(source, file)
-        os.fsync(file.fileno())
+        sync_new(file, target.parent)
 
 
 def put(host: Host, change: FileChange) -> None:
@@ -221,8 +224,7 @@ def put_back(host: Host, change: FileChange) -> bool:
     """Give a file that holds the new content its old one back; False where that is lost."""
     path = host.path(change.path)
     if change.before is None:
-        path.unlink()
-        sync_directory(path.parent)
+        remove_durably(path)
     elif change.backup is not None and is_kept(host, change):
         backup = host.path(change.backup)
         with _opened(backup) as file:

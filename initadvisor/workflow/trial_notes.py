@@ -44,8 +44,13 @@ def noted_entry(host: Host) -> str | None:
 
 
 def forget_entry(host: Host) -> None:
-    """Remember that there is no trial's entry any more."""
+    """Remember that there is no trial's entry any more.
+
+    It is the end of what notes were written for: unfinished ones, which a power cut has left, go.
+    """
     _remove(host, _ENTRY)
+    for name in (_REHEARSED, _PREVIOUS):
+        _remove_unfinished(host, name)
 
 
 def note_previous(host: Host) -> None:
@@ -119,9 +124,17 @@ def _remove(host: Host, name: str) -> None:
     path = host.state_dir() / name
     try:
         path.unlink(missing_ok=True)
+        _remove_unfinished(host, name)
         if path.parent.is_dir():
-            remove_partial(path.parent, prefix=_partial(name))
             sync_directory(path.parent)
     except OSError as err:
         msg = f"cannot remove {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+
+
+def _remove_unfinished(host: Host, name: str) -> None:
+    try:
+        remove_partial(host.state_dir(), prefix=_partial(name))
+    except OSError as err:
+        msg = f"cannot remove {err.filename}: {err.strerror}"
         raise InitadvisorError(msg) from err

@@ -15,6 +15,7 @@ from initadvisor.host.files import (
     remove_durably,
     sha256_of,
     sync_directory,
+    sync_new,
 )
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.storage.cold_read import drop_from_memory
@@ -126,10 +127,7 @@ def _copy(candidate: TrialCandidate, path: Path) -> None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w+b") as file:
             append_range(file, source, offset=0, size_bytes=candidate.size_bytes)
-            # On FAT this writes which clusters are taken, the next which of them are the file's;
-            # the other way round a power cut leaves a name that the kernel takes for an error.
-            sync_directory(path.parent)
-            os.fsync(file.fileno())
+            sync_new(file, path.parent)
     sync_directory(path.parent)
 
 

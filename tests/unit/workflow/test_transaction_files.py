@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 import struct
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,7 +20,6 @@ from tests.faults.runs import Run, perform
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 IMAGE = "/boot/initrd.img"
 FILES = (IMAGE, CONFIGURATION)
@@ -85,6 +85,32 @@ def test_owner_mode_acls_and_attributes_stay_both_ways(
     perform(machine.host, Run.UNDO)
     assert [machine.host.path(path).read_bytes() for path in FILES] == [OLD[p] for p in FILES]
     assert [everything_about(path) for path in paths] == before
+
+
+def test_what_is_new_is_synced_after_the_directory_that_it_is_in(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the other order a power cut left FAT names whose clusters were free."""
+    synced: list[Path] = []
+    real_fsync = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        real_fsync(descriptor)
+
+    def no_links(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "link", no_links)
+    perform(machine.host, Run.APPLY)
+    new = [path for path in dict.fromkeys(synced) if path.suffix in {".new", ".old"}]
+    (transaction,) = read_transactions(machine.host)
+    names = {file.staged for file in transaction.files}
+    names |= {file.backup for file in transaction.files if file.backup and file.before}
+    assert {*new} == {machine.host.path(name) for name in names}
+    for path in new:
+        assert synced[synced.index(path) - 1] == path.parent
 
 
 def test_an_acl_that_a_directory_gives_to_new_files_lets_nobody_read_an_image(

@@ -67,9 +67,18 @@ def test_what_cannot_be_kept_is_an_error(host: Host) -> None:
         noted_entry(host)
 
 
+@pytest.mark.parametrize("name", ["trial-entry", "rehearsed", "previous-entry"])
+def test_with_the_entry_all_unfinished_notes_go(host: Host, name: str) -> None:
+    left = host.state_dir() / f".partial-{name}-abc"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    forget_entry(host)
+    assert not left.exists()
+
+
 def test_what_a_power_cut_has_left_of_a_note_goes_with_the_next(host: Host) -> None:
     left = host.state_dir() / ".partial-trial-entry-abc"
-    others = host.state_dir() / ".partial-rehearsed-abc"
+    others = host.state_dir() / ".partial-campaign-active-abc"
     left.parent.mkdir(parents=True, exist_ok=True)
     for change in (partial(note_entry, host, "grub"), partial(forget_entry, host)):
         left.touch()
