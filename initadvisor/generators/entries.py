@@ -8,6 +8,7 @@ dracut itself writes ``linux-<release>-<machine id>.efi``.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor.generators.files import exists, listing, version_key
@@ -29,6 +30,7 @@ _TRIES = re.compile(r"\+\d+(-\d+)?(?=\.efi$)")
 def entry_images(host: Host) -> tuple[InstalledImage, ...]:
     """Return the initrds and UKIs of this installation that the boot partitions hold.
 
+    Each once, where it is: ``/efi`` may be a link to ``/boot/efi``, or the other way round.
     Raises ``NeedsRootError`` where only root may look.
     """
     found: list[InstalledImage] = []
@@ -38,7 +40,8 @@ def entry_images(host: Host) -> tuple[InstalledImage, ...]:
         tokens = entry_tokens(host)
         found += _directories(host, partition, tokens)
         found += _ukis(host, partition, tokens)
-    return in_order(host, found)
+    places = ((image.path.resolve(), image) for image in found)
+    return in_order(host, {path: replace(image, path=path) for path, image in places}.values())
 
 
 def in_order(host: Host, images: Iterable[InstalledImage]) -> tuple[InstalledImage, ...]:

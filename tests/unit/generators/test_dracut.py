@@ -296,6 +296,19 @@ def test_images_are_found_under_every_distributions_names(host: Host, write: Wri
     ]
 
 
+@pytest.mark.parametrize("link", ["efi", "boot/efi"])
+def test_an_image_under_two_names_is_one(host: Host, write: Write, link: str) -> None:
+    real = "mnt/esp"
+    write("/etc/kernel/entry-token", "Default\n")
+    write(f"/{real}/Default/{RELEASE}/initrd", "x")
+    write("/boot/vmlinuz", "x")
+    for name in {"efi", link}:
+        host.path(f"/{name}").symlink_to(host.path(f"/{real}"))
+    assert [image.path for image in dracut.images(host)] == [
+        host.path(f"/{real}/Default/{RELEASE}/initrd")
+    ]
+
+
 def test_an_uncompressed_build_is_not_run_on_a_live_system(
     host: Host, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
