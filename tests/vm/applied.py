@@ -96,7 +96,9 @@ class Recorded:
 
     def _replay(self, mount_point: str, demands: list[Demand], moments: range) -> Outcome:
         area = self._area(mount_point)
-        return replay(self.recording, area, demands, _SAMPLING, moments=moments)
+        return replay(
+            self.recording, area, demands, _SAMPLING, moments=moments, names_have_clusters=True
+        )
 
     def _area(self, mount_point: str) -> Area:
         partition = self.guest.disk.partition(mount_point)

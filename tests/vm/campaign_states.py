@@ -26,7 +26,8 @@ _DEFAULT = ("/initrd.img-", "/loader/")
 
 
 def replayed(campaign: Campaign, leg: Leg) -> Outcome:
-    """Look at them: what boots by default is as it was, and what is armed is whole.
+    """Look at them: what boots by default is as it was, what is armed is whole, and no name has
+    clusters that are free.
 
     Nothing is asked of an entry and an image while nothing selects them.
     """
@@ -43,7 +44,7 @@ def replayed(campaign: Campaign, leg: Leg) -> Outcome:
         paths = [path for path in (ENTRY, SLOT) if path in then.files]
         since, until = first.writes, last.writes + 1
         demands += [_is(path, then.files[path], since=since, until=until) for path in paths]
-    return replay(leg.timeline.recording, area, demands, _SAMPLING)
+    return replay(leg.timeline.recording, area, demands, _SAMPLING, names_have_clusters=True)
 
 
 def _armed(leg: Leg) -> Iterator[tuple[Moment, Moment]]:

@@ -17,6 +17,7 @@ import contextlib
 import hashlib
 import itertools
 import random
+import re
 import tempfile
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     from tests.vm.filesystems import Files
     from tests.vm.medium import Piece
     from tests.vm.recording import Recording
+
+
+_FREE = re.compile(r"^(/.*)\n +Contains a free cluster", re.MULTILINE)
+"""What fsck.fat(8) says of a name, in a line before."""
 
 
 class Kind(StrEnum):
@@ -119,13 +124,20 @@ def replay(
     sampling: Sampling | None = None,
     *,
     moments: range | None = None,
+    names_have_clusters: bool = False,
 ) -> Outcome:
     """Look at every state the area could have been left in, by power cuts at some of the moments
     or at all.
+
+    ``names_have_clusters`` demands of FAT that no name leads to clusters that are free: the kernel
+    would make it read-only as soon as that name is read or removed.
     """
     with tempfile.TemporaryDirectory(prefix="replay-") as directory:
         medium = Medium.of(recording, area, Path(directory))
-        judge = _Judge(medium=medium, area=area, demands=demands, moments=moments)
+        is_asked = names_have_clusters and area.file_system is FileSystem.VFAT
+        judge = _Judge(
+            medium=medium, area=area, demands=demands, moments=moments, asks_for_clusters=is_asked
+        )
         _replay(recording, medium, judge, sampling or Sampling())
     return Outcome(states=judge.states, torn=tuple(judge.torn))
 
@@ -191,6 +203,7 @@ class _Judge:
     area: Area
     demands: Sequence[Demand]
     moments: range | None
+    asks_for_clusters: bool
     states: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
     torn: list[Torn] = field(default_factory=list)
 
@@ -217,6 +230,12 @@ class _Judge:
                         found=found[demand.path] or "no such file, or its clusters are not there",
                     )
                 )
+        if self.asks_for_clusters:
+            for name in names_without_clusters(self.medium.path):
+                state = self.states[kind]
+                said = "a name of clusters that are free"
+                torn = Torn(kind=kind, state=state, moment=moment, path=name, found=said)
+                self.torn.append(torn)
 
     def _digests(self, paths: set[str], directory: Path) -> dict[str, str | None]:
         try:
@@ -240,6 +259,12 @@ class _Judge:
                 files = Ext4(image=self.medium.path)
                 with files.repaired(directory / "undo"):
                     yield files
+
+
+def names_without_clusters(image: Path) -> list[str]:
+    """Return the names of a FAT file system that lead to clusters that are free."""
+    said = tools.run("fsck.fat", "-n", image, good=(0, 1)).decode(errors="replace")
+    return _FREE.findall(said)
 
 
 def _digest(files: Files, path: str, copy: Path) -> str | None:
