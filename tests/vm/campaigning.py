@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tests.vm.recording import Write
     from tests.vm.timeline import Timeline
 
-SETTINGS = ("lz4", "gzip -1")
+SETTINGS = ("lz4 -1", "gzip -1")
 RECORD = "/var/lib/initadvisor/campaigns/000001.json"
 
 BY_HAND = "systemctl stop initadvisor-settle.timer initadvisor-measure.timer"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tests.fixtures.cache import made_once
 from tests.fixtures.debian import Suite, package, program
-from tests.vm.applying import CONFIGURATION, small_guest
+from tests.vm.applying import CONFIGURATION, TODAY, small_guest
 from tests.vm.filesystems import read, write
 from tests.vm.installed import install
 from tests.vm.outside_engine import put_engine
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 KERNEL_PACKAGE = "/root/linux-image.deb"
 
-_TODAY = "COMPRESS=xz\nCOMPRESSLEVEL=0\n"
+_SLOW = "COMPRESS=xz\nCOMPRESSLEVEL=0\n"
 """So slow to unpack that no other load of the host makes up for it."""
 _UNITS = "/etc/systemd/system"
 _SOON = "[Timer]\nOnActiveSec=\nOnActiveSec=1s\nAccuracySec=1s\n"
@@ -41,8 +41,8 @@ def prepared(loader: Loader, directory: Path, settings: Sequence[str]) -> Guest:
     put_engine(copy)
     root = copy.disk.root
     text = read(root, CONFIGURATION).decode()
-    assert "COMPRESS=zstd\n" in text
-    write(root, CONFIGURATION, text.replace("COMPRESS=zstd\n", _TODAY))
+    assert TODAY in text
+    write(root, CONFIGURATION, text.replace(TODAY, _SLOW))
     modules = read(root, "/etc/initramfs-tools/modules").decode()
     write(root, "/etc/initramfs-tools/modules", f"{modules}{_WATCHDOG_MODULE}\n")
     named = ", ".join(f'"{setting}"' for setting in settings)

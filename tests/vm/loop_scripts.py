@@ -55,8 +55,6 @@ rm -f /etc/kernel/post{{inst,rm}}.d/zz-systemd-boot
 # And dpkg makes hard links of what it replaces, which FAT has not: kernels of one release cannot be
 # upgraded there, only others can be put beside them.
 [ "$(stat -f -c %T /boot)" != msdos ] || rm /boot/{{vmlinuz,System.map,config}}-$(uname -r)
-# Half of the image would be this; nothing is looked up in it here.
-rm /usr/lib/udev/hwdb.bin
 modprobe i6300esb
 systemctl enable --quiet --now initadvisord.path
 dpkg -i {KERNEL_PACKAGE}
