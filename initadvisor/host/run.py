@@ -45,6 +45,9 @@ log = logging.getLogger(__name__)
 
 _FIRST_POLL_S = 0.001
 _POLL_S = 0.05
+_RARER = 50
+_LONGEST_POLL_S = 0.5
+"""Memory is looked at every 50 ms, later every fiftieth of the time that it has been looked at."""
 _END_S = 5.0
 
 
@@ -302,8 +305,9 @@ class SystemRunner:
             poller.register(pidfd, select.POLLIN)
             while not poller.poll(poll_s * 1000):
                 watched_peak = max(watched_peak, peak_bytes(process.pid))
-                poll_s = min(2 * poll_s, _POLL_S)
-                if time.monotonic() - started > timeout_s:
+                elapsed_s = time.monotonic() - started
+                poll_s = min(2 * poll_s, max(_POLL_S, elapsed_s / _RARER), _LONGEST_POLL_S)
+                if elapsed_s > timeout_s:
                     msg = f"{shlex.join(words)} did not end within {timeout_s:g} s and was killed"
                     raise ProgramError(msg)
                 if any(_size_bytes(file) > CAPTURE_LIMIT_BYTES for file in captured):
