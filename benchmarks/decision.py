@@ -149,7 +149,7 @@ def main() -> int:
     parser.add_argument("--machines", type=int, default=1000)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--evidence", choices=("lab", "bench", "both"), default="both")
-    parser.add_argument("--only", help="READ,SHADOW,NOISE of one cell")
+    parser.add_argument("--only", help="READ,SHADOW,NOISE of one cell, as 100,0,0.06")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     kinds = {"lab": (True,), "bench": (False,), "both": (True, False)}[args.evidence]
@@ -160,6 +160,8 @@ def main() -> int:
         )
         if args.only in {None, f"{read:g},{shadow:g},{noise:g}"}
     ]
+    if not cells:
+        parser.error(f"there is no cell {args.only}: see READ_MB_S, SHADOW_MS and NOISE")
     started = time.monotonic()
     per_cell = max(1, args.machines // 2)
     step = 50
