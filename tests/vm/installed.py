@@ -35,9 +35,10 @@ main()
 UNPACK = f"""
 tar -C {_WHERE} -xf {_PACKAGE}
 ln -s /usr/lib/{_UNITS}/{_TIMER} /etc/{_UNITS}/timers.target.wants/
+sync
 """
-"""For the script of the first boot: what a package manager does on the machine itself; the timer
-runs from the next boot on.
+"""For the script of the first boot: what a package manager does on the machine itself, and has on
+the disk when it is done; the timer runs from the next boot on.
 """
 
 _COMPILE = f"""
