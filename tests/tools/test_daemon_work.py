@@ -160,11 +160,19 @@ def test_what_was_put_off_is_done_by_the_same_run(root: Path, payload: bytes) ->
     assert built(root, payload) == set(SETTINGS)
 
 
+def is_compressor(process: psutil.Process) -> bool:
+    """Tell whether it is one; it may be over meanwhile."""
+    try:
+        return process.name() in {"xz", "zstd"}
+    except psutil.NoSuchProcess:
+        return False
+
+
 def wait_for_compressors(daemon: subprocess.Popen[str]) -> None:
     """Wait until it has started one."""
     process = psutil.Process(daemon.pid)
     until = time.monotonic() + 120
-    while not any(child.name() in {"xz", "zstd"} for child in process.children(recursive=True)):
+    while not any(is_compressor(child) for child in process.children(recursive=True)):
         assert daemon.poll() is None, "it has ended already"
         assert time.monotonic() < until
         time.sleep(0.005)
