@@ -95,7 +95,8 @@ def measured(guest: Guest, reboots: int, *, as_installed: bool = False) -> Outco
     minute; otherwise for a second.
     """
     install(guest)
-    build = "".join(f"initadvisor candidates build --only '{each}'\n" for each in _SETTINGS)
+    only = " ".join(f"--only '{each}'" for each in _SETTINGS)
+    build = f"initadvisor candidates build {only}\n"
     machine = Machine(bare_metal=True)
     first = boot(guest, machine, script=UNPACK + build + ("" if as_installed else _SOON))
     plan = [*islice(cycle(_images(guest)), reboots)]
