@@ -91,6 +91,12 @@ class Calls:
     die: Callable[[], None] = _no_longer
     calls: list[str] = field(default_factory=list)
     killed: bool = False
+    _below: str = field(init=False)
+    _below_vfat: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._below = f"{self.root}/"
+        self._below_vfat = tuple(f"{directory}/" for directory in self.as_vfat)
 
     @contextlib.contextmanager
     def installed(self) -> Iterator[None]:
@@ -131,8 +137,8 @@ class Calls:
 
     def path_of(self, what: object) -> str | None:
         """Return which file or directory a call is about, None for one of others."""
-        path = _path_of(what) or ""
-        return path if path == str(self.root) or path.startswith(f"{self.root}/") else None
+        path = _path_of(what)
+        return path if path and f"{path}/".startswith(self._below) else None
 
     def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **keywords: Any) -> Any:  # noqa: ANN401
@@ -146,7 +152,7 @@ class Calls:
         return call
 
     def _refuse_as_vfat(self, name: str, path: str) -> None:
-        if not any(path.startswith(f"{directory}/") for directory in self.as_vfat):
+        if not path.startswith(self._below_vfat):
             return
         if name == "link":
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), path)

@@ -28,15 +28,11 @@ if TYPE_CHECKING:
 
 SETTING = "gzip -2"
 CONFIGURATION = "/etc/initramfs-tools/initramfs.conf"
+_DEBIANS = "COMPRESS=zstd\n"
 TODAY = "COMPRESS=zstd\nCOMPRESSLEVEL=1\n"
-"""The small guest's setting. With Debian's level, 9, an image takes twice as long to make there."""
+"""The guest's setting. With Debian's level, 9, an image takes twice as long to make there."""
 
-_MODULES = "/etc/initramfs-tools/modules"
-_NEEDED_MODULES = "virtio_pci\nvirtio_blk\next4\n"
-"""What it takes to find the root file system here."""
 _REBUILD = """
-# Half of the image would be this; nothing is looked up in it here.
-rm /usr/lib/udev/hwdb.bin
 rm -f /etc/initramfs/post-update.d/systemd-boot
 update-initramfs -u
 rm -rf /boot/debian
@@ -103,8 +99,8 @@ class Saved:
             yield started, recording
 
 
-def small_guest(loader: Loader) -> Guest:
-    """Return a guest whose generator makes a small image, which its default entry boots; nobody but
+def applying_guest(loader: Loader) -> Guest:
+    """Return a guest whose default entry boots the image where its generator makes it; nobody but
     its copies may be booted.
     """
     base = guest(Recipe(loader=loader))
@@ -113,17 +109,14 @@ def small_guest(loader: Loader) -> Guest:
         made = base.copied_to(target)
         root = made.disk.root
         text = read(root, CONFIGURATION).decode()
-        for debian, here in ("MODULES=most\n", "MODULES=list\n"), ("COMPRESS=zstd\n", TODAY):
-            assert debian in text
-            text = text.replace(debian, here)
-        write(root, CONFIGURATION, text)
-        write(root, _MODULES, _NEEDED_MODULES)
+        assert _DEBIANS in text
+        write(root, CONFIGURATION, text.replace(_DEBIANS, TODAY))
         if not loader.is_grub:  # whose entry has it so already
             _boot_own_image(made)
         boot(made, direct=True, script=_REBUILD)
 
-    made_of = (base.directory.name, _NEEDED_MODULES, TODAY, _REBUILD)
-    directory = made_once(f"guest-small-{loader}", made_of, make)
+    made_of = (base.directory.name, TODAY, _REBUILD)
+    directory = made_once(f"guest-applying-{loader}", made_of, make)
     return Guest(recipe=base.recipe, directory=directory, release=base.release)
 
 
@@ -143,7 +136,7 @@ def saved(loader: Loader, directory: Path) -> Saved:
     ``directory`` does not exist yet.
     """
     directory.mkdir()
-    copy = small_guest(loader).copied_to(directory / "guest")
+    copy = applying_guest(loader).copied_to(directory / "guest")
     install(copy)
     memory = directory / "memory"
     with controlled(Machine()) as machine, running(copy, machine, script=_SCRIPT) as started:

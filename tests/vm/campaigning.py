@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.vm.applying import small_guest, wait_for
+from tests.vm.applying import applying_guest, wait_for
 from tests.vm.boot import Then, running
 from tests.vm.campaign_standing import standing
 from tests.vm.disk import sparse_copy
@@ -143,7 +143,7 @@ class Campaign:
 def recorded_campaign(directory: Path) -> Campaign:
     """Go through the campaign; ``directory`` does not exist yet."""
     directory.mkdir()
-    guest = small_guest(Loader.SYSTEMD_BOOT).copied_to(directory / "guest")
+    guest = applying_guest(Loader.SYSTEMD_BOOT).copied_to(directory / "guest")
     install(guest)
     put_engine(guest)
     legs = tuple(

@@ -31,6 +31,9 @@ _PACKAGES = (
 )
 
 
+_MADE_BY = ("bootstrap", "build", "debian", "disk", "guest")
+
+
 _WORDS = " ".join(
     (
         "panic=1 loglevel=7",
@@ -39,6 +42,8 @@ _WORDS = " ".join(
         # These protect and check machines that exist; emulated, they are a third of every boot.
         "mitigations=off hardened_usercopy=off randomize_kstack_offset=off init_on_alloc=0",
         "lsm=capability audit=0 cryptomgr.notests fsck.mode=skip",
+        # Nor have they a use for tracing, or for more randomness than they are given.
+        "initcall_blacklist=trace_eval_init,bpf_tcp_ca_kfunc_init,jent_mod_init",
     )
 )
 
@@ -199,7 +204,7 @@ def guest(recipe: Recipe) -> Guest:
 def _digest_of_sources() -> str:
     """Hash what decides how a guest is made: the modules that do, and what is put into it."""
     here = Path(__file__).parent
-    made_by = [here / f"{name}.py" for name in ("build", "debian", "disk", "guest")]
+    made_by = [here / f"{name}.py" for name in _MADE_BY]
     overlay = sorted(path for path in (here / "overlay").rglob("*") if path.is_file())
     digest = hashlib.sha256()
     for path in (*made_by, *overlay):

@@ -36,7 +36,7 @@ ExecStart=sh -c 'echo "<1>guest: {FREEZES}" >/dev/kmsg; kill -SEGV 1'
 END
 ln -s ../hang.service /run/systemd/system/multi-user.target.wants/hang.service
 """
-_ORDER = '/scripts/init-bottom/hang\n/scripts/init-bottom/udev "$@"\n'
+_ORDER = '/scripts/init-bottom/hang\n/scripts/init-bottom/devices "$@"\n'
 
 
 def damage(image: bytes) -> bytes:

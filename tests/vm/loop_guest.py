@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tests.fixtures.cache import made_once
 from tests.fixtures.debian import Suite, package, program
-from tests.vm.applying import CONFIGURATION, TODAY, small_guest
+from tests.vm.applying import CONFIGURATION, TODAY, applying_guest
 from tests.vm.filesystems import read, write
 from tests.vm.installed import install
 from tests.vm.outside_engine import put_engine
@@ -43,7 +43,7 @@ def prepared(loader: Loader, directory: Path, settings: Sequence[str]) -> Guest:
 
     ``settings`` are the candidates. The next image that is made is today's.
     """
-    copy = small_guest(loader).copied_to(directory)
+    copy = applying_guest(loader).copied_to(directory)
     install(copy, hooks="debian")
     put_engine(copy)
     root = copy.disk.root

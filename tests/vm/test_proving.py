@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.vm.applying import SETTING, small_guest
+from tests.vm.applying import SETTING, applying_guest
 from tests.vm.boot import Then, boot
 from tests.vm.guest import Loader
 from tests.vm.installed import UNPACK, install
@@ -102,7 +102,7 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     """Apply a setting once for all tests, and reboot twice."""
     directory = tmp_path_factory.mktemp("proving")
     loader: Loader = request.param
-    copy = small_guest(loader).copied_to(directory / "guest")
+    copy = applying_guest(loader).copied_to(directory / "guest")
     install(copy)
 
     def told(name: str, script: str) -> Told:
