@@ -47,10 +47,16 @@ _LEFT_OUT_OF_IMAGES = (
     *("scripts/init-top/*", "scripts/init-bottom/udev", "scripts/local-premount/*"),
 )
 """What would be most of an image of initramfs-tools', and of the time to make and to boot it."""
+_MODULES = ("virtio_pci", "virtio_blk", "ext4")
+"""What the root file system is found with."""
 _HOOK = '#!/bin/sh\n[ "$1" != prereqs ] || exit 0\n'
 _IN_IMAGES = {
+    # A host-only image would be one for the machine that builds the guest.
+    "/etc/dracut.conf.d/guest.conf": (
+        f'hostonly="no"\ndrivers="{" ".join(_MODULES)}"\nfilesystems="ext4"\n'
+    ),
     "/etc/initramfs-tools/conf.d/guest": "MODULES=list\n",
-    f"{_INITRAMFS_TOOLS}/modules.d/guest": "virtio_pci\nvirtio_blk\next4\n",
+    f"{_INITRAMFS_TOOLS}/modules.d/guest": "".join(f"{name}\n" for name in _MODULES),
     # There is no udev to find the root file system; who has none moves the devices by himself.
     "/etc/initramfs-tools/hooks/blkid": (
         f"{_HOOK}. {_INITRAMFS_TOOLS}/hook-functions\ncopy_exec /sbin/blkid /sbin\n"
@@ -59,9 +65,7 @@ _IN_IMAGES = {
         f'{_HOOK}mount -n -o move /dev "$rootmnt/dev"\n'
     ),
 }
-"""What is in them instead: the modules to find the root file system with. What is on a PCI bus has
-its node when its module is loaded.
-"""
+"""What is in them instead. What is on a PCI bus has its node when its module is loaded."""
 
 
 def _written(files: dict[str, str]) -> Iterator[str]:
@@ -72,10 +76,7 @@ def _written(files: dict[str, str]) -> Iterator[str]:
         yield f'chmod 755 "$1{path}"'
 
 
-_BEFORE_PACKAGES = (
-    # A host-only image would be one for the machine that builds the guest.
-    *_written({"/etc/dracut.conf.d/guest.conf": 'hostonly="no"\n', **_IN_IMAGES}),
-)
+_BEFORE_PACKAGES = (*_written(_IN_IMAGES),)
 _AFTER_PACKAGES = (
     f'chroot "$1" systemctl --quiet mask {" ".join(_MASKED)}',
     'chroot "$1" systemctl --quiet set-default multi-user.target',
