@@ -24,7 +24,7 @@ from tests.vm.emulated import Disk, booted, candidates, unpacked_us
 from tests.vm.guest import Recipe, guest
 from tests.vm.remembered import Memory
 from tests.vm.reporter import content
-from tests.vm.waiting import held
+from tests.vm.waiting import HELD_US, held
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -158,15 +158,20 @@ def named(images: Sequence[Candidate], setting: str) -> Candidate:
 
 
 def test_what_the_kernel_s_other_work_hides_costs_nothing(
-    copy: Guest, images: tuple[Candidate, ...], memories: Iterator[Memory]
+    copy: Guest, memories: Iterator[Memory]
 ) -> None:
-    """Its init task is held for longer than two images take to unpack, and less than the third."""
+    """Its init task is held for longer than two images take to unpack, and less than the third.
+
+    The first takes long enough for the init task to be held by then: what it does before has
+    silences of its own, and an unpack that ends with one of them looks like what it waited for.
+    """
+    images = candidates(copy, content(copy, heavy=True), copy.directory)
     short, medium, long = (named(images, setting) for setting in ("lz4 -9", "zstd -3", "xz"))
     boots = {candidate: held(copy, candidate) for candidate in (short, medium, long)}
     memory = next(memories)
     for candidate in (short, medium):
         boot = boots[candidate]
-        assert boot.kernel.unpack_us < boot.shadow_us / 2
+        assert boot.shadow_us - HELD_US < boot.kernel.unpack_us < boot.shadow_us / 2
         assert 0 < boot.kernel.begin_to_init_us - boot.shadow_us < LITTLE_US
         seen = memory.boot(boot.boot, boot.left).shadow
         assert (seen.waiting, seen.evidence) == (Waiting.HIDDEN, WaitEvidence.INITCALLS)
