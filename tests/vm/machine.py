@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tests.vm.recording import Recording
 
 _DETERMINISTIC = ("-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off", "-smp")
+_PROCESSOR = "max,erms=off,fsrm=off"
+"""Where these are said to be fast, Linux copies memory byte by byte, and QEMU does just that."""
 _FIRST = ("nice", "-n", "-10")
 """A clock that counts instructions goes on while QEMU waits to be scheduled, to answer as a disk:
 it comes before others, where that is allowed (nice(1) goes on where it is not).
@@ -93,7 +95,7 @@ def qemu(
         *("-L", str(share / "seabios"), "-L", str(share / "qemu")),
         *("-nodefaults", "-no-user-config", "-display", "none", "-nic", "none", "-no-reboot"),
         *("-machine", "q35", "-m", str(machine.memory_mib)),
-        *("-cpu", "max,-hypervisor" if machine.bare_metal else "max"),
+        *("-cpu", f"{_PROCESSOR},-hypervisor" if machine.bare_metal else _PROCESSOR),
         *_processors(machine),
         *_SERIAL,
         *(_IN_ORDER if any(drive.recording for drive in _all_drives(guest, machine)) else ()),
