@@ -63,18 +63,21 @@ _FILES = {
 }
 _WEIGHT = ("libcrypto.so.3", "libm.so.6", "systemd/libsystemd-shared-257.so")
 """Nobody needs these; with them the content is about as large as that of a small real image."""
-_MORE_WEIGHT = "/usr/bin/python3.13"
+_MORE_WEIGHT = (
+    "/usr/bin/python3.13",
+    "/usr/lib/python3/dist-packages/numpy/_core/_multiarray_umath.cpython-313-x86_64-linux-gnu.so",
+)
 
 
 def content(guest: Guest, *, heavy: bool = False) -> bytes:
-    """Return the archive, made of a trixie guest's files, 15 MB of them; ``heavy``: 22 MB."""
+    """Return the archive, made of a trixie guest's files, 15 MB of them; ``heavy``: 32 MB."""
     root = guest.disk.root
     files = {f"bin/{name}": f"/usr/lib/klibc/bin/{name}" for name in _PROGRAMS}
     files |= {f"usr/lib/{name}": f"/usr/lib/{name}" for name in _klibc(root)}
     files |= _FILES
     files |= {f"weight/{Path(name).name}": f"{_LIBRARIES}/{name}" for name in _WEIGHT}
     if heavy:
-        files["weight/python"] = _MORE_WEIGHT
+        files |= {f"weight/{Path(path).name}": path for path in _MORE_WEIGHT}
     module = f"/usr/lib/modules/{guest.release}/kernel/fs/efivarfs/efivarfs.ko.xz"
     read = dict(_read(root, {**files, "efivarfs.ko": module}))
     read["efivarfs.ko"] = lzma.decompress(read["efivarfs.ko"])

@@ -60,7 +60,9 @@ def _assert_no_state_is_torn(reference: Recorded) -> None:
     boot, root, overwritten_boot, overwritten_root = _outcomes(reference)
     for outcome in (boot, root):
         assert outcome.states[Kind.PREFIX] > 50
-        assert outcome.states[Kind.REORDERING] > 50
+        # How many is a matter of timing: with ext4 a step of the work is one to three writes
+        # between two flushes, and more only where the guest writes back what others have left.
+        assert outcome.states[Kind.REORDERING] > 10
         assert not outcome.torn
     for outcome in (overwritten_boot, overwritten_root):
         assert outcome.torn_states(Kind.PREFIX) > 0, "a file that is half there was not noticed"
