@@ -54,10 +54,11 @@ class Edit:
 def applied(text: str, edits: Iterable[Edit]) -> str:
     """Return the text with all edits made; they do not overlap.
 
-    Those at the same offset come in the order they are given in.
+    Those at the same offset come in the order they are given in, lines behind all others: they
+    begin where what was there before ends, which may be an empty value.
     """
     done, at = "", 0
-    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end)):
+    for edit in sorted(edits, key=lambda edit: (edit.start, edit.end, edit.line)):
         done += text[at : edit.start]
         if edit.line and done and not done.endswith("\n"):
             done += "\n"

@@ -54,6 +54,7 @@ def test_debians_file_gets_the_codec_in_place_and_a_level_below_its_default() ->
         ("export COMPRESS='gzip'\n", "export COMPRESS='zstd'\nCOMPRESSLEVEL=19\n"),
         ("COMPRESS=gzip\r\n", "COMPRESS=zstd\nCOMPRESSLEVEL=19\n"),
         ("MODULES=dep", "MODULES=dep\nCOMPRESS=zstd\nCOMPRESSLEVEL=19\n"),
+        ("COMPRESSLEVEL=", "COMPRESSLEVEL=19\nCOMPRESS=zstd\n"),
         ("X=\"COMPRESS=xz\nCOMPRESS=lz4\"\n", "X=\"COMPRESS=xz\nCOMPRESS=lz4\"\n"
          "COMPRESS=zstd\nCOMPRESSLEVEL=19\n"),
     ],

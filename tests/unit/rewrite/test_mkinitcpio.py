@@ -82,6 +82,8 @@ def test_a_setting_without_options_adds_no_line_for_them() -> None:
         ("lz4 -9", "COMPRESSION=xz\nX=1\n", "COMPRESSION=lz4\nCOMPRESSION_OPTIONS=(-9)\nX=1\n"),
         ("lz4 -9", "COMPRESSION=xz; X=1\n", "COMPRESSION=lz4; X=1\nCOMPRESSION_OPTIONS=(-9)\n"),
         ("lz4 -9", "COMPRESSION=lz4", "COMPRESSION=lz4\nCOMPRESSION_OPTIONS=(-9)\n"),
+        ("lz4 -9", "COMPRESSION=", "COMPRESSION=lz4\nCOMPRESSION_OPTIONS=(-9)\n"),
+        ("lz4 -9", "COMPRESSION_OPTIONS=", 'COMPRESSION_OPTIONS=-9\nCOMPRESSION="lz4"\n'),
     ],
 )
 def test_only_the_value_that_takes_effect_changes(setting: str, before: str, after: str) -> None:
