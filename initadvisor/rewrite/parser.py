@@ -14,13 +14,9 @@ from initadvisor.rewrite.cursor import Cursor
 from initadvisor.rewrite.syntax import Assignment, Command, Script, UnreadableError, Word
 from initadvisor.rewrite.words import META, skip_parentheses
 
-_CLOSERS = {
-    "if": frozenset({"fi"}),
-    "while": frozenset({"done"}),
-    "until": frozenset({"done"}),
-    "{": frozenset({"}"}),
-}
+_CLOSERS = {"while": ("do", "done"), "until": ("do", "done"), "{": ("}",)}
 _ENDS = frozenset({"fi", "done", "esac", "}"})
+_COMPOUND = frozenset({"if", "while", "until", "for", "select", "case", "[[", "{"})
 _INNER = frozenset({"then", "elif", "else", "do"})
 _CASE_ENDS = frozenset({";;&", ";;", ";&", "esac"})
 _IN = re.compile(r"in(?=[ \t\n])")
@@ -48,37 +44,53 @@ def parse(text: str, shell: Shell) -> Script:
     return Script(commands=tuple(parser.commands), comments=tuple(parser.comments))
 
 
+def _unexpected(what: str, offset: int) -> UnreadableError:
+    return UnreadableError(f"an unexpected {what!r}", offset=offset)
+
+
 class _Parser(Cursor):
     """Reads lists of commands, which compound commands have inside."""
 
-    def read_list(self, closers: frozenset[str]) -> str:
+    def read_list(self, closers: frozenset[str], *, may_be_empty: bool = False) -> str:
         """Read commands up to and including one of ``closers``; return it, "" at the end."""
-        started = self.at
+        started, complete = self.at, False
         while True:
             self.skip_blanks()
-            if self.at >= len(self.text):
-                if closers:
+            at = self.at
+            if at >= len(self.text):
+                if closers or self.bound:
                     msg = "a command that is not closed"
                     raise UnreadableError(msg, offset=started)
                 return ""
             if closer := self._closer(closers):
+                if self.bound or not may_be_empty:
+                    raise _unexpected(closer, at)
                 return closer
-            char, word = self.text[self.at], self.reserved()
-            if char == "#":
-                self.read_comment()
-            elif char == "\n":
-                self.read_newline()
-            elif char in ";&|" and not self.redirection():
-                self._read_operator()
-            elif char == ")" or word in _ENDS or (word in _INNER and not self.depth):
-                msg = f"an unexpected {word or char!r}"
-                raise UnreadableError(msg, offset=self.at)
-            elif word in _INNER:
-                self.at += len(word)
-                self.bound = False
-            else:
-                self._read_command()
-                self.bound = False
+            complete = self._read_item(complete=complete)
+            may_be_empty |= complete
+
+    def _read_item(self, *, complete: bool) -> bool:
+        """Read a command, or what stands between two; return whether a command has been completed.
+
+        ``complete``: that was so before, without which there is nothing for an operator to divide.
+        """
+        char, word = self.text[self.at], self.reserved()
+        if char == "#":
+            self.read_comment()
+            return complete
+        if char == "\n":
+            self.read_newline()
+            return False
+        if char in ";&|" and not self.redirection():
+            if not complete:
+                raise _unexpected(char, self.at)
+            self._read_operator()
+            return False
+        if char == ")" or word in _ENDS | _INNER:
+            raise _unexpected(word or char, self.at)
+        self._read_command()
+        self.bound = False
+        return True
 
     def _closer(self, closers: frozenset[str]) -> str:
         for closer in sorted(closers, key=len, reverse=True):
@@ -125,9 +137,12 @@ class _Parser(Cursor):
 
     def _read_compound(self, word: str, start: int) -> None:
         match word:
-            case "if" | "while" | "until" | "{":
+            case "if":
+                self._read_if()
+            case "while" | "until" | "{":
                 with self.nested():
-                    self.read_list(_CLOSERS[word])
+                    for closer in _CLOSERS[word]:
+                        self.read_list(frozenset({closer}))
             case "for" | "select":
                 self._read_for(start)
             case "case":
@@ -140,24 +155,43 @@ class _Parser(Cursor):
                 if parentheses := _NO_ARGUMENTS.match(self.text, self.at):
                     self.at = parentheses.end()
                 self._read_body()
-            case _:  # "!", "time", "coproc"
-                with self.nested():
-                    self.skip_blanks()
-                    self._read_command()
+            case "!" | "time" | "coproc":
+                self._read_prefixed()
                 return
+            case _:
+                raise _unexpected(word, start)
         self._finish_compound()
+
+    def _read_prefixed(self) -> None:
+        with self.nested():
+            self.skip_blanks()
+            char = self.text[self.at : self.at + 1]
+            if char in "\n;&|)#" and not self.redirection():
+                raise _unexpected(char, self.at)
+            self._read_command()
+
+    def _read_if(self) -> None:
+        with self.nested():
+            part = "elif"
+            while part == "elif":
+                self.read_list(frozenset({"then"}))
+                part = self.read_list(frozenset({"elif", "else", "fi"}))
+            if part == "else":
+                self.read_list(frozenset({"fi"}))
 
     def _finish_compound(self) -> None:
         """Read redirections; what comes then must be divided off."""
         self.read_redirections()
         char = self.text[self.at : self.at + 1]
         if char not in "\n;&|)#" and self.reserved() not in _INNER | _ENDS:
-            msg = f"an unexpected {char!r}"
-            raise UnreadableError(msg, offset=self.at)
+            raise _unexpected(char, self.at)
 
     def _read_body(self) -> None:
         with self.nested(function=True):
             self.skip_lines()
+            is_compound = self.text.startswith("(", self.at) or self.reserved() in _COMPOUND
+            if not is_compound:  # dash takes any command, and no other shell does
+                raise _unexpected(self.text[self.at : self.at + 1], self.at)
             self._read_command()
 
     def _read_for(self, start: int) -> None:
@@ -166,10 +200,22 @@ class _Parser(Cursor):
             self.at = skip_parentheses(self.text, self.at, self.shell, code=False)
         else:
             self.skip_blanks()
-            while self.reserved() != "do" and self.text[self.at : self.at + 1] not in "\n;#":
+            self.read_word()
+            self.skip_blanks()
+            # Without "in" and words, "do" may follow at once.
+            while self.text[self.at : self.at + 1] not in "\n;#" and self.reserved() != "do":
                 self.read_word()
                 self.skip_blanks()
+                word = self.reserved()
+                if word == "do":
+                    raise _unexpected(word, self.at)
         self._add_head(start)
+        if self.text.startswith(";", self.at):
+            self.at += 1
+        self.skip_lines()
+        if self.reserved() != "do":
+            raise _unexpected(self.text[self.at : self.at + 1], self.at)
+        self.at += len("do")
         with self.nested():
             self.read_list(frozenset({"done"}))
 
@@ -190,7 +236,7 @@ class _Parser(Cursor):
                     self.at += len("esac")
                     return
                 self._read_patterns()
-                end = self.read_list(_CASE_ENDS)
+                end = self.read_list(_CASE_ENDS, may_be_empty=True)
 
     def _read_patterns(self) -> None:
         if self.text.startswith("(", self.at):

@@ -73,3 +73,10 @@ def values_of(texts: Sequence[str], names: Sequence[str], *, shell: Shell) -> Va
         )
     words = iter(done.stdout.decode(errors="surrogateescape").split("\0")[:-1])
     return Values({name: [next(words) for _ in range(int(next(words)))] for name in words})
+
+
+def is_readable(text: str, *, shell: Shell) -> bool:
+    """Tell whether a shell finds no error in how a text is written; it runs none of it."""
+    argv = [shell.value, "-n"]
+    done = subprocess.run(argv, check=False, input=text.encode(), capture_output=True, timeout=20)
+    return done.returncode == 0

@@ -19,7 +19,7 @@ from initadvisor.rewrite.files import ConfigFile
 from initadvisor.rewrite.parser import parse
 from initadvisor.rewrite.syntax import UnreadableError
 from tests.unit.rewrite.configurations import Piece, expected, pieces, whole
-from tests.unit.rewrite.shells import values_of
+from tests.unit.rewrite.shells import is_readable, values_of
 
 _MKINITCPIO = ("COMPRESSION", "COMPRESSION_OPTIONS")
 _INITRAMFS = ("COMPRESS", "COMPRESSLEVEL")
@@ -168,6 +168,25 @@ def test_any_text_is_parsed_or_refused(text: str, shell: Shell) -> None:
     with contextlib.suppress(UnreadableError):
         script = parse(text, shell)
         assert all(0 <= c.start <= c.end <= len(text) for c in script.commands)
+
+
+_PARTS = (
+    *("if", "then", "elif", "else", "fi", "while", "do", "done", "for i in a", "for i", "f()"),
+    *("case a in a)", ";;", "esac", "{", "}", "(", ")", "x", "A=1", "# c\n", "\n", ";", "&&", "|"),
+    *("&", "if x; then x; fi", "while x; do x; done", "for i in a; do x; done", "{ x; }"),
+    *("case a in a) x ;; esac", "f() { x; }"),
+)
+
+
+@settings(max_examples=200)
+@given(
+    text=st.lists(st.sampled_from(_PARTS), max_size=8).map(" ".join),
+    shell=st.sampled_from(Shell),
+)
+def test_what_a_shell_cannot_read_is_refused(text: str, shell: Shell) -> None:
+    with contextlib.suppress(UnreadableError):
+        parse(text, shell)
+        assert is_readable(text, shell=shell), "a shell would stop there, with nothing set"
 
 
 @pytest.mark.parametrize("opening", ["(", "$(", "${", "! ", "if ", "f() ", '"$(', "case a in a) "])
