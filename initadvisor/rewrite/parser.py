@@ -202,13 +202,8 @@ class _Parser(Cursor):
             self.skip_blanks()
             self.read_word()
             self.skip_blanks()
-            # Without "in" and words, "do" may follow at once.
-            while self.text[self.at : self.at + 1] not in "\n;#" and self.reserved() != "do":
-                self.read_word()
-                self.skip_blanks()
-                word = self.reserved()
-                if word == "do":
-                    raise _unexpected(word, self.at)
+            if self.text[self.at : self.at + 1] not in "\n;#" and self.reserved() != "do":
+                self._read_items()
         self._add_head(start)
         if self.text.startswith(";", self.at):
             self.at += 1
@@ -218,6 +213,14 @@ class _Parser(Cursor):
         self.at += len("do")
         with self.nested():
             self.read_list(frozenset({"done"}))
+
+    def _read_items(self) -> None:
+        if self.read_word().value != "in":
+            raise _unexpected(self.text[self.at : self.at + 1], self.at)
+        self.skip_blanks()
+        while self.text[self.at : self.at + 1] not in "\n;#":
+            self.read_word()
+            self.skip_blanks()
 
     def _read_case(self, start: int) -> None:
         self.skip_blanks()
