@@ -7,6 +7,7 @@ import errno
 import gc
 import importlib
 import logging
+import os
 import shlex
 import signal
 import sys
@@ -16,7 +17,7 @@ import click
 from typing_extensions import override
 
 from initadvisor import __version__
-from initadvisor.cli.output import named_output
+from initadvisor.cli.output import named_output, no_output
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.model.text import shown
 
@@ -68,7 +69,9 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="initadvisor")
 @click.option("-v", "--verbose", count=True, help="Log to stderr; twice: every program.")
 def root(verbose: int) -> None:
@@ -87,8 +90,9 @@ def main() -> NoReturn:
     atexit.register(gc.freeze)
     signal.signal(signal.SIGTERM, _terminate)
     signal.signal(signal.SIGHUP, _terminate)
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, _nobody_reads)
     sys.stdout = named_output()
+    sys.stderr = sys.stderr or no_output()
     try:
         status = root(standalone_mode=False)
         sys.stdout.flush()  # later, nobody could say what is wrong with it
@@ -103,6 +107,8 @@ def main() -> NoReturn:
         line = f"initadvisor: {err.message}" + (f" ({hint})" if hint else "")
         click.echo(shown(line), err=True)
         sys.exit(err.exit_code)
+    except BrokenPipeError:
+        _nobody_reads(signal.SIGPIPE, None)
     except OSError as err:  # whatever no layer below had a better word for
         where = shown(f" {err.filename}") if err.filename else ""
         hint = " (free some room there, or write elsewhere)" if err.errno == errno.ENOSPC else ""
@@ -126,4 +132,13 @@ def _as_root() -> str:
 
 def _terminate(signum: int, _frame: object) -> NoReturn:
     """Unwind like an error does, so that SIGTERM or a hangup leaves nothing half-written."""
+    raise SystemExit(128 + signum)
+
+
+def _nobody_reads(signum: int, _frame: object) -> NoReturn:
+    """Unwind, too, and say nothing more: the one who read went away."""
+    nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    for descriptor in (1, 2):
+        os.dup2(nowhere, descriptor)
+    os.close(nowhere)
     raise SystemExit(128 + signum)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from initadvisor.model.apply import Step
 from initadvisor.model.errors import UnsafeError
 
 if TYPE_CHECKING:
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
     from initadvisor.model.apply import ApplyPlan, StagedImage
     from initadvisor.workflow.apply import ApplyChoices
+
+_WITHOUT = {
+    Step.VERIFYING: "--unverified",
+    Step.PROVING_BOOT: "--immediate",
+    Step.PREVIOUS_ENTRY: "--without-entry",
+    Step.UNLOCKING: "--ignore-unlocking",
+}
+"""The option that goes on where a step cannot be done."""
 
 
 @click.command()
@@ -84,7 +93,7 @@ def apply(
         return
     if not confirm:
         msg = "nothing was changed: this is what would be done"
-        raise UnsafeError(msg, hint="--confirm does it")
+        raise UnsafeError(msg, hint=f"--confirm does it{_unless(plan)}")
     choices = ApplyChoices(
         immediate=immediate,
         unverified=unverified,
@@ -94,6 +103,17 @@ def apply(
         ignore_unlocking=ignore_unlocking,
     )
     _apply(host, plan, choices)
+
+
+def _unless(plan: ApplyPlan) -> str:
+    """Say what --confirm would refuse for, and with which options it would not."""
+    if not plan.obstacles:
+        return ""
+    in_the_way = {obstacle.step for obstacle in plan.obstacles}
+    options = [option for step, option in _WITHOUT.items() if step in in_the_way]
+    if Step.BUILD in in_the_way or not options:
+        return ", once nothing is in the way"
+    return f", once nothing is in the way or with {' '.join(options)}"
 
 
 class _Shown:

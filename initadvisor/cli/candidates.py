@@ -10,6 +10,7 @@ import click
 from initadvisor.cli.file_name import FileName
 from initadvisor.cli.span import Whole
 from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _SCHEMA = 1
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 def candidates() -> None:
     """Build, list and prune candidates: the image, once with each compression.
 
@@ -113,11 +114,12 @@ def list_(*, as_json: bool) -> None:
         _print_json({"candidates": [_cached_as_json(cached) for cached in kept]})
         return
     for image, digest in dict.fromkeys((cached.image, cached.image_sha256) for cached in kept):
-        click.echo(f"{image} (sha256 {digest[:12]})")
+        click.echo(f"{shown(image)} (sha256 {digest[:12]})")
         of_image = [c.candidate for c in kept if (c.image, c.image_sha256) == (image, digest)]
         _print_table(of_image)
     total = sum(cached.candidate.size_bytes for cached in kept)
-    click.echo(f"{len(kept)} candidates, {total / 1e6:.1f} MB")
+    noun = "candidate" if len(kept) == 1 else "candidates"
+    click.echo(f"{len(kept)} {noun}, {total / 1e6:.1f} MB")
 
 
 @candidates.command()
@@ -169,7 +171,7 @@ def _cached_as_json(cached: CachedCandidate) -> dict[str, Any]:
 
 
 def _print_result(image: Path, result: BuildResult, context: Sequence[str]) -> None:
-    click.echo(f"Candidates of {image}, {result.built} of them new:")
+    click.echo(f"Candidates of {shown(str(image))}, {result.built} of them new:")
     _print_table(result.candidates)
     for candidate in result.candidates:
         for note in candidate.notes:

@@ -9,6 +9,7 @@ import click
 
 from initadvisor.cli.tables import Table, print_table
 from initadvisor.model.image import Verdict
+from initadvisor.model.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,7 +29,7 @@ def print_result(
     name: str, contents: ImageContents, verdict: Lint, config: KernelConfig | None
 ) -> None:
     """Print everything to stdout."""
-    click.echo(f"{name}: {_origin(contents)}\n")
+    click.echo(f"{shown(name)}: {_origin(contents)}\n")
     for table in (_segments(contents), _kinds(contents), _largest(contents)):
         print_table(table)
     held_against = f" (configuration: {config.source})" if config else ""

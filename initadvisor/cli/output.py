@@ -38,6 +38,11 @@ class _Named(io.FileIO):
             raise
 
 
+def no_output() -> TextIO:
+    """Return what stands in for an output that was closed before the program began."""
+    return Path(os.devnull).open("w", encoding="utf-8")
+
+
 def named_output() -> TextIO:
     """Return what is to be used as ``sys.stdout``.
 
@@ -45,7 +50,7 @@ def named_output() -> TextIO:
     this, nobody wants what is written to it.
     """
     if sys.stdout is None:
-        return Path(os.devnull).open("w", encoding="utf-8")
+        return no_output()
     if sys.stdout is not sys.__stdout__ or not isinstance(sys.stdout, io.TextIOWrapper):
         return sys.stdout
     return io.TextIOWrapper(

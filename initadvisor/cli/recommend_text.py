@@ -9,6 +9,7 @@ import click
 from initadvisor.cli.plan_text import plan_sentences
 from initadvisor.cli.wording import figure, interval, percent, rounded, short
 from initadvisor.model.cost import Factor, Objective, Outcome
+from initadvisor.model.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -62,7 +63,7 @@ def _print(console: Console, answer: Recommendation) -> None:
         )
     maker = "an unknown generator" if answer.generator == "none" else answer.generator
     kernel = f"Linux {answer.kernel_release}" if answer.kernel_release else "an unknown kernel"
-    console.print(f"{answer.image}: made by {maker}, for {kernel}")
+    console.print(f"{shown(str(answer.image))}: made by {maker}, for {kernel}")
     console.print(f"Today: {answer.baseline} ({answer.baseline_source})\n")
     console.print(_table(answer))
     console.print()

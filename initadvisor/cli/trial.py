@@ -31,7 +31,7 @@ _COUNTDOWN = click.option(
 )
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 def trial() -> None:
     """Boot candidates one at a time, each once, from an entry of their own.
 

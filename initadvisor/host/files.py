@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import stat
 import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from typing_extensions import override
+
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from typing_extensions import Buffer
 
 _CHUNK_BYTES = 1 << 20
 
@@ -99,6 +104,40 @@ def _held_open(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+class _Named(io.FileIO):
+    """A file to read whose errors carry its name, as those of opening it do."""
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        super().__init__(descriptor, "rb")
+        self.name = str(path)
+
+    @override
+    def readinto(self, buffer: Buffer, /) -> int:
+        """Read like any file; raises ``OSError`` with the path in ``filename``."""
+        with self._named_errors():
+            return super().readinto(buffer)
+
+    @override
+    def readall(self) -> bytes:
+        """Read like any file; raises ``OSError`` with the path in ``filename``."""
+        with self._named_errors():
+            return super().readall()
+
+    @override
+    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
+        """Move like in any file; raises ``OSError`` with the path in ``filename``."""
+        with self._named_errors():
+            return super().seek(offset, whence)
+
+    @contextlib.contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as err:
+            err.filename = self.name
+            raise
+
+
 def open_regular(path: Path) -> IO[bytes]:
     """Open an ordinary file for reading; symbolic links are followed.
 
@@ -118,7 +157,7 @@ def open_regular(path: Path) -> IO[bytes]:
         os.close(descriptor)
         msg = f"cannot read {path}: not an ordinary file"
         raise InitadvisorError(msg)
-    return os.fdopen(descriptor, "rb")
+    return io.BufferedReader(_Named(descriptor, path))
 
 
 def sha256_of(
@@ -175,7 +214,8 @@ def make_directory(path: Path, *, mode: int = 0o755) -> None:
         path.mkdir(mode=mode, parents=True, exist_ok=True)
     except OSError as err:
         msg = f"cannot make the directory {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
+        hint = "CACHE_DIRECTORY and STATE_DIRECTORY name other places for what is kept"
+        raise InitadvisorError(msg, hint=hint) from err
 
 
 def remove_partial(directory: Path, *, prefix: str = PARTIAL_PREFIX) -> None:

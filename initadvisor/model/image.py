@@ -11,6 +11,16 @@ if TYPE_CHECKING:
     from initadvisor.model.stream import StreamFacts
 
 
+LARGEST_BYTES = 4 << 30
+"""Where loaders tell the kernel in 32 bits how large its initramfs is (ramdisk_size in
+Documentation/arch/x86/boot.rst), and no machine has one of that size."""
+
+
+def too_large(size_bytes: int) -> str:
+    """Say why a file of this size cannot be an initramfs."""
+    return f"{size_bytes / 1e9:.0f} GB are more than loaders load"
+
+
 class FileKind(StrEnum):
     """What the room in an initramfs goes to."""
 

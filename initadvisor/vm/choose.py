@@ -143,6 +143,6 @@ def _qemu(
 ) -> VirtualMachine:
     if wanted.kernel is None and wanted.release is None:
         msg = "the image does not tell which kernel it is for"
-        raise InitadvisorError(msg, hint="name its file with --kernel FILE")
+        raise InitadvisorError(msg, hint="initadvisor lab --kernel FILE names its file")
     path = wanted.kernel or find_kernel(host, wanted.release or "")
     return qemu_machine(host, engine, stack.enter_context(bootable(path)))

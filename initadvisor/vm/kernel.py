@@ -90,7 +90,7 @@ def find_kernel(host: Host, release: str) -> Path:
         msg = f"cannot read the kernel {denied}: only root may"
         raise NeedsRootError(msg)
     msg = f"cannot find the kernel Linux {release} below {host.root}"
-    raise InitadvisorError(msg, hint="name its file with --kernel FILE")
+    raise InitadvisorError(msg, hint="initadvisor lab --kernel FILE names its file")
 
 
 @contextlib.contextmanager

@@ -91,7 +91,9 @@ def _sampled(
             )
     except OSError as err:
         msg = f"cannot take samples of {source.path} in {directory}: {err.strerror}"
-        raise InitadvisorError(msg, hint="make room, or set CACHE_DIRECTORY elsewhere") from err
+        raise InitadvisorError(
+            msg, hint="set CACHE_DIRECTORY to a place with room that may be written"
+        ) from err
     source.check_unchanged()
     return found
 

@@ -11,6 +11,7 @@ from initadvisor.host.files import append_range, open_regular, sha256_of
 from initadvisor.image.scan import scan
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import BadImageError, InitadvisorError, NeedsRootError
+from initadvisor.model.image import LARGEST_BYTES, too_large
 from initadvisor.vm.kernel import scratch_directory
 from initadvisor.workflow.contents import known_contents, read_contents
 from initadvisor.workflow.tee import Tee
@@ -87,6 +88,7 @@ def open_source(
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(open_regular(path))
         mtime_ns = os.fstat(file.fileno()).st_mtime_ns
+        _require_plausible_size(file, path)
         sha256 = sha256_of(file)
         tee = stack.enter_context(contextlib.closing(Tee(host))) if host else None
         try:
@@ -116,6 +118,13 @@ def open_source(
             if kept and contents.main.codec not in _MORE_THAN_A_KERNEL_DOES
             else None,
         )
+
+
+def _require_plausible_size(file: IO[bytes], path: Path) -> None:
+    size_bytes = os.fstat(file.fileno()).st_size
+    if size_bytes > LARGEST_BYTES:
+        msg = f"cannot read {path} as an initramfs: {too_large(size_bytes)}"
+        raise InitadvisorError(msg)
 
 
 def _contents(host: Host | None, file: IO[bytes], sha256: str, tee: Tee | None) -> ImageContents:

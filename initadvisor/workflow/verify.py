@@ -17,7 +17,7 @@ from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import BadImageError, InitadvisorError, LostVMError, UnsafeError
-from initadvisor.model.image import Verdict
+from initadvisor.model.image import LARGEST_BYTES, Verdict, too_large
 from initadvisor.model.lab import Engine, Unpacked, Verification
 from initadvisor.storage.cold_read import drop_from_memory
 from initadvisor.store.store import open_store
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _WITHOUT_CHECKSUM = (Codec.CAT, Codec.LZ4, Codec.LZMA)
-_LARGEST_BYTES = 4 << 30
 _UNREADABLE_EXPANSION = 10
 _UNREADABLE_BYTES = (64 << 20, 2 << 30)
 """How much memory an image gets whose content cannot be read here: by its size, within bounds."""
@@ -151,8 +150,8 @@ def _require_plausible_size(path: Path, size_bytes: int) -> None:
     if size_bytes == 0:
         msg = f"{path} must not be booted: it is empty"
         raise UnsafeError(msg)
-    if size_bytes > _LARGEST_BYTES:
-        msg = f"{path} must not be booted: {size_bytes / 1e9:.0f} GB are more than loaders load"
+    if size_bytes > LARGEST_BYTES:
+        msg = f"{path} must not be booted: {too_large(size_bytes)}"
         raise UnsafeError(msg)
 
 

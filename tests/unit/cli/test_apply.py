@@ -87,10 +87,22 @@ def test_what_is_in_the_way_is_listed_by_what_it_hinders(
 ) -> None:
     obstacle = Obstacle(step=Step.PROVING_BOOT, reason="rEFInd started it", remedy="use another")
     monkeypatch.setattr(apply_plan, "_of_the_boot_loader", lambda _host, _images: (obstacle,))
-    output, _ = call(machine, "zstd")
+    output, error = call(machine, "zstd")
+    assert isinstance(error, UnsafeError)
+    assert error.hint == "--confirm does it, once nothing is in the way or with --immediate"
     assert "In the way of booting it once before it becomes the default:" in output
     assert "  - rEFInd started it (use another)" in output
     assert "In the way of applying it:" not in output
+
+
+def test_what_no_option_passes_has_to_be_out_of_the_way(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    obstacles = tuple(Obstacle(step=step, reason="no") for step in (Step.BUILD, Step.UNLOCKING))
+    monkeypatch.setattr(apply_plan, "_of_the_boot_loader", lambda _host, _images: obstacles)
+    _, error = call(machine, "zstd")
+    assert isinstance(error, UnsafeError)
+    assert error.hint == "--confirm does it, once nothing is in the way"
 
 
 def test_a_configuration_cannot_command_the_terminal(machine: Machine) -> None:

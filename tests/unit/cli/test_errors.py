@@ -120,6 +120,72 @@ def test_an_output_that_takes_no_more_is_named(
     assert (done.returncode, done.stderr) == (1, said)
 
 
+_ANSWER = (sys.executable, "-m", "initadvisor", "whatif", "--table", "arch-cloud")
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "<&- 2>&-"])
+def test_an_answer_needs_no_place_for_errors(closed: str) -> None:
+    argv = ["sh", "-c", f'exec "$@" {closed}', "sh", *_ANSWER]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, check=False, timeout=60)
+    assert done.returncode == 0
+    assert b"zstd" in done.stdout
+
+
+def test_who_no_longer_reads_is_told_nothing_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    code = """if True:
+        import sys
+        from pathlib import Path
+        from initadvisor import cli
+        from initadvisor.host.files import whole_file
+
+        def root(**_):
+            with whole_file(Path(sys.argv[1]) / "file") as file:
+                file.write(b"half of it")
+                while True:
+                    print("a line", flush=True)
+
+        cli.root = root
+        cli.main()
+    """
+    argv = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout
+        assert running.stderr
+        assert running.stdout.readline() == b"a line\n"
+        running.stdout.close()
+        assert running.stderr.read() == b""
+        assert running.wait(60) == 128 + signal.SIGPIPE
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [(), ("trial",), ("candidates",)], ids=" ".join)
+def test_a_command_that_is_missing_is_one_line(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["initadvisor", *words])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("initadvisor: Missing command. (see ")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [("inspect",), ("recommend", "--image")], ids=" ".join)
+def test_a_file_that_cannot_be_read_to_its_end_is_named(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["initadvisor", *words, "/proc/self/mem"])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == 1
+    said = capsys.readouterr().err
+    assert said.startswith("initadvisor: cannot use /proc/self/mem: ")
+    assert said.count("\n") == 1
+
+
 def test_the_package_can_be_run() -> None:
     command = [sys.executable, "-m", "initadvisor", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)

@@ -153,7 +153,7 @@ def test_without_a_kernel_file_only_user_mode_linux_is_left(
         machine_for(host, store, FOR_VERIFYING, other),
     ):
         pass
-    assert error.value.hint == "name its file with --kernel FILE"
+    assert error.value.hint == "initadvisor lab --kernel FILE names its file"
     assert error.value.exit_code == 3
 
 

@@ -108,6 +108,15 @@ def test_what_is_no_initramfs_is_refused_in_one_line(tmp_path: Path, content: by
     assert "\n" not in caught.value.message
 
 
+def test_what_is_larger_than_any_initramfs_is_not_even_read(tmp_path: Path) -> None:
+    path = tmp_path / "image"
+    with path.open("wb") as file:
+        file.truncate(900 << 30)
+    expected = pytest.raises(InitadvisorError, match="966 GB are more than loaders load")
+    with expected, open_source(path):
+        pass
+
+
 def test_a_unified_image_whose_initramfs_is_zeros_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "linux.efi"
     path.write_bytes(uki(bytes(2048), ucode=early_archive()))
