@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from initadvisor.host.files import make_directory
 from initadvisor.model.errors import InitadvisorError
@@ -36,8 +36,10 @@ from initadvisor.store.connection import (
 from initadvisor.store.schema import NewerError, is_current, migrate, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+_Opening = TypeVar("_Opening")
 
 _CHECKED_BYTES = 16 << 20
 """What is larger takes too long to check each time (observed: 1 ms for each MB); it is checked when
@@ -89,7 +91,7 @@ def opened_for_reading(path: Path) -> Iterator[Opened]:
     Where there is none it is empty. Raises ``InitadvisorError`` for one that cannot be used.
     """
     with explained("read", path, remedy=MOVED_ASIDE):
-        opened = _readable(path)
+        opened = _of_one_file(_readable, path)
     with contextlib.closing(opened.connection):
         yield opened
 
@@ -97,8 +99,8 @@ def opened_for_reading(path: Path) -> Iterator[Opened]:
 def _usable(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
     """Return a connection for writing, and the one for reading that is to be closed after it."""
     try:
-        return _newest(path)
-    except (DamagedError, NewerError, _GoneError):
+        return _of_one_file(_newest, path)
+    except (DamagedError, NewerError):
         with alone_in(path.parent):
             try:
                 return _newest(path)  # another process may have been quicker
@@ -114,7 +116,7 @@ def _newest(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
     """
     with contextlib.ExitStack() as stack, explained("write", path, remedy=MOVED_ASIDE):
         if is_there(path):
-            keeper = stack.enter_context(_closed_on_error(_still_there(path)))
+            keeper = stack.enter_context(_closed_on_error(_looked_at(path)))
             _check(keeper, path)
             connection = stack.enter_context(_closed_on_error(connect(path, "mode=rw")))
         else:
@@ -126,17 +128,15 @@ def _newest(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
         return connection, keeper
 
 
-class _GoneError(Exception):
-    """Another process has moved aside meanwhile what was there."""
-
-
-def _still_there(path: Path) -> sqlite3.Connection:
-    try:
-        return _looked_at(path)
-    except sqlite3.OperationalError as err:
-        if is_there(path):
-            raise
-        raise _GoneError from err
+def _of_one_file(open_it: Callable[[Path], _Opening], path: Path) -> _Opening:
+    """Open what has this name; again where another process has moved that aside meanwhile."""
+    while True:
+        file = _file(path)
+        try:
+            return open_it(path)
+        except (sqlite3.Error, OSError, InitadvisorError):
+            if file in {None, _file(path)}:
+                raise
 
 
 def _readable(path: Path) -> Opened:
@@ -224,6 +224,15 @@ def _make_durable(connection: sqlite3.Connection) -> None:
 def _looks(path: Path) -> object:
     status = path.stat()
     return status.st_ino, status.st_mtime_ns, status.st_size, beside(path, "wal").exists()
+
+
+def _file(path: Path) -> object:
+    """Tell files of one name apart; None where there is none or that cannot be told."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _size_bytes(path: Path) -> int:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import itertools
 import os
 import random
 import resource
+import shutil
 import sqlite3
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.lab import Engine
-from initadvisor.store.connection import connect
+from initadvisor.store.connection import DamagedError
 from initadvisor.store.store import open_store
 from tests.unit.store.values import CPU, KERNEL, ZSTD, fill, lost, run, sample, trial, verification
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from types import FrameType
 
     from initadvisor.host import Host
     from initadvisor.store.store import Store
@@ -190,27 +194,8 @@ with open_store(Host()) as store:
     assert not path.with_name("initadvisor.sqlite.aside-2").exists()
 
 
-def test_one_that_is_moved_aside_while_it_is_opened_is_made_anew(
-    host: Host, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path.parent.mkdir()
-    path.write_bytes(b"garbage" * 1000)
-
-    def moved(file: Path, how: str) -> sqlite3.Connection:
-        """Be the other process, once."""
-        if not (elsewhere := file.with_name("elsewhere")).exists():
-            file.rename(elsewhere)
-        return connect(file, how)
-
-    monkeypatch.setattr("initadvisor.store.opening.connect", moved)
-    with open_store(host) as store:
-        fill(store, 1)
-    assert read_all(host) == 1
-
-
-def test_damage_that_only_a_check_finds_is_found_before_anything_is_written(
-    host: Host, path: Path
-) -> None:
+def with_a_damaged_page(host: Host, path: Path) -> bytes:
+    """Make a data base in which only a check finds the damage; return its bytes."""
     filled(host, path)
     with contextlib.closing(sqlite3.connect(path)) as database:
         [page] = database.execute(
@@ -220,6 +205,97 @@ def test_damage_that_only_a_check_finds_is_found_before_anything_is_written(
     data = bytearray(path.read_bytes())
     data[(page - 1) * page_bytes + 3] = 250  # more cells than the page has room for
     path.write_bytes(data)
+    return bytes(data)
+
+
+class OtherProcess:
+    """Moves what is damaged aside after some lines of the store's code, and maybe begins a new one.
+
+    As the real one does it only does so while nobody else may.
+    """
+
+    def __init__(self, path: Path, *, after_lines: int, new: Path | None) -> None:
+        """``new``: what it puts in the place of what it moved."""
+        self.path = path
+        self.damaged = path.stat().st_ino
+        self.lines_left = after_lines
+        self.new = new
+        self.has_moved = False
+
+    def __enter__(self) -> Self:
+        """Begin to count."""
+        self.tracer_before = sys.gettrace()
+        sys.settrace(self._line)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Do no more."""
+        sys.settrace(self.tracer_before)
+
+    def _line(self, frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        if "/initadvisor/store/" not in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            self.lines_left -= 1
+            if self.lines_left == 0:
+                self._move()
+        return self._line
+
+    def _move(self) -> None:
+        directory = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self.path.stat().st_ino != self.damaged:
+                return
+            self.path.rename(self.path.with_name("moved"))
+            self.has_moved = True
+            if self.new is not None:
+                shutil.copy(self.new, self.path)
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        finally:
+            os.close(directory)
+
+
+@BOTH
+@pytest.mark.parametrize("replaced", [True, False], ids=["replaced", "gone"])
+@pytest.mark.parametrize("damage", ["garbage", "page"])
+def test_one_that_is_moved_aside_at_any_line_of_opening_it_is_made_anew(
+    host: Host, path: Path, damage: str, replaced: bool, readonly: bool
+) -> None:
+    damaged = b"garbage" * 1000 if damage == "garbage" else with_a_damaged_page(host, path)
+    for name in path.parent.glob("initadvisor.sqlite*"):
+        name.unlink()
+    with open_store(host) as store:
+        fill(store, 1)
+    new = path.rename(path.with_name("new"))
+    moves = 0
+    for after_lines in itertools.count(1):
+        for name in path.parent.glob("initadvisor.sqlite*"):
+            name.unlink()
+        path.write_bytes(damaged)
+        other = OtherProcess(path, after_lines=after_lines, new=new if replaced else None)
+        refused = False
+        try:
+            with other, open_store(host, readonly=readonly) as store:
+                other.__exit__()
+                if not readonly:
+                    fill(store, 1)
+        except DamagedError:
+            refused = True
+        if other.lines_left > 0:
+            break
+        moves += other.has_moved
+        assert not refused or readonly
+        if not readonly:
+            assert read_all(host) == (2 if replaced and other.has_moved else 1), after_lines
+    assert moves > 20
+
+
+def test_damage_that_only_a_check_finds_is_found_before_anything_is_written(
+    host: Host, path: Path
+) -> None:
+    data = with_a_damaged_page(host, path)
     with open_store(host) as store:
         fill(store, 1)
         assert len(store.lab_runs()) == 1
