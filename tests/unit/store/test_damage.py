@@ -209,7 +209,7 @@ def with_a_damaged_page(host: Host, path: Path) -> bytes:
 
 
 class OtherProcess:
-    """Moves what is damaged aside after some lines of the store's code, and maybe begins a new one.
+    """Moves what is damaged aside after some lines of opening it, and maybe begins a new one.
 
     As the real one does it only does so while nobody else may.
     """
@@ -233,7 +233,7 @@ class OtherProcess:
         sys.settrace(self.tracer_before)
 
     def _line(self, frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
-        if "/initadvisor/store/" not in frame.f_code.co_filename:
+        if not frame.f_code.co_filename.endswith(("store/opening.py", "store/connection.py")):
             return None
         if event == "line":
             self.lines_left -= 1
