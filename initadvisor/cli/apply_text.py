@@ -8,7 +8,7 @@ import click
 
 from initadvisor.cli.paragraphs import print_item, print_paragraph
 from initadvisor.cli.tables import Table, print_table
-from initadvisor.cli.wording import figure
+from initadvisor.cli.wording import figure, turned_round
 from initadvisor.model.apply import Step
 from initadvisor.model.proof import ProofStage
 from initadvisor.model.text import shown
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initadvisor.model.apply import ApplyPlan, PlannedImage, StagedImage
+    from initadvisor.model.estimate import Estimate
     from initadvisor.model.image_difference import ImageDifference
     from initadvisor.workflow.apply import Applied
 
@@ -43,7 +44,7 @@ def print_plan(plan: ApplyPlan) -> None:
         click.echo("There is nothing to change in the configuration.")
         return
     if plan.saving_ms:
-        click.echo(f"Expected to save {figure(plan.saving_ms)} ms per boot.")
+        click.echo(f"Expected to {_save_or_cost(plan.saving_ms)} per boot.")
     click.echo("\nConfiguration:\n")
     for edit in plan.edits:
         for line in edit.diff.rstrip("\n").split("\n"):
@@ -61,6 +62,12 @@ def print_plan(plan: ApplyPlan) -> None:
         click.echo("\nWorth knowing:")
         for warning in plan.warnings:
             print_item(warning)
+
+
+def _save_or_cost(saving_ms: Estimate) -> str:
+    if saving_ms.mean >= 0:
+        return f"save {figure(saving_ms)} ms"
+    return f"cost {figure(turned_round(saving_ms))} ms"
 
 
 def _print_obstacles(plan: ApplyPlan) -> None:

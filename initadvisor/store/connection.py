@@ -39,7 +39,10 @@ _REASONS: dict[int, tuple[str, str | None]] = {
         "it or its directory may not be written",
         "run it as its owner, or look if the file system is read-only",
     ),
-    sqlite3.SQLITE_CANTOPEN: ("it or its journal cannot be opened", "look at the rights of both"),
+    sqlite3.SQLITE_CANTOPEN: (
+        "it or its journal cannot be opened",
+        "look at the rights of both, and if the file system is read-only",
+    ),
     sqlite3.SQLITE_IOERR: ("its file system reports an error", "look into the kernel's log"),
 }
 """Why a statement failed, by SQLite's primary result code, and what to do about it."""

@@ -22,6 +22,7 @@ from tests.unit.generators.conftest import RELEASE
 from tests.unit.workflow.applying import (
     CONFIG,
     IMAGE,
+    advice,
     image,
     make_appliable,
     no_engine,
@@ -80,6 +81,15 @@ def test_the_plan_is_shown_and_the_status_says_that_nothing_was_changed(machine:
         assert words in told(output)
     assert isinstance(machine.runner, FakeGenerators)
     assert machine.runner.orders == []
+
+
+def test_what_a_slower_setting_costs_is_no_negative_saving(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slower = advice(machine, _ZSTD, "switch", saving_ms=-16)
+    monkeypatch.setattr(apply_plan, "recommend", lambda *_args, **_named: slower)
+    output, _ = call(machine, "zstd")
+    assert "Expected to cost 16 (12..20) ms per boot." in told(output)
 
 
 def test_what_is_in_the_way_is_listed_by_what_it_hinders(

@@ -100,7 +100,8 @@ def make_machine(root: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 def advice(machine: Machine, setting: Setting, outcome: object, *, saving_ms: float = 5) -> object:
     """Return what ``apply`` reads of a recommendation: half of today's size."""
-    saving = Estimate(mean=saving_ms, low=1, high=9, source="a test")
+    low, high = saving_ms - 4, saving_ms + 4
+    saving = Estimate(mean=saving_ms, low=low, high=high, source="a test")
     path = machine.root / f"boot/initramfs-{RELEASE}.img"
     today = path.stat().st_size
     return SimpleNamespace(
