@@ -61,16 +61,18 @@ def test_one_that_does_not_end_by_that_is_killed(
 
 
 @pytest.mark.parametrize(
-    ("code", "error"),
+    ("code", "timeout_s", "error"),
     [
-        ("import sys; sys.exit('refused: not today')", "ended: refused: not today"),
-        ("import time; time.sleep(60)", "was not ready within 0.5 s"),
-        ("print('another word'); import time; time.sleep(60)", "was not ready within 0.5 s: anoth"),
-        ("print('x' * (17 << 20))", "x"),
+        ("import sys; sys.exit('refused: not today')", 20, "ended: refused: not today"),
+        ("import time; time.sleep(60)", 0.5, "was not ready within 0.5 s"),
+        ("print('another word'); import time; time.sleep(60)", 3, "not ready within 3 s: another"),
+        ("print('x' * (17 << 20))", 20, "x"),
     ],
 )
-def test_one_that_does_not_say_the_word_is_an_error(code: str, error: str) -> None:
-    hold = SystemRunner().hold([PYTHON, "-uc", code], word="ready", timeout_s=0.5)
+def test_one_that_does_not_say_the_word_is_an_error(
+    code: str, timeout_s: float, error: str
+) -> None:
+    hold = SystemRunner().hold([PYTHON, "-uc", code], word="ready", timeout_s=timeout_s)
     with pytest.raises(ProgramError, match=error), hold:
         pytest.fail("the block ran")
 

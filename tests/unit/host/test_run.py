@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from initadvisor.host.run import Priority, SystemRunner
 from initadvisor.model.errors import ProgramError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PYTHON = sys.executable
 NAP = "import time; time.sleep(60)"
@@ -131,6 +137,14 @@ def test_idle_programs_yield_and_are_the_first_to_go_when_memory_runs_out() -> N
     assert completed.stdout.split() == [str(os.SCHED_IDLE).encode(), b"1000"]
 
 
+def napping() -> Iterator[psutil.Process]:
+    """Go through this process's children that have begun to nap."""
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if NAP in child.cmdline():
+                yield child
+
+
 def test_stop_all_kills_what_runs_and_lets_nothing_start() -> None:
     runner = SystemRunner()
     errors: list[str] = []
@@ -144,7 +158,7 @@ def test_stop_all_kills_what_runs_and_lets_nothing_start() -> None:
     threads = [threading.Thread(target=nap) for _ in range(3)]
     for thread in threads:
         thread.start()
-    time.sleep(0.3)
+    assert wait_until(lambda: len(list(napping())) == 3)
     started = time.monotonic()
     runner.stop_all()
     for thread in threads:
