@@ -75,8 +75,9 @@ def _assert_no_state_is_torn(campaign: Campaign) -> None:
     for outcome in outcomes:
         log.info("%s", outcome)
         assert not outcome.torn
-    for kind in Kind:
-        assert sum(outcome.states[kind] for outcome in outcomes) > 100
+    # How many reorderings there are depends on what the guest writes back when by itself.
+    for kind, least in ((Kind.PREFIX, 100), (Kind.REORDERING, 40)):
+        assert sum(outcome.states[kind] for outcome in outcomes) > least
 
 
 def _assert_all_of_it_was_cut(campaign: Campaign, made: list[Cut]) -> None:
