@@ -25,7 +25,7 @@ types: venv
 	$(BIN)/mypy
 
 unit: venv
-	$(BIN)/pytest -n auto tests/unit
+	$(BIN)/pytest -n "$$(($$(nproc) + 1))" tests/unit
 
 venv: $(VENV)/.ready
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
@@ -17,12 +18,18 @@ def require_types(value: object, *, names: Mapping[str, type] = types.MappingPro
     for types only. No number may be negative.
     """
     kind: Any = type(value)
-    hints = get_type_hints(kind, localns=dict(names))
+    hints = _hints(kind, tuple(names.items()))
     for field in fields(kind):
         part = getattr(value, field.name)
         if not _fits(part, hints[field.name], names):
             msg = f"{field.name} cannot be {_words(part)}"
             raise ValueError(msg)
+
+
+@functools.cache
+def _hints(kind: type, names: tuple[tuple[str, type], ...]) -> dict[str, Any]:
+    """Return what annotations say; whoever asks typing has them compiled anew each time."""
+    return get_type_hints(kind, localns=dict(names))
 
 
 def _fits(part: object, hint: object, names: Mapping[str, type]) -> bool:
