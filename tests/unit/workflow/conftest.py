@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.workflow import measure
+from tests.fakes import work_clock
 from tests.fixtures.booted import Booted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.model.boot_record import BootRecord
+
+
+@pytest.fixture(autouse=True)
+def _same_processor_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is weighed does not rest on how quick, or how busy, the machine is that tests run on."""
+    work_clock.install(monkeypatch)
 
 
 @pytest.fixture
