@@ -115,7 +115,7 @@ def _store(host: Host, stream: Stream, samples: Sequence[float]) -> None:
         "schema": 1,
         "codec": stream.codec,
         "cpu": cpu_model(host),
-        "samples_ms": [round(sample, 3) for sample in samples],
+        "samples_ms": list(samples),
     }
     path = _file(host, stream)
     try:
