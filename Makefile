@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check venv lint types unit lock bench wheel install uninstall dist clean
+.PHONY: demo test check venv lint types unit hunt lock bench wheel install uninstall dist clean
 
 demo: venv
 	tools/demo $(BIN)/initadvisor
@@ -26,6 +26,10 @@ types: venv
 
 unit: venv
 	$(BIN)/pytest -n "$$(($$(nproc) + 1))" tests/unit
+
+# Examples that the tests have not been given yet, more of them, and others each time.
+hunt: venv
+	$(BIN)/pytest -n "$$(($$(nproc) + 1))" -m hypothesis --hypothesis-profile=hunt tests
 
 venv: $(VENV)/.ready
 

@@ -115,12 +115,16 @@ def test_build_builds_what_may_be_the_best_and_nothing_else(place: Path, tmp_pat
     own.mkdir()
     (own / "image").write_bytes((place / "image").read_bytes())
     machine = ("--read-speed", "20", "--shadow", "0")
-    choice = only("zstd", "gzip -1", "gzip -9", "bzip2", "lz4", "cat", "xz -2")
+    # How long today's image takes is timed as often as for a build: all answers rest on that.
+    answered(own, "--build", *machine, *only("cat"))
+    assert set(candidates(own)) == {"cat"}
+    choice = only("zstd", "gzip -1", "gzip -9", "bzip2", "lz4", "lz4 -9", "xz -2")
     first = answered(own, *machine, *choice)
-    assert candidates(own) == {}
+    assert set(candidates(own)) == {"cat"}
     built = answered(own, "--build", *machine, *choice)
     assert not set(built["unbuilt"]) & set(first["unbuilt"])
     sizes = candidates(own)
+    del sizes["cat"]
     assert set(first["unbuilt"]) <= {"zstd -3", *sizes}
     assert 0 < len(sizes) < 7
     rows = {row["setting"]: row for row in built["candidates"]}
