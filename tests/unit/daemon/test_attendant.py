@@ -76,6 +76,13 @@ def supply(root: Path, *, online: bool) -> None:
             (directory / name / attribute).write_text(f"{value}\n")
 
 
+def taken_in(kernel: Kernel) -> None:
+    """Wait until what the kernel said was heard."""
+    until = time.monotonic() + 10
+    while kernel.devices and time.monotonic() < until:
+        time.sleep(0.01)
+
+
 def put_off(host: Host, kernel: Kernel, subsystem: str, *, needs_power: bool = True) -> bool:
     """Tell whether a job is put off when the kernel says that something has changed."""
     interruption = Interruption()
@@ -86,7 +93,8 @@ def put_off(host: Host, kernel: Kernel, subsystem: str, *, needs_power: bool = T
                 interruption.may_be_put_off(),
             ):
                 kernel.say(subsystem)
-                time.sleep(1.0)
+                taken_in(kernel)
+                time.sleep(1.0)  # for what it would do about it
         except Disturbed:
             return True
     return False
@@ -113,9 +121,7 @@ def test_a_disturbance_between_jobs_is_none(host: Host, kernel: Kernel, tmp_path
     supply(tmp_path, online=False)
     with Interruption().listening(), Attendant(host):
         kernel.say("power_supply")
-        until = time.monotonic() + 10
-        while kernel.devices and time.monotonic() < until:
-            time.sleep(0.01)
+        taken_in(kernel)
         time.sleep(0.2)  # for what it would do about it
     assert kernel.devices == []
 
