@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 
 import pytest
@@ -14,8 +15,8 @@ _LONGEST = ("test_whole_loop", "test_applying", "test_campaign_cuts", "test_deci
 """In this order."""
 
 # How long an example takes says nothing on a machine that has other work; tests time nothing.
-# The same code is given the same examples each time; "make hunt" looks for others.
-settings.register_profile("same", deadline=None, derandomize=True)
+# The same code is given the same few examples each time; "make hunt" looks for others.
+settings.register_profile("same", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("hunt", deadline=None, max_examples=2000)
 settings.load_profile("same")
 
@@ -38,6 +39,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("loadgroup", default=False):
         for item in items:
             _name_group(item)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from looking through all tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def _name_group(item: pytest.Item) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import functools
 import gzip
 import lzma
 from typing import TYPE_CHECKING
@@ -33,7 +34,7 @@ def _lz4(data: bytes) -> bytes:
     return _LZ4_LEGACY_MAGIC + len(block).to_bytes(4, "little") + block
 
 
-COMPRESSORS: dict[Codec, Callable[[bytes], bytes]] = {
+_COMPRESSORS: dict[Codec, Callable[[bytes], bytes]] = {
     Codec.CAT: bytes,
     Codec.GZIP: lambda data: gzip.compress(data, mtime=0),
     Codec.BZIP2: bz2.compress,
@@ -42,7 +43,12 @@ COMPRESSORS: dict[Codec, Callable[[bytes], bytes]] = {
     Codec.LZ4: _lz4,
     Codec.ZSTD: zstandard.compress,
 }
-"""What each program writes; lzop has no library that writes its container."""
+COMPRESSORS: dict[Codec, Callable[[bytes], bytes]] = {
+    codec: functools.lru_cache(maxsize=64)(compress) for codec, compress in _COMPRESSORS.items()
+}
+"""What each program writes, done once for what is asked again and again; lzop has no library that
+writes its container.
+"""
 
 
 def fake_compressors() -> FakeRunner:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 8 << 20
 CONTENT = (
-    b"".join(b"%d\n" % number for number in range(300_000))
+    b"".join(b"%d\n" % number for number in range(60_000))
     + random.Random(0).randbytes(100_000)
     + bytes(9)
 )

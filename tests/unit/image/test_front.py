@@ -6,7 +6,7 @@ import io
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.image.cpio import CpioWriter
@@ -63,7 +63,6 @@ def test_many_entries_end() -> None:
     assert told(file.getvalue() * 60) is None
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=300), st.integers(0, 400))
 def test_any_bytes_have_a_codec_or_none(data: bytes, position: int) -> None:
     image = bytearray(early_archive() + compress(Codec.ZSTD, b"x"))

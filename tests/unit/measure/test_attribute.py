@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.measure.attribute import attribute
@@ -280,7 +280,6 @@ TRACES = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(traces=TRACES, images=st.lists(IMAGES, max_size=5).map(tuple))
 def test_a_verdict_never_contradicts_itself(
     traces: ImageTraces, images: tuple[KnownImage, ...]

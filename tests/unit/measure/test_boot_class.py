@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.host import Host
@@ -139,7 +139,6 @@ def test_a_battery_feeds_the_machine_where_nothing_else_does(
     assert on_battery(host_at(tmp_path)) is expected
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=100))
 def test_no_bytes_are_too_strange(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as directory:

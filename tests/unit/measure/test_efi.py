@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.measure.boot_option import DEFAULT_LOADER, boot_option_file
@@ -184,14 +184,12 @@ def test_a_boot_option_names_its_file_or_nothing(value: bytes, file: str | None)
     assert boot_option_file(value) == file
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_no_boot_option_is_too_strange(value: bytes) -> None:
     name = boot_option_file(option(value))
     assert name is None or name.isprintable()
 
 
-@settings(deadline=None)
 @given(content=st.binary(max_size=64))
 def test_no_variable_is_too_strange(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as directory:

@@ -7,7 +7,7 @@ import hashlib
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.measure.event_log import BadLogError, InitrdDigests, initrd_digests, read_events
@@ -122,19 +122,16 @@ def read_all(log: bytes) -> int:
     return 0
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=400))
 def test_no_bytes_are_too_strange_after_a_good_header(rest: bytes) -> None:
     assert read_all(event_log(*BEFORE) + rest) <= 400 + 64
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_are_too_strange(log: bytes) -> None:
     assert read_all(log) <= len(log)
 
 
-@settings(deadline=None)
 @given(data=st.data())
 def test_no_damage_is_too_strange(data: st.DataObject) -> None:
     log = bytearray(event_log(*BEFORE, *section(".initrd", IMAGE), initrd(IMAGE)))

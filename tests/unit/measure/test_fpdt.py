@@ -7,7 +7,7 @@ from dataclasses import astuple
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.measure.fpdt import fpdt_times
@@ -94,7 +94,6 @@ def test_what_is_no_file_says_so(tmp_path: Path) -> None:
     assert wrong[0].reason == "cannot be read: Is a directory"
 
 
-@settings(deadline=None)
 @given(fields=st.lists(st.binary(max_size=30), min_size=len(GOOD), max_size=len(GOOD)))
 def test_no_bytes_are_too_strange(fields: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as directory:

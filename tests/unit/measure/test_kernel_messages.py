@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.measure.kernel_messages import KernelMessages, read_boot
@@ -336,7 +336,6 @@ TEXTS = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.builds(

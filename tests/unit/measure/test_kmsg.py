@@ -8,7 +8,7 @@ import socket
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.host import Host
@@ -107,7 +107,6 @@ def test_what_is_no_record_counts_as_lost(data: bytes) -> None:
     assert marks(BEGIN, data, FREED).missed_messages == 1
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(st.binary(min_size=1), st.sampled_from([BEGIN, FREED, RUN, VERSION]))))
 def test_no_records_whatever_make_an_exception(records: list[bytes]) -> None:
     assert marks(*records).missed_messages >= 0

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.measure.loaded import image_traces, loaded_bytes
@@ -113,7 +113,6 @@ def test_an_event_log_without_end_is_not_read_to_it(tmp_path: Path) -> None:
     assert "is longer than" in wrong[0].reason
 
 
-@settings(deadline=None)
 @given(params=st.binary(max_size=100), log=st.binary(max_size=100), line=st.binary(max_size=50))
 def test_no_bytes_are_too_strange(params: bytes, log: bytes, line: bytes) -> None:
     with tempfile.TemporaryDirectory() as directory:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.measure.startup_message import startup_times, timespan_us
@@ -59,7 +59,6 @@ def test_the_other_phases_stand_in_fields() -> None:
     assert startup_times("Startup finished in 4.000s.", fields) == StartupTimes(kernel_us=1_500_123)
 
 
-@settings(deadline=None)
 @given(st.one_of(st.text(), st.from_regex(r"(\d+(\.\d+)?(s|ms|min) )*\((firmware|loader)\)")))
 def test_no_text_whatever_makes_an_exception(text: str) -> None:
     times = startup_times(text, {"KERNEL_USEC": text})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
@@ -159,13 +159,11 @@ def test_a_line_of_any_length_is_looked_at_no_further_than_needed() -> None:
     assert file.longest < 10_000
 
 
-@settings(deadline=None)
 @given(st.one_of(st.binary(), st.text(alphabet="[]<>0123456789.TC +:k\n ").map(str.encode)))
 def test_no_bytes_whatever_make_an_exception(data: bytes) -> None:
     assert all(boot.marks.messages >= 0 for boot in read_boots(io.BytesIO(data)))
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(PLAIN.splitlines(keepends=True))))
 def test_no_order_of_lines_makes_a_negative_time(lines: list[str]) -> None:
     for boot in read_boots(io.BytesIO("".join(lines).encode())):

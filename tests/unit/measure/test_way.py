@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.measure.boot_option import DEFAULT_LOADER
@@ -183,7 +183,6 @@ def test_nothing_to_read_is_an_unknown_way(tmp_path: Path) -> None:
 TEXTS = st.none() | st.text(max_size=20) | st.sampled_from(["systemd-boot 257", "GRUB 2.12", UKI])
 
 
-@settings(deadline=None)
 @given(
     efi=st.booleans(),
     loader_type=st.none() | st.integers(0, 0x20),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.model.boot_class import (
@@ -43,7 +43,6 @@ def test_what_names_files_and_trials_is_left_out() -> None:
     assert comparable_command_line("ro panic=30", own_words=("panic=30",)) == "ro panic=30"
 
 
-@settings(deadline=None)
 @given(st.text(max_size=200))
 def test_comparing_changes_nothing_that_was_already_compared(line: str) -> None:
     once = comparable_command_line(line)

@@ -219,7 +219,7 @@ def happen(machine: Machine, what: str) -> None:
         machine.reboot()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=4 * settings().max_examples)
 @given(data=st.data(), happenings=st.lists(st.sampled_from(HAPPENINGS), max_size=25))
 def test_nothing_that_happens_arms_what_is_not_recorded_or_outlives_a_stop(
     data: st.DataObject, happenings: list[str]
@@ -242,7 +242,7 @@ def test_nothing_that_happens_arms_what_is_not_recorded_or_outlives_a_stop(
     machine.require_nothing()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=4 * settings().max_examples)
 @given(data=st.data(), cuts=st.lists(st.none() | st.integers(0, 6), max_size=8))
 def test_a_campaign_ends_whatever_its_boots_do(data: st.DataObject, cuts: list[int | None]) -> None:
     """So many boots are armed at most, with the rehearsal; then nothing ever is again."""
@@ -268,7 +268,7 @@ def test_a_campaign_ends_whatever_its_boots_do(data: st.DataObject, cuts: list[i
         assert "no virtual machine" in machine.record.reason or not machine.booted[MOST_BOOTS:]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=3 * settings().max_examples)
 @given(data=st.data(), cut=st.integers(0, 8), what=st.sampled_from(HAPPENINGS))
 def test_after_a_power_cut_the_next_run_puts_it_right(
     data: st.DataObject, cut: int, what: str

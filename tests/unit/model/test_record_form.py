@@ -19,7 +19,7 @@ VALUES = st.one_of(
     *(st.none(), st.booleans(), st.integers(), st.floats(), st.text()),
     *(st.lists(st.integers(), max_size=3), st.dictionaries(st.text(), st.integers(), max_size=3)),
 )
-OFTEN = settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+OFTEN = settings(max_examples=2 * settings().max_examples, suppress_health_check=list(HealthCheck))
 
 
 def exchanged(record: BootRecord) -> BootRecord:

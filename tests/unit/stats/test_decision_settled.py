@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -155,7 +155,6 @@ TOTALS = st.tuples(st.integers(1, 30), st.integers(1, 4)).flatmap(
 )
 
 
-@settings(deadline=None)
 @given(total_ms=TOTALS, data=st.data(), certainty=st.floats(0.5, 0.99))
 def test_whatever_is_believed_a_decision_keeps_its_promises(
     total_ms: Floats, data: st.DataObject, certainty: float

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.model.boot_evidence import BootEvidence, Relation
@@ -197,7 +197,6 @@ def is_sound(known: Given) -> bool:
     return all(bool(np.isfinite(of).all() and (of > 0).all()) for of in times)
 
 
-@settings(deadline=None, max_examples=60)
 @given(boots=BOOTS, lab=st.booleans())
 def test_whatever_boots_say_every_draw_is_a_time(boots: list[BootEvidence], *, lab: bool) -> None:
     candidates = WITH_LAB if lab else FIELD
@@ -211,7 +210,6 @@ def test_whatever_boots_say_every_draw_is_a_time(boots: list[BootEvidence], *, l
         assert learnt.boots <= len(boots)
 
 
-@settings(deadline=None, max_examples=30)
 @given(boots=BOOTS, seed=st.integers(0, 2**32))
 def test_the_order_never_matters(boots: list[BootEvidence], seed: int) -> None:
     shuffled = [boots[index] for index in np.random.default_rng(seed).permutation(len(boots))]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.model.boot_plan import Purpose
@@ -177,7 +177,6 @@ FIELDS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(figures=FIELDS, mb_s=st.floats(8, 1000), everything=st.booleans(), data=st.data())
 def test_nothing_hopeless_boots_and_nothing_is_the_end_that_is_not(
     figures: list[tuple[float, float, bool]], mb_s: float, everything: bool, data: st.DataObject

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import exp, log
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.model.cost import Factor
@@ -86,7 +86,6 @@ def ranges(draw: st.DrawFn) -> tuple[Factor, Span]:
     return factor, Span(low=start, high=low * times_longer)
 
 
-@settings(max_examples=60, deadline=None)
 @given(choices, conditions, ranges())
 def test_at_every_value_the_stated_setting_is_the_cheapest(
     field: list[Choice], held: Conditions, way: tuple[Factor, Span]
@@ -102,7 +101,6 @@ def test_at_every_value_the_stated_setting_is_the_cheapest(
         assert all(cost_ms(of[setting], here) <= best * (1 + 1e-6) for setting in stated)
 
 
-@settings(max_examples=60, deadline=None)
 @given(choices, conditions, ranges())
 def test_stretches_cover_the_range_and_change_hands_where_costs_are_equal(
     field: list[Choice], held: Conditions, way: tuple[Factor, Span]
@@ -119,7 +117,6 @@ def test_stretches_cover_the_range_and_change_hands_where_costs_are_equal(
         assert costs[0] == pytest.approx(costs[1], rel=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
 @given(choices, conditions, ranges())
 def test_a_setting_is_suitable_where_it_is_within_the_tolerance(
     field: list[Choice], held: Conditions, way: tuple[Factor, Span]
@@ -137,7 +134,6 @@ def test_a_setting_is_suitable_where_it_is_within_the_tolerance(
                 assert inside == (off < 0)
 
 
-@settings(deadline=None)
 @given(choices, conditions)
 def test_standings_agree_with_the_best_setting(field: list[Choice], held: Conditions) -> None:
     place = Place(name="", read_mb_s=exact(held.read_mb_s))

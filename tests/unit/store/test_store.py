@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.host import Host
@@ -197,7 +197,6 @@ def test_two_images_of_a_run_may_have_the_same_bytes(host: Host) -> None:
         assert unpack_samples(store) == {ZSTD: ((4,),)}
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     texts=st.lists(ANY_TEXT, min_size=7, max_size=7),
     setting=st.sampled_from(["cat", "zstd -19", "xz --check=none", "lz4 '-o a'"]),

@@ -174,9 +174,7 @@ def test_too_much_at_once_is_refused(
     assert "more than 1" in refused(host, export(tmp_path, FOREIGN, "csv"))
 
 
-@settings(
-    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_damaged_export_is_read_or_refused(
     host: Host, tmp_path: Path, data: st.DataObject

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import os
 import random
@@ -47,6 +48,7 @@ MANY = 12
 ONE_SIZE = "the boots loaded images of one size only"
 
 
+@functools.cache
 def archive() -> bytes:
     """Return what takes a few milliseconds to decompress."""
     words = [random.Random(seed).randbytes(6) for seed in range(4000)]
