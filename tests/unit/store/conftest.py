@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,13 +13,17 @@ from initadvisor.host import Host
 from tests.fakes.runner import FakeRunner
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
+
+
+_MEMORY = Path("/dev/shm")  # noqa: S108  # a directory of its own is made there
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Where the data base is or would be."""
-    return tmp_path / "state/initadvisor.sqlite"
+def path() -> Iterator[Path]:
+    """Where the data base is or would be: no disk has to write it again and again."""
+    with tempfile.TemporaryDirectory(dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None) as place:
+        yield Path(place, "state/initadvisor.sqlite")
 
 
 @pytest.fixture
