@@ -13,6 +13,7 @@ from initadvisor.workflow.transaction import Replacement, pending, transactions
 from initadvisor.workflow.transaction_log import read_transactions
 from tests.faults.machine import NEW, replacements
 from tests.faults.runs import Run, prepare, wrong_after_recovery, wrong_now
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,7 +100,7 @@ def read_only(machine: Machine) -> str:
 
 def _remount(machine: Machine, how: str) -> None:
     command = ["/bin/mount", "-o", f"remount,{how}", str(machine.root / "boot")]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=HANGS_S)
 
 
 def _large() -> list[Replacement]:

@@ -24,6 +24,7 @@ from initadvisor.workflow.candidates import build_candidates, cached_candidates
 from initadvisor.workflow.plan import plan_settings
 from initadvisor.workflow.source import open_source
 from tests.fixtures.small_images import early_archive, program_archive, write_image
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -173,12 +174,12 @@ def test_an_interrupted_build_ends_at_once_and_takes_its_compressors_along(
         compressors = psutil.Process(process.pid).children(recursive=True)
         os.kill(process.pid, number)
         sent = time.monotonic()
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=HANGS_S)
     assert process.returncode == status
     assert time.monotonic() - sent < 10
     assert output == b""
     assert b"Traceback" not in errors
-    assert psutil.wait_procs(compressors, timeout=10)[1] == []
+    assert psutil.wait_procs(compressors, timeout=HANGS_S)[1] == []
     assert not list((host.cache_dir() / "candidates").glob(".partial-*"))
     check_candidates(host, payload)
 
@@ -193,7 +194,7 @@ def test_a_compressor_that_runs_out_of_room_is_a_gap_and_leaves_nothing(
     completed = subprocess.run(
         [sys.executable, "-c", code, *arguments, "--only", "cat", "--only", "zstd"],
         capture_output=True,
-        timeout=120,
+        timeout=HANGS_S,
         check=True,
     )
     (gap,) = json.loads(completed.stdout)["gaps"]

@@ -21,6 +21,7 @@ from initadvisor.store.store import open_store
 from initadvisor.vm.choose import FOR_VERIFYING, Wanted, machine_for
 from tests.fixtures.debian import Suite, debian
 from tests.fixtures.generated import dracut_image, initramfs_tools_image
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -167,7 +168,7 @@ def test_an_interrupted_run_keeps_what_was_measured_and_ends_its_machines(
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         try:
-            said, complaint = process.communicate(timeout=60)
+            said, complaint = process.communicate(timeout=HANGS_S)
         finally:
             process.kill()
     assert process.returncode == 130

@@ -25,6 +25,7 @@ from initadvisor.workflow.plan import recipes
 from initadvisor.workflow.sampling import sample_candidates
 from tests.fixtures.content import mixed_content
 from tests.fixtures.small_images import archive, write_image
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -202,12 +203,12 @@ def test_interrupted_it_takes_its_compressors_along_and_leaves_nothing(
         assert compressors
         process.send_signal(number)
         try:
-            said, complaint = process.communicate(timeout=30)
+            said, complaint = process.communicate(timeout=HANGS_S)
         finally:
             process.kill()
     assert process.returncode == (130 if number is signal.SIGINT else 128 + number)
     assert said == ""
     assert "Traceback" not in complaint
-    assert psutil.wait_procs(compressors, timeout=10)[1] == []
+    assert psutil.wait_procs(compressors, timeout=HANGS_S)[1] == []
     left = [path for path in Path(tmp_path / "cache").rglob("*") if path.is_file()]
     assert {path.parent.name for path in left} <= {"contents", "read"}

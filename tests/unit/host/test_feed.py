@@ -13,6 +13,7 @@ import pytest
 
 from initadvisor.host.feed import piped
 from initadvisor.host.run import SystemRunner
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,7 +77,7 @@ def test_the_signal_of_a_broken_pipe_does_not_end_the_process(tmp_path: Path) ->
     completed = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "file")],
         stdout=subprocess.PIPE,
-        timeout=30,
+        timeout=HANGS_S,
         check=False,
     )
     assert completed.returncode != -signal.SIGPIPE

@@ -24,6 +24,7 @@ from initadvisor.host.files import (
     whole_file,
 )
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
+from tests.fixtures.waiting import HANGS_S
 
 
 def names(directory: Path) -> list[str]:
@@ -257,7 +258,7 @@ def test_only_one_process_holds_the_lock_and_it_goes_with_the_process(tmp_path: 
         ):
             pass
         holder.kill()
-        holder.wait(timeout=20)
+        holder.wait(timeout=HANGS_S)
     with locked(lock, what="it"):
         pass
 

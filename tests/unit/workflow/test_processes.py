@@ -13,6 +13,7 @@ import pytest
 
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.workflow.processes import spread
+from tests.fixtures.waiting import HANGS_S
 
 INTERRUPTED = """
 import sys, time
@@ -86,7 +87,7 @@ def test_an_interrupt_ends_all_at_once_without_a_word() -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "started\n"
         os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=HANGS_S)
     assert (out, err, process.returncode) == ("interrupted\n", "", 0)
     assert group_is_gone(process.pid)
 

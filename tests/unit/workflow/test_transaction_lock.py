@@ -15,6 +15,7 @@ from initadvisor.model.errors import InitadvisorError
 from initadvisor.workflow.transaction import transactions
 from tests.faults.machine import NEW, OLD, Machine
 from tests.faults.runs import Run, perform
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +86,7 @@ def test_a_run_waits_for_one_that_ends(machine: Machine) -> None:
             assert waiting.poll() is None
             assert {path: machine.host.path(path).read_bytes() for path in OLD} == OLD
             first.close()
-            assert waiting.wait(timeout=60) == 0
+            assert waiting.wait(timeout=HANGS_S) == 0
     assert {path: machine.host.path(path).read_bytes() for path in NEW} == NEW
 
 
