@@ -25,7 +25,7 @@ def test_the_whole_file_comes_through_and_its_position_stays(tmp_path: Path) -> 
     with (tmp_path / "file").open("rb") as file, (tmp_path / "out").open("wb") as out:
         file.seek(5)
         with piped(file) as pipe:
-            SystemRunner().run(["cat"], timeout_s=20, stdin=pipe, stdout=out)
+            SystemRunner().run(["cat"], timeout_s=HANGS_S, stdin=pipe, stdout=out)
         assert file.tell() == 5
     assert (tmp_path / "out").read_bytes() == content
 
@@ -38,7 +38,7 @@ def test_several_readers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -
 
         def read() -> None:
             with piped(file) as pipe:
-                results.append(SystemRunner().run(["cat"], timeout_s=20, stdin=pipe).stdout)
+                results.append(SystemRunner().run(["cat"], timeout_s=HANGS_S, stdin=pipe).stdout)
 
         threads = [threading.Thread(target=read) for _ in range(4)]
         for thread in threads:
@@ -55,7 +55,7 @@ def test_a_reader_that_ends_early_leaves_no_thread(tmp_path: Path, how: str) -> 
     with (tmp_path / "file").open("rb") as file:
         if how == "reader ends":
             with piped(file) as pipe:
-                SystemRunner().run(["head", "-c", "1"], timeout_s=20, stdin=pipe)
+                SystemRunner().run(["head", "-c", "1"], timeout_s=HANGS_S, stdin=pipe)
         else:
             with pytest.raises(KeyboardInterrupt), piped(file):
                 raise KeyboardInterrupt

@@ -165,7 +165,7 @@ def test_a_package_manager_that_ends_in_time_is_waited_for(host: Host) -> None:
     with another(OTHER, host.root / RECORD_LOCKS[1], "lock") as other:
         assert other.stdin is not None
         threading.Timer(0.3, other.stdin.close).start()
-        with package_managers_held(host, wait_s=60):
+        with package_managers_held(host, wait_s=HANGS_S):
             assert other.wait(timeout=HANGS_S) == 0
 
 

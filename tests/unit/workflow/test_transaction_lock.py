@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,8 +31,18 @@ with transactions(Host(root=Path(sys.argv[1]))):
 _APPLY = """
 import sys
 from pathlib import Path
+from initadvisor.host import lock
 from tests.faults.machine import Machine
 from tests.faults.runs import Run, perform
+nap = lock.time.sleep
+
+
+def say_so(seconds):
+    print("it waits", flush=True)
+    nap(seconds)
+
+
+lock.time.sleep = say_so
 print("begun", flush=True)
 perform(Machine(root=Path(sys.argv[1]), esp=False).host, Run.APPLY)
 """
@@ -82,7 +91,8 @@ def test_a_run_waits_for_one_that_ends(machine: Machine) -> None:
     with contextlib.ExitStack() as first:
         first.enter_context(transactions(machine.host))
         with other_run(machine, _APPLY) as waiting:
-            time.sleep(0.3)
+            assert waiting.stdout
+            assert waiting.stdout.readline() == "it waits\n"
             assert waiting.poll() is None
             assert {path: machine.host.path(path).read_bytes() for path in OLD} == OLD
             first.close()
