@@ -5,21 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from initadvisor.host.process import make_idle
+from initadvisor.host.listen import pipe
+from initadvisor.host.process import give_way
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
-_FILE = Path(__file__).resolve().with_name("launcher.py")
+_CODE = Path(__file__).with_name("launcher.py").read_text(encoding="ascii")
+"""Read now: later an upgrade may have put another one there."""
+_POLICY = os.SCHED_IDLE
 _DEFAULT = f"{signal.SIGPIPE:d},{signal.SIGXFSZ:d}"
-_READY = b"ready\n"
 _REPORT_BYTES = 256
 
 
@@ -37,47 +37,41 @@ class Launch:
     """One start of a program by ``launcher.py``."""
 
     def __init__(self) -> None:
-        self._ours, self._launchers = socket.socketpair()
+        self._told, self._tell = pipe()
+        self._said, self._report = pipe()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._ours.close()
-        self._launchers.close()
+    def __exit__(self, *exc_info: object) -> None:
+        for end in (self._told, self._tell, self._said, self._report):
+            end.close()
 
     @property
-    def descriptor(self) -> int:
+    def descriptors(self) -> tuple[int, int]:
         """What the launcher has to inherit."""
-        return self._launchers.fileno()
+        return self._told.fileno(), self._report.fileno()
 
     def command(self, argv: Sequence[str]) -> list[str]:
         """Return the command line that launches the program."""
-        return [sys.executable, "-I", "-S", str(_FILE), str(self.descriptor), _DEFAULT, *argv]
+        told, report = map(str, self.descriptors)
+        words = [told, report, _DEFAULT, str(_POLICY), *argv]
+        return [sys.executable, "-I", "-S", "-c", _CODE, *words]
 
-    def go(self, pid: int, timeout_s: float) -> None:
+    def go(self, pid: int) -> None:
         """Let the launcher, which has process number ``pid``, start the program as an idle one."""
-        self._launchers.close()
-        self._ours.settimeout(timeout_s)
-        with contextlib.suppress(TimeoutError, ConnectionResetError):
-            self._ours.recv(len(_READY), socket.MSG_WAITALL)
-        make_idle(pid)  # only now: with none but idle time, the launcher itself would take seconds
-        self._ours.shutdown(socket.SHUT_WR)
+        self._told.close()
+        self._report.close()
+        give_way(pid)
+        with contextlib.suppress(BrokenPipeError):  # it was killed
+            self._tell.write(b".")
 
     def usage(self) -> Usage | None:
         """Return what the program took once the launcher has ended, None where that was killed.
 
         Raises ``OSError`` when the program could not be started.
         """
-        said = b""
-        with contextlib.suppress(ConnectionResetError):
-            said = self._ours.recv(_REPORT_BYTES)
-        match said.split():
+        match self._said.read(_REPORT_BYTES).split():
             case [b"failed", number]:
                 raise OSError(int(number), os.strerror(int(number)))
             case [b"ended", status, wall_ns, cpu_us, peak_bytes]:

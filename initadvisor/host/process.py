@@ -27,12 +27,13 @@ def environment(extra: Mapping[str, str] | None) -> dict[str, str]:
     return {**kept, "PATH": search_path(), "LC_ALL": "C.UTF-8", **(extra or {})}
 
 
-def make_idle(pid: int) -> None:
-    """Let the process have only what nobody else wants, as far as that is allowed."""
+def give_way(pid: int) -> None:
+    """Let the process, and what it starts, use disks that nobody else wants, and be killed first.
+
+    As far as that is allowed.
+    """
     import psutil
 
-    with contextlib.suppress(OSError):
-        os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
     with contextlib.suppress(psutil.Error, OSError):
         psutil.Process(pid).ionice(psutil.IOPRIO_CLASS_IDLE)
     with contextlib.suppress(OSError):

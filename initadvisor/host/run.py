@@ -179,7 +179,7 @@ class SystemRunner:
             process = self._start(words, stdin, stdout or out, err, env, cwd, launch)
             try:
                 if launch:
-                    launch.go(process.pid, timeout_s)
+                    launch.go(process.pid)
                 captured = (err,) if stdout else (out, err)
                 self._await_end(process, words, started, timeout_s, captured)
             except BaseException:
@@ -280,7 +280,7 @@ class SystemRunner:
                     env=environment(env),
                     cwd=cwd,
                     start_new_session=True,
-                    pass_fds=(launch.descriptor,) if launch else (),
+                    pass_fds=launch.descriptors if launch else (),
                 )
             except OSError as err:
                 raise _not_started(program, err) from err

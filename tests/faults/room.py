@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tests.faults.machine import Machine
 
 _MIB = 1 << 20
+_CHANCE = random.Random(1)
 _IMAGE_BYTES = 900 << 10
 
 
@@ -109,7 +111,7 @@ def _large() -> list[Replacement]:
 
 
 def _content() -> bytes:
-    return os.urandom(_IMAGE_BYTES)
+    return _CHANCE.randbytes(_IMAGE_BYTES)
 
 
 def _seen(machine: Machine) -> dict[Path, bytes]:

@@ -30,6 +30,12 @@ NEVER_ENDS = "import time; time.sleep(3600)"
 STUBBORN = f"{ECHO}\nwhile True: time.sleep(60)"
 
 
+@pytest.fixture(autouse=True)
+def has_time_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing be killed that would end by itself."""
+    monkeypatch.setattr(run, "_END_S", HANGS_S)
+
+
 def pid_in(path: Path) -> int:
     """Return the process that the file names, as soon as it does."""
     assert wait_until(lambda: path.exists() and path.read_text().isdecimal())

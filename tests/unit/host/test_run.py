@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from initadvisor.host import run
+from initadvisor.host import launch, run
 from initadvisor.host.run import Priority, SystemRunner
 from initadvisor.model.errors import ProgramError
 from tests.fixtures.waiting import HANGS_S, alive, time_is_up_once, wait_until
@@ -118,10 +118,15 @@ def test_the_memory_of_programs_that_are_not_idle_is_not_measured() -> None:
     assert SystemRunner().run(["true"], timeout_s=HANGS_S).peak_bytes == 0
 
 
-def test_idle_programs_yield_and_are_the_first_to_go_when_memory_runs_out() -> None:
-    code = "import os; print(os.sched_getscheduler(0), open('/proc/self/oom_score_adj').read())"
-    completed = SystemRunner().run([PYTHON, "-c", code], timeout_s=HANGS_S, priority=Priority.IDLE)
-    assert completed.stdout.split() == [str(os.SCHED_IDLE).encode(), b"1000"]
+def test_idle_programs_yield_and_are_the_first_to_go_when_memory_runs_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(launch, "_POLICY", os.SCHED_IDLE)
+    argv = ["cat", "/proc/self/oom_score_adj", "/proc/self/stat"]
+    said = SystemRunner().run(argv, timeout_s=HANGS_S, priority=Priority.IDLE).stdout
+    likely_killed, stat = said.split(b"\n")[:2]
+    policy = stat.rpartition(b")")[2].split()[38]  # field 41 of proc_pid_stat(5)
+    assert (likely_killed, policy) == (b"1000", str(os.SCHED_IDLE).encode())
 
 
 STATE = """
