@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("daemon-work")]
 
 SETTINGS = ["gzip", "lz4 -9", "xz -9", "zstd", "zstd -19"]
 DRIVER = """
-import sys, threading, time
+import os, sys, threading, time
 from pathlib import Path
 import psutil
 from initadvisor.daemon import attendant
@@ -35,10 +35,11 @@ from initadvisor.daemon.loop import Daemon
 from initadvisor.daemon.manager import set_up_logging
 from initadvisor.daemon.interruption import disturb
 from initadvisor.daemon.work import AdvisorsWork, Work
-from initadvisor.host import Host
+from initadvisor.host import Host, launch
 from initadvisor.model.daemon import Needs
 from initadvisor.workflow import proving
 
+launch._POLICY = os.SCHED_OTHER  # idle compressors may take hours on a busy machine
 set_up_logging(verbose=False)
 attendant._monitor = lambda: None
 proving._require_own_system = lambda host: None
