@@ -183,7 +183,7 @@ STOPPED = (
     + DAEMON
     + r"""
 HANG.touch()
-install(python(FAKE), WatchdogSec="1", RestartSec="100ms")
+install(python(FAKE), WatchdogSec="5", RestartSec="100ms")
 note()
 until(lambda: DID.exists() and DID.read_text().count("build@6.1.0") == 1, "it works")
 assert show("StatusText") == "build: begins, Linux 6.1.0", show("StatusText")

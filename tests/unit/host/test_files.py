@@ -246,7 +246,7 @@ def test_only_one_process_holds_the_lock_and_it_goes_with_the_process(tmp_path: 
     code = (
         "import sys, time; from pathlib import Path; from initadvisor.host.files import locked\n"
         "with locked(Path(sys.argv[1]), what='it'):\n"
-        "    print('held', flush=True); time.sleep(60)"
+        "    print('held', flush=True); time.sleep(3600)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, str(lock)], stdout=subprocess.PIPE
