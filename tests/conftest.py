@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 
 import pytest
 from hypothesis import settings
 
+from initadvisor.host import launch
 from tests.vm import costs
 
 _KINDS = ("vm", "tools")
@@ -19,6 +21,9 @@ _LONGEST = ("test_whole_loop", "test_applying", "test_campaign_cuts", "test_deci
 settings.register_profile("same", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("hunt", deadline=None, max_examples=2000)
 settings.load_profile("same")
+
+# With two busy programs beside it, an idle one that takes 50 ms of a processor would take a minute.
+launch._POLICY = os.SCHED_OTHER
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Whoever runs the tests in the background of a shell has SIGINT ignored, and every program that

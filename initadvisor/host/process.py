@@ -1,4 +1,4 @@
-"""A running program: what it inherits, how it competes, what it uses, how it is ended."""
+"""A running program: what it inherits, how it competes, how it is ended."""
 
 from __future__ import annotations
 
@@ -27,25 +27,17 @@ def environment(extra: Mapping[str, str] | None) -> dict[str, str]:
     return {**kept, "PATH": search_path(), "LC_ALL": "C.UTF-8", **(extra or {})}
 
 
-def make_idle(pid: int) -> None:
-    """Let the process have only what nobody else wants, as far as that is allowed."""
+def give_way(pid: int) -> None:
+    """Let the process, and what it starts, use disks that nobody else wants, and be killed first.
+
+    As far as that is allowed.
+    """
     import psutil
 
-    with contextlib.suppress(OSError):
-        os.sched_setscheduler(pid, os.SCHED_IDLE, os.sched_param(0))
     with contextlib.suppress(psutil.Error, OSError):
         psutil.Process(pid).ionice(psutil.IOPRIO_CLASS_IDLE)
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/oom_score_adj").write_text(_OOM_FIRST, encoding="ascii")
-
-
-def peak_bytes(pid: int | str) -> int:
-    """Return the peak resident memory of a live process so far, 0 once it is gone (proc(5))."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    return 0
 
 
 def kill_session(pid: int) -> None:

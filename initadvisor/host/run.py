@@ -1,7 +1,7 @@
 """The one place where programs are run: no shell, stdin closed, C locale, always a time limit.
 
 Every command line is logged. The resources a program used come from the kernel's own accounting
-(wait4(2)), so that build times and memory are measured, not guessed.
+(wait4(2)).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
+from initadvisor.host.launch import Launch, Usage
 from initadvisor.host.listen import (
     CAPTURE_LIMIT_BYTES,
     Ending,
@@ -28,13 +29,7 @@ from initadvisor.host.listen import (
     listen,
     pipe,
 )
-from initadvisor.host.process import (
-    environment,
-    kill_session,
-    make_idle,
-    peak_bytes,
-    search_path,
-)
+from initadvisor.host.process import environment, kill_session, search_path
 from initadvisor.model.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -43,11 +38,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_FIRST_POLL_S = 0.001
 _POLL_S = 0.05
-_RARER = 50
-_LONGEST_POLL_S = 0.5
-"""Memory is looked at every 50 ms, later every fiftieth of the time that it has been looked at."""
+"""So often it is looked whether a program says too much."""
 _END_S = 5.0
 
 
@@ -57,15 +49,18 @@ class Priority(Enum):
     NORMAL = auto()
     IDLE = auto()
     """Runs on processors and disks that nobody else wants (SCHED_IDLE, the idle I/O class), and is
-    killed before anything else when memory runs out."""
+    killed before anything else when memory runs out. Its peak memory is measured, which makes the
+    start some 15 ms longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
     """A program that ended by itself, and what it used.
 
-    ``wall_s`` and ``cpu_s`` (user plus system, its children included) in seconds, ``peak_bytes``
-    the largest resident memory of a single process of it, 0 where it ended too soon to be seen.
+    ``wall_s`` and ``cpu_s`` (user plus system, its children included) in seconds. ``peak_bytes`` is
+    the largest resident memory of any one process of it and never below some 9 MB, which is what
+    the process takes that starts it (``launcher.py``); 0 for a program that is not idle.
+    Children that the program did not wait for do not count in either.
     """
 
     argv: tuple[str, ...]
@@ -175,23 +170,35 @@ class SystemRunner:
         """See ``Runner.run``."""
         words = tuple(str(word) for word in argv)
         log.debug("run: %s", shlex.join(words))
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        with (
+            tempfile.TemporaryFile() as out,
+            tempfile.TemporaryFile() as err,
+            Launch() if priority is Priority.IDLE else contextlib.nullcontext() as launch,
+        ):
             started = time.monotonic()
-            process = self._start(words, stdin, stdout or out, err, env, cwd, priority)
+            process = self._start(words, stdin, stdout or out, err, env, cwd, launch)
             try:
+                if launch:
+                    launch.go(process.pid)
                 captured = (err,) if stdout else (out, err)
-                completed = self._finish(process, words, started, timeout_s, captured)
-            finally:
-                with self._lock:
-                    self._running.discard(process.pid)
+                self._await_end(process, words, started, timeout_s, captured)
+            except BaseException:
+                self._end(process)
+                raise
+            usage = self._reap(process, started)
+            if launch:
+                try:
+                    usage = launch.usage() or usage
+                except OSError as error:
+                    raise _not_started(self.which(words[0]), error) from error
             completed = Completed(
                 argv=words,
-                returncode=completed.returncode,
+                returncode=usage.returncode,
                 stdout=b"" if stdout else _captured(out),
                 stderr=_captured(err),
-                wall_s=completed.wall_s,
-                cpu_s=completed.cpu_s,
-                peak_bytes=completed.peak_bytes,
+                wall_s=usage.wall_s,
+                cpu_s=usage.cpu_s,
+                peak_bytes=usage.peak_bytes,
             )
         if check and completed.returncode != 0:
             raise failure(completed)
@@ -212,7 +219,7 @@ class SystemRunner:
         said, out = pipe()
         with said:
             with out:
-                process = self._start(words, None, out, out, env, cwd, Priority.NORMAL)
+                process = self._start(words, None, out, out, env, cwd)
             try:
                 return listen(said, time.monotonic() + timeout_s, on_line)
             finally:
@@ -227,7 +234,7 @@ class SystemRunner:
         said, stdout = pipe()
         with to_stdin, said:
             with stdin, stdout:
-                process = self._start(words, stdin, stdout, stdout, None, None, Priority.NORMAL)
+                process = self._start(words, stdin, stdout, stdout, None, None)
             try:
                 await_word(words, word, to_stdin, said, timeout_s)
                 try:
@@ -253,7 +260,7 @@ class SystemRunner:
         stderr: IO[bytes],
         env: Mapping[str, str] | None,
         cwd: Path | None,
-        priority: Priority,
+        launch: Launch | None = None,
     ) -> subprocess.Popen[bytes]:
         program = self.which(words[0])
         if program is None:
@@ -263,22 +270,21 @@ class SystemRunner:
             if self._stopped:
                 msg = f"not running {words[0]}: stopped"
                 raise ProgramError(msg)
+            command = [str(program), *words[1:]]
             try:
                 process = subprocess.Popen(
-                    [str(program), *words[1:]],
+                    launch.command(command) if launch else command,
                     stdin=stdin or subprocess.DEVNULL,
                     stdout=stdout,
                     stderr=stderr,
                     env=environment(env),
                     cwd=cwd,
                     start_new_session=True,
+                    pass_fds=launch.descriptors if launch else (),
                 )
             except OSError as err:
-                msg = f"cannot run {program}: {err.strerror}"
-                raise ProgramError(msg) from err
+                raise _not_started(program, err) from err
             self._running.add(process.pid)
-        if priority is Priority.IDLE:
-            make_idle(process.pid)
         return process
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
@@ -287,52 +293,44 @@ class SystemRunner:
             process.wait()
             self._running.discard(process.pid)
 
-    def _finish(
+    def _await_end(
         self,
         process: subprocess.Popen[bytes],
         words: tuple[str, ...],
         started: float,
         timeout_s: float,
         captured: tuple[IO[bytes], ...],
-    ) -> Completed:
-        """Wait for the process with its memory watched; kill its session when that is cut short."""
-        own_peak = peak_bytes("self")
-        watched_peak = peak_bytes(process.pid)
-        poll_s = _FIRST_POLL_S
+    ) -> None:
+        """Wait for the process to end, within its time limit and within what it may say."""
         pidfd = os.pidfd_open(process.pid)
         try:
             poller = select.poll()
             poller.register(pidfd, select.POLLIN)
-            while not poller.poll(poll_s * 1000):
-                watched_peak = max(watched_peak, peak_bytes(process.pid))
-                elapsed_s = time.monotonic() - started
-                poll_s = min(2 * poll_s, max(_POLL_S, elapsed_s / _RARER), _LONGEST_POLL_S)
-                if elapsed_s > timeout_s:
+            while not poller.poll(_POLL_S * 1000):
+                if time.monotonic() - started > timeout_s:
                     msg = f"{shlex.join(words)} did not end within {timeout_s:g} s and was killed"
                     raise ProgramError(msg)
                 if any(_size_bytes(file) > CAPTURE_LIMIT_BYTES for file in captured):
                     msg = f"{shlex.join(words)} would not stop talking and was killed"
                     raise ProgramError(msg)
-        except BaseException:
-            kill_session(process.pid)
-            process.wait()
-            raise
         finally:
             os.close(pidfd)
+
+    def _reap(self, process: subprocess.Popen[bytes], started: float) -> Usage:
         with self._lock:  # once it is reaped, its number may be another program's
             _, status, usage = os.wait4(process.pid, 0)
             self._running.discard(process.pid)
         process.returncode = os.waitstatus_to_exitcode(status)
-        # The kernel's figure starts from the memory of the process that forked (fork and exec keep
-        # signal->maxrss), so it is only the program's own where it is above ours.
-        kernel_peak = usage.ru_maxrss * 1024
-        return Completed(
-            argv=words,
+        return Usage(
             returncode=process.returncode,
             wall_s=time.monotonic() - started,
             cpu_s=usage.ru_utime + usage.ru_stime,
-            peak_bytes=kernel_peak if kernel_peak > own_peak else watched_peak,
+            peak_bytes=0,
         )
+
+
+def _not_started(program: Path | None, err: OSError) -> ProgramError:
+    return ProgramError(f"cannot run {program}: {err.strerror}")
 
 
 def _size_bytes(file: IO[bytes]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from initadvisor.workflow.transaction import Replacement, pending, transactions
 from initadvisor.workflow.transaction_log import read_transactions
 from tests.faults.machine import NEW, replacements
 from tests.faults.runs import Run, prepare, wrong_after_recovery, wrong_now
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from tests.faults.machine import Machine
 
 _MIB = 1 << 20
+_CHANCE = random.Random(1)
 _IMAGE_BYTES = 900 << 10
 
 
@@ -99,7 +102,7 @@ def read_only(machine: Machine) -> str:
 
 def _remount(machine: Machine, how: str) -> None:
     command = ["/bin/mount", "-o", f"remount,{how}", str(machine.root / "boot")]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=HANGS_S)
 
 
 def _large() -> list[Replacement]:
@@ -108,7 +111,7 @@ def _large() -> list[Replacement]:
 
 
 def _content() -> bytes:
-    return os.urandom(_IMAGE_BYTES)
+    return _CHANCE.randbytes(_IMAGE_BYTES)
 
 
 def _seen(machine: Machine) -> dict[Path, bytes]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.fixtures.collection import write_collection
 from tests.fixtures.variants.tools import KEPT, TOOL_RUNS, Fed, ToolRun, payload
 
-_TIMEOUT_S = 120
+_TIMEOUT_S = 900  # a guard against hanging: seconds on a machine that has nothing else to do
 
 
 def make() -> None:

@@ -22,6 +22,7 @@ from initadvisor.model.errors import UnsafeError
 from initadvisor.model.one_shot import OneShotState
 from initadvisor.model.refusal import RefusedError
 from tests.fakes.boot_programs import BootPrograms, load_option
+from tests.fixtures.waiting import HANGS_S
 from tests.unit.bootloaders.machines import (
     GRUB_FIXTURES,
     PARTITION,
@@ -89,7 +90,7 @@ def tool(program: str, *words: str | Path, stdin: str = "") -> str:
     assert path is not None, f"{program} is missing; tools/setup test installs it"
     command = [str(path), *map(str, words)]
     done = subprocess.run(
-        command, input=stdin, check=True, capture_output=True, text=True, timeout=60
+        command, input=stdin, check=True, capture_output=True, text=True, timeout=HANGS_S
     )
     return done.stdout
 

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.fixtures.checkout import ROOT
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.tools
 
-_LIMIT_S = 30.0
+_LIMIT_S = HANGS_S
 _BEGIN_OF_LINE, _ENTER, _TAB = "\x01", "\r", "\t"
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.overlay import run_in_overlay
+from tests.fixtures.waiting import HANGS_S
 
 pytestmark = pytest.mark.tools
 
@@ -73,7 +74,7 @@ def noted(said: str) -> dict[str, set[str]]:
 def test_a_hook_is_plain_posix_shell(script: Path) -> None:
     shellcheck = shutil.which("shellcheck")
     assert shellcheck is not None, "shellcheck is missing; tools/setup test installs it"
-    subprocess.run([shellcheck, "--shell=sh", str(script)], check=True, timeout=60)
+    subprocess.run([shellcheck, "--shell=sh", str(script)], check=True, timeout=HANGS_S)
     assert script.read_text().startswith("#!/bin/sh\n")
 
 

@@ -13,6 +13,7 @@ from initadvisor.host.immutable import forbidding_attribute
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.workflow.transaction import transactions
 from initadvisor.workflow.transaction_log import read_transactions
+from tests.fixtures.waiting import HANGS_S
 from tests.unit.workflow.test_transaction import NEW, OLD, apply, held, host, wanted
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ def chattr(*words: str | Path) -> bool:
     """Change attributes; tell whether this user may on this file system."""
     path = "/usr/sbin:/sbin:/usr/bin:/bin"
     command = ["chattr", *map(str, words)]
-    done = subprocess.run(command, check=False, capture_output=True, timeout=60, env={"PATH": path})
+    done = subprocess.run(
+        command, check=False, capture_output=True, timeout=HANGS_S, env={"PATH": path}
+    )
     return done.returncode == 0
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.fixtures.checkout import ROOT, SYSTEM_PYTHON, copied_checkout, made
+from tests.fixtures.waiting import HANGS_S
 
 pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("install")]
 
@@ -79,7 +80,7 @@ def test_modules_are_where_the_interpreter_looks(
     found = installed(checkout, tmp_path, prefix)
     (package,) = {path.parents[1] for path in found.values() if path.name == "py.typed"}
     command = [SYSTEM_PYTHON, "-c", "import site; print(*site.getsitepackages())"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=HANGS_S)
     places = [Path(place) for place in done.stdout.split()]
     there = Path("/", package.relative_to(tmp_path))
     # Only Debian's interpreter looks for modules below /usr/local, without being told.
@@ -176,7 +177,7 @@ def test_the_command_runs_where_it_was_installed(checkout: Path, tmp_path: Path)
             check=True,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=HANGS_S,
         )
         assert done.stderr == ""
         assert words != ["status", "--json"] or json.loads(done.stdout)["schema"]
@@ -198,7 +199,7 @@ def test_unknown_hooks_are_refused_before_anything_is_written(
 ) -> None:
     program = str(checkout / "tools/install-files")
     command = [program, "install", str(tmp_path), "/usr", "pacman apt"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S)
     assert (done.returncode, done.stderr) == (2, "unknown hooks: apt\n")
     assert files(tmp_path) == {}
 
@@ -208,7 +209,7 @@ def test_an_odd_prefix_is_refused_before_anything_is_written(
     checkout: Path, tmp_path: Path, prefix: str
 ) -> None:
     command = [str(checkout / "tools/install-files"), "install", str(tmp_path), prefix]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S)
     assert done.returncode == 2
     assert f"the prefix '{prefix}'" in done.stderr
     assert files(tmp_path) == {}
@@ -245,5 +246,5 @@ def test_scripts_are_clean(script: str, shell: str) -> None:
     shellcheck = shutil.which("shellcheck")
     assert shellcheck is not None, "shellcheck is missing; tools/setup test installs it"
     command = [shellcheck, f"--shell={shell}", str(ROOT / script)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S)
     assert done.returncode == 0, done.stdout

@@ -16,6 +16,7 @@ import pytest
 from initadvisor.host import Host
 from initadvisor.host.package_managers import busy_package_managers, package_managers_held
 from tests.fakes.runner import FakeRunner
+from tests.fixtures.waiting import HANGS_S
 
 pytestmark = pytest.mark.tools
 
@@ -100,7 +101,7 @@ def run(argv: list[str], cwd: Path) -> subprocess.CompletedProcess[str]:
         env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": str(cwd)},
         text=True,
         check=False,
-        timeout=120,
+        timeout=HANGS_S,
     )
 
 

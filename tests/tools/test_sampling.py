@@ -7,28 +7,30 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from math import log
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import psutil
 import pytest
+from typing_extensions import override
 
 from initadvisor.generators import unknown
 from initadvisor.host import Host
+from initadvisor.host.run import SystemRunner
 from initadvisor.model.setting import Setting
-from initadvisor.workflow import sampler
 from initadvisor.workflow.plan import recipes
 from initadvisor.workflow.sampling import sample_candidates
 from tests.fixtures.content import mixed_content
 from tests.fixtures.small_images import archive, write_image
+from tests.fixtures.waiting import HANGS_S, alive, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from initadvisor.host.run import Completed
     from initadvisor.workflow.plan import Recipe
     from initadvisor.workflow.sampling import Sampled
 
@@ -128,6 +130,18 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, 
     return put
 
 
+HANGS = "sleep 3600 & wait"
+
+
+class Hasty(SystemRunner):
+    """Gives gzip no time."""
+
+    @override
+    def run(self, argv: Sequence[str | Path], *, timeout_s: float, **more: Any) -> Completed:
+        limit_s = 0.2 if argv[0] == "gzip" and "--version" not in argv else timeout_s
+        return super().run(argv, timeout_s=limit_s, **more)
+
+
 @pytest.mark.parametrize(
     ("script", "said"),
     [
@@ -138,26 +152,22 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, 
         ("exit 0", "gzip wrote something that is not gzip"),
         ("head -c 100000 | exec /bin/gzip -c", "gzip wrote something else than it was given"),
         ("/bin/gzip -c | head -c 100000", "gzip wrote something that cannot be unpacked"),
-        ("sleep 600 & wait", "did not end within 2 s and was killed"),
+        (HANGS, "did not end within 0.2 s and was killed"),
     ],
     ids=["fails", "dies", "copies", "another format", "nothing", "half", "cut", "hangs"],
 )
 def test_a_compressor_that_does_not_work_is_a_gap_in_words(
-    tmp_path: Path,
-    programs: Callable[[str, str], None],
-    monkeypatch: pytest.MonkeyPatch,
-    script: str,
-    said: str,
+    tmp_path: Path, programs: Callable[[str, str], None], script: str, said: str
 ) -> None:
-    monkeypatch.setattr(sampler, "_TIMEOUT_S", 2.0)
     programs("gzip", script)
-    host = Host(root=tmp_path)
+    host = Host(root=tmp_path, runner=Hasty() if script == HANGS else SystemRunner())
     found = sampled(host, planned(host, [Setting.parse("gzip"), Setting.parse("lz4")]))
     [gap] = found.gaps
     assert str(gap.setting) == "gzip"
     assert said in gap.reason
     assert [str(candidate.setting) for candidate in found.candidates] == ["lz4"]
-    assert not [child for child in psutil.Process().children(recursive=True) if sleeping(child)]
+    children = psutil.Process().children(recursive=True)
+    assert not [child for child in children if sleeping(child)]
 
 
 def sleeping(process: psutil.Process) -> bool:
@@ -195,19 +205,17 @@ def test_interrupted_it_takes_its_compressors_along_and_leaves_nothing(
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        deadline = time.monotonic() + 60
-        while not list(tmp_path.glob("programs/*.started")) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        assert wait_until(lambda: list(tmp_path.glob("programs/*.started")))
         compressors = psutil.Process(process.pid).children(recursive=True)
         assert compressors
         process.send_signal(number)
         try:
-            said, complaint = process.communicate(timeout=30)
+            said, complaint = process.communicate(timeout=HANGS_S)
         finally:
             process.kill()
     assert process.returncode == (130 if number is signal.SIGINT else 128 + number)
     assert said == ""
     assert "Traceback" not in complaint
-    assert psutil.wait_procs(compressors, timeout=10)[1] == []
+    assert wait_until(lambda: not any(alive(compressor.pid) for compressor in compressors))
     left = [path for path in Path(tmp_path / "cache").rglob("*") if path.is_file()]
     assert {path.parent.name for path in left} <= {"contents", "read"}

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.fixtures.waiting import HANGS_S
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -56,7 +58,7 @@ def _format(image: Path, size_bytes: int, *maker: str) -> None:
         file.truncate(size_bytes)
     path = "/usr/sbin:/sbin:/usr/bin:/bin"
     subprocess.run(
-        [*maker, str(image)], check=True, capture_output=True, timeout=60, env={"PATH": path}
+        [*maker, str(image)], check=True, capture_output=True, timeout=HANGS_S, env={"PATH": path}
     )
 
 

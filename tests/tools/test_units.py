@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures.waiting import HANGS_S
+
 pytestmark = pytest.mark.tools
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +35,7 @@ def analyze(*arguments: str | Path) -> str:
     program = shutil.which("systemd-analyze")
     assert program is not None, "systemd-analyze is missing; tools/setup test installs it"
     done = subprocess.run(
-        [program, *map(str, arguments)], check=True, capture_output=True, text=True, timeout=60
+        [program, *map(str, arguments)], check=True, capture_output=True, text=True, timeout=HANGS_S
     )
     return done.stdout + done.stderr
 

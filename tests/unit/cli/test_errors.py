@@ -16,6 +16,7 @@ from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeErr
 from initadvisor.store.store import open_store
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.boots import boot_record
+from tests.fixtures.waiting import HANGS_S
 
 
 def outcome(
@@ -113,7 +114,7 @@ def test_an_output_that_takes_no_more_is_named(
             stderr=subprocess.PIPE,
             text=True,
             check=False,
-            timeout=60,
+            timeout=HANGS_S,
         )
     said = "initadvisor: cannot use standard output: No space left on device"
     said += " (free some room there, or write elsewhere)\n"
@@ -126,7 +127,7 @@ _ANSWER = (sys.executable, "-m", "initadvisor", "whatif", "--table", "arch-cloud
 @pytest.mark.parametrize("closed", ["2>&-", "<&- 2>&-"])
 def test_an_answer_needs_no_place_for_errors(closed: str) -> None:
     argv = ["sh", "-c", f'exec "$@" {closed}', "sh", *_ANSWER]
-    done = subprocess.run(argv, stdout=subprocess.PIPE, check=False, timeout=60)
+    done = subprocess.run(argv, stdout=subprocess.PIPE, check=False, timeout=HANGS_S)
     assert done.returncode == 0
     assert b"zstd" in done.stdout
 
@@ -188,5 +189,5 @@ def test_a_file_that_cannot_be_read_to_its_end_is_named(
 
 def test_the_package_can_be_run() -> None:
     command = [sys.executable, "-m", "initadvisor", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANGS_S)
     assert done.stdout.startswith("initadvisor, version")

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.fixtures.waiting import HANGS_S
+
 SCRIPT = """
 import sys
 from initadvisor.cli import root
@@ -18,7 +20,7 @@ print(*sorted(sys.modules), file=sys.stderr)
 @pytest.mark.parametrize("module", ["sqlite3", "numpy", "rich", "zstandard", "psutil", "pyudev"])
 def test_help_loads_no(module: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, timeout=HANGS_S
     )
     assert "history" in done.stdout
     loaded = done.stderr.split()

@@ -15,6 +15,7 @@ from initadvisor.model.codec import Codec
 from tests.fixtures import images
 from tests.fixtures.images import archive, compress, entry, padded, pe
 from tests.fixtures.variants import CONFIG_OPTIONS
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +33,7 @@ def inspect(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProc
     code = "from initadvisor.cli import main; main()"
     command = [sys.executable, "-c", code, "inspect", *map(str, arguments)]
     return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=30, input=stdin
+        command, capture_output=True, text=True, check=False, timeout=HANGS_S, input=stdin
     )
 
 
@@ -108,7 +109,7 @@ def test_a_terminal_of_80_columns_holds_it(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", code, str(image)]
     done = subprocess.run(
-        command, capture_output=True, check=True, timeout=30, stdin=subprocess.DEVNULL
+        command, capture_output=True, check=True, timeout=HANGS_S, stdin=subprocess.DEVNULL
     )
     lines = re.sub(r"\x1b\[\d*m", "", done.stdout.decode()).splitlines()
     assert max(len(line) for line in lines[1:]) <= 80

@@ -23,6 +23,7 @@ from initadvisor.workflow.measure import Measured
 from tests.fixtures.booted import IMAGE_BYTES, Booted
 from tests.fixtures.boots import boot_record, full_record
 from tests.fixtures.journals import Boot, write_journal
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from click.testing import Result
@@ -169,7 +170,7 @@ def test_measuring_loads_nothing_that_takes_long(machine: Booted, tmp_path: Path
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=HANGS_S,
     )
     assert "unpacked the image in 200.0 ms" in done.stdout
     loaded = set(done.stderr.splitlines()[-1].split())

@@ -22,6 +22,7 @@ from initadvisor.stats.simulation_figures import figures, setting_uses
 from initadvisor.workflow import simulation as simulation_module
 from initadvisor.workflow.simulation import MIXES, READ_MB_S, SHADOW_MS
 from tests.fakes.runner import FakeRunner
+from tests.fixtures.waiting import HANGS_S
 from tests.unit.cli.test_progress import Terminal
 from tests.unit.stats.made_up import CAT, ZSTD, campaign, machine_run
 
@@ -85,7 +86,7 @@ def document(*arguments: str) -> dict[str, Any]:
 
 def test_help_answers_without_what_only_numbers_need() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, timeout=HANGS_S
     )
     assert "--this-machine" in done.stdout
     assert {"numpy", "rich", "sqlite3", "multiprocessing"}.isdisjoint(done.stderr.split())

@@ -22,6 +22,7 @@ from initadvisor.model.setting import Setting
 from initadvisor.model.whatif import Choice, Line, Rule, Span, WhatIf
 from initadvisor.workflow.truth_tables import truth_table, truth_table_names
 from tests.fakes.runner import FakeRunner
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +74,7 @@ def line_of(text: str, start: str) -> list[str]:
 
 def test_help_answers_without_what_only_numbers_need() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, timeout=HANGS_S
     )
     assert "--read-speed" in done.stdout
     assert {"numpy", "rich", "sqlite3", "zstandard"}.isdisjoint(done.stderr.split())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import threading
 import time
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from initadvisor.daemon.interruption import Disturbed, Interruption
 from initadvisor.daemon.manager import watchdog_s
 from initadvisor.host import Host
 from tests.fakes.runner import FakeRunner
+from tests.fixtures.waiting import HANGS_S, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +32,7 @@ class Kernel:
 
     devices: list[SimpleNamespace] = field(default_factory=list)
     ends: tuple[int, int] = field(default_factory=os.pipe)
+    heard: threading.Event = field(default_factory=threading.Event)
 
     def fileno(self) -> int:
         """Return what may be waited for."""
@@ -39,15 +42,19 @@ class Kernel:
         """Return the next device."""
         assert timeout == 0
         if not self.devices:
+            self.heard.set()
             return None
         os.read(self.ends[0], 1)
         return self.devices.pop(0)
 
     def say(self, subsystem: str) -> None:
-        """Say that something of a subsystem has changed."""
+        """Say that something of a subsystem has changed, and wait until it was acted upon."""
+        self.heard.clear()
         device = SimpleNamespace(subsystem=subsystem, action="change", sys_name="x")
         self.devices.append(device)
         os.write(self.ends[1], b".")
+        assert self.heard.wait(HANGS_S)
+        os.getppid()  # a signal that was sent meanwhile is here after any system call
 
 
 @pytest.fixture
@@ -76,25 +83,16 @@ def supply(root: Path, *, online: bool) -> None:
             (directory / name / attribute).write_text(f"{value}\n")
 
 
-def taken_in(kernel: Kernel) -> None:
-    """Wait until what the kernel said was heard."""
-    until = time.monotonic() + 10
-    while kernel.devices and time.monotonic() < until:
-        time.sleep(0.01)
-
-
 def put_off(host: Host, kernel: Kernel, subsystem: str, *, needs_power: bool = True) -> bool:
     """Tell whether a job is put off when the kernel says that something has changed."""
     interruption = Interruption()
     with interruption.listening(), Attendant(host) as attendant:
         try:
             with (
-                attendant.watching(limit_s=60, needs_power=needs_power),
+                attendant.watching(limit_s=HANGS_S, needs_power=needs_power),
                 interruption.may_be_put_off(),
             ):
                 kernel.say(subsystem)
-                taken_in(kernel)
-                time.sleep(1.0)  # for what it would do about it
         except Disturbed:
             return True
     return False
@@ -121,8 +119,6 @@ def test_a_disturbance_between_jobs_is_none(host: Host, kernel: Kernel, tmp_path
     supply(tmp_path, online=False)
     with Interruption().listening(), Attendant(host):
         kernel.say("power_supply")
-        taken_in(kernel)
-        time.sleep(0.2)  # for what it would do about it
     assert kernel.devices == []
 
 
@@ -143,37 +139,48 @@ def heard(listening: socket.socket) -> int:
     return count
 
 
-def hears(listening: socket.socket, count: int) -> bool:
-    """Tell whether systemd is told so often that the daemon lives, within a time."""
-    until = time.monotonic() + 10
-    while count > 0 and time.monotonic() < until:
-        time.sleep(0.02)
-        count -= heard(listening)
-    return count <= 0
+@dataclass(slots=True)
+class Looks:
+    """A clock that counts how often the thread has looked at it."""
+
+    count: int = 0
+
+    def monotonic(self) -> float:
+        """Return the time."""
+        self.count += threading.current_thread() is not threading.main_thread()
+        return time.monotonic()
+
+    def wait(self, count: int) -> None:
+        """Wait until the thread has looked so often again."""
+        until = self.count + count
+        assert wait_until(lambda: self.count >= until)
 
 
 def test_systemd_hears_of_a_job_only_within_its_time(
     host: Host, kernel: Kernel, manager: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del kernel
-    monkeypatch.setenv("WATCHDOG_USEC", "200000")  # few enough for a socket nobody reads yet
+    looks = Looks()
+    monkeypatch.setattr(module, "time", looks)
+    monkeypatch.setenv("WATCHDOG_USEC", "30000")
     with Attendant(host) as attendant:
         with attendant.watching(limit_s=0.0, needs_power=False):
-            time.sleep(0.05)
+            looks.wait(1)  # what it had seen before has been told
             heard(manager)
-            time.sleep(0.3)
+            looks.wait(3)
             assert heard(manager) == 0
-        with attendant.watching(limit_s=60, needs_power=False):
-            assert hears(manager, 2)
+        with attendant.watching(limit_s=HANGS_S, needs_power=False):
+            looks.wait(3)
+            assert heard(manager) >= 2
 
 
 def test_who_is_not_watched_says_nothing(
     host: Host, kernel: Kernel, manager: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    del kernel
     monkeypatch.delenv("WATCHDOG_USEC", raising=False)
     with Attendant(host):
-        time.sleep(0.1)
+        for _ in range(3):  # it has something to do
+            kernel.say("block")
     assert heard(manager) == 0
 
 

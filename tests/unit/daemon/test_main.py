@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fixtures.waiting import HANGS_S
+
 REPOSITORY = Path(__file__).parents[3]
 
 
@@ -21,7 +23,7 @@ def run(*words: str, state: Path, **env: str) -> subprocess.CompletedProcess[str
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=HANGS_S,
     )
 
 

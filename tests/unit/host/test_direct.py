@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import random
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from initadvisor.storage.resident import resident_fraction
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CONTENT = os.urandom((3 << 20) + 4097)
+CONTENT = random.Random(1).randbytes((3 << 20) + 4097)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import random
 import signal
 import subprocess
 import sys
@@ -13,31 +13,32 @@ import pytest
 
 from initadvisor.host.feed import piped
 from initadvisor.host.run import SystemRunner
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def test_the_whole_file_comes_through_and_its_position_stays(tmp_path: Path) -> None:
-    content = os.urandom(3_000_001)
+    content = random.Random(1).randbytes(3_000_001)
     (tmp_path / "file").write_bytes(content)
     with (tmp_path / "file").open("rb") as file, (tmp_path / "out").open("wb") as out:
         file.seek(5)
         with piped(file) as pipe:
-            SystemRunner().run(["cat"], timeout_s=20, stdin=pipe, stdout=out)
+            SystemRunner().run(["cat"], timeout_s=HANGS_S, stdin=pipe, stdout=out)
         assert file.tell() == 5
     assert (tmp_path / "out").read_bytes() == content
 
 
 def test_several_readers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
-    content = os.urandom(2_000_000)
+    content = random.Random(1).randbytes(2_000_000)
     (tmp_path / "file").write_bytes(content)
     results: list[bytes] = []
     with (tmp_path / "file").open("rb") as file:
 
         def read() -> None:
             with piped(file) as pipe:
-                results.append(SystemRunner().run(["cat"], timeout_s=20, stdin=pipe).stdout)
+                results.append(SystemRunner().run(["cat"], timeout_s=HANGS_S, stdin=pipe).stdout)
 
         threads = [threading.Thread(target=read) for _ in range(4)]
         for thread in threads:
@@ -54,7 +55,7 @@ def test_a_reader_that_ends_early_leaves_no_thread(tmp_path: Path, how: str) -> 
     with (tmp_path / "file").open("rb") as file:
         if how == "reader ends":
             with piped(file) as pipe:
-                SystemRunner().run(["head", "-c", "1"], timeout_s=20, stdin=pipe)
+                SystemRunner().run(["head", "-c", "1"], timeout_s=HANGS_S, stdin=pipe)
         else:
             with pytest.raises(KeyboardInterrupt), piped(file):
                 raise KeyboardInterrupt
@@ -76,7 +77,7 @@ def test_the_signal_of_a_broken_pipe_does_not_end_the_process(tmp_path: Path) ->
     completed = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "file")],
         stdout=subprocess.PIPE,
-        timeout=30,
+        timeout=HANGS_S,
         check=False,
     )
     assert completed.returncode != -signal.SIGPIPE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import random
 import stat
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from initadvisor.host.files import (
     whole_file,
 )
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
+from tests.fixtures.waiting import HANGS_S
 
 
 def names(directory: Path) -> list[str]:
@@ -231,7 +233,7 @@ def test_a_range_beyond_the_end_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("offset", "size"), [(0, None), (5, None), (5, 7), (0, 0), (3 << 20, 1)])
 def test_the_digest_is_that_of_the_range(tmp_path: Path, offset: int, size: int | None) -> None:
-    content = os.urandom(3 << 20)
+    content = random.Random(1).randbytes(3 << 20)
     (tmp_path / "file").write_bytes(content)
     end = None if size is None else offset + size
     with (tmp_path / "file").open("rb") as file:
@@ -244,7 +246,7 @@ def test_only_one_process_holds_the_lock_and_it_goes_with_the_process(tmp_path: 
     code = (
         "import sys, time; from pathlib import Path; from initadvisor.host.files import locked\n"
         "with locked(Path(sys.argv[1]), what='it'):\n"
-        "    print('held', flush=True); time.sleep(60)"
+        "    print('held', flush=True); time.sleep(3600)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, str(lock)], stdout=subprocess.PIPE
@@ -257,7 +259,7 @@ def test_only_one_process_holds_the_lock_and_it_goes_with_the_process(tmp_path: 
         ):
             pass
         holder.kill()
-        holder.wait(timeout=20)
+        holder.wait(timeout=HANGS_S)
     with locked(lock, what="it"):
         pass
 

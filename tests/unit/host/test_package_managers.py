@@ -21,6 +21,7 @@ from initadvisor.host.package_managers import (
 )
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from tests.fakes.runner import FakeRunner
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,8 +165,8 @@ def test_a_package_manager_that_ends_in_time_is_waited_for(host: Host) -> None:
     with another(OTHER, host.root / RECORD_LOCKS[1], "lock") as other:
         assert other.stdin is not None
         threading.Timer(0.3, other.stdin.close).start()
-        with package_managers_held(host, wait_s=60):
-            assert other.wait(timeout=60) == 0
+        with package_managers_held(host, wait_s=HANGS_S):
+            assert other.wait(timeout=HANGS_S) == 0
 
 
 def test_another_run_of_ours_is_one_that_works(host: Host) -> None:
@@ -228,7 +229,7 @@ def test_a_hook_of_the_package_manager_is_told_that_it_is_one(host: Host, lock: 
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=HANGS_S,
     )
     assert "not from inside a package manager" in done.stdout
     assert "it started this run" in done.stdout

@@ -15,6 +15,7 @@ from initadvisor.image.limits import Budget, Limits
 from initadvisor.model.errors import BadImageError
 from initadvisor.model.image import FindingKind
 from tests.fixtures.images import archive, entry
+from tests.fixtures.waiting import HANGS_S
 
 
 class Reading:
@@ -105,7 +106,7 @@ def test_gnu_cpio_reads_what_is_written() -> None:
         input=archive({"a/b": b"x", "c": b"y"}),
         capture_output=True,
         check=True,
-        timeout=30,
+        timeout=HANGS_S,
     )
     assert listed.stdout.split() == [b"a", b"a/b", b"c"]
     assert not listed.stderr

@@ -17,6 +17,7 @@ from initadvisor.model.errors import BadImageError, InitadvisorError
 from initadvisor.model.stream import Bzip2Facts, StreamFacts, XzFacts
 from tests.fixtures import images
 from tests.fixtures.images import compress
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -132,7 +133,7 @@ def test_no_library_of_another_codec_is_loaded(codec: Codec) -> None:
         "print(*sys.modules)"
     )
     command = [sys.executable, "-c", code, codec, compress(codec, b"content").hex()]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANGS_S)
     loaded = set(done.stdout.split()) & set(libraries.values())
     # shutil and the like load bz2 and lzma where they are there.
     assert loaded - {"bz2", "lzma"} <= {libraries.get(codec)}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.model.shell import Shell
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +69,7 @@ def values_of(texts: Sequence[str], names: Sequence[str], *, shell: Shell) -> Va
             env={"PATH": os.defpath, "LC_ALL": "C.UTF-8", "NAMES": " ".join(names)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=20,
+            timeout=HANGS_S,
             check=True,
         )
     words = iter(done.stdout.decode(errors="surrogateescape").split("\0")[:-1])
@@ -78,5 +79,7 @@ def values_of(texts: Sequence[str], names: Sequence[str], *, shell: Shell) -> Va
 def is_readable(text: str, *, shell: Shell) -> bool:
     """Tell whether a shell finds no error in how a text is written; it runs none of it."""
     argv = [shell.value, "-n"]
-    done = subprocess.run(argv, check=False, input=text.encode(), capture_output=True, timeout=20)
+    done = subprocess.run(
+        argv, check=False, input=text.encode(), capture_output=True, timeout=HANGS_S
+    )
     return done.returncode == 0

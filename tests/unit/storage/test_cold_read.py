@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import random
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +37,7 @@ class SlowClock:
 def image(tmp_path: Path) -> Path:
     """A file of 9 MB."""
     path = tmp_path / "image"
-    path.write_bytes(os.urandom(9_000_000))
+    path.write_bytes(random.Random(1).randbytes(9_000_000))
     return path
 
 

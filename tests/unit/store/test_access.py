@@ -20,6 +20,7 @@ from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.store import connection
 from initadvisor.store.store import open_store
 from tests.fakes.runner import FakeRunner
+from tests.fixtures.waiting import HANGS_S
 from tests.unit.store.values import fill, sample
 
 if TYPE_CHECKING:
@@ -234,7 +235,7 @@ def writer(path: Path, samples: int) -> subprocess.Popen[str]:
 def test_several_may_write_at_once_even_the_first_time(host: Host, path: Path) -> None:
     writers = [writer(path, 25) for _ in range(4)]
     for process in writers:
-        process.communicate(timeout=120)
+        process.communicate(timeout=HANGS_S)
     assert [process.returncode for process in writers] == [0] * 4
     with open_store(host, readonly=True) as store:
         runs = store.lab_runs()

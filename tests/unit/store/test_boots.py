@@ -33,6 +33,7 @@ from tests.fixtures.boots import (
     full_record,
     image_of,
 )
+from tests.fixtures.waiting import HANGS_S
 from tests.unit.store.values import fill
 
 if TYPE_CHECKING:
@@ -255,7 +256,7 @@ def writer(path: Path, first: int, count: int) -> subprocess.Popen[str]:
 
 def test_several_that_record_the_same_boots_record_each_once(host: Host, path: Path) -> None:
     writers = [writer(path, first, 8) for first in (0, 0, 4, 4)]
-    said = [process.communicate(timeout=120)[0] for process in writers]
+    said = [process.communicate(timeout=HANGS_S)[0] for process in writers]
     assert [process.returncode for process in writers] == [0] * 4
     new = [line.split()[1] for lines in said for line in lines.splitlines() if " " in line]
     assert sorted(new) == sorted(boot_record(number).boot_id for number in range(12))

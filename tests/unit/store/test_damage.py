@@ -21,6 +21,7 @@ from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.lab import Engine
 from initadvisor.store.connection import DamagedError
 from initadvisor.store.store import open_store
+from tests.fixtures.waiting import HANGS_S
 from tests.unit.store.values import CPU, KERNEL, ZSTD, fill, lost, run, sample, trial, verification
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ with open_store(Host()) as store:
         )
         for _ in range(6)
     ]
-    assert [process.wait(timeout=120) for process in writers] == [0] * 6
+    assert [process.wait(timeout=HANGS_S) for process in writers] == [0] * 6
     assert read_all(host) == 6
     assert path.with_name("initadvisor.sqlite.aside-1").read_bytes() == b"garbage" * 1000
     assert not path.with_name("initadvisor.sqlite.aside-2").exists()

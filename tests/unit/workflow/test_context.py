@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
+import random
 from typing import TYPE_CHECKING
 
 from initadvisor.generators import unknown
@@ -31,7 +31,7 @@ def modules(name: str, codec: Codec) -> bytes:
         for part in ("usr", "lib", "modules", "6.1.0", "kernel"):
             path = f"{path}/{part}".lstrip("/")
             writer.directory(path)
-        content = os.urandom(2_000_000)
+        content = random.Random(1).randbytes(2_000_000)
         compress = COMPRESSORS[codec]
         writer.file(f"{path}/{name}", compress(content))
     return file.getvalue() + bytes(-file.tell() % 512)

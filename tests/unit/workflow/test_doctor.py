@@ -16,6 +16,7 @@ from initadvisor.vm import engines
 from initadvisor.workflow import doctor, doctor_lab, doctor_software
 from initadvisor.workflow.doctor import diagnose
 from tests.fakes.runner import FakeRunner
+from tests.fixtures.waiting import HANGS_S
 from tests.unit.workflow.examining import (
     KERNEL_CONFIG,
     about,
@@ -236,7 +237,7 @@ main()
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=HANGS_S,
     )
     assert done.returncode == 1
     assert done.stderr == ""

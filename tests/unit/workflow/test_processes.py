@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.workflow.processes import spread
+from tests.fixtures.waiting import HANGS_S, wait_until
 
 INTERRUPTED = """
 import sys, time
@@ -86,7 +86,7 @@ def test_an_interrupt_ends_all_at_once_without_a_word() -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "started\n"
         os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=HANGS_S)
     assert (out, err, process.returncode) == ("interrupted\n", "", 0)
     assert group_is_gone(process.pid)
 
@@ -106,11 +106,8 @@ def test_processes_do_not_outlive_one_that_is_killed() -> None:
 
 def group_is_gone(group: int) -> bool:
     """Wait until no process of a group runs."""
-    until = time.monotonic() + 30
-    while time.monotonic() < until:
-        if not any(runs_in(process, group) for process in Path("/proc").glob("[0-9]*")):
-            return True
-        time.sleep(0.02)
+    if wait_until(lambda: not any(runs_in(each, group) for each in Path("/proc").glob("[0-9]*"))):
+        return True
     os.killpg(group, signal.SIGKILL)
     return False
 

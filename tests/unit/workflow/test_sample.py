@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,10 +23,11 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     modules.mkdir(parents=True)
     programs = tmp_path / "usr/bin"
     programs.mkdir()
+    chance = random.Random(1)
     for number in range(50):
-        (modules / f"module{number:02}.ko").write_bytes(os.urandom(1000) * 1000)
+        (modules / f"module{number:02}.ko").write_bytes(chance.randbytes(1000) * 1000)
     for number in range(20):
-        (programs / f"program{number:02}").write_bytes(os.urandom(1000) * 2000)
+        (programs / f"program{number:02}").write_bytes(chance.randbytes(1000) * 2000)
     monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "cache"))
     return Host(root=tmp_path)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from initadvisor.model.errors import InitadvisorError
 from initadvisor.workflow.transaction import transactions
 from tests.faults.machine import NEW, OLD, Machine
 from tests.faults.runs import Run, perform
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,8 +31,18 @@ with transactions(Host(root=Path(sys.argv[1]))):
 _APPLY = """
 import sys
 from pathlib import Path
+from initadvisor.host import lock
 from tests.faults.machine import Machine
 from tests.faults.runs import Run, perform
+nap = lock.time.sleep
+
+
+def say_so(seconds):
+    print("it waits", flush=True)
+    nap(seconds)
+
+
+lock.time.sleep = say_so
 print("begun", flush=True)
 perform(Machine(root=Path(sys.argv[1]), esp=False).host, Run.APPLY)
 """
@@ -81,11 +91,12 @@ def test_a_run_waits_for_one_that_ends(machine: Machine) -> None:
     with contextlib.ExitStack() as first:
         first.enter_context(transactions(machine.host))
         with other_run(machine, _APPLY) as waiting:
-            time.sleep(0.3)
+            assert waiting.stdout
+            assert waiting.stdout.readline() == "it waits\n"
             assert waiting.poll() is None
             assert {path: machine.host.path(path).read_bytes() for path in OLD} == OLD
             first.close()
-            assert waiting.wait(timeout=60) == 0
+            assert waiting.wait(timeout=HANGS_S) == 0
     assert {path: machine.host.path(path).read_bytes() for path in NEW} == NEW
 
 

@@ -17,6 +17,7 @@ from initadvisor.model.transaction import (
     TransactionState,
     next_state,
 )
+from initadvisor.workflow import transaction_log
 from initadvisor.workflow.transaction import Replacement, Transactions, pending, transactions
 from initadvisor.workflow.transaction_log import (
     log_directory,
@@ -78,15 +79,20 @@ def unmounted(machine: Machine) -> Iterator[None]:
 
 def killed_while_committing(machine: Machine) -> None:
     """Kill a run right after it has recorded that it replaces files."""
-    for at in range(0, 1000, 4):
-        machine.install()
-        calls = Calls(root=machine.root, at=at)
-        with contextlib.suppress(KilledError), calls.installed():
-            perform(machine.host, Run.APPLY)
-        found = read_transactions(machine.host)
-        if found and found[-1].state is TransactionState.COMMITTING:
-            return
-    pytest.fail("it was never committing")
+    counted, at = Calls(root=machine.root), [-1]
+
+    def write(host: Host, found: Transaction) -> None:
+        write_transaction(host, found)
+        if found.state is TransactionState.COMMITTING:
+            at[0] = len(counted.calls)
+
+    with pytest.MonkeyPatch.context() as patch, counted.installed():
+        patch.setattr(transaction_log, "write_transaction", write)
+        perform(machine.host, Run.APPLY)
+    machine.install()
+    with contextlib.suppress(KilledError), Calls(root=machine.root, at=at[0]).installed():
+        perform(machine.host, Run.APPLY)
+    assert read_transactions(machine.host)[-1].state is TransactionState.COMMITTING
 
 
 @pytest.mark.parametrize(
