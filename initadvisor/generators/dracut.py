@@ -108,7 +108,7 @@ def rewritten(
     paths = config_paths(host, _major(host), texts)
     command = None if _through_3cpio(host) else compressor(host, setting)
     files = config_files(host, paths.files, texts)
-    edits = with_setting_in(files, setting, command, paths.drop_in)
+    edits = with_setting_in(files, setting, command, paths.drop_in(host))
     after = {**(texts or {}), **texts_of(edits)}
     found = configured(host, kernel_release, texts=after, image=image)
     confirm(NAME, found, setting, (compressor(host, found.setting), compressor(host, setting)))

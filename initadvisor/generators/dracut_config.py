@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from initadvisor.host import Host
 
+_DROP_INS = "/etc/dracut.conf.d"
 _RUN_DIRECTORY_SINCE = 109
 _LEVELS_SINCE = 109
 _ZSTD_FIRST_SINCE = 103
@@ -84,10 +85,17 @@ class _Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigPaths:
-    """The files in the order in which dracut sources them, and one that could be added."""
+    """The files in the order in which dracut sources them; ``names`` are the drop-ins'."""
 
     files: tuple[Path, ...]
-    drop_in: DropIn | None
+    names: tuple[str, ...]
+
+    def drop_in(self, host: Host) -> DropIn | None:
+        """Return a file that could be added and is read last, if there is one."""
+        new = name_read_last(self.names, partial(version_sorted, host), ".conf")
+        if new is None:
+            return None
+        return DropIn(path=str(host.path(_DROP_INS) / new), position=len(self.files))
 
 
 def config_paths(host: Host, major: int, texts: Mapping[Path, str] | None = None) -> ConfigPaths:
@@ -97,20 +105,18 @@ def config_paths(host: Host, major: int, texts: Mapping[Path, str] | None = None
     drop-ins that do not exist yet.
     """
     main = host.path("/etc/dracut.conf")
-    directories = ["/etc/dracut.conf.d", "/usr/lib/dracut/dracut.conf.d"]
+    directories = [_DROP_INS, "/usr/lib/dracut/dracut.conf.d"]
     if major >= _RUN_DIRECTORY_SINCE:
         directories.append("/run/initramfs/dracut.conf.d")
-    own = host.path(directories[0])
+    own = host.path(_DROP_INS)
     first = {path.name: path for path in texts or () if path.parent == own}
     for directory in directories:
         for path in listing(host, directory):
             if path.name.endswith(".conf") and path.exists():
                 first.setdefault(path.name, path)
+    names = version_sorted(host, first)
     files = [main] if main.is_file() else []
-    files += [first[name] for name in version_sorted(host, first)]
-    new = name_read_last(first, partial(version_sorted, host), ".conf")
-    drop_in = DropIn(path=str(own / new), position=len(files)) if new else None
-    return ConfigPaths(files=tuple(files), drop_in=drop_in)
+    return ConfigPaths(files=(*files, *(first[name] for name in names)), names=names)
 
 
 def evaluate_config(host: Host, major: int, texts: Mapping[Path, str] | None = None) -> Evaluation:

@@ -100,7 +100,7 @@ def rewritten(
     refuse_unusable(NAME, setting, unusable(host, setting))
     preset = _preset_making(host, image) if image else preset_of(host, kernel_release)
     paths = config_paths(host, preset, _major(host), texts)
-    edits = with_setting_in(config_files(host, paths.files, texts), setting, paths.drop_in)
+    edits = with_setting_in(config_files(host, paths.files, texts), setting, paths.drop_in(host))
     after = {**(texts or {}), **texts_of(edits)}
     found = configured(host, kernel_release, texts=after, image=image)
     confirm(NAME, found, setting, (compressor(host, found.setting), compressor(host, setting)))

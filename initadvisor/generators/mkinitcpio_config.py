@@ -29,11 +29,20 @@ _DROP_INS_SINCE = 37
 class ConfigPaths:
     """The files in the order in which mkinitcpio makes one text of them.
 
-    ``drop_in`` is a file that could be added; ``-c``, or the preset's ``config``, leaves none.
+    ``names`` are the drop-ins'; None where ``-c``, or the preset's ``config``, switches them off.
     """
 
     files: tuple[Path, ...]
-    drop_in: DropIn | None
+    names: tuple[str, ...] | None
+
+    def drop_in(self, host: Host) -> DropIn | None:
+        """Return a file that could be added and is read last, if there is one."""
+        if self.names is None:
+            return None
+        new = name_read_last(self.names, partial(version_sorted, host), ".conf")
+        if new is None:
+            return None
+        return DropIn(path=str(host.path(_DROP_INS) / new), position=len(self.files))
 
 
 def preset_of(host: Host, kernel_release: str) -> Preset | None:
@@ -55,18 +64,14 @@ def config_paths(
         msg = f"mkinitcpio has no configuration: there is no {main}"
         raise InitadvisorError(msg)
     if chosen or major < _DROP_INS_SINCE:
-        return ConfigPaths(files=(main,), drop_in=None)
+        return ConfigPaths(files=(main,), names=None)
     directory = host.path(_DROP_INS)
     names = {
         path.name for path in listing(host, _DROP_INS) if path.suffix == ".conf" and path.is_file()
     }
     names |= {path.name for path in texts or () if path.parent == directory}
-    drop_ins = [directory / name for name in version_sorted(host, sorted(names))]
-    new = name_read_last(names, partial(version_sorted, host), ".conf")
-    return ConfigPaths(
-        files=(main, *drop_ins),
-        drop_in=DropIn(path=str(directory / new), position=1 + len(drop_ins)) if new else None,
-    )
+    in_order = version_sorted(host, sorted(names))
+    return ConfigPaths(files=(main, *(directory / name for name in in_order)), names=in_order)
 
 
 def evaluate_config(
