@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,23 +12,17 @@ import pytest
 
 from initadvisor.model.campaign import Campaign, CampaignState, EventKind, TrialCandidate
 from initadvisor.model.errors import LostVMError
-from initadvisor.model.estimate import Estimate
 from initadvisor.model.fate import Fate
 from initadvisor.model.setting import Setting
-from initadvisor.model.storage import ColdRead
-from initadvisor.storage.device import device_of
 from initadvisor.vm.engines import NoEngineError
-from initadvisor.workflow import campaign_prepare, read_speed
+from initadvisor.workflow import campaign_prepare
 from initadvisor.workflow.campaign_choice import choice
 from initadvisor.workflow.campaign_prepare import prepared
 from initadvisor.workflow.observing import Unseen
-from tests.fakes.compressors import fake_compressors
 from tests.fixtures.booted import RELEASE, Booted
 from tests.fixtures.campaigns import GROUND, arming
-from tests.fixtures.journals import Boot
-from tests.fixtures.small_images import write_image
 from tests.unit.workflow import test_recommend_boots
-from tests.unit.workflow.test_recommend_boots import CONFIG, archive, boot
+from tests.unit.workflow.test_recommend_boots import boot, with_image
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
@@ -41,22 +34,7 @@ NAMED = ("lz4 -9", "gzip -9")
 @pytest.fixture
 def weighable(machine: Booted, monkeypatch: pytest.MonkeyPatch) -> Booted:
     """A machine whose image can be recompressed and weighed; today's setting is zstd -3."""
-
-    def read(host: Host, image: Path) -> ColdRead:
-        speed = Estimate(mean=500, low=480, high=520, source="a test")
-        return ColdRead(speed_mb_s=speed, samples_mb_s=(500,), device=device_of(host, image))
-
-    monkeypatch.setattr(read_speed, "cold_read", read)
-    compressors = fake_compressors()
-    machine.runner.programs = {*machine.runner.programs, *compressors.programs}
-    machine.runner.answers = [*compressors.answers, *machine.runner.answers]
-    machine.initramfs_tools("COMPRESS=zstd\nCOMPRESSLEVEL=3\n")
-    machine.write(f"/boot/config-{RELEASE}", CONFIG)
-    machine.write("/proc/self/mountinfo", "22 1 0:22 / / rw - tmpfs tmpfs rw\n")
-    image = write_image(machine.image(), archive())
-    written_s = Boot(number=0).started_us / 1e6
-    os.utime(image, (written_s, written_s))
-    return machine
+    return with_image(machine, monkeypatch)
 
 
 @pytest.fixture

@@ -24,8 +24,9 @@ from initadvisor.model.upgrade_pace import PaceSource
 from initadvisor.stats.next_boot import Limits
 from initadvisor.storage.device import device_of
 from initadvisor.store.store import open_store
-from initadvisor.workflow import read_speed, weigh
+from initadvisor.workflow import measure, read_speed, weigh
 from initadvisor.workflow.recommend import Request, recommend
+from tests.fakes import work_clock
 from tests.fakes.compressors import fake_compressors
 from tests.fixtures.booted import RELEASE, Booted
 from tests.fixtures.boots import boot_record
@@ -35,6 +36,7 @@ from tests.unit.workflow.measuring import measured
 from tests.unit.workflow.test_recommend import Silent
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from initadvisor.host import Host
@@ -63,9 +65,14 @@ def archive() -> bytes:
 
 @pytest.fixture
 def machine(machine: Booted, monkeypatch: pytest.MonkeyPatch) -> Booted:
-    """A machine with systemd-boot and Debian's generator, which has installed an image.
+    """A machine with systemd-boot and Debian's generator, which has installed an image."""
+    return with_image(machine, monkeypatch)
 
-    Its disk is as fast each time it is asked, for what boots teach is to be told from what that is.
+
+def with_image(machine: Booted, monkeypatch: pytest.MonkeyPatch) -> Booted:
+    """Have Debian's generator install an image.
+
+    The disk is as fast each time it is asked, for what boots teach is to be told from what that is.
     """
 
     def read(host: Host, image: Path) -> ColdRead:
@@ -134,9 +141,16 @@ def factor(estimate: Estimate) -> float:
     return estimate.high / estimate.low
 
 
-@pytest.fixture
-def three(machine: Booted) -> list[Recommendation]:
-    return answers(machine)
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Recommendation]]:
+    """The answers without boots, after one, and after many; to ask takes long."""
+    directory = tmp_path_factory.mktemp("three")
+    with pytest.MonkeyPatch.context() as patch:
+        work_clock.install(patch)
+        patch.setattr(measure, "announce", lambda _record: None)
+        patch.setenv("STATE_DIRECTORY", str(directory / "state"))
+        patch.setenv("CACHE_DIRECTORY", str(directory / "cache"))
+        yield answers(with_image(Booted(root=directory / "machine"), patch))
 
 
 def test_boots_sharpen_every_candidate_s_interval(three: list[Recommendation]) -> None:
