@@ -49,22 +49,6 @@ def test_the_tail_is_what_tables_say(freedom: float, t: float, tail: float) -> N
     assert _beyond(-t, freedom) == pytest.approx(1 - tail, rel=2e-3)
 
 
-@pytest.mark.parametrize("disturbed", [0.0, 0.1])
-@pytest.mark.parametrize("before", [2, 5, 20])
-def test_who_looks_after_every_boot_is_still_rarely_wrong(before: int, disturbed: float) -> None:
-    """Of 200 machines on which nothing has changed, 10 may be wrong, and 8 are chance."""
-    source = random.Random(before)
-    wrong = sum(
-        first_alarm(
-            boots(source, 1000, before, disturbed=disturbed),
-            boots(source, 1000, BOOTS, disturbed=disturbed),
-        )
-        is not None
-        for _ in range(200)
-    )
-    assert wrong <= 18
-
-
 def test_boots_that_are_much_slower_are_found_soon() -> None:
     source = random.Random(7)
     found = [first_alarm(boots(source, 1000, 10), boots(source, 1200, BOOTS)) for _ in range(100)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from initadvisor.generators import private
 from initadvisor.image.cpio import CpioWriter
 from initadvisor.model.codec import Codec
-from initadvisor.model.errors import LostVMError
+from initadvisor.model.errors import InitadvisorError, LostVMError
 from initadvisor.model.estimate import Estimate
 from initadvisor.model.setting import Setting
 from initadvisor.vm.engines import NoEngineError
@@ -115,6 +115,12 @@ def advice(machine: Machine, setting: Setting, outcome: object, *, saving_ms: fl
             SimpleNamespace(setting=Setting(Codec.GZIP), size_bytes=today, saving_ms=saving),
         ),
     )
+
+
+def nothing_weighed(*_args: object, **_named: object) -> None:
+    """Have no figures: applying needs none."""
+    msg = "nothing is weighed"
+    raise InitadvisorError(msg)
 
 
 def snapshot(machine: Machine) -> dict[str, bytes]:

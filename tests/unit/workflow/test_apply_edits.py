@@ -12,8 +12,7 @@ from initadvisor.model.setting import Setting
 from initadvisor.workflow import apply_plan
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from tests.unit.generators.conftest import RELEASE
-from tests.unit.workflow.applying import OTHER, make_machine, snapshot
-from tests.unit.workflow.test_faulty_generators import nothing_weighed
+from tests.unit.workflow.applying import OTHER, make_machine, nothing_weighed, snapshot
 from tests.unit.workflow.test_recommend import Silent
 
 if TYPE_CHECKING:

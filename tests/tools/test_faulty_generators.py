@@ -18,7 +18,7 @@ from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, private
 from initadvisor.generators.running import REBUILDING
 from initadvisor.host import run
 from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
+from initadvisor.model.errors import ProgramError, UnsafeError
 from initadvisor.model.setting import Setting
 from initadvisor.workflow import apply_plan
 from initadvisor.workflow.apply_build import staged_images
@@ -27,7 +27,7 @@ from tests.fakes.scripts import ScriptRunner
 from tests.fixtures.images import archive
 from tests.fixtures.waiting import HANGS_S, time_is_up_once, wait_until
 from tests.unit.generators.conftest import RELEASE, Machine
-from tests.unit.workflow.applying import make_machine, snapshot
+from tests.unit.workflow.applying import make_machine, nothing_weighed, snapshot
 from tests.unit.workflow.test_recommend import Silent
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from initadvisor.model.apply import StagedImage
     from initadvisor.workflow.recommend import Observer
+
+pytestmark = pytest.mark.tools
 
 ZSTD = Setting(Codec.ZSTD)
 
@@ -170,12 +172,6 @@ def system(
     found = System(machine=machine, generator=generator, script=made.path(script), begun=begun)
     found.fault(HEALTHY)
     return found
-
-
-def nothing_weighed(*_args: object, **_named: object) -> None:
-    """Have no figures: applying needs none."""
-    msg = "nothing is weighed"
-    raise InitadvisorError(msg)
 
 
 def test_without_a_fault_it_builds(system: System) -> None:
