@@ -15,7 +15,7 @@ from tests.fixtures.cache import made_once
 from tests.vm.boot import ScriptFailedError, boot, running
 from tests.vm.filesystems import read, write
 from tests.vm.guest import Guest, Loader, Recipe, guest
-from tests.vm.installed import UNPACK, install
+from tests.vm.installed import ENABLE, install
 from tests.vm.machine import Machine
 from tests.vm.qmp import Qmp, controlled
 from tests.vm.recording import Recording
@@ -43,7 +43,7 @@ this guest's entry does not look for it.
 """
 _BUILT = "/var/cache/initadvisor/apply/0/new"
 _SCRIPT = f"""
-{UNPACK}
+{ENABLE}
 image=/boot/initrd.img-$(uname -r)
 initadvisor apply '{SETTING}' --confirm --immediate --unverified >/run/apply 2>&1 &
 until [ -e {_BUILT} ] || ! kill -0 $! 2>/dev/null; do sleep 0.2; done

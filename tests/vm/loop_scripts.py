@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.vm.installed import UNPACK
+from tests.vm.installed import ENABLE
 from tests.vm.loop_guest import KERNEL_PACKAGE
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ print(json.dumps({
 }))
 """
 UPGRADE = f"""
-{UNPACK}
+{ENABLE}
 # Or kernel-install(8) would copy the image to where this guest's entry does not look for it.
 rm -f /etc/kernel/post{{inst,rm}}.d/zz-systemd-boot
 # And dpkg makes hard links of what it replaces, which FAT has not: kernels of one release cannot be
