@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check venv lint types unit hunt lock bench wheel install uninstall dist clean
+.PHONY: demo test guests check venv lint types unit hunt lock bench wheel install uninstall dist clean
 
 demo: venv
 	tools/demo $(BIN)/initadvisor
@@ -13,6 +13,10 @@ demo: venv
 test: venv
 	tools/setup test
 	tools/run-tests $(BIN)
+
+# Every guest, power cut and fault; or those of one area: cuts, campaign, apply, loaders, measure.
+guests: venv
+	@tools/run-guests $(BIN) "$(AREA)"
 
 check: lint types unit
 

@@ -7,10 +7,8 @@ import signal
 import pytest
 from hypothesis import settings
 
-from tests.vm import costs
-
 _KINDS = ("vm", "tools")
-_LONGEST = ("test_whole_loop", "test_applying", "test_campaign_cuts", "test_decision")
+_LONGEST = ("test_story", "test_whole_loop", "test_applying", "test_campaign_cuts", "test_decision")
 """In this order."""
 
 # How long an example takes says nothing on a machine that has other work; tests time nothing.
@@ -23,12 +21,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Whoever runs the tests in the background of a shell has SIGINT ignored, and every program that
     # a test starts and interrupts would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Add up where the reports of all processes come together."""
-    if not hasattr(config, "workerinput"):  # a process of pytest-xdist's has it
-        config.pluginmanager.register(costs.VmCosts())
 
 
 @pytest.hookimpl(trylast=True)
@@ -57,15 +49,3 @@ def _haste(item: pytest.Item) -> tuple[int, int]:
     kind = next((n for n, name in enumerate(_KINDS) if item.get_closest_marker(name)), len(_KINDS))
     file = item.path.stem
     return kind, _LONGEST.index(file) if file in _LONGEST else len(_LONGEST)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Come before the fixtures."""
-    costs.begin(item)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Come before the last report."""
-    costs.end(item)
