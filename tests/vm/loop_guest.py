@@ -32,9 +32,11 @@ _SOON = "[Timer]\nOnActiveSec=\nOnActiveSec=1s\nAccuracySec=1s\n"
 _AT_EACH_BOOT = ("initadvisor-measure.timer", "initadvisor-settle.timer")
 _WATCHDOG_MODULE = "i6300esb"
 _NOT_UPGRADED = (
-    *("drivers/infiniband", "drivers/md", "drivers/net/ethernet", "drivers/scsi", "drivers/target"),
+    *("drivers/comedi", "drivers/hid", "drivers/infiniband", "drivers/leds", "drivers/md"),
+    *("drivers/net/ethernet", "drivers/scsi", "drivers/target", "drivers/thermal", "drivers/xen"),
     *("fs/btrfs", "fs/ceph", "fs/nfs", "fs/nfsd", "fs/smb", "fs/xfs"),
-    *("net/bridge", "net/ceph", "net/ipv4", "net/ipv6", "net/netfilter", "net/sched"),
+    *("net/bridge", "net/ceph", "net/dccp", "net/ipv4", "net/ipv6", "net/l2tp", "net/netfilter"),
+    *("net/openvswitch", "net/sched", "net/sunrpc", "net/vmw_vsock"),
 )
 """Modules that no guest here has a use for; depmod looks into each."""
 

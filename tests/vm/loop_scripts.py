@@ -24,11 +24,14 @@ def records(pattern):
 
 (image,) = glob.glob("/boot/initrd.img-*")
 state = "/var/lib/initadvisor"
-units = {"initadvisor-measure": "initadvisor", "initadvisor-settle": "initadvisor",
-         "initadvisord": "initadvisord"}
-journal = ("journalctl", "-b", "-q", "-o")
-ours = {unit: said(*journal, "cat", "-t", name, "-u", f"{unit}.service")
-        for unit, name in units.items()}
+ours = {"initadvisor-measure": [], "initadvisor-settle": [], "initadvisord": []}
+fields = "--output-fields=MESSAGE,_SYSTEMD_UNIT"
+journal = ("journalctl", "-b", "-q", "-o", "json", fields)
+for line in said(*journal, "-t", "initadvisor", "-t", "initadvisord").splitlines():
+    record = json.loads(line)
+    unit = record.get("_SYSTEMD_UNIT", "").removesuffix(".service")
+    if unit in ours:
+        ours[unit] += record["MESSAGE"].splitlines()
 built = {}
 for path in glob.glob("/var/cache/initadvisor/candidates/*.json"):
     candidate = json.loads(pathlib.Path(path).read_text())["candidate"]
@@ -43,7 +46,7 @@ print(json.dumps({
     "configuration": pathlib.Path("/etc/initramfs-tools/initramfs.conf").read_text(),
     "slot": glob.glob("/boot/.initadvisor-trial*"),
     "notes": sorted(os.listdir(state)) + sorted(os.listdir(state + "/queue")),
-    "said": {unit: text.splitlines() for unit, text in ours.items()},
+    "said": ours,
     "failed": said("systemctl", "--failed", "--plain", "--no-legend").splitlines(),
 }))
 """
