@@ -120,7 +120,8 @@ def test_going_back_leaves_all_as_it_was(story: Story) -> None:
     before, back = story.before.look, story.back.look
     for what in "image", "image_bytes", "configuration":
         assert back[what] == before[what] != story.proven.look[what]
-    assert story.entries[0] == story.entries[1]
+    assert story.esp[0] == story.esp[1]
+    assert "/loader/loader.conf" in story.esp[0]
     assert back["slot"] == []
     assert not {"campaign-active", "trial-entry", "previous-entry"} & {*back["notes"]}
     assert back["failed"] == []

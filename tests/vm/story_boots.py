@@ -4,11 +4,12 @@ that nobody has tried is applied, proven by a boot, and taken back.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.vm.applying import TODAY
-from tests.vm.filesystems import read
+from tests.vm.filesystems import Vfat, read
 from tests.vm.guest import Loader
 from tests.vm.loop_boots import Campaigned, Loop, Plan, Told, begun, left
 from tests.vm.loop_faults import damage
@@ -30,13 +31,14 @@ class Story:
     """What there was to see, boot by boot.
 
     ``proven``: the last boot when the setting was installed; ``back``: the same boot when it had
-    been taken back. ``entries``: the loader's before the first boot and after the last.
+    been taken back. ``esp``: digests of all files on the ESP before the first boot and after the
+    last, but for the image, which the new kernel's package has made anew.
     """
 
     campaigned: Campaigned
     proven: Told
     back: Told
-    entries: tuple[tuple[str, ...], tuple[str, ...]]
+    esp: tuple[dict[str, str], dict[str, str]]
 
     @property
     def before(self) -> Told:
@@ -52,7 +54,7 @@ class Story:
 def lived(directory: Path) -> Story:
     """Live it; each boot is a start of QEMU."""
     guest = prepared(Loader.SYSTEMD_BOOT, directory / "guest", PLAN.settings, today=TODAY)
-    entries = _entries(guest)
+    esp = _esp(guest)
     loop = Loop(guest, directory, apply_unproven(APPLIED) + LOOK_BACK)
     campaigned = begun(loop, PLAN)
     back = loop.boot(going_back(_PROVEN))
@@ -60,13 +62,12 @@ def lived(directory: Path) -> Story:
         campaigned=campaigned,
         proven=Told(boot=back.boot, look=left(guest, _PROVEN)),
         back=back,
-        entries=(entries, _entries(guest)),
+        esp=(esp, _esp(guest)),
     )
 
 
-def _entries(guest: Guest) -> tuple[str, ...]:
-    """Return the loader's entries and its configuration, each with its content."""
+def _esp(guest: Guest) -> dict[str, str]:
     files = guest.disk.files("/boot")
-    names = ["/loader/loader.conf"]
-    names += [f"/loader/entries/{name}" for name in files.names("/loader/entries")]
-    return tuple(f"{name}\n{read(files, name).decode()}" for name in sorted(names))
+    assert isinstance(files, Vfat)
+    paths = [path for path in files.paths() if not path.startswith("/initrd.img-")]
+    return {path: hashlib.sha256(read(files, path)).hexdigest() for path in paths}
