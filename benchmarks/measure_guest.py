@@ -3,7 +3,7 @@
     python -m benchmarks.measure_guest [--reboots 30] [--as-installed]
 
 The boots go through the generator's image and three candidates in turn, in every second one the
-service is started twice; tests/vm/test_measure.py does the same and checks more.
+service is started twice; tests/guests/measure/test_measure.py does the same and checks more.
 ``--as-installed`` leaves the timer at its minute. Without KVM the service's processor time is that
 of an emulated processor; its memory is what it would be anywhere.
 """

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import settings
 
 from initadvisor.host import launch
-from tests.vm import costs
+from tests import failures
 
 _KINDS = ("vm", "tools")
-_LONGEST = ("test_whole_loop", "test_applying", "test_campaign_cuts", "test_decision")
+_LONGEST = ("test_story", "test_whole_loop", "test_applying", "test_campaign_cuts", "test_decision")
 """In this order."""
 
 # How long an example takes says nothing on a machine that has other work; tests time nothing.
@@ -29,12 +29,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Whoever runs the tests in the background of a shell has SIGINT ignored, and every program that
     # a test starts and interrupts would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Add up where the reports of all processes come together."""
-    if not hasattr(config, "workerinput"):  # a process of pytest-xdist's has it
-        config.pluginmanager.register(costs.VmCosts())
 
 
 @pytest.hookimpl(trylast=True)
@@ -71,13 +65,6 @@ def _haste(item: pytest.Item) -> tuple[int, int]:
     return kind, _LONGEST.index(file) if file in _LONGEST else len(_LONGEST)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Come before the fixtures."""
-    costs.begin(item)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Come before the last report."""
-    costs.end(item)
+def pytest_configure(config: pytest.Config) -> None:
+    """Have a failed run end with how to repeat what failed."""
+    config.pluginmanager.register(failures.Failures(config))

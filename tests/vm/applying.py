@@ -15,7 +15,7 @@ from tests.fixtures.cache import made_once
 from tests.vm.boot import ScriptFailedError, boot, running
 from tests.vm.filesystems import read, write
 from tests.vm.guest import Guest, Loader, Recipe, guest
-from tests.vm.installed import UNPACK, install
+from tests.vm.installed import ENABLE, install
 from tests.vm.machine import Machine
 from tests.vm.qmp import Qmp, controlled
 from tests.vm.recording import Recording
@@ -43,7 +43,7 @@ this guest's entry does not look for it.
 """
 _BUILT = "/var/cache/initadvisor/apply/0/new"
 _SCRIPT = f"""
-{UNPACK}
+{ENABLE}
 image=/boot/initrd.img-$(uname -r)
 initadvisor apply '{SETTING}' --confirm --immediate --unverified >/run/apply 2>&1 &
 until [ -e {_BUILT} ] || ! kill -0 $! 2>/dev/null; do sleep 0.2; done
@@ -107,12 +107,7 @@ def applying_guest(loader: Loader) -> Guest:
 
     def make(target: Path) -> None:
         made = base.copied_to(target)
-        root = made.disk.root
-        text = read(root, CONFIGURATION).decode()
-        assert _DEBIANS in text
-        write(root, CONFIGURATION, text.replace(_DEBIANS, TODAY))
-        if not loader.is_grub:  # whose entry has it so already
-            _boot_own_image(made)
+        boot_own_image(made, TODAY)
         boot(made, direct=True, script=_REBUILD)
 
     made_of = (base.directory.name, TODAY, _REBUILD)
@@ -120,8 +115,16 @@ def applying_guest(loader: Loader) -> Guest:
     return Guest(recipe=base.recipe, directory=directory, release=base.release)
 
 
-def _boot_own_image(made: Guest) -> None:
-    """Have the default entry name the image where its generator puts it."""
+def boot_own_image(made: Guest, setting: str) -> None:
+    """Have the default entry name the image where its generator puts it, and that make the next one
+    with a setting, in the words of its configuration.
+    """
+    root = made.disk.root
+    text = read(root, CONFIGURATION).decode()
+    assert _DEBIANS in text
+    write(root, CONFIGURATION, text.replace(_DEBIANS, setting))
+    if made.recipe.loader.is_grub:  # its entry has it so already
+        return
     files = made.disk.files("/boot")
     path = f"/loader/entries/debian-{made.release}.conf"
     text = read(files, path).decode()

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 
     from tests.vm.guest import Guest
 
-HANG_S = 600.0
-"""How long a machine may say nothing that is waited for: a safety net, not what a test waits."""
+HANG_S = 3600.0
+"""How long a machine may say nothing that is waited for: ten times what the longest boot takes.
+
+A safety net, not what a test waits.
+"""
 
 _TAIL_LINES = 40
 _POLL_S = 0.1

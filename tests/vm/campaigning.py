@@ -21,7 +21,7 @@ from tests.vm.campaign_standing import standing
 from tests.vm.disk import sparse_copy
 from tests.vm.filesystems import read
 from tests.vm.guest import Loader
-from tests.vm.installed import UNPACK, install
+from tests.vm.installed import ENABLE, install
 from tests.vm.machine import Machine
 from tests.vm.outside_engine import put_engine, with_engine
 from tests.vm.recording import record
@@ -59,7 +59,7 @@ class Word(StrEnum):
 
 
 _START = f"""
-{UNPACK}
+{ENABLE}
 echo {Word.STARTING}
 initadvisor trial start --yes {" ".join(f"--only '{setting}'" for setting in SETTINGS)}
 echo {Word.ARMED}

@@ -44,6 +44,10 @@ class Files(Protocol):
         """
         ...
 
+    def dump(self, files: Mapping[str, Path]) -> None:
+        """Copy files out, each to where it does not exist; what is not there is left out."""
+        ...
+
     def names(self, directory: str) -> list[str]:
         """Return what is in a directory, nothing where there is none."""
         ...
@@ -71,6 +75,12 @@ class Vfat:
             self._run("mcopy", "-n", "-s", "-m", f"::{path}", target)
         except tools.ToolError as err:
             raise FileNotFoundError(path) from err
+
+    def dump(self, files: Mapping[str, Path]) -> None:
+        """See ``Files.dump``."""
+        for path, target in files.items():
+            with contextlib.suppress(FileNotFoundError):
+                self.fetch(path, target)
 
     def names(self, directory: str) -> list[str]:
         """See ``Files.names``."""
@@ -127,6 +137,11 @@ class Ext4:
             if not made.exists():
                 raise FileNotFoundError(path)
             made.rename(target)
+
+    def dump(self, files: Mapping[str, Path]) -> None:
+        """See ``Files.dump``."""
+        self.recover()
+        self._request(*(("dump", path, str(target)) for path, target in files.items()))
 
     def names(self, directory: str) -> list[str]:
         """See ``Files.names``."""
@@ -230,12 +245,9 @@ def _directories(files: Mapping[str, Path]) -> Iterator[str]:
 
 def _verify(files: Files, written: Mapping[str, Path]) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        for number, (path, source) in enumerate(written.items()):
-            copy = Path(directory) / str(number)
-            try:
-                files.fetch(path, copy)
-            except FileNotFoundError:
-                copy.touch()
-            if copy.read_bytes() != source.read_bytes():
+        copies = {path: Path(directory) / str(number) for number, path in enumerate(written)}
+        files.dump(copies)
+        for path, source in written.items():
+            if not copies[path].exists() or copies[path].read_bytes() != source.read_bytes():
                 msg = f"{path} is not what was written into {files}"
                 raise WriteFailedError(msg)

@@ -1,18 +1,25 @@
-"""initadvisor in a guest, as a package would put it there: Python files, manual and units."""
+"""initadvisor in a guest, as a package would put it there: Python files, manual and units.
+
+It is all written to the guest's disk from outside, compiled by the guest's own Python, which runs
+on this machine. So no boot is spent on it.
+"""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.fixtures.cache import made_once
-from tests.vm.boot import boot
+from tests.vm.bootstrap import bootstrapped
 from tests.vm.filesystems import put_tree
-from tests.vm.guest import Recipe, guest
+from tests.vm.guest import Recipe
 
 if TYPE_CHECKING:
     from tests.fixtures.debian import Suite
@@ -23,7 +30,6 @@ _PACKAGED = ("pyproject.toml", "README.md", "LICENSE", "initadvisor")
 _WHERE = "/usr/lib/python3/dist-packages"
 _UNITS = "systemd/system"
 _TIMER = "initadvisor-measure.timer"
-_PACKAGE = "/root/initadvisor.tar"
 _PROGRAMS = {"initadvisor": "initadvisor.__main__", "initadvisord": "initadvisor.daemon.__main__"}
 _PROGRAM = """\
 #!/usr/bin/python3
@@ -32,22 +38,18 @@ main()
 """
 """What installers make of an entry point."""
 
-UNPACK = f"""
-tar -C {_WHERE} -xf {_PACKAGE}
+ENABLE = f"""
 ln -s /usr/lib/{_UNITS}/{_TIMER} /etc/{_UNITS}/timers.target.wants/
 sync
 """
-"""For the script of the first boot: what a package manager does on the machine itself, and has on
-the disk when it is done; the timer runs from the next boot on.
+"""For the script of the first boot: what a package manager does when all files are there. The timer
+runs from the next boot on.
 """
 
-_COMPILE = f"""
-python3 -m zipfile -e /root/initadvisor-*.whl {_WHERE}
-python3 -m compileall -q {_WHERE}/initadvisor
-cd {_WHERE}
-tar -cf {_PACKAGE} initadvisor initadvisor-*.dist-info
-sync
-"""
+_PYTHON = re.compile(
+    r"./usr/(bin/python3\.\d+$|lib/python3\.\d+/|lib/x86_64-linux-gnu/(ld-linux|lib(c|m|z|expat)\.so))"
+)
+"""Of a root file system: an interpreter and what it needs to compile."""
 
 
 def install(into: Guest, *, hooks: str = "") -> None:
@@ -62,27 +64,47 @@ def install(into: Guest, *, hooks: str = "") -> None:
             program.write_text(_PROGRAM.format(module))
             program.chmod(0o755)
         put_tree(into.disk.root, files, "")
-    into.disk.root.put({_PACKAGE: _package(into.recipe.suite)})
+    package = _package(into.recipe.suite)
+    root_files = (path for path in package.rglob("*") if path.is_file())
+    into.disk.root.put({f"{_WHERE}/{path.relative_to(package)}": path for path in root_files})
 
 
 def _package(suite: Suite) -> Path:
-    """Return an archive of the Python files, compiled by the suite's Python: without KVM that takes
-    longer than to boot.
-    """
-    base = guest(Recipe(suite=suite))
+    """Return a directory with the Python files, compiled by the suite's Python."""
+    archives = bootstrapped(suite, Recipe(suite=suite).packages)
 
     def make(target: Path) -> None:
         with tempfile.TemporaryDirectory() as scratch:
-            copy = base.copied_to(Path(scratch) / "guest")
             _make_wheel(Path(scratch) / "checkout", Path(scratch) / "wheel")
-            put_tree(copy.disk.root, Path(scratch) / "wheel", "/root")
-            boot(copy, direct=True, script=_COMPILE)
-            copy.disk.root.fetch(_PACKAGE, target)
+            (wheel,) = (Path(scratch) / "wheel").iterdir()
+            with zipfile.ZipFile(wheel) as files:
+                files.extractall(target)  # noqa: S202  # it was made here
+            _compile(archives / "root.tar", Path(scratch) / "python", target)
 
     sources = [path for name in _PACKAGED for path in _files(_CHECKOUT / name)]
-    contents = [path.read_text() for path in sources]
-    made_of = (base.directory.name, _COMPILE, *map(str, sources), *contents)
-    return made_once(f"compiled-{suite}", made_of, make)
+    names = [str(path.relative_to(_CHECKOUT)) for path in sources]
+    contents = [path.read_text() for path in (*sources, Path(__file__))]
+    return made_once(f"compiled-{suite}", (archives.name, *names, *contents), make)
+
+
+def _compile(root_archive: Path, scratch: Path, package: Path) -> None:
+    """Compile a directory of Python files for the guest whose root file system this is."""
+    with tarfile.open(root_archive) as archive:
+        members = [member for member in archive if _PYTHON.match(member.name)]
+        archive.extractall(scratch, members, filter="tar")
+    libraries = scratch / "usr/lib/x86_64-linux-gnu"
+    (python,) = (scratch / "usr/bin").iterdir()
+    (loader,) = libraries.glob("ld-linux-*")
+    subprocess.run(
+        [
+            *(loader, "--library-path", libraries, python, "-m", "compileall", "-q"),
+            # Times of files are not kept on the way to the guest.
+            *("--invalidation-mode", "unchecked-hash", "-s", package, "-p", _WHERE, package),
+        ],
+        env={"PYTHONHOME": str(scratch / "usr"), "LC_ALL": "C.UTF-8"},
+        check=True,
+        timeout=600,
+    )
 
 
 def _files(path: Path) -> list[Path]:

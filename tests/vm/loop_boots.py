@@ -19,13 +19,13 @@ from tests.vm.loop_scripts import (
     HISTORY,
     IS_OVER,
     JUDGED,
-    LOOK,
     LOOK_BACK,
     RECOMMENDATION,
     RECORDED,
     SEEN,
     UPGRADE,
     begin,
+    look,
 )
 from tests.vm.machine import Machine
 from tests.vm.outside_engine import with_engine
@@ -105,7 +105,7 @@ class Campaigned:
     @property
     def history(self) -> dict[str, Any]:
         """What ``initadvisor history`` said in the guest's last boot."""
-        return _left(self.guest, HISTORY)
+        return left(self.guest, HISTORY)
 
     @property
     def last(self) -> Told:
@@ -126,7 +126,7 @@ class Applied:
     back: Told
 
 
-class _Loop:
+class Loop:
     """Boots the guest; ``at_end`` is what it does when the campaign is over."""
 
     def __init__(self, guest: Guest, logs: Path, at_end: str) -> None:
@@ -140,11 +140,11 @@ class _Loop:
         done = boot(
             self.guest,
             _machine(hangs=hangs),
-            script=script + LOOK,
+            script=script + look(SEEN),
             then=Then.POWER_OFF if hangs else Then.REBOOT,
             log=self._log(),
         )
-        return Told(boot=done, look=_left(self.guest, SEEN))
+        return Told(boot=done, look=left(self.guest, SEEN))
 
     def campaign(self, told: Told, plan: Plan) -> tuple[Tried, ...]:
         """Boot as long as something is armed."""
@@ -177,24 +177,25 @@ class _Loop:
 
 def campaigned(loader: Loader, directory: Path, plan: Plan) -> Campaigned:
     """Have a guest upgrade its kernel and try candidates."""
-    loop = _Loop(prepared(loader, directory / "guest", plan.settings), directory, LOOK_BACK)
-    return _campaigned(loop, plan)
+    loop = Loop(prepared(loader, directory / "guest", plan.settings), directory, LOOK_BACK)
+    return begun(loop, plan)
 
 
 def applied(loader: Loader, directory: Path, plan: Plan) -> Applied:
     """Have a guest do the same, apply what is best, use it and go back."""
     guest = prepared(loader, directory / "guest", plan.settings)
-    loop = _Loop(guest, directory, APPLY)
-    done = _campaigned(loop, plan)
+    loop = Loop(guest, directory, APPLY)
+    done = begun(loop, plan)
     return Applied(
         campaigned=done,
-        recommendation=_left(guest, RECOMMENDATION),
+        recommendation=left(guest, RECOMMENDATION),
         used=loop.boot(GO_BACK),
         back=loop.boot(RECORDED + LOOK_BACK),
     )
 
 
-def _campaigned(loop: _Loop, plan: Plan) -> Campaigned:
+def begun(loop: Loop, plan: Plan) -> Campaigned:
+    """Have the guest of a loop upgrade its kernel and try candidates."""
     upgraded = loop.boot(UPGRADE + begin(plan.settings, plan.most_boots))
     return Campaigned(
         guest=loop.guest,
@@ -203,7 +204,7 @@ def _campaigned(loop: _Loop, plan: Plan) -> Campaigned:
     )
 
 
-def _left(guest: Guest, path: str) -> dict[str, Any]:
+def left(guest: Guest, path: str) -> dict[str, Any]:
     """Return what the guest has left in a file."""
     found: dict[str, Any] = json.loads(read(guest.disk.root, path))
     return found

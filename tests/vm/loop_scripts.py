@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.vm.installed import UNPACK
+from tests.vm.installed import ENABLE
 from tests.vm.loop_guest import KERNEL_PACKAGE
 
 if TYPE_CHECKING:
@@ -24,17 +24,20 @@ def records(pattern):
 
 (image,) = glob.glob("/boot/initrd.img-*")
 state = "/var/lib/initadvisor"
-units = {"initadvisor-measure": "initadvisor", "initadvisor-settle": "initadvisor",
-         "initadvisord": "initadvisord"}
-journal = ("journalctl", "-b", "-q", "-o")
-ours = {unit: said(*journal, "cat", "-t", name, "-u", f"{unit}.service")
-        for unit, name in units.items()}
-resources = said(*journal, "json", "-g", "Consumed .* CPU time")
+ours = {"initadvisor-measure": [], "initadvisor-settle": [], "initadvisord": []}
+fields = "--output-fields=MESSAGE,_SYSTEMD_UNIT"
+journal = ("journalctl", "-b", "-q", "-o", "json", fields)
+for line in said(*journal, "-t", "initadvisor", "-t", "initadvisord").splitlines():
+    record = json.loads(line)
+    unit = record.get("_SYSTEMD_UNIT", "").removesuffix(".service")
+    if unit in ours:
+        ours[unit] += record["MESSAGE"].splitlines()
 built = {}
 for path in glob.glob("/var/cache/initadvisor/candidates/*.json"):
     candidate = json.loads(pathlib.Path(path).read_text())["candidate"]
     built[candidate["setting"]] = os.stat(path.removesuffix("json") + "img").st_size
 print(json.dumps({
+    "command_line": pathlib.Path("/proc/cmdline").read_text().split(),
     "campaign": (records(state + "/campaigns/*.json") or [None])[-1],
     "transactions": records(state + "/transactions/*.json"),
     "candidates": built,
@@ -43,15 +46,14 @@ print(json.dumps({
     "configuration": pathlib.Path("/etc/initramfs-tools/initramfs.conf").read_text(),
     "slot": glob.glob("/boot/.initadvisor-trial*"),
     "notes": sorted(os.listdir(state)) + sorted(os.listdir(state + "/queue")),
-    "said": {unit: text.splitlines() for unit, text in ours.items()},
+    "said": ours,
     "failed": said("systemctl", "--failed", "--plain", "--no-legend").splitlines(),
-    "resources": [json.loads(line) for line in resources.splitlines()],
 }))
 """
 UPGRADE = f"""
-{UNPACK}
+{ENABLE}
 # Or kernel-install(8) would copy the image to where this guest's entry does not look for it.
-rm -f /etc/kernel/post{{inst,rm}}.d/zz-systemd-boot
+rm -f /etc/kernel/post{{inst,rm}}.d/zz-systemd-boot /etc/initramfs/post-update.d/systemd-boot
 # And dpkg makes hard links of what it replaces, which FAT has not: kernels of one release cannot be
 # upgraded there, only others can be put beside them.
 [ "$(stat -f -c %T /boot)" != msdos ] || rm /boot/{{vmlinuz,System.map,config}}-$(uname -r)
@@ -80,7 +82,21 @@ IS_OVER = "[ ! -e /var/lib/initadvisor/campaign-active ]"
 APPLY = f"initadvisor recommend --json >{RECOMMENDATION}\ninitadvisor apply --confirm\n"
 GO_BACK = f"{JUDGED}\ninitadvisor rollback --confirm\n"
 LOOK_BACK = f"initadvisor history --json >{HISTORY}\n"
-LOOK = f"python3 - >{SEEN} <<'END'\n{_LOOKING}\nEND\n"
+
+
+def look(path: str) -> str:
+    """Return the guest's command that writes down what there is to see."""
+    return f"python3 - >{path} <<'END'\n{_LOOKING}\nEND\n"
+
+
+def apply_unproven(setting: str) -> str:
+    """Return the guest's command that applies what has not booted yet."""
+    return f"initadvisor apply '{setting}' --confirm\n"
+
+
+def going_back(seen: str) -> str:
+    """Return the guest's commands that look when the boot is judged, and then go back."""
+    return f"{JUDGED}\n{look(seen)}initadvisor rollback --confirm\n"
 
 
 def begin(settings: Sequence[str], most_boots: int) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tests.vm.boot import Then, boot
 from tests.vm.entries import add_trial_entry, arm, default_entry
 from tests.vm.filesystems import read
-from tests.vm.installed import UNPACK, install
+from tests.vm.installed import ENABLE, install
 from tests.vm.machine import Machine
 from tests.vm.witness import Witnessed, witnessed
 
@@ -98,7 +98,7 @@ def measured(guest: Guest, reboots: int, *, as_installed: bool = False) -> Outco
     only = " ".join(f"--only '{each}'" for each in _SETTINGS)
     build = f"initadvisor candidates build {only}\n"
     machine = Machine(bare_metal=True)
-    first = boot(guest, machine, script=UNPACK + build + ("" if as_installed else _SOON))
+    first = boot(guest, machine, script=ENABLE + build + ("" if as_installed else _SOON))
     plan = [*islice(cycle(_images(guest)), reboots)]
     boots = []
     for number, used in enumerate(plan):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tests.vm.recording import Recording, Write
 
 _POLL_S = 0.01
-_WITHIN_S = 180.0
+_WITHIN_S = 1800.0
 _LOOK = """
 look() {{
     for path in {paths}; do

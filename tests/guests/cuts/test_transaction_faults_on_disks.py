@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.vm
 log = logging.getLogger(__name__)
 
-_CHECKOUT = Path(__file__).parents[2]
+_CHECKOUT = Path(__file__).parents[3]
 _WHERE = "/opt/faults"
 _ROOT_BYTES, _BOOT_BYTES = 32 * MIB, 6 * MIB
-_SEED, _SHARE = 22, 0.005
+SEED = 22
+_SHARE = 0.005
 _SCRIPT = f"""
 mkfs.vfat /dev/disk/by-id/virtio-boot >/dev/null
 mkdir /run/root
@@ -33,7 +34,7 @@ mkdir /run/root/boot
 mount /dev/disk/by-id/virtio-boot /run/root/boot
 cd {_WHERE}
 for what in room points; do
-    python3 -m tests.faults $what /run/root vfat {_SEED} {_SHARE}
+    python3 -m tests.faults $what /run/root vfat {SEED} {_SHARE}
 done
 umount /run/root/boot
 fsck.vfat -n /dev/disk/by-id/virtio-boot >/dev/null

@@ -11,7 +11,7 @@ import pytest
 from tests.vm.applying import SETTING, applying_guest
 from tests.vm.boot import Then, boot
 from tests.vm.guest import Loader
-from tests.vm.installed import UNPACK, install
+from tests.vm.installed import ENABLE, install
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +51,7 @@ print(json.dumps({
 }))
 """
 _ARM = f"""
-{UNPACK}
+{ENABLE}
 initadvisor apply '{SETTING}' --confirm --unverified
 systemctl start {_SLEEP}
 until [ "$(systemctl show -P ActiveState {_SLEEP})" = inactive ]; do sleep 0.2; done

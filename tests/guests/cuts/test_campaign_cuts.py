@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 _CUTS = 22
 _EVERY = 3
-_SEED = 1
+SEED = 1
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_guest_boots_the_default_or_a_verified_image_whenever_its_power_was_cu
     _assert_the_campaign_took_its_course(campaign)
     _assert_no_state_is_torn(campaign)
 
-    made = list(cuts(campaign, _CUTS, seed=_SEED, every=_EVERY, scratch=scratch))
+    made = list(cuts(campaign, _CUTS, seed=SEED, every=_EVERY, scratch=scratch))
 
     for cut in made:
         log.info("%s", cut)

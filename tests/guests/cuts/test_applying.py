@@ -28,7 +28,7 @@ pytestmark = pytest.mark.vm
 log = logging.getLogger(__name__)
 
 _CUTS = 10
-_SEED = 1
+SEED = 1
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_a_guest_boots_with_old_or_new_files_whenever_its_power_was_cut(scratch:
     reference = recorded(guest, scratch / "reference")
     _assert_no_state_is_torn(reference)
 
-    made = list(cuts(guest, reference, _CUTS, _SEED, scratch))
+    made = list(cuts(guest, reference, _CUTS, SEED, scratch))
     made += _cross_linked(guest, reference, scratch)
 
     for cut in made:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
     from initadvisor.model.transaction import FileChange
 
-_SEED = 20
+SEED = 20
 _MEMORY = Path("/dev/shm")  # noqa: S108  # a directory of its own is made there
 _ONE_IN_TEN = 0.1
 _LIKE_APPLYING = {Run.PROVE, Run.WITHOUT_COPIES}
@@ -57,14 +57,14 @@ def _machine(directory: Path, monkeypatch: pytest.MonkeyPatch, *, esp: bool) -> 
 
 @pytest.mark.parametrize("run", Run)
 def test_killed_at_any_call(machine: Machine, run: Run) -> None:
-    tried = points.try_each(machine, run, points.KILLED, random.Random(_SEED))
+    tried = points.try_each(machine, run, points.KILLED, random.Random(SEED))
     assert tried.bad == []
     assert tried.points.total() > 20
 
 
 @pytest.mark.parametrize("run", Run)
 def test_any_call_fails(in_memory: Machine, run: Run) -> None:
-    chooser = random.Random(_SEED)
+    chooser = random.Random(SEED)
     if in_memory.esp and run not in _LIKE_APPLYING:
         tried = points.try_each(in_memory, run, points.FAILED, chooser)
     else:
@@ -74,7 +74,7 @@ def test_any_call_fails(in_memory: Machine, run: Run) -> None:
 
 @pytest.mark.parametrize("run", Run)
 def test_a_process_is_really_killed(machine: Machine, run: Run) -> None:
-    tried = points.kill_really(machine, run, random.Random(_SEED), _ONE_IN_TEN)
+    tried = points.kill_really(machine, run, random.Random(SEED), _ONE_IN_TEN)
     assert tried.bad == []
     assert tried.points
 
@@ -88,7 +88,7 @@ def test_a_file_that_is_written_in_place_is_found_torn(
         os.close(descriptor)
 
     monkeypatch.setattr(transaction_files, "put", put)
-    chooser = random.Random(_SEED)
+    chooser = random.Random(SEED)
     tried = points.try_each(in_memory, Run.APPLY, points.KILLED, chooser, share=0.3)
     assert any("neither old nor new: ['/boot/initrd.img']" in bad for bad in tried.bad)
 
@@ -98,4 +98,4 @@ def test_a_step_back_that_is_left_out_is_found(
 ) -> None:
     monkeypatch.setattr(transaction_files, "put_back", lambda *_: True)
     with pytest.raises(AssertionError, match="but not so"):
-        points.try_each(in_memory, Run.UNDO, points.KILLED, random.Random(_SEED))
+        points.try_each(in_memory, Run.UNDO, points.KILLED, random.Random(SEED))
