@@ -15,6 +15,7 @@ from initadvisor.workflow import transaction_files
 from tests.faults import points
 from tests.faults.machine import Machine
 from tests.faults.runs import Run
+from tests.fixtures.memory import MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from initadvisor.model.transaction import FileChange
 
 SEED = 20
-_MEMORY = Path("/dev/shm")  # noqa: S108  # a directory of its own is made there
+
 _ONE_IN_TEN = 0.1
 _LIKE_APPLYING = {Run.PROVE, Run.WITHOUT_COPIES}
 """They make the calls of ``Run.APPLY`` or fewer: there, each has one of all that can happen."""
@@ -45,8 +46,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 @pytest.fixture(params=[True, False], ids=["esp", "one-file-system"])
 def in_memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     """Return one in memory, where thousands of runs take no time of the disk, if there is any."""
-    memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=memory) as directory:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
         yield _machine(Path(directory), monkeypatch, esp=request.param)
 
 

@@ -80,9 +80,9 @@ def test_the_end_of_a_stream_is_found_to_the_byte(codec: Codec) -> None:
 
 @pytest.mark.parametrize("codec", COMPRESSED)
 def test_pieces_are_bounded(codec: Codec) -> None:
-    data = compress(codec, bytes(40 << 20))
+    data = compress(codec, bytes(20 << 20))
     sizes = [len(piece) for piece in decompress(codec, io.BytesIO(data), 0, len(data))]
-    assert sum(sizes) == 40 << 20
+    assert sum(sizes) == 20 << 20
     assert max(sizes) <= PIECE_BYTES
 
 

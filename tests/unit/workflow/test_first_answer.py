@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tests.fakes.runner import FakeRunner
 
 RELEASE = "6.12.1-amd64"
-CONTENT_BYTES = 1_200_000
+CONTENT_BYTES = 800_000
 CHOICE = tuple(Setting.parse(text) for text in ("zstd", "gzip", "lz4", "bzip2", "cat"))
 SLOW_LOADER, FAST_LOADER = 1.0, 20_000.0
 TODAY = Setting.parse("zstd")

@@ -58,7 +58,7 @@ def archive() -> bytes:
     with CpioWriter(file) as writer:
         for directory in ("lib", "lib/modules", f"lib/modules/{RELEASE}"):
             writer.directory(directory)
-        content = b"".join(random.Random(1).choices(words, k=500_000))
+        content = b"".join(random.Random(1).choices(words, k=150_000))
         writer.file(f"lib/modules/{RELEASE}/modules.dep", content)
     return file.getvalue()
 
