@@ -25,7 +25,10 @@ SERVICE = "initadvisord.service"
 
 def systemctl(*words, check=True):
     done = subprocess.run(["systemctl", *words], capture_output=True, text=True)
-    assert done.returncode == 0 or not check, done.stderr
+    if done.returncode != 0 and check:
+        journal = ["journalctl", "--no-pager", "-o", "cat", "-n", "30", "-u", SERVICE]
+        said = subprocess.run(journal, capture_output=True, text=True).stdout
+        raise AssertionError(f"{done.stderr}\n{said}")
     return done.stdout
 
 

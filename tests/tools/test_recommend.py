@@ -13,6 +13,7 @@ import pytest
 
 from initadvisor.image.cpio import CpioWriter
 from initadvisor.model.codec import Codec
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +24,15 @@ CONTENT_BYTES = 8_000_000
 """Of this, settings that compress slowly are given a sample, and the others all."""
 ESTIMATE = {"mean", "low", "high", "source"}
 CONFIG = "CONFIG_BLK_DEV_INITRD=y\nCONFIG_RD_GZIP=y\nCONFIG_RD_ZSTD=y\n# CONFIG_RD_LZ4 is not set\n"
+
+
+CODE = """
+import os
+from initadvisor.cli import main
+from initadvisor.host import launch
+launch._POLICY = os.SCHED_OTHER  # idle programs would wait for all that is beside them
+main()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +56,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def initadvisor(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", "from initadvisor.cli import main; main()", *arguments],
+        [sys.executable, "-c", CODE, *arguments],
         env={
             **os.environ,
             "CACHE_DIRECTORY": str(place / "cache"),
@@ -54,7 +64,7 @@ def initadvisor(place: Path, *arguments: str) -> subprocess.CompletedProcess[str
         },
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANGS_S,
         check=False,
     )
 
