@@ -88,8 +88,14 @@ def start(host: Host, image: Path) -> subprocess.Popen[bytes]:
 def in_the_middle(host: Host) -> bool:
     """Tell whether at least one candidate is there and another is being written."""
     directory = host.cache_dir() / "candidates"
-    writing = [p for p in directory.glob(".partial-*") if p.stat().st_size > 0]
-    return bool(writing) and bool(list(directory.glob("*.json")))
+    return any(map(_has_content, directory.glob(".partial-*"))) and any(directory.glob("*.json"))
+
+
+def _has_content(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except FileNotFoundError:  # it was completed meanwhile
+        return False
 
 
 def check_candidates(host: Host, payload: bytes) -> list[str]:
