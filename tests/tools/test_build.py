@@ -149,7 +149,7 @@ def test_a_killed_build_leaves_whole_candidates_only_and_the_next_one_is_clean(
             process.kill()
         check_candidates(host, payload)
     with start(host, image) as process:
-        output, errors = process.communicate(timeout=300)
+        output, errors = process.communicate(timeout=HANGS_S)
     assert (process.returncode, errors) == (0, b"")
     assert json.loads(output)["gaps"] == []
     assert check_candidates(host, payload) == sorted(SETTINGS)

@@ -11,7 +11,7 @@ from tests.fixtures.systemd_container import run_under_systemd
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.tools
+pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("systemd")]
 
 IN_THE_UNIT = r"""
 import subprocess, sys

@@ -16,7 +16,7 @@ from initadvisor.host import Host
 from initadvisor.image.decompress import decompress
 from initadvisor.workflow.candidates import cached_candidates
 from tests.fixtures.small_images import program_archive, write_image
-from tests.fixtures.waiting import alive, wait_until
+from tests.fixtures.waiting import HANGS_S, alive, wait_until
 from tests.unit.generators.conftest import RELEASE
 from tests.unit.workflow.applying import OTHER, make_machine
 
@@ -108,7 +108,7 @@ def start(root: Path, *, unplugged: int = 0) -> subprocess.Popen[str]:
 
 def ended(daemon: subprocess.Popen[str]) -> str:
     """Wait for its end and return what it said."""
-    _, said = daemon.communicate(timeout=300)
+    _, said = daemon.communicate(timeout=HANGS_S)
     assert daemon.returncode == 0, said
     assert "Traceback" not in said, said
     return said

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from initadvisor.model.diagnosis import Grade, Topic
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +60,7 @@ def examined(
         check=False,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=HANGS_S,
     )
     assert done.stderr == ""
     findings: list[dict[str, Any]] = json.loads(done.stdout)["findings"]

@@ -74,7 +74,7 @@ def initadvisor(place: Path, *arguments: str) -> subprocess.CompletedProcess[str
         env=environment(place),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANGS_S,
         check=False,
     )
 

@@ -11,7 +11,7 @@ from tests.fixtures.systemd_container import run_under_systemd
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.tools
+pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("systemd")]
 
 SHUTDOWN_IS_REFUSED = r"""
 import signal, subprocess, sys, time
@@ -115,7 +115,8 @@ print(confinement(host))
 print(run("sh", "-c", REPORT, "sh", "$HOME %n", "${B}"))
 print(run("sh", "-c", "echo no room >&2; exit 3"))
 for limit_s in (3.0, 30.0, 300.0):  # until one is long enough for it to begin
-    late = run("sh", "-c", "echo $$ > /mnt/place/late; sleep 3600 & sleep 3600", timeout_s=limit_s)
+    begin = "cd /mnt/place; echo $$ > late.tmp; mv late.tmp late"
+    late = run("sh", "-c", f"{begin}; sleep 3600 & sleep 3600", timeout_s=limit_s)
     if Path("/mnt/place/late").exists():
         break
 print(late)
