@@ -93,9 +93,8 @@ class ConfigPaths:
     def drop_in(self, host: Host) -> DropIn | None:
         """Return a file that could be added and is read last, if there is one."""
         new = name_read_last(self.names, partial(version_sorted, host), ".conf")
-        if new is None:
-            return None
-        return DropIn(path=str(host.path(_DROP_INS) / new), position=len(self.files))
+        path = str(host.path(_DROP_INS) / (new or ""))
+        return DropIn(path=path, position=len(self.files)) if new else None
 
 
 def config_paths(host: Host, major: int, texts: Mapping[Path, str] | None = None) -> ConfigPaths:

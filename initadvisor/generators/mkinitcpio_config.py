@@ -40,9 +40,8 @@ class ConfigPaths:
         if self.names is None:
             return None
         new = name_read_last(self.names, partial(version_sorted, host), ".conf")
-        if new is None:
-            return None
-        return DropIn(path=str(host.path(_DROP_INS) / new), position=len(self.files))
+        path = str(host.path(_DROP_INS) / (new or ""))
+        return DropIn(path=path, position=len(self.files)) if new else None
 
 
 def preset_of(host: Host, kernel_release: str) -> Preset | None:

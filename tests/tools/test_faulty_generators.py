@@ -72,7 +72,7 @@ FAULTS = {
     "hangs": (
         "touch $BEGUN; sleep 3600 & sleep 3600",
         ProgramError,
-        r"did not end within 180 s and was killed",
+        r"did not end within 1800 s and was killed",
     ),
     "talks on": ("yes", ProgramError, "would not stop talking"),
     "writes no file": ("true", ProgramError, "wrote no image"),

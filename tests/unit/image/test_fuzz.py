@@ -116,13 +116,13 @@ BEGINNINGS = st.sampled_from(
 )
 
 
-@settings(max_examples=20 * settings().max_examples, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100 * settings().max_examples, suppress_health_check=list(HealthCheck))
 @given(beginning=BEGINNINGS, rest=st.binary(max_size=600))
 def test_random_images(beginning: bytes, rest: bytes) -> None:
     check(beginning + rest)
 
 
-@settings(max_examples=10 * settings().max_examples, suppress_health_check=list(HealthCheck))
+@settings(max_examples=32 * settings().max_examples, suppress_health_check=list(HealthCheck))
 @given(
     parts=st.lists(
         st.one_of(

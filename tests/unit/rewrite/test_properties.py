@@ -37,7 +37,7 @@ def _assert_same_for_others(before: str, after: str, shell: Shell) -> None:
     assert values_of([after], names, shell=shell) == values_of([before], names, shell=shell)
 
 
-@settings(max_examples=2 * settings().max_examples)
+@settings(max_examples=5 * settings().max_examples)
 @given(parts=pieces(Shell.BASH, *_MKINITCPIO, arrays=True), newline=st.booleans(), setting=SETTINGS)
 def test_mkinitcpio_reads_the_setting_and_all_else_as_before(
     parts: list[Piece], newline: bool, setting: Setting
@@ -52,7 +52,7 @@ def test_mkinitcpio_reads_the_setting_and_all_else_as_before(
     _assert_same_for_others(text, rewritten.text, Shell.BASH)
 
 
-@settings(max_examples=2 * settings().max_examples)
+@settings(max_examples=5 * settings().max_examples)
 @given(parts=pieces(Shell.SH, *_INITRAMFS, arrays=False), newline=st.booleans(), setting=LEVELS)
 def test_initramfs_tools_reads_the_setting_and_all_else_as_before(
     parts: list[Piece], newline: bool, setting: Setting
@@ -67,7 +67,7 @@ def test_initramfs_tools_reads_the_setting_and_all_else_as_before(
     _assert_same_for_others(text, rewritten.text, Shell.SH)
 
 
-@settings(max_examples=2 * settings().max_examples)
+@settings(max_examples=5 * settings().max_examples)
 @given(
     parts=pieces(Shell.BASH, *_DRACUT, arrays=False),
     newline=st.booleans(),
@@ -92,7 +92,7 @@ def test_dracut_reads_the_setting_and_all_else_as_before(
     _assert_same_for_others(text, rewritten.text, Shell.BASH)
 
 
-@settings(max_examples=3 * settings().max_examples)
+@settings(max_examples=8 * settings().max_examples)
 @given(
     parts=pieces(Shell.BASH, *_MKINITCPIO, arrays=True, doubts=True),
     newline=st.booleans(),
@@ -119,7 +119,7 @@ def _rewritten_or_refused(text: str, setting: Setting) -> tuple[str, RefusedRewr
         return text, err
 
 
-@settings(max_examples=3 * settings().max_examples)
+@settings(max_examples=8 * settings().max_examples)
 @given(parts=pieces(Shell.SH, *_INITRAMFS, arrays=False, doubts=True), setting=LEVELS)
 def test_what_is_doubtful_in_sh_is_right_or_refused(parts: list[Piece], setting: Setting) -> None:
     text = whole(parts, newline=True)
@@ -130,7 +130,7 @@ def test_what_is_doubtful_in_sh_is_right_or_refused(parts: list[Piece], setting:
         assert found.text("COMPRESSLEVEL") == str(setting.level or "")
 
 
-@settings(max_examples=2 * settings().max_examples)
+@settings(max_examples=5 * settings().max_examples)
 @given(
     files=st.lists(
         st.tuples(pieces(Shell.BASH, *_MKINITCPIO, arrays=True, doubts=True), st.booleans()),
@@ -159,7 +159,7 @@ _FRAGMENTS = (
 )
 
 
-@settings(max_examples=6 * settings().max_examples)
+@settings(max_examples=24 * settings().max_examples)
 @given(
     text=st.lists(st.sampled_from(_FRAGMENTS), max_size=14).map("".join),
     shell=st.sampled_from(Shell),
@@ -178,7 +178,7 @@ _PARTS = (
 )
 
 
-@settings(max_examples=3 * settings().max_examples)
+@settings(max_examples=8 * settings().max_examples)
 @given(
     text=st.lists(st.sampled_from(_PARTS), max_size=8).map(" ".join),
     shell=st.sampled_from(Shell),
