@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from initadvisor.generators.dracut_commands import command_line
 from initadvisor.generators.files import has_program, listing
 from initadvisor.generators.levels import level_of
-from initadvisor.generators.rewriting import name_read_last
+from initadvisor.generators.rewriting import drop_in_named, name_read_last
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
 from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError
@@ -19,13 +19,13 @@ from initadvisor.model.generator import ConfiguredSetting
 from initadvisor.model.kernel import KernelConfig
 from initadvisor.model.setting import Setting
 from initadvisor.model.shell import Shell
-from initadvisor.rewrite.files import DropIn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from initadvisor.host import Host
+    from initadvisor.rewrite.files import DropIn
 
 _DROP_INS = "/etc/dracut.conf.d"
 _RUN_DIRECTORY_SINCE = 109
@@ -92,9 +92,9 @@ class ConfigPaths:
 
     def drop_in(self, host: Host) -> DropIn | None:
         """Return a file that could be added and is read last, if there is one."""
-        new = name_read_last(self.names, partial(version_sorted, host), ".conf")
-        path = str(host.path(_DROP_INS) / (new or ""))
-        return DropIn(path=path, position=len(self.files)) if new else None
+        order = partial(version_sorted, host)
+        new = name_read_last(self.names, order, ".conf")
+        return drop_in_named(host.path(_DROP_INS), new, position=len(self.files))
 
 
 def config_paths(host: Host, major: int, texts: Mapping[Path, str] | None = None) -> ConfigPaths:

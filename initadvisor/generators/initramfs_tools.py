@@ -18,6 +18,7 @@ from initadvisor.generators.private import build_privately
 from initadvisor.generators.rewriting import (
     config_files,
     confirm,
+    drop_in_named,
     name_read_last,
     refuse_unusable,
     texts_of,
@@ -29,7 +30,6 @@ from initadvisor.model.generator import ConfiguredSetting, InstalledImage
 from initadvisor.model.kernel import KernelConfig
 from initadvisor.model.setting import Setting
 from initadvisor.model.shell import Shell
-from initadvisor.rewrite.files import DropIn
 from initadvisor.rewrite.initramfs_tools import with_setting_in
 
 if TYPE_CHECKING:
@@ -105,8 +105,7 @@ def rewritten(
     refuse_unusable(NAME, setting, unusable(host, setting))
     files, hooks = _config_paths(host, texts)
     new = name_read_last([path.name for path in files], sorted)
-    path = str(host.path(f"{_ETC}/conf.d/{new}"))
-    drop_in = DropIn(path=path, position=len(files)) if new else None
+    drop_in = drop_in_named(host.path(f"{_ETC}/conf.d"), new, position=len(files))
     edits = with_setting_in(config_files(host, [*files, *hooks], texts), setting, drop_in)
     after = {**(texts or {}), **texts_of(edits)}
     found = configured(host, kernel_release, texts=after, image=image)

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 from initadvisor.generators.files import exists, listing
 from initadvisor.generators.presets import Preset, installed_presets
-from initadvisor.generators.rewriting import name_read_last
+from initadvisor.generators.rewriting import drop_in_named, name_read_last
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.shell import Shell
-from initadvisor.rewrite.files import DropIn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from initadvisor.host import Host
+    from initadvisor.rewrite.files import DropIn
 
 _CONFIG = "/etc/mkinitcpio.conf"
 _DROP_INS = f"{_CONFIG}.d"
@@ -39,9 +39,9 @@ class ConfigPaths:
         """Return a file that could be added and is read last, if there is one."""
         if self.names is None:
             return None
-        new = name_read_last(self.names, partial(version_sorted, host), ".conf")
-        path = str(host.path(_DROP_INS) / (new or ""))
-        return DropIn(path=path, position=len(self.files)) if new else None
+        order = partial(version_sorted, host)
+        new = name_read_last(self.names, order, ".conf")
+        return drop_in_named(host.path(_DROP_INS), new, position=len(self.files))
 
 
 def preset_of(host: Host, kernel_release: str) -> Preset | None:

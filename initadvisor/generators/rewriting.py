@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.host.files import open_regular
 from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.rewrite.files import ConfigFile
+from initadvisor.rewrite.files import ConfigFile, DropIn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -50,6 +50,11 @@ def name_read_last(
         if name not in taken and order([*taken, name])[-1] == name:
             return name
     return None
+
+
+def drop_in_named(directory: Path, name: str | None, *, position: int) -> DropIn | None:
+    """Return the drop-in of that name, which is read after ``position`` files; None without one."""
+    return DropIn(path=str(directory / name), position=position) if name else None
 
 
 def texts_of(edits: Sequence[FileEdit]) -> Mapping[Path, str]:

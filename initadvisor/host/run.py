@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _POLL_S = 0.05
-"""So often it is looked whether a program says too much."""
+"""How often to check whether a program has said too much."""
 _END_S = 5.0
 
 
