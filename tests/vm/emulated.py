@@ -1,8 +1,8 @@
 """A machine that is emulated and deterministic, its images, and what they cost when they boot.
 
 Its clock counts instructions, and it unpacks before it does anything else: in the same time,
-whatever the host does. Its firmware reads in the same time, too, from a slow disk, which is on USB
-and so goes by the same clock, and within some percent from a fast one.
+whatever the host does. Its firmware reads from a slow disk, which is on USB and so goes by the same
+clock, in the same time within some percent (more where the host is busy), and from a fast one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from tests.vm.reporter import loader_variable, reported
 from tests.vm.witness import witnessed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from tests.vm.boot import Boot
@@ -142,27 +141,6 @@ def booted(guest: Guest, candidate: Candidate, disk: Disk) -> Costs:
         log.warning("reading %s took %d us, with a time-out", candidate.setting, costs.read_us)
     msg = f"the firmware ran into a time-out in {_MOST_TRIES} boots of {candidate.setting}"
     raise AssertionError(msg)
-
-
-def agreeing(guest: Guest, candidate: Candidate, disk: Disk, count: int) -> list[Costs]:
-    """Boot a candidate until so many boots agree within a tenth on how long it took to read.
-
-    They do at once where the disk is slow and the host not so busy that the firmware waits for it.
-    """
-    boots: list[Costs] = []
-    while len(boots) < count + _MOST_TRIES:
-        boots.append(booted(guest, candidate, disk))
-        if found := _agreeing(boots, count):
-            return found
-    read_us = [costs.read_us for costs in boots]
-    msg = f"no {count} boots of {candidate.setting} took as long to read it: {read_us} us"
-    raise AssertionError(msg)
-
-
-def _agreeing(boots: Sequence[Costs], count: int) -> list[Costs]:
-    by_time = sorted(boots, key=lambda costs: costs.read_us)
-    groups = (by_time[start : start + count] for start in range(len(boots) - count + 1))
-    return next((each for each in groups if each[-1].read_us < 1.1 * each[0].read_us), [])
 
 
 def _booted(guest: Guest, candidate: Candidate, disk: Disk) -> Costs:

@@ -20,7 +20,7 @@ from initadvisor.model.boot_marks import WaitEvidence, Waiting
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.cost import Outcome
 from initadvisor.workflow import measure
-from tests.vm.emulated import Disk, agreeing, booted, candidates, unpacked_us
+from tests.vm.emulated import Disk, booted, candidates, unpacked_us
 from tests.vm.guest import Recipe, guest
 from tests.vm.remembered import Memory
 from tests.vm.reporter import content
@@ -80,7 +80,7 @@ def test_two_boots_decide_what_two_of_each_candidate_show(
     """One test, because all of it rests on the same twenty boots."""
     unpack_us = {candidate: unpacked_us(copy, candidate) for candidate in images}
     for disk in Disk:
-        rounds = booted_in_rounds(copy, images, disk)
+        rounds = [{each: booted(copy, each, disk) for each in images} for _ in range(ROUNDS)]
         for costs in rounds:
             assert by_cost({c: cost.total_us for c, cost in costs.items()}) == ORDER[disk]
             for candidate, cost in costs.items():
@@ -92,16 +92,6 @@ def test_two_boots_decide_what_two_of_each_candidate_show(
         memory = next(memories)
         memory.lab(unpack_us)
         assert_all_agree(memory, rounds, order=ORDER[disk])
-
-
-def booted_in_rounds(
-    copy: Guest, images: Sequence[Candidate], disk: Disk
-) -> list[dict[Candidate, Costs]]:
-    """Boot each candidate once a round. Only from the slow disk does reading repeat."""
-    if disk is Disk.FAST:
-        return [{each: booted(copy, each, disk) for each in images} for _ in range(ROUNDS)]
-    boots = {each: agreeing(copy, each, disk, ROUNDS) for each in images}
-    return [{each: of[number] for each, of in boots.items()} for number in range(ROUNDS)]
 
 
 def assert_two_are_enough(
