@@ -85,10 +85,13 @@ def apply(
     with Progress() as progress:
         plan = plan_apply(host, request, observer=progress)
     if as_json:
-        from initadvisor.cli.apply_json import print_plan
+        from initadvisor.cli.apply_json import print_plan as print_json
+
+        print_json(plan)
     else:
         from initadvisor.cli.apply_text import print_plan
-    print_plan(plan)
+
+        print_plan(plan)
     if not plan.edits:
         return
     if not confirm:

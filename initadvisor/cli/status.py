@@ -19,7 +19,10 @@ def status(*, check: bool, as_json: bool) -> None:
 
     found = look(Host(), check=check)
     if as_json:
-        from initadvisor.cli.status_json import print_status
+        from initadvisor.cli.status_json import print_status as print_json
+
+        print_json(found)
     else:
         from initadvisor.cli.status_text import print_status
-    print_status(found)
+
+        print_status(found)

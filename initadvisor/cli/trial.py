@@ -104,10 +104,13 @@ def status(*, as_json: bool) -> None:
 
     campaign = read_campaign(Host())
     if as_json:
-        from initadvisor.cli.trial_json import print_campaign
+        from initadvisor.cli.trial_json import print_campaign as print_json
+
+        print_json(campaign)
     else:
         from initadvisor.cli.trial_text import print_campaign
-    print_campaign(campaign)
+
+        print_campaign(campaign)
 
 
 @trial.command()
