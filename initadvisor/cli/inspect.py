@@ -33,9 +33,9 @@ def inspect(*, image: Path, kernel_config: Path | None, as_json: bool) -> None:
     # Reading starts before what is needed to show the result is imported.
     with read_image(image) as reading:
         if as_json:
-            from initadvisor.cli.inspect_json import print_result
+            from initadvisor.cli.inspect_json import print_result as show
         else:
-            from initadvisor.cli.inspect_text import print_result
+            from initadvisor.cli.inspect_text import print_result as show
         from initadvisor.host import Host
         from initadvisor.image.lint import lint
         from initadvisor.workflow.kernel_config import find_kernel_config, read_kernel_config
@@ -47,4 +47,4 @@ def inspect(*, image: Path, kernel_config: Path | None, as_json: bool) -> None:
         if config is None and release:
             config = find_kernel_config(host, release)
         verdict = lint(contents, config, release)
-    print_result(str(image), contents, verdict, config)
+    show(str(image), contents, verdict, config)
