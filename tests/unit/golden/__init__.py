@@ -1,0 +1,1 @@
+"""What is printed for programs and what is stored, held against golden files."""
