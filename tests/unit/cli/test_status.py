@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import click
 
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 _ZSTD = Setting(Codec.ZSTD)
 

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from typing_extensions import override
 
-from initadvisor.host import Host
 from initadvisor.host.run import SystemRunner
+from tests.fixtures.hosts import Machine
 
-RELEASE = "6.1.0-50-amd64"
+if TYPE_CHECKING:
+    from pathlib import Path
 
-
-class Machine(Host):
-    """A host whose running kernel is ``RELEASE``."""
-
-    @override
-    def kernel_release(self) -> str:
-        return RELEASE
-
-
-Write = Callable[[str, str], Path]
-Install = Callable[..., None]
+    from initadvisor.host import Host
+    from tests.fixtures.hosts import Install, Write
 
 
 @pytest.fixture

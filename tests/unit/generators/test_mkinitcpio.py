@@ -15,10 +15,10 @@ from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeErr
 from initadvisor.model.generator import InstalledImage
 from initadvisor.model.setting import Setting
 from tests.fakes.runner import FakeRunner
-from tests.unit.generators.conftest import RELEASE
+from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:
-    from tests.unit.generators.conftest import Install, Write
+    from tests.fixtures.hosts import Install, Write
 
 _CONF = "/etc/mkinitcpio.conf"
 _PRESET = "/etc/mkinitcpio.d/linux.preset"

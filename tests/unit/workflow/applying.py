@@ -18,7 +18,7 @@ from initadvisor.workflow import built as built_images
 from tests.fakes.boot_loader import FakeLoader
 from tests.fakes.compressors import COMPRESSORS
 from tests.fakes.generators import FakeGenerators
-from tests.unit.generators.conftest import RELEASE, Machine
+from tests.fixtures.hosts import RELEASE, Machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from initadvisor.model.codec import Codec
 from initadvisor.workflow import doctor_boots, doctor_lab, doctor_services, doctor_software
 from initadvisor.workflow.doctor import diagnose
 from tests.fakes.runner import FakeRunner
-from tests.unit.generators.conftest import RELEASE, Machine
+from tests.fixtures.hosts import RELEASE, Machine
 from tests.unit.workflow.applying import make_appliable
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from initadvisor.workflow.transaction import pending
 from initadvisor.workflow.transaction_log import read_transactions
 from tests.fakes.generators import FakeGenerators
-from tests.unit.generators.conftest import RELEASE
+from tests.fixtures.hosts import RELEASE
 from tests.unit.workflow.applying import (
     CONFIG,
     IMAGE,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from initadvisor.workflow.recommend import Observer
     from tests.fakes.boot_loader import FakeLoader
     from tests.fakes.generators import Ordered
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 _ZSTD = Setting(Codec.ZSTD)
 _IMMEDIATE = ApplyChoices(immediate=True)

@@ -18,8 +18,8 @@ from initadvisor.workflow import apply_build, apply_plan
 from initadvisor.workflow.apply_build import staged_images
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from tests.fakes.generators import FakeGenerators
+from tests.fixtures.hosts import RELEASE
 from tests.fixtures.small_images import signed, uki
-from tests.unit.generators.conftest import RELEASE
 from tests.unit.workflow.applying import (
     CONFIG,
     advice,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from initadvisor.workflow.recommend import Observer
     from tests.fakes.generators import Ordered
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 _ZSTD = Setting(Codec.ZSTD)
 

@@ -17,9 +17,9 @@ from initadvisor.workflow.apply_build import staged_images
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from tests.fakes.compressors import COMPRESSORS
 from tests.fakes.generators import FakeGenerators
+from tests.fixtures.hosts import RELEASE
 from tests.fixtures.images import archive, padded
 from tests.fixtures.small_images import uki
-from tests.unit.generators.conftest import RELEASE
 from tests.unit.workflow.applying import make_machine
 from tests.unit.workflow.test_recommend import Silent
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from initadvisor.model.apply import ApplyPlan
     from initadvisor.workflow.recommend import Observer
     from tests.fakes.generators import Ordered
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 
 def planned(machine: Machine, setting: Setting) -> ApplyPlan:

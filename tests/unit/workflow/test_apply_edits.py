@@ -11,7 +11,7 @@ from initadvisor.model.apply import Step
 from initadvisor.model.setting import Setting
 from initadvisor.workflow import apply_plan
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
-from tests.unit.generators.conftest import RELEASE
+from tests.fixtures.hosts import RELEASE
 from tests.unit.workflow.applying import OTHER, make_machine, nothing_weighed, snapshot
 from tests.unit.workflow.test_recommend import Silent
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from initadvisor.model.apply import ApplyPlan
     from initadvisor.workflow.recommend import Observer
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 MAIN, DROP_IN, LTS = (
     "/etc/mkinitcpio.conf",

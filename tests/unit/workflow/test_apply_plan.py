@@ -23,7 +23,7 @@ from initadvisor.workflow import apply_loaded, apply_plan, apply_room, previous_
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from initadvisor.workflow.proof_evidence import require_boot_time_unit
 from tests.fakes.boot_loader import FakeLoader
-from tests.unit.generators.conftest import RELEASE
+from tests.fixtures.hosts import RELEASE
 from tests.unit.workflow.applying import CONFIG, OTHER, advice, make_machine, no_engine, snapshot
 from tests.unit.workflow.test_recommend import Silent
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.workflow.recommend import Observer
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 _GZIP, _ZSTD, _LZ4 = Setting(Codec.GZIP), Setting.parse("zstd -19"), Setting(Codec.LZ4)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from initadvisor.host import Host
     from tests.fakes.boot_loader import FakeLoader
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 
 @pytest.fixture

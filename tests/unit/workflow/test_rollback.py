@@ -17,7 +17,7 @@ from initadvisor.workflow.drop import drop, kept
 from initadvisor.workflow.rollback import RolledBack, plan_rollback, rollback
 from initadvisor.workflow.transaction import Replacement, Transactions, pending, transactions
 from initadvisor.workflow.transaction_log import log_directory, read_transactions
-from tests.unit.generators.conftest import RELEASE
+from tests.fixtures.hosts import RELEASE
 from tests.unit.workflow.applying import (
     CONFIG,
     IMAGE,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from tests.fakes.boot_loader import FakeLoader
     from tests.fakes.generators import Ordered
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 _ZSTD, _LZ4, _GZIP = Setting(Codec.ZSTD), Setting(Codec.LZ4), Setting(Codec.GZIP)
 

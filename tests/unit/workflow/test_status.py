@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from initadvisor.model.boot_entry import EntryKind
     from tests.fakes.boot_loader import FakeLoader
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 _ZSTD = Setting(Codec.ZSTD)
 
