@@ -15,10 +15,10 @@ import pytest
 from initadvisor.host import Host
 from initadvisor.image.decompress import decompress
 from initadvisor.workflow.candidates import cached_candidates
+from tests.fixtures.dracut_machine import OTHER, make_machine
 from tests.fixtures.hosts import RELEASE
 from tests.fixtures.small_images import program_archive, write_image
 from tests.fixtures.waiting import HANGS_S, alive, wait_until
-from tests.unit.workflow.applying import OTHER, make_machine
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,10 +24,10 @@ from initadvisor.workflow import apply_plan
 from initadvisor.workflow.apply_build import staged_images
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from tests.fakes.scripts import ScriptRunner
+from tests.fixtures.dracut_machine import make_machine, nothing_weighed, snapshot
 from tests.fixtures.hosts import RELEASE, Machine
 from tests.fixtures.images import archive
 from tests.fixtures.waiting import HANGS_S, time_is_up_once, wait_until
-from tests.unit.workflow.applying import make_machine, nothing_weighed, snapshot
 from tests.unit.workflow.test_recommend import Silent
 
 if TYPE_CHECKING:

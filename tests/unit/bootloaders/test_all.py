@@ -18,7 +18,7 @@ from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.model.loader import TRIAL_TAG
 from initadvisor.model.one_shot import OneShot, OneShotState, Outcome, outcome
 from initadvisor.model.refusal import RefusalKind
-from tests.unit.bootloaders.machines import (
+from tests.fixtures.loader_machines import (
     WORDS,
     Machine,
     armed_machine,

@@ -15,14 +15,14 @@ from initadvisor.model.one_shot import OneShotState
 from initadvisor.model.refusal import RefusalKind, RefusedError
 from tests.fakes.boot_programs import load_option
 from tests.fixtures.images import pe
-from tests.unit.bootloaders.machines import (
+from tests.fixtures.loader_machines import (
     PARTITION,
     WORDS,
     Machine,
     armed_machine,
     efi_stub_machine,
 )
-from tests.unit.measure.trees import GLOBAL, write, write_variable
+from tests.fixtures.trees import GLOBAL, write, write_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

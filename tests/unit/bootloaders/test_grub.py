@@ -15,8 +15,8 @@ from initadvisor.model.errors import UnsafeError
 from initadvisor.model.one_shot import OneShotState, Outcome, outcome
 from initadvisor.model.refusal import RefusalKind, RefusedError
 from tests.fakes.boot_programs import block
-from tests.unit.bootloaders.machines import Machine, armed_machine, grub_machine
-from tests.unit.measure.trees import write
+from tests.fixtures.loader_machines import Machine, armed_machine, grub_machine
+from tests.fixtures.trees import write
 
 if TYPE_CHECKING:
     from collections.abc import Callable

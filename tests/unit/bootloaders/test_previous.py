@@ -20,7 +20,7 @@ from initadvisor.model.one_shot import OneShotState
 from initadvisor.model.refusal import RefusalKind, RefusedError
 from tests.fakes.boot_programs import load_option
 from tests.fixtures.images import pe
-from tests.unit.bootloaders.machines import (
+from tests.fixtures.loader_machines import (
     PARTITION,
     WORDS,
     Machine,
@@ -29,8 +29,8 @@ from tests.unit.bootloaders.machines import (
     grub_machine,
     systemd_boot_machine,
 )
+from tests.fixtures.trees import GLOBAL, write, write_variable
 from tests.unit.bootloaders.test_all import CASES, Case
-from tests.unit.measure.trees import GLOBAL, write, write_variable
 
 if TYPE_CHECKING:
     from pathlib import Path

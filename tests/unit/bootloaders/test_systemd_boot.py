@@ -14,7 +14,7 @@ from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.model.one_shot import OneShotState
 from initadvisor.model.refusal import RefusalKind, RefusedError
 from tests.fixtures.images import pe
-from tests.unit.bootloaders.machines import (
+from tests.fixtures.loader_machines import (
     PARTITION,
     RELEASE,
     WORDS,
@@ -22,7 +22,7 @@ from tests.unit.bootloaders.machines import (
     armed_machine,
     systemd_boot_machine,
 )
-from tests.unit.measure.trees import GLOBAL, write, write_texts, write_variable
+from tests.fixtures.trees import GLOBAL, write, write_texts, write_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,8 +18,7 @@ from initadvisor.model.transaction import TransactionState
 from initadvisor.workflow import apply_plan
 from initadvisor.workflow.transaction_log import read_transactions
 from tests.fakes.generators import FakeGenerators
-from tests.fixtures.hosts import RELEASE
-from tests.unit.workflow.applying import (
+from tests.fixtures.dracut_machine import (
     CONFIG,
     IMAGE,
     advice,
@@ -30,6 +29,7 @@ from tests.unit.workflow.applying import (
     snapshot,
     unlike,
 )
+from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:
     from pathlib import Path

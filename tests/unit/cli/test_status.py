@@ -15,7 +15,7 @@ from initadvisor.model.codec import Codec
 from initadvisor.model.errors import UnsafeError
 from initadvisor.model.setting import Setting
 from initadvisor.workflow.apply import ApplyChoices
-from tests.unit.workflow.applying import CONFIG, IMAGE, image, make_appliable, snapshot
+from tests.fixtures.dracut_machine import CONFIG, IMAGE, image, make_appliable, snapshot
 from tests.unit.workflow.test_apply import applied_setting
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from initadvisor.model.cost import Machine, Shadow
 from initadvisor.model.read_interval import Beside, IntervalSource
 from initadvisor.stats.costs import draw_parts, priced
 from initadvisor.workflow.knowledge import observed_boots
-from tests.unit.stats.machines import candidate, known
+from tests.fixtures.known_machines import candidate, known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

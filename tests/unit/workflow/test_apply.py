@@ -22,8 +22,7 @@ from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from initadvisor.workflow.transaction import pending
 from initadvisor.workflow.transaction_log import read_transactions
 from tests.fakes.generators import FakeGenerators
-from tests.fixtures.hosts import RELEASE
-from tests.unit.workflow.applying import (
+from tests.fixtures.dracut_machine import (
     CONFIG,
     IMAGE,
     image,
@@ -35,6 +34,7 @@ from tests.unit.workflow.applying import (
     unlike,
     unpacks,
 )
+from tests.fixtures.hosts import RELEASE
 from tests.unit.workflow.test_recommend import Silent
 
 if TYPE_CHECKING:

@@ -18,9 +18,7 @@ from initadvisor.workflow import apply_build, apply_plan
 from initadvisor.workflow.apply_build import staged_images
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from tests.fakes.generators import FakeGenerators
-from tests.fixtures.hosts import RELEASE
-from tests.fixtures.small_images import signed, uki
-from tests.unit.workflow.applying import (
+from tests.fixtures.dracut_machine import (
     CONFIG,
     advice,
     built,
@@ -30,6 +28,8 @@ from tests.unit.workflow.applying import (
     snapshot,
     unlike,
 )
+from tests.fixtures.hosts import RELEASE
+from tests.fixtures.small_images import signed, uki
 from tests.unit.workflow.test_recommend import Silent
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from initadvisor.workflow.apply_build import staged_images
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from tests.fakes.compressors import COMPRESSORS
 from tests.fakes.generators import FakeGenerators
+from tests.fixtures.dracut_machine import make_machine
 from tests.fixtures.hosts import RELEASE
 from tests.fixtures.images import archive, padded
 from tests.fixtures.small_images import uki
-from tests.unit.workflow.applying import make_machine
 from tests.unit.workflow.test_recommend import Silent
 
 if TYPE_CHECKING:

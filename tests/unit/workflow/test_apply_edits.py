@@ -11,8 +11,8 @@ from initadvisor.model.apply import Step
 from initadvisor.model.setting import Setting
 from initadvisor.workflow import apply_plan
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
+from tests.fixtures.dracut_machine import OTHER, make_machine, nothing_weighed, snapshot
 from tests.fixtures.hosts import RELEASE
-from tests.unit.workflow.applying import OTHER, make_machine, nothing_weighed, snapshot
 from tests.unit.workflow.test_recommend import Silent
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from initadvisor.workflow import apply_loaded, apply_plan, apply_room, previous_
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from initadvisor.workflow.proof_evidence import require_boot_time_unit
 from tests.fakes.boot_loader import FakeLoader
+from tests.fixtures.dracut_machine import CONFIG, OTHER, advice, make_machine, no_engine, snapshot
 from tests.fixtures.hosts import RELEASE
-from tests.unit.workflow.applying import CONFIG, OTHER, advice, make_machine, no_engine, snapshot
 from tests.unit.workflow.test_recommend import Silent
 
 if TYPE_CHECKING:

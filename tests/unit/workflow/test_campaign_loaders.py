@@ -29,7 +29,7 @@ from initadvisor.workflow.campaign_choice import Choice
 from initadvisor.workflow.campaign_log import read_campaign
 from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.trial_notes import note_rehearsed
-from tests.unit.bootloaders.machines import Machine
+from tests.fixtures.loader_machines import Machine
 from tests.unit.bootloaders.test_all import CASES
 
 if TYPE_CHECKING:

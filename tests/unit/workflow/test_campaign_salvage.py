@@ -27,7 +27,7 @@ from initadvisor.workflow.doctor_subject import Subject
 from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.proving import settle
 from initadvisor.workflow.trial_notes import note_rehearsed
-from tests.unit.workflow.campaigning import FOUR, SLOT, Campaigning, make_campaigning
+from tests.fixtures.campaign_machine import FOUR, SLOT, Campaigning, make_campaigning
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.workflow import campaign_choice, campaign_prepare
 from initadvisor.workflow.campaign import advance
 from initadvisor.workflow.trial_notes import note_rehearsed
-from tests.unit.workflow.campaigning import (
+from tests.fixtures.campaign_machine import (
     Campaigning,
     PowerCutError,
     make_campaigning,

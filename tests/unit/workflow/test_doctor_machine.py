@@ -16,7 +16,7 @@ from initadvisor.workflow import apply_room, doctor_boots, doctor_lab, doctor_se
 from initadvisor.workflow.apply import ApplyChoices
 from initadvisor.workflow.doctor import diagnose
 from tests.fixtures.checkout import ROOT
-from tests.unit.workflow.examining import about, make_examinable, only, said_of, with_units
+from tests.fixtures.doctor_machine import about, make_examinable, only, said_of, with_units
 from tests.unit.workflow.test_apply import applied_setting
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from initadvisor.workflow.bench import Stream
 from initadvisor.workflow.contenders import Contender
 from initadvisor.workflow.evidence import LabEvidence, difference, lab_evidence
 from tests.fakes.runner import FakeRunner
-from tests.unit.store.values import NOON
+from tests.fixtures.lab_runs import NOON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

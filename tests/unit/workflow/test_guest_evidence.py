@@ -35,7 +35,7 @@ from initadvisor.workflow.measure import measure
 from initadvisor.workflow.truth_tables import truth_table
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.journals import MACHINE_ID, write_exported
-from tests.unit.workflow.measuring import Silent
+from tests.fixtures.measured_boots import Silent
 from tests.vm.boot_traces import ARCHIVE, MANAGER
 from tests.vm.boot_traces import FACTS as TRACED
 from tests.vm.journal_fixtures import DIRECTORY, PLANS

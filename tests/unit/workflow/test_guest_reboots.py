@@ -20,7 +20,7 @@ from initadvisor.model.journal_boot import Ending
 from initadvisor.store.store import open_store
 from initadvisor.workflow.measure import measure
 from tests.fixtures.journals import MACHINE_ID, write_exported
-from tests.unit.workflow.measuring import Silent
+from tests.fixtures.measured_boots import Silent
 from tests.vm.clock import CLOCK_ERROR_S
 from tests.vm.journal_fixtures import DIRECTORY, REBOOTS
 

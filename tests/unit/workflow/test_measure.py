@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from initadvisor.model.boot_record import BootRecord
 
-from tests.unit.workflow.measuring import Silent, ended, kernel, measured
+from tests.fixtures.measured_boots import Silent, ended, kernel, measured
 
 
 def running(machine: Booted) -> BootRecord:

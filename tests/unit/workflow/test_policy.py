@@ -27,8 +27,8 @@ from initadvisor.workflow.policy_log import policy_changes, record_change
 from initadvisor.workflow.rollback import plan_rollback, rollback
 from initadvisor.workflow.transaction_log import own_transactions
 from tests.fixtures.boots import boot_record, image_of
+from tests.fixtures.dracut_machine import IMAGE, lost_machine, make_appliable, no_engine, snapshot
 from tests.fixtures.hosts import RELEASE
-from tests.unit.workflow.applying import IMAGE, lost_machine, make_appliable, no_engine, snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -28,7 +28,7 @@ from initadvisor.workflow.trial_notes import (
     previous_noted,
     was_rehearsed,
 )
-from tests.unit.workflow.provable import (
+from tests.fixtures.provable_machine import (
     ACTIVE,
     IMAGE,
     LINE,

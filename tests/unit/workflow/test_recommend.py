@@ -32,8 +32,8 @@ from initadvisor.workflow.candidates import build_candidates, cached_candidates
 from initadvisor.workflow.recommend import Request, recommend
 from initadvisor.workflow.source import open_source
 from tests.fakes.compressors import fake_compressors
+from tests.fixtures.lab_runs import NOON
 from tests.fixtures.small_images import write_image
-from tests.unit.store.values import NOON
 from tests.unit.vm.test_kernel import bzimage
 
 if TYPE_CHECKING:

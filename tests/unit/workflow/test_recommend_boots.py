@@ -31,8 +31,8 @@ from tests.fakes.compressors import fake_compressors
 from tests.fixtures.booted import RELEASE, Booted
 from tests.fixtures.boots import boot_record
 from tests.fixtures.journals import Boot
+from tests.fixtures.measured_boots import measured
 from tests.fixtures.small_images import write_image
-from tests.unit.workflow.measuring import measured
 from tests.unit.workflow.test_recommend import Silent
 
 if TYPE_CHECKING:

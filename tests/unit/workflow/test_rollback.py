@@ -17,8 +17,7 @@ from initadvisor.workflow.drop import drop, kept
 from initadvisor.workflow.rollback import RolledBack, plan_rollback, rollback
 from initadvisor.workflow.transaction import Replacement, Transactions, pending, transactions
 from initadvisor.workflow.transaction_log import log_directory, read_transactions
-from tests.fixtures.hosts import RELEASE
-from tests.unit.workflow.applying import (
+from tests.fixtures.dracut_machine import (
     CONFIG,
     IMAGE,
     image,
@@ -27,6 +26,7 @@ from tests.unit.workflow.applying import (
     snapshot,
     unpacks,
 )
+from tests.fixtures.hosts import RELEASE
 from tests.unit.workflow.test_apply import Watching, applied_setting, codec_of, generator
 
 if TYPE_CHECKING:

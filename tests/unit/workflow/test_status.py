@@ -15,7 +15,7 @@ from initadvisor.workflow import status as looking
 from initadvisor.workflow.apply import ApplyChoices
 from initadvisor.workflow.rollback import plan_rollback, rollback
 from initadvisor.workflow.status import status
-from tests.unit.workflow.applying import CONFIG, IMAGE, image, make_appliable, snapshot
+from tests.fixtures.dracut_machine import CONFIG, IMAGE, image, make_appliable, snapshot
 from tests.unit.workflow.test_apply import Watching, applied_setting
 
 if TYPE_CHECKING:
