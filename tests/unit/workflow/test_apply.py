@@ -19,6 +19,7 @@ from initadvisor.workflow import apply as applying
 from initadvisor.workflow import apply_room
 from initadvisor.workflow.apply import Applied, ApplyChoices, apply
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
+from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.transaction import pending
 from initadvisor.workflow.transaction_log import read_transactions
 from tests.fakes.generators import FakeGenerators
@@ -35,14 +36,12 @@ from tests.fixtures.dracut_machine import (
     unpacks,
 )
 from tests.fixtures.hosts import RELEASE
-from tests.unit.workflow.test_recommend import Silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from initadvisor.model.apply import ApplyPlan, StagedImage
-    from initadvisor.workflow.recommend import Observer
     from tests.fakes.boot_loader import FakeLoader
     from tests.fakes.generators import Ordered
     from tests.fixtures.hosts import Machine
@@ -87,9 +86,8 @@ def loader(appliable: tuple[Machine, FakeLoader]) -> FakeLoader:
 
 def planned(machine: Machine, setting: Setting = _ZSTD, *, everything: bool = False) -> ApplyPlan:
     """Return the plan."""
-    observer: Observer = Silent()  # type: ignore[assignment]
     request = ApplyRequest(setting=setting, everything=everything)
-    return plan_apply(machine, request, observer=observer)
+    return plan_apply(machine, request, observer=Unseen())
 
 
 def applied(

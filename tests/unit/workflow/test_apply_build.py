@@ -17,6 +17,7 @@ from initadvisor.model.setting import Setting
 from initadvisor.workflow import apply_build, apply_plan
 from initadvisor.workflow.apply_build import staged_images
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
+from initadvisor.workflow.observing import Unseen
 from tests.fakes.generators import FakeGenerators
 from tests.fixtures.dracut_machine import (
     CONFIG,
@@ -30,13 +31,11 @@ from tests.fixtures.dracut_machine import (
 )
 from tests.fixtures.hosts import RELEASE
 from tests.fixtures.small_images import signed, uki
-from tests.unit.workflow.test_recommend import Silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from initadvisor.workflow.recommend import Observer
     from tests.fakes.generators import Ordered
     from tests.fixtures.hosts import Machine
 
@@ -55,9 +54,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 def plan(machine: Machine, *, everything: bool = False) -> ApplyPlan:
     """Return the plan to apply zstd."""
-    observer: Observer = Silent()  # type: ignore[assignment]
     request = ApplyRequest(setting=_ZSTD, everything=everything)
-    return plan_apply(machine, request, observer=observer)
+    return plan_apply(machine, request, observer=Unseen())
 
 
 def generator(machine: Machine) -> FakeGenerators:
@@ -71,7 +69,7 @@ def staged(machine: Machine, chosen: ApplyPlan | None = None) -> tuple[StagedIma
     before = snapshot(machine)
     chosen = chosen or plan(machine)
     try:
-        with staged_images(machine, dracut, chosen, observer=Silent()) as found:  # type: ignore[arg-type]
+        with staged_images(machine, dracut, chosen, observer=Unseen()) as found:
             assert all(one.staged.stat().st_size == one.size_bytes for one in found)
             assert all(one.staged.parent.stat().st_mode & 0o077 == 0 for one in found)
             return found
@@ -197,7 +195,7 @@ def test_a_configuration_that_changes_meanwhile_ends_it(
     chosen = plan(machine)
     with (
         pytest.raises(InitadvisorError, match="was changed while images were built"),
-        staged_images(machine, dracut, chosen, observer=Silent()),  # type: ignore[arg-type]
+        staged_images(machine, dracut, chosen, observer=Unseen()),
     ):
         pytest.fail("nothing may be handed out")
 

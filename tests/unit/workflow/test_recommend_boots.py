@@ -25,6 +25,7 @@ from initadvisor.stats.next_boot import Limits
 from initadvisor.storage.device import device_of
 from initadvisor.store.store import open_store
 from initadvisor.workflow import measure, read_speed, weigh
+from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.recommend import Request, recommend
 from tests.fakes import work_clock
 from tests.fakes.compressors import fake_compressors
@@ -33,7 +34,6 @@ from tests.fixtures.boots import boot_record
 from tests.fixtures.journals import Boot
 from tests.fixtures.measured_boots import measured
 from tests.fixtures.small_images import write_image
-from tests.unit.workflow.test_recommend import Silent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from initadvisor.host import Host
     from initadvisor.model.recommendation import Recommendation
-    from initadvisor.workflow.recommend import Observer
 
 CONFIG = "CONFIG_BLK_DEV_INITRD=y\nCONFIG_RD_GZIP=y\nCONFIG_RD_ZSTD=y\nCONFIG_RD_LZ4=y\n"
 CHOICE = tuple(Setting.parse(text) for text in ("zstd -3", "lz4 -9", "gzip -9"))
@@ -95,9 +94,8 @@ def with_image(machine: Booted, monkeypatch: pytest.MonkeyPatch) -> Booted:
 def asked(
     machine: Booted, *, objective: Objective | None = None, explain: bool = False
 ) -> Recommendation:
-    observer: Observer = Silent()  # type: ignore[assignment]
     request = Request(only=CHOICE, everything=True, objective=objective, explain=explain)
-    return recommend(machine.host(), request, observer=observer)
+    return recommend(machine.host(), request, observer=Unseen())
 
 
 def boot(machine: Booted, number: int, *, unpack_ms: float, read_ms: float = 900) -> None:
@@ -226,9 +224,8 @@ def test_images_of_several_sizes_tell_it(machine: Booted) -> None:
 def test_the_boots_of_an_image_that_is_not_installed_are_not_used(machine: Booted) -> None:
     boot(machine, 1, unpack_ms=50)
     image = machine.root / f"boot/initrd.img-{RELEASE}"
-    observer: Observer = Silent()  # type: ignore[assignment]
     request = Request(image=image, only=CHOICE, everything=True)
-    answer = recommend(machine.host(), request, observer=observer)
+    answer = recommend(machine.host(), request, observer=Unseen())
     assert not any("of this machine" in line for line in assumed(answer))
     assert answer.plan is None
     assert answer.pace.source is PaceSource.ASSUMED
