@@ -15,8 +15,14 @@ from initadvisor.model.codec import Codec
 from initadvisor.model.errors import UnsafeError
 from initadvisor.model.setting import Setting
 from initadvisor.workflow.apply import ApplyChoices
-from tests.fixtures.dracut_machine import CONFIG, IMAGE, image, make_appliable, snapshot
-from tests.unit.workflow.test_apply import applied_setting
+from tests.fixtures.dracut_machine import (
+    CONFIG,
+    IMAGE,
+    applied_setting,
+    image,
+    make_appliable,
+    snapshot,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,16 +16,16 @@ from initadvisor.model.image import Verdict
 from initadvisor.model.setting import Setting
 from initadvisor.workflow import apply_build, apply_plan
 from initadvisor.workflow.apply_build import staged_images
-from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from initadvisor.workflow.observing import Unseen
-from tests.fakes.generators import FakeGenerators
 from tests.fixtures.dracut_machine import (
     CONFIG,
     advice,
     built,
+    generator,
     image,
     make_machine,
     ordered_codec,
+    planned,
     snapshot,
     unlike,
 )
@@ -52,22 +52,10 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return found
 
 
-def plan(machine: Machine, *, everything: bool = False) -> ApplyPlan:
-    """Return the plan to apply zstd."""
-    request = ApplyRequest(setting=_ZSTD, everything=everything)
-    return plan_apply(machine, request, observer=Unseen())
-
-
-def generator(machine: Machine) -> FakeGenerators:
-    """Return the machine's generator."""
-    assert isinstance(machine.runner, FakeGenerators)
-    return machine.runner
-
-
 def staged(machine: Machine, chosen: ApplyPlan | None = None) -> tuple[StagedImage, ...]:
     """Build; whatever comes of it, nothing installed has changed and nothing is left."""
     before = snapshot(machine)
-    chosen = chosen or plan(machine)
+    chosen = chosen or planned(machine)
     try:
         with staged_images(machine, dracut, chosen, observer=Unseen()) as found:
             assert all(one.staged.stat().st_size == one.size_bytes for one in found)
@@ -94,7 +82,7 @@ def test_an_image_is_built_twice_and_compared(machine: Machine) -> None:
 
 
 def test_all_kernels_images_are_built_if_planned(machine: Machine) -> None:
-    found = staged(machine, plan(machine, everything=True))
+    found = staged(machine, planned(machine, everything=True))
     assert len({one.image.path for one in found}) == 3
     assert len(generator(machine).orders) == 6
 
@@ -161,7 +149,7 @@ def test_updates_since_are_told_and_no_refusal(machine: Machine) -> None:
 
 
 def test_an_installed_image_that_cannot_be_read_is_told(machine: Machine) -> None:
-    chosen = plan(machine)
+    chosen = planned(machine)
     machine.path(f"/boot/initramfs-{RELEASE}.img").write_bytes(b"damaged")
     (one,) = staged(machine, chosen)
     assert one.updates is None
@@ -176,7 +164,7 @@ def test_an_image_that_its_kernel_would_refuse_is_refused(machine: Machine) -> N
 
 def test_an_obstacle_is_named_before_anything_is_built(machine: Machine) -> None:
     obstacle = Obstacle(step=Step.BUILD, reason="/boot is full", remedy="make room")
-    chosen = dataclasses.replace(plan(machine), obstacles=(obstacle,))
+    chosen = dataclasses.replace(planned(machine), obstacles=(obstacle,))
     with pytest.raises(UnsafeError, match="/boot is full"):
         staged(machine, chosen)
     assert generator(machine).orders == []
@@ -192,7 +180,7 @@ def test_a_configuration_that_changes_meanwhile_ends_it(
             change(machine.path(CONFIG))
 
     generator(machine).make = edited
-    chosen = plan(machine)
+    chosen = planned(machine)
     with (
         pytest.raises(InitadvisorError, match="was changed while images were built"),
         staged_images(machine, dracut, chosen, observer=Unseen()),

@@ -14,11 +14,9 @@ from initadvisor.model.image_difference import ImageDifference
 from initadvisor.model.setting import Setting
 from initadvisor.workflow import apply_plan
 from initadvisor.workflow.apply_build import staged_images
-from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from initadvisor.workflow.observing import Unseen
 from tests.fakes.compressors import COMPRESSORS
-from tests.fakes.generators import FakeGenerators
-from tests.fixtures.dracut_machine import make_machine
+from tests.fixtures.dracut_machine import generator, make_machine, planned
 from tests.fixtures.hosts import RELEASE
 from tests.fixtures.images import archive, padded
 from tests.fixtures.small_images import uki
@@ -26,14 +24,8 @@ from tests.fixtures.small_images import uki
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initadvisor.model.apply import ApplyPlan
     from tests.fakes.generators import Ordered
     from tests.fixtures.hosts import Machine
-
-
-def planned(machine: Machine, setting: Setting) -> ApplyPlan:
-    """Return the plan to apply a setting."""
-    return plan_apply(machine, ApplyRequest(setting=setting), observer=Unseen())
 
 
 def laid_out(codec: Codec) -> bytes:
@@ -64,12 +56,6 @@ def write_laid_out(order: Ordered, codec: Codec) -> None:
 def _nothing_weighed(*_args: object, **_named: object) -> None:
     msg = "nothing is weighed"
     raise InitadvisorError(msg)
-
-
-def generator(machine: Machine) -> FakeGenerators:
-    """Return the machine's generator."""
-    assert isinstance(machine.runner, FakeGenerators)
-    return machine.runner
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from tests.fixtures.loader_machines import (
     Machine,
     grub_machine,
     systemd_boot_machine,
+    unified,
 )
 from tests.fixtures.trees import write
-from tests.unit.bootloaders.test_previous import unified
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -29,8 +29,7 @@ from initadvisor.workflow.campaign_choice import Choice
 from initadvisor.workflow.campaign_log import read_campaign
 from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.trial_notes import note_rehearsed
-from tests.fixtures.loader_machines import Machine
-from tests.unit.bootloaders.test_all import CASES
+from tests.fixtures.loader_machines import LOADERS, Machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,10 +49,10 @@ def _write(root: Path, name: str, text: str) -> None:
     path.write_text(text)
 
 
-@pytest.fixture(params=CASES)
+@pytest.fixture(params=LOADERS)
 def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
     """Return a loader that was rehearsed, with a machine that it boots and one candidate."""
-    loader, make = CASES[request.param]
+    loader, make = LOADERS[request.param]
     machine = make(tmp_path / "machine")
     for name in ("state", "cache"):
         monkeypatch.setenv(f"{name.upper()}_DIRECTORY", str(tmp_path / name))

@@ -17,7 +17,7 @@ from initadvisor.workflow.apply import ApplyChoices
 from initadvisor.workflow.doctor import diagnose
 from tests.fixtures.checkout import ROOT
 from tests.fixtures.doctor_machine import about, make_examinable, only, said_of, with_units
-from tests.unit.workflow.test_apply import applied_setting
+from tests.fixtures.dracut_machine import applied_setting
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -32,9 +32,9 @@ from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.recommend import Request, recommend
 from initadvisor.workflow.source import open_source
 from tests.fakes.compressors import fake_compressors
+from tests.fixtures.kernels import bzimage
 from tests.fixtures.lab_runs import NOON
 from tests.fixtures.small_images import write_image
-from tests.unit.vm.test_kernel import bzimage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,9 +17,13 @@ from initadvisor.workflow.drop import drop, kept
 from initadvisor.workflow.rollback import RolledBack, plan_rollback, rollback
 from initadvisor.workflow.transaction import Replacement, Transactions, pending, transactions
 from initadvisor.workflow.transaction_log import log_directory, read_transactions
+from tests.fakes.observers import Watching
 from tests.fixtures.dracut_machine import (
     CONFIG,
     IMAGE,
+    applied_setting,
+    codec_of,
+    generator,
     image,
     make_appliable,
     no_engine,
@@ -27,7 +31,6 @@ from tests.fixtures.dracut_machine import (
     unpacks,
 )
 from tests.fixtures.hosts import RELEASE
-from tests.unit.workflow.test_apply import Watching, applied_setting, codec_of, generator
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,15 @@ from initadvisor.workflow import status as looking
 from initadvisor.workflow.apply import ApplyChoices
 from initadvisor.workflow.rollback import plan_rollback, rollback
 from initadvisor.workflow.status import status
-from tests.fixtures.dracut_machine import CONFIG, IMAGE, image, make_appliable, snapshot
-from tests.unit.workflow.test_apply import Watching, applied_setting
+from tests.fakes.observers import Watching
+from tests.fixtures.dracut_machine import (
+    CONFIG,
+    IMAGE,
+    applied_setting,
+    image,
+    make_appliable,
+    snapshot,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
