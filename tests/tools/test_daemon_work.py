@@ -35,11 +35,12 @@ from initadvisor.daemon.loop import Daemon
 from initadvisor.daemon.manager import set_up_logging
 from initadvisor.daemon.interruption import disturb
 from initadvisor.daemon.work import AdvisorsWork, Work
-from initadvisor.host import Host, launch
+from initadvisor.host import Host
 from initadvisor.model.daemon import Needs
 from initadvisor.workflow import proving
+from tests.fixtures.idle_programs import run_like_others
 
-launch._POLICY = os.SCHED_OTHER  # idle compressors may take hours on a busy machine
+run_like_others()
 set_up_logging(verbose=False)
 attendant._monitor = lambda: None
 proving._require_own_system = lambda host: None
