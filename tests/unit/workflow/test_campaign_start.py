@@ -85,11 +85,11 @@ def test_the_error_is_told_where_it_cannot_be_ended_either(
     loader = ready.provable.loader
     with monkeypatch.context() as patched:
         patched.setattr(type(loader), "arm", failing(KeyboardInterrupt()))
-        loader.broken, loader.error = "remove", InitadvisorError("cannot remove the entry")
+        loader.unremovable = InitadvisorError("cannot remove the entry")
         with pytest.raises(KeyboardInterrupt):
             ready.start()
     assert "campaign 1 is not ended yet: cannot remove the entry" in caplog.text
-    loader.broken = ""
+    loader.unremovable = None
     advance(ready.host)
     ready.require_nothing()
 
