@@ -13,10 +13,10 @@ from initadvisor.model.boot_entry import TrialRequest
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.model.one_shot import OneShotState
 from initadvisor.model.refusal import RefusalKind, RefusedError
+from tests.fixtures.hosts import RELEASE
 from tests.fixtures.images import pe
 from tests.fixtures.loader_machines import (
     PARTITION,
-    RELEASE,
     WORDS,
     Machine,
     armed_machine,

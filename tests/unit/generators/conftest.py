@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.host.run import SystemRunner
+from tests.fixtures import trees
 from tests.fixtures.hosts import Machine
 
 if TYPE_CHECKING:
@@ -27,10 +28,7 @@ def write(host: Host) -> Write:
     """Return a function that writes a file of the machine, as it is (no newline added)."""
 
     def write_file(path: str, text: str) -> Path:
-        file = host.path(path)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(text.encode())
-        return file
+        return trees.write(host.root, path, text)
 
     return write_file
 

@@ -12,8 +12,8 @@ from initadvisor.model.errors import UnsafeError
 from initadvisor.model.generator import ConfiguredSetting, InstalledImage
 from initadvisor.model.setting import Setting
 from initadvisor.workflow.apply_loaded import require_loaded
+from tests.fixtures.hosts import RELEASE
 from tests.fixtures.loader_machines import (
-    RELEASE,
     Machine,
     grub_machine,
     systemd_boot_machine,
