@@ -10,7 +10,7 @@ import pytest
 from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, private
 from initadvisor.host import Host
 from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
+from initadvisor.model.errors import ProgramError, UnsafeError
 from initadvisor.model.setting import Setting
 from initadvisor.workflow import apply_plan
 from initadvisor.workflow.apply_build import staged_images
@@ -19,6 +19,7 @@ from initadvisor.workflow.observing import Unseen
 from tests.fakes.installed import InstalledRunner
 from tests.fixtures.cache import hard_linked_copy
 from tests.fixtures.debian import Suite, debian
+from tests.fixtures.dracut_machine import nothing_weighed
 from tests.fixtures.mkinitcpio import mkinitcpio_system
 from tests.fixtures.namespace import Tree
 from tests.fixtures.payload import main_payload
@@ -118,12 +119,6 @@ class System:
         program.rename(self.host.path(REAL))
         program.write_text(f"#!/bin/sh\n{commands}\n")
         program.chmod(0o755)
-
-
-def nothing_weighed(*_args: object, **_named: object) -> None:
-    """Have no figures: applying needs none."""
-    msg = "nothing is weighed"
-    raise InitadvisorError(msg)
 
 
 @pytest.fixture(params=list(CONFIG), ids=lambda generator: str(generator.NAME))
