@@ -29,8 +29,8 @@ from initadvisor.stats.costs import draw_costs
 from initadvisor.stats.decision import Thresholds, decide
 from initadvisor.stats.given import draw_costs_given, summarised
 from initadvisor.stats.next_boot import Limits, next_boots
-from tests.unit.stats.machines import candidate
-from tests.unit.stats.simulated import FIELD, unknown_machine
+from tests.fixtures.known_machines import candidate
+from tests.fixtures.synthetic_boots import FIELD, unknown_machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -31,6 +31,7 @@ from initadvisor.workflow.candidates import kept_candidates
 from initadvisor.workflow.estimates import estimates
 from initadvisor.workflow.field import surveyed
 from initadvisor.workflow.knowledge import sampling_error
+from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.plan import recipes
 from initadvisor.workflow.recommend import Request, recommend
 from initadvisor.workflow.sampler import subject_of
@@ -47,13 +48,6 @@ TABLE = Path(__file__).parent.parent / "initadvisor/data/sampling.json"
 
 
 Group: TypeAlias = tuple[str, bool, bool]
-
-
-class Quiet:
-    """An observer that does not look."""
-
-    def __getattr__(self, name: str) -> object:
-        return lambda *_, **__: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +82,7 @@ def compared(image: CorpusImage) -> list[Comparison]:
             host, ground.generator, ground.settings, image_sha256=ground.source.sha256
         )
         truth = kept_candidates(built, ground.generator, ground.source, wanted)
-        guessed = estimates(host, ground.generator, ground.source, wanted, observer=Quiet())
+        guessed = estimates(host, ground.generator, ground.source, wanted, observer=Unseen())
         for sampled in guessed.candidates:
             candidate = truth.get(sampled.setting)
             if candidate is None:
@@ -199,7 +193,7 @@ def write_table(comparisons: list[Comparison]) -> None:
 def winner(host: Host, image: CorpusImage, speed: float) -> tuple[str, dict]:
     """Return the setting with the smallest expected cost, and every setting's."""
     request = Request(image=image.path, read_speed_mb_s=speed)
-    answer = recommend(host, request, observer=Quiet())
+    answer = recommend(host, request, observer=Unseen())
     totals = {str(row.setting): row.total_ms.mean for row in answer.rows}
     decision = answer.decision
     best = decision.leader if decision.leader_saving_ms.mean > 0 else answer.baseline

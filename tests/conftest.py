@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 
 import pytest
 from hypothesis import settings
 
-from initadvisor.host import launch
 from tests import failures
+from tests.fixtures.idle_programs import run_like_others
 
 _KINDS = ("vm", "tools")
 _LONGEST = ("test_story", "test_whole_loop", "test_applying", "test_campaign_cuts", "test_decision")
@@ -22,8 +21,7 @@ settings.register_profile("same", deadline=None, derandomize=True, max_examples=
 settings.register_profile("hunt", deadline=None, max_examples=2000)
 settings.load_profile("same")
 
-# With two busy programs beside it, an idle one that takes 50 ms of a processor would take a minute.
-launch._POLICY = os.SCHED_OTHER
+run_like_others()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Whoever runs the tests in the background of a shell has SIGINT ignored, and every program that

@@ -37,7 +37,11 @@ _WHO_ASKS = (
 
 @dataclass(slots=True)
 class FakeLoader:
-    """Boots ``image`` by default; ``against`` is what it has against arming."""
+    """Boots ``image`` by default; ``against`` is what it has against arming.
+
+    ``selected`` is what it says is next, whatever is. ``unremovable`` is why no entry can be
+    removed.
+    """
 
     image: str
     NAME: Final[str] = "fake"
@@ -45,6 +49,8 @@ class FakeLoader:
     entries: dict[EntryKind, TrialPlan] = field(default_factory=dict)
     is_armed: bool = False
     may_have_entries: bool = True
+    selected: OneShot | None = None
+    unremovable: Exception | None = None
 
     def use(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Be the loader that started the machine."""
@@ -114,6 +120,8 @@ class FakeLoader:
     def armed(self, host: Host) -> OneShot:
         """Return whether the trial's is selected."""
         del host
+        if self.selected:
+            return self.selected
         return OneShot(state=OneShotState.OURS if self.is_armed else OneShotState.NONE)
 
     def disarm(self, host: Host) -> bool:
@@ -129,6 +137,8 @@ class FakeLoader:
 
     def remove(self, host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
         """Forget an entry."""
+        if self.unremovable:
+            raise self.unremovable
         if kind is EntryKind.TRIAL:
             self.disarm(host)
         return self.entries.pop(kind, None) is not None

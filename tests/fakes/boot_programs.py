@@ -17,13 +17,12 @@ from typing_extensions import override
 from initadvisor.host.run import Completed, Priority
 from initadvisor.model.errors import ProgramError
 from tests.fakes.runner import FakeRunner
+from tests.fixtures.trees import GLOBAL, LOADER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-LOADER = "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"
-GLOBAL = "8be4df61-93ca-11d2-aa0d-00e098032b8c"
 KEPT = b"\x07\0\0\0"
 """Attributes of a variable that is kept over reboots."""
 

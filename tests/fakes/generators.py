@@ -10,11 +10,11 @@ from typing_extensions import override
 
 from initadvisor.host.run import Completed, Priority, SystemRunner
 from tests.fakes.runner import FakeRunner
+from tests.fakes.scripts import SHELLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-_SHELLS = {"bash", "sh"}
 _OUTPUT = {"mkinitcpio": ("-g", "-U"), "mkinitramfs": ("-o",)}
 
 
@@ -49,7 +49,7 @@ class FakeGenerators(FakeRunner):
 
     @override
     def which(self, program: str) -> Path | None:
-        if program in {*_SHELLS, "sort"}:
+        if program in {*SHELLS, "sort"}:
             return SystemRunner().which(program)
         return FakeRunner.which(self, program)
 
@@ -67,7 +67,7 @@ class FakeGenerators(FakeRunner):
         priority: Priority = Priority.NORMAL,
     ) -> Completed:
         words = tuple(str(word) for word in argv)
-        if words[0] in _SHELLS:
+        if words[0] in SHELLS:
             return SystemRunner().run(words, timeout_s=timeout_s, check=check, env=env, cwd=cwd)
         if words[0] not in {*_OUTPUT, "dracut"}:
             return FakeRunner.run(

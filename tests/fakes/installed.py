@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING
 
 from initadvisor.host.run import Completed, Priority, SystemRunner
 from initadvisor.model.errors import ProgramError
+from tests.fakes.scripts import SHELLS
 from tests.fixtures.namespace import FailedInside, TreeRunner
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from initadvisor.host.listen import Ending
     from tests.fixtures.namespace import Tree
 
-_SHELLS = {"bash", "sh"}
 _INSIDE = "/mnt"
 
 
@@ -34,7 +34,7 @@ class InstalledRunner:
 
     def which(self, program: str) -> Path | None:
         """Look for shells on this machine and for everything else in the tree."""
-        if program in _SHELLS:
+        if program in SHELLS:
             return SystemRunner().which(program)
         return TreeRunner(tree=self.tree, work=self.work).which(program)
 
@@ -52,7 +52,7 @@ class InstalledRunner:
     ) -> Completed:
         """Run inside the tree; what fails raises ``ProgramError``."""
         words = [str(word) for word in argv]
-        if words[0] in _SHELLS:
+        if words[0] in SHELLS:
             return SystemRunner().run(words, timeout_s=timeout_s, check=check, env=env, cwd=cwd)
         del timeout_s, check, cwd, priority
         words = [self._inside(word) for word in words]

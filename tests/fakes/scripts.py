@@ -14,7 +14,38 @@ from tests.fakes.runner import FakeRunner
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_SHELLS = {"bash", "sh", "sort"}
+SHELLS = {"bash", "sh"}
+
+_RUN = {*SHELLS, "sort"}
+
+
+class ShellRunner(FakeRunner):
+    """Runs shells, which evaluate a generator's configuration, and nothing else."""
+
+    @override
+    def run(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        timeout_s: float,
+        check: bool = True,
+        stdin: IO[bytes] | None = None,
+        stdout: IO[bytes] | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        priority: Priority = Priority.NORMAL,
+    ) -> Completed:
+        run = SystemRunner().run if argv[0] in SHELLS else super().run
+        return run(
+            argv,
+            timeout_s=timeout_s,
+            check=check,
+            stdin=stdin,
+            stdout=stdout,
+            env=env,
+            cwd=cwd,
+            priority=priority,
+        )
 
 
 @dataclass(slots=True)
@@ -29,7 +60,7 @@ class ScriptRunner(FakeRunner):
 
     @override
     def which(self, program: str) -> Path | None:
-        if program in _SHELLS:
+        if program in _RUN:
             return SystemRunner().which(program)
         return self._script(program)
 
@@ -47,8 +78,8 @@ class ScriptRunner(FakeRunner):
         priority: Priority = Priority.NORMAL,
     ) -> Completed:
         program = str(argv[0])
-        script = None if program in _SHELLS else self._script(program)
-        if script is None and program not in _SHELLS:
+        script = None if program in _RUN else self._script(program)
+        if script is None and program not in _RUN:
             return FakeRunner.run(self, argv, timeout_s=timeout_s, check=check, env=env)
         if script:
             self.ran.append((program, env or {}))

@@ -13,7 +13,7 @@ import pytest
 from tests.vm.boot import End
 from tests.vm.entries import default_entry
 from tests.vm.story_boots import APPLIED, GOOD, PANICS, PLAN, Story, lived
-from tests.vm.witness import witnessed
+from tests.vm.witness import freed_kib, kib_in_pages, witnessed
 
 if TYPE_CHECKING:
     from typing import Any
@@ -66,7 +66,7 @@ def test_the_campaign_begins_with_a_boot_of_today_s_image(story: Story, rehearsa
 def test_a_candidate_is_booted_once_and_judged(good: Tried) -> None:
     assert good.arming["setting"] == GOOD
     assert _trial(good.after) == good.arming["proof"]["trial"]
-    assert _freed_kib(good.after) == _in_pages(good.after.look["candidates"][GOOD])
+    assert freed_kib(good.after.boot) == kib_in_pages(good.after.look["candidates"][GOOD])
     assert (GOOD, "passed") in _fates(good.after)
 
 
@@ -142,12 +142,3 @@ def _trial(told: Told) -> str | None:
     words = told.look["command_line"]
     prefix = "initadvisor.trial="
     return next((word.removeprefix(prefix) for word in words if word.startswith(prefix)), None)
-
-
-def _freed_kib(told: Told) -> int | None:
-    return witnessed(told.boot)[-1].freed_kib
-
-
-def _in_pages(size_bytes: int) -> int:
-    """Return it as the kernel tells it, in KiB."""
-    return -(-size_bytes // 4096) * 4

@@ -22,8 +22,7 @@ from initadvisor.model.errors import UnsafeError
 from initadvisor.model.one_shot import OneShotState
 from initadvisor.model.refusal import RefusedError
 from tests.fakes.boot_programs import BootPrograms, load_option
-from tests.fixtures.waiting import HANGS_S
-from tests.unit.bootloaders.machines import (
+from tests.fixtures.loader_machines import (
     GRUB_FIXTURES,
     PARTITION,
     Machine,
@@ -31,7 +30,8 @@ from tests.unit.bootloaders.machines import (
     efi_stub_machine,
     grub_machine,
 )
-from tests.unit.measure.trees import GLOBAL, write, write_variable
+from tests.fixtures.trees import GLOBAL, write, write_variable
+from tests.fixtures.waiting import HANGS_S
 from tests.vm.disk import FAT32_BYTES, FileSystem, format_ext4, format_vfat
 
 if TYPE_CHECKING:

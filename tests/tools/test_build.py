@@ -35,10 +35,9 @@ SETTINGS = ["zstd", "gzip", "xz -9", "zstd -19", "lz4 -9"]
 DRIVER = """
 import sys
 from pathlib import Path
-import os
 from initadvisor import host as package
-from initadvisor.host import launch
-launch._POLICY = os.SCHED_OTHER
+from tests.fixtures.idle_programs import run_like_others
+run_like_others()
 machine = package.Host(root=Path(sys.argv[1]))
 package.Host = lambda: machine
 sys.argv = ["initadvisor", *sys.argv[2:]]

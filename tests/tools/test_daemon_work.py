@@ -15,10 +15,10 @@ import pytest
 from initadvisor.host import Host
 from initadvisor.image.decompress import decompress
 from initadvisor.workflow.candidates import cached_candidates
+from tests.fixtures.dracut_machine import OTHER, make_machine
+from tests.fixtures.hosts import RELEASE
 from tests.fixtures.small_images import program_archive, write_image
 from tests.fixtures.waiting import HANGS_S, alive, wait_until
-from tests.unit.generators.conftest import RELEASE
-from tests.unit.workflow.applying import OTHER, make_machine
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,11 +35,12 @@ from initadvisor.daemon.loop import Daemon
 from initadvisor.daemon.manager import set_up_logging
 from initadvisor.daemon.interruption import disturb
 from initadvisor.daemon.work import AdvisorsWork, Work
-from initadvisor.host import Host, launch
+from initadvisor.host import Host
 from initadvisor.model.daemon import Needs
 from initadvisor.workflow import proving
+from tests.fixtures.idle_programs import run_like_others
 
-launch._POLICY = os.SCHED_OTHER  # idle compressors may take hours on a busy machine
+run_like_others()
 set_up_logging(verbose=False)
 attendant._monitor = lambda: None
 proving._require_own_system = lambda host: None

@@ -10,14 +10,16 @@ import pytest
 from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, private
 from initadvisor.host import Host
 from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
+from initadvisor.model.errors import ProgramError, UnsafeError
 from initadvisor.model.setting import Setting
 from initadvisor.workflow import apply_plan
 from initadvisor.workflow.apply_build import staged_images
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
+from initadvisor.workflow.observing import Unseen
 from tests.fakes.installed import InstalledRunner
 from tests.fixtures.cache import hard_linked_copy
 from tests.fixtures.debian import Suite, debian
+from tests.fixtures.dracut_machine import nothing_weighed
 from tests.fixtures.mkinitcpio import mkinitcpio_system
 from tests.fixtures.namespace import Tree
 from tests.fixtures.payload import main_payload
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from initadvisor.model.apply import ApplyPlan, StagedImage
-    from initadvisor.workflow.recommend import Observer
 
 pytestmark = pytest.mark.tools
 
@@ -84,8 +85,7 @@ class System:
 
     def plan(self) -> ApplyPlan:
         """Return the plan to apply zstd where today's setting is gzip."""
-        observer: Observer = Silent()  # type: ignore[assignment]
-        plan = plan_apply(self.host, ApplyRequest(setting=Setting(Codec.ZSTD)), observer=observer)
+        plan = plan_apply(self.host, ApplyRequest(setting=Setting(Codec.ZSTD)), observer=Unseen())
         assert plan.today.setting.codec is Codec.GZIP
         assert len(plan.rebuilt) == 1
         return plan
@@ -93,7 +93,7 @@ class System:
     def staged(self, plan: ApplyPlan) -> tuple[StagedImage, ...]:
         """Build; whatever comes of it, nothing is left."""
         try:
-            with staged_images(self.host, self.generator, plan, observer=Silent()) as found:
+            with staged_images(self.host, self.generator, plan, observer=Unseen()) as found:
                 return found
         finally:
             assert [path.name for path in self.work.iterdir()] == ["apply.lock"]
@@ -119,19 +119,6 @@ class System:
         program.rename(self.host.path(REAL))
         program.write_text(f"#!/bin/sh\n{commands}\n")
         program.chmod(0o755)
-
-
-class Silent:
-    """Is told how building goes."""
-
-    def doing(self, what: str) -> None:
-        """Take no note."""
-
-
-def nothing_weighed(*_args: object, **_named: object) -> None:
-    """Have no figures: applying needs none."""
-    msg = "nothing is weighed"
-    raise InitadvisorError(msg)
 
 
 @pytest.fixture(params=list(CONFIG), ids=lambda generator: str(generator.NAME))
@@ -168,7 +155,7 @@ def test_a_plan_is_built_by_each_of_them(system: System) -> None:
 
 def test_hooks_are_told_that_it_is_our_doing(system: System) -> None:
     system.add_hook()
-    with staged_images(system.host, system.generator, system.plan(), observer=Silent()) as (image,):
+    with staged_images(system.host, system.generator, system.plan(), observer=Unseen()) as (image,):
         assert b"own 1\n" in main_payload(image.staged)
 
 

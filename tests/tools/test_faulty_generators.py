@@ -23,19 +23,18 @@ from initadvisor.model.setting import Setting
 from initadvisor.workflow import apply_plan
 from initadvisor.workflow.apply_build import staged_images
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
+from initadvisor.workflow.observing import Unseen
 from tests.fakes.scripts import ScriptRunner
+from tests.fixtures.dracut_machine import make_machine, nothing_weighed, snapshot
+from tests.fixtures.hosts import RELEASE, Machine
 from tests.fixtures.images import archive
 from tests.fixtures.waiting import HANGS_S, time_is_up_once, wait_until
-from tests.unit.generators.conftest import RELEASE, Machine
-from tests.unit.workflow.applying import make_machine, nothing_weighed, snapshot
-from tests.unit.workflow.test_recommend import Silent
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
     from initadvisor.model.apply import StagedImage
-    from initadvisor.workflow.recommend import Observer
 
 pytestmark = pytest.mark.tools
 
@@ -135,10 +134,9 @@ class System:
     def staged(self) -> tuple[StagedImage, ...]:
         """Plan and build; whatever comes of it, nothing has changed and nothing is left."""
         before = snapshot(self.machine)
-        observer: Observer = Silent()  # type: ignore[assignment]
-        plan = plan_apply(self.machine, ApplyRequest(setting=ZSTD), observer=observer)
+        plan = plan_apply(self.machine, ApplyRequest(setting=ZSTD), observer=Unseen())
         try:
-            with staged_images(self.machine, self.generator, plan, observer=observer) as found:  # type: ignore[arg-type]
+            with staged_images(self.machine, self.generator, plan, observer=Unseen()) as found:
                 return found
         finally:
             assert snapshot(self.machine) == before

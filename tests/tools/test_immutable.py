@@ -13,16 +13,14 @@ from initadvisor.host.immutable import forbidding_attribute
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.workflow.transaction import transactions
 from initadvisor.workflow.transaction_log import read_transactions
+from tests.fixtures.replaced_files import NEW, OLD, apply, held, host_of_old, wanted
 from tests.fixtures.waiting import HANGS_S
-from tests.unit.workflow.test_transaction import NEW, OLD, apply, held, host, wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from initadvisor.host import Host
-
-__all__ = ["host"]
 
 pytestmark = pytest.mark.tools
 
@@ -35,6 +33,12 @@ def chattr(*words: str | Path) -> bool:
         command, check=False, capture_output=True, timeout=HANGS_S, env={"PATH": path}
     )
     return done.returncode == 0
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A machine with an image and a configuration."""
+    return host_of_old(tmp_path, monkeypatch)
 
 
 @pytest.fixture

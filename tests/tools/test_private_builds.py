@@ -20,6 +20,7 @@ from initadvisor.model.setting import Setting
 from initadvisor.workflow import apply_plan
 from initadvisor.workflow.apply_build import staged_images
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
+from initadvisor.workflow.observing import Unseen
 from tests.fakes.installed import InstalledRunner
 from tests.fixtures.cache import hard_linked_copy
 from tests.fixtures.debian import RELEASED, Suite, debian
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-    from initadvisor.workflow.recommend import Observer
 
 pytestmark = pytest.mark.tools
 
@@ -183,13 +183,6 @@ def test_a_generator_that_stops_leaves_nothing(tmp_path: Path) -> None:
     assert list(work.iterdir()) == []
 
 
-class Silent:
-    """Is told how building goes."""
-
-    def doing(self, what: str) -> None:
-        """Take no note."""
-
-
 @pytest.mark.parametrize("text", ["zstd -19", "lz4", "xz -0"])
 def test_a_plan_for_a_real_system_is_built_and_found_right(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -206,9 +199,8 @@ def test_a_plan_for_a_real_system_is_built_and_found_right(
     monkeypatch.setattr(apply_plan, "recommend", _not_weighed)
     monkeypatch.setattr(apply_plan, "detect_generator", lambda _host: dracut)
     before = snapshot(host.root)
-    observer: Observer = Silent()  # type: ignore[assignment]
-    plan = plan_apply(host, ApplyRequest(setting=Setting.parse(text)), observer=observer)
-    with staged_images(host, dracut, plan, observer=Silent()) as staged:
+    plan = plan_apply(host, ApplyRequest(setting=Setting.parse(text)), observer=Unseen())
+    with staged_images(host, dracut, plan, observer=Unseen()) as staged:
         (image,) = staged
         assert image.codec is Setting.parse(text).codec
         assert image.lint.verdict is Verdict.OK

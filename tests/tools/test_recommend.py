@@ -27,10 +27,9 @@ CONFIG = "CONFIG_BLK_DEV_INITRD=y\nCONFIG_RD_GZIP=y\nCONFIG_RD_ZSTD=y\n# CONFIG_
 
 
 CODE = """
-import os
 from initadvisor.cli import main
-from initadvisor.host import launch
-launch._POLICY = os.SCHED_OTHER  # idle programs would wait for all that is beside them
+from tests.fixtures.idle_programs import run_like_others
+run_like_others()
 main()
 """
 

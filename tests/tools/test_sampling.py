@@ -21,6 +21,7 @@ from initadvisor.generators import unknown
 from initadvisor.host import Host
 from initadvisor.host.run import SystemRunner
 from initadvisor.model.setting import Setting
+from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.plan import recipes
 from initadvisor.workflow.sampling import sample_candidates
 from tests.fixtures.content import mixed_content
@@ -49,13 +50,6 @@ SETTINGS = [
 WITHIN = 0.03
 
 
-class Silent:
-    """Is told how the work goes."""
-
-    def sampled(self, done: int, of: int) -> None:
-        """Take no note."""
-
-
 @contextmanager
 def a_file(content: bytes) -> Iterator[IO[bytes]]:
     with tempfile.TemporaryFile() as file:
@@ -73,7 +67,7 @@ def planned(host: Host, settings: Sequence[Setting]) -> tuple[Recipe, ...]:
 def sampled(host: Host, wanted: Sequence[Recipe], *, content: bytes = CONTENT) -> Sampled:
     with a_file(content) as file:
         return sample_candidates(
-            host, unknown, file, len(content), wanted, directory=host.root, observer=Silent()
+            host, unknown, file, len(content), wanted, directory=host.root, observer=Unseen()
         )
 
 

@@ -26,7 +26,7 @@ from initadvisor.workflow.knowledge import calibration
 from initadvisor.workflow.machine import know_machine
 from tests.fixtures.booted import Booted
 from tests.fixtures.journals import Boot as JournalledBoot
-from tests.unit.workflow.measuring import measured
+from tests.fixtures.measured_boots import measured
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -67,6 +67,16 @@ def witnessed(boot: Boot) -> list[Witnessed]:
     return [_of_kernel(lines) for lines in kernels]
 
 
+def freed_kib(boot: Boot) -> int | None:
+    """Return how much of its image the last kernel of a boot has freed."""
+    return witnessed(boot)[-1].freed_kib
+
+
+def kib_in_pages(size_bytes: int) -> int:
+    """Return how much a kernel says that it frees of so many bytes: whole pages, in KiB."""
+    return -(-size_bytes // 4096) * 4
+
+
 def _of_kernel(lines: list[str]) -> Witnessed:
     begin, end, run, boot_id = (_first(p, lines) for p in (_BEGIN, _END, _RUN, _BOOT_ID))
     return Witnessed(

@@ -4,7 +4,6 @@ may be better; a campaign boots it, the best is applied, and taken back.
 
 from __future__ import annotations
 
-import math
 import re
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from tests.vm.entries import default_entry
 from tests.vm.guest import Loader
 from tests.vm.loop_boots import Applied, Campaigned, Plan, applied, campaigned
 from tests.vm.loop_faults import FREEZES, damage, have_it_hang
-from tests.vm.witness import witnessed
+from tests.vm.witness import freed_kib, kib_in_pages, witnessed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -135,8 +134,8 @@ def test_what_is_advised_is_applied_at_once_since_it_has_booted(all_of_it: Appli
 def test_what_is_applied_boots_and_going_back_leaves_all_as_it_was(all_of_it: Applied) -> None:
     before, then = all_of_it.campaigned.tried[0].after.look, all_of_it.campaigned.last.look
     used, back = all_of_it.used, all_of_it.back
-    assert _freed_kib(used) == _in_pages(then["image_bytes"])
-    assert _freed_kib(back) == _in_pages(before["image_bytes"])
+    assert freed_kib(used.boot) == kib_in_pages(then["image_bytes"])
+    assert freed_kib(back.boot) == kib_in_pages(before["image_bytes"])
     assert _tags(used.boot) == _tags(back.boot) == [None]
     for look in used.look, back.look:
         assert look["failed"] == []
@@ -171,7 +170,7 @@ def _assert_attributed(outcome: Campaigned, *later: Told) -> None:
         record = records.pop(str(witnessed(told.boot)[-1].boot_id))
         trial = trials.get(_tags(told.boot)[-1] or "")
         size_bytes = before["candidates"][trial["setting"]] if trial else before["image_bytes"]
-        assert _freed_kib(told) == _in_pages(size_bytes)
+        assert freed_kib(told.boot) == kib_in_pages(size_bytes)
         assert record["figures"]["loaded_bytes"] == size_bytes
         assert record["figures"]["certainty"] == "certain"
         (image,) = record["attribution"]["images"]
@@ -189,15 +188,6 @@ def _assert_nothing_left(told: Told) -> None:
 
 def _of(outcome: Campaigned, setting: str) -> list[Tried]:
     return [tried for tried in outcome.tried if tried.arming["setting"] == setting]
-
-
-def _freed_kib(told: Told) -> int | None:
-    return witnessed(told.boot)[-1].freed_kib
-
-
-def _in_pages(size_bytes: int) -> int:
-    """Return it as the kernel tells it, in KiB."""
-    return math.ceil(size_bytes / 4096) * 4
 
 
 def _tags(boot: Boot) -> list[str | None]:

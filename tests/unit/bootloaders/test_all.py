@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.bootloaders import efi_bootnext, grub, systemd_boot
+from initadvisor.bootloaders import grub, systemd_boot
 from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.bootloaders.unfinished import PREFIX
 from initadvisor.model.boot_class import comparable_command_line
@@ -18,11 +18,12 @@ from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.model.loader import TRIAL_TAG
 from initadvisor.model.one_shot import OneShot, OneShotState, Outcome, outcome
 from initadvisor.model.refusal import RefusalKind
-from tests.unit.bootloaders.machines import (
+from tests.fixtures.loader_machines import (
+    LOADERS,
     WORDS,
+    Case,
     Machine,
     armed_machine,
-    efi_stub_machine,
     grub_machine,
     systemd_boot_machine,
 )
@@ -32,21 +33,11 @@ if TYPE_CHECKING:
 
     from initadvisor.bootloaders import BootLoader
 
-Case = tuple["BootLoader", Machine]
 
-CASES: dict[str, tuple[BootLoader, Callable[[Path], Machine]]] = {
-    "systemd-boot": (systemd_boot, systemd_boot_machine),
-    "grub": (grub, grub_machine),
-    "grub2": (grub, lambda root: grub_machine(root, flavour="grub2")),
-    "efibootmgr 17": (efi_bootnext, efi_stub_machine),
-    "efibootmgr 18": (efi_bootnext, lambda root: efi_stub_machine(root, version=18)),
-}
-
-
-@pytest.fixture(params=CASES)
+@pytest.fixture(params=LOADERS)
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
     """Return a loader with a machine that it boots."""
-    loader, make = CASES[request.param]
+    loader, make = LOADERS[request.param]
     return loader, make(tmp_path)
 
 
@@ -209,7 +200,7 @@ def test_a_trial_that_cannot_be_is_refused(
 def test_a_boot_partition_that_is_read_only_is_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    loader, make = CASES[name]
+    loader, make = LOADERS[name]
     machine = make(tmp_path)
     real = os.statvfs(tmp_path)
     read_only = os.statvfs_result((*real[:8], real.f_flag | os.ST_RDONLY, real.f_namemax))

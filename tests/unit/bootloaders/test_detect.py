@@ -9,8 +9,8 @@ import pytest
 from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.model.refusal import RefusalKind, RefusedError
 from tests.fakes.boot_programs import load_option
-from tests.unit.bootloaders.machines import PARTITION
-from tests.unit.measure.trees import GLOBAL, host_at, write, write_texts, write_variable
+from tests.fixtures.loader_machines import PARTITION
+from tests.fixtures.trees import GLOBAL, host_at, write, write_texts, write_variable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ from initadvisor.bootloaders.disk_unlocking import open_devices, require_no_bind
 from initadvisor.model.errors import ProgramError
 from initadvisor.model.one_shot import OneShotState
 from initadvisor.model.refusal import RefusalKind, RefusedError
-from tests.unit.bootloaders.machines import Machine, systemd_boot_machine
-from tests.unit.measure.trees import write
+from tests.fixtures.loader_machines import Machine, systemd_boot_machine
+from tests.fixtures.trees import write
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,14 +15,14 @@ from initadvisor.model.one_shot import OneShotState
 from initadvisor.model.refusal import RefusalKind, RefusedError
 from tests.fakes.boot_programs import load_option
 from tests.fixtures.images import pe
-from tests.unit.bootloaders.machines import (
+from tests.fixtures.loader_machines import (
     PARTITION,
     WORDS,
     Machine,
     armed_machine,
     efi_stub_machine,
 )
-from tests.unit.measure.trees import GLOBAL, write, write_variable
+from tests.fixtures.trees import GLOBAL, write, write_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 OURS = load_option("initadvisor trial t0", PARTITION, r"\x.efi", "initadvisor.trial=t0")
 
 
-def variable(name: str, value: bytes) -> Callable[[Machine], None]:
+def variable(name: str, value: bytes) -> Callable[[Machine], object]:
     """Return what sets a variable of the firmware's."""
     return lambda machine: write_variable(machine.root, name, value, GLOBAL)
 
@@ -115,7 +115,7 @@ def _trial_first(machine: Machine) -> None:
     ],
 )
 def test_every_reason_is_told_with_what_to_do_and_nothing_is_armed(
-    tmp_path: Path, spoil: Callable[[Machine], None], kind: RefusalKind, words: str
+    tmp_path: Path, spoil: Callable[[Machine], object], kind: RefusalKind, words: str
 ) -> None:
     machine = efi_stub_machine(tmp_path)
     plan = efi_bootnext.trial(machine.host, machine.request)

@@ -15,8 +15,8 @@ from initadvisor.model.errors import UnsafeError
 from initadvisor.model.one_shot import OneShotState, Outcome, outcome
 from initadvisor.model.refusal import RefusalKind, RefusedError
 from tests.fakes.boot_programs import block
-from tests.unit.bootloaders.machines import Machine, armed_machine, grub_machine
-from tests.unit.measure.trees import write
+from tests.fixtures.loader_machines import Machine, armed_machine, grub_machine
+from tests.fixtures.trees import write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ OLDER = f"gnulinux-6.1.0-49-amd64-advanced-{UUID}"
 CFG = "boot/grub/grub.cfg"
 
 
-def edit(old: str, new: str) -> Callable[[Machine], None]:
+def edit(old: str, new: str) -> Callable[[Machine], object]:
     """Return what replaces a text in grub.cfg."""
 
     def spoil(machine: Machine) -> None:
@@ -40,17 +40,17 @@ def edit(old: str, new: str) -> Callable[[Machine], None]:
     return spoil
 
 
-def variables(text: str) -> Callable[[Machine], None]:
+def variables(text: str) -> Callable[[Machine], object]:
     """Return what writes the environment block anew."""
     return lambda machine: write(machine.root, "/boot/grub/grubenv", block(text))
 
 
-def probe(target: str, printed: str) -> Callable[[Machine], None]:
+def probe(target: str, printed: str) -> Callable[[Machine], object]:
     """Return what has grub-probe print something else."""
     return lambda machine: machine.programs.probed.update({target: printed})
 
 
-def mapped(*uuids: str) -> Callable[[Machine], None]:
+def mapped(*uuids: str) -> Callable[[Machine], object]:
     """Return what puts /boot on mappings, each on the next, as the kernel shows them."""
 
     def spoil(machine: Machine) -> None:
@@ -62,12 +62,12 @@ def mapped(*uuids: str) -> Callable[[Machine], None]:
     return spoil
 
 
-def custom(text: str) -> Callable[[Machine], None]:
+def custom(text: str) -> Callable[[Machine], object]:
     """Return what writes a custom.cfg of somebody's."""
     return lambda machine: write(machine.root, "/boot/grub/custom.cfg", text)
 
 
-def default_is(value: str) -> Callable[[Machine], None]:
+def default_is(value: str) -> Callable[[Machine], object]:
     """Return what sets GRUB_DEFAULT."""
     return edit('set default="0"', f'set default="{value}"')
 
@@ -278,7 +278,7 @@ def test_what_is_for_init_stays_behind_our_words(tmp_path: Path) -> None:
     ],
 )
 def test_every_reason_is_told_with_what_to_do_and_nothing_is_armed(
-    tmp_path: Path, spoil: Callable[[Machine], None], kind: RefusalKind, words: str
+    tmp_path: Path, spoil: Callable[[Machine], object], kind: RefusalKind, words: str
 ) -> None:
     machine = grub_machine(tmp_path)
     plan = grub.trial(machine.host, machine.request)

@@ -19,18 +19,19 @@ from initadvisor.model.loader import TRIAL_TAG
 from initadvisor.model.one_shot import OneShotState
 from initadvisor.model.refusal import RefusalKind, RefusedError
 from tests.fakes.boot_programs import load_option
-from tests.fixtures.images import pe
-from tests.unit.bootloaders.machines import (
+from tests.fixtures.loader_machines import (
+    LOADERS,
     PARTITION,
     WORDS,
+    Case,
     Machine,
     armed_machine,
     efi_stub_machine,
     grub_machine,
     systemd_boot_machine,
+    unified,
 )
-from tests.unit.bootloaders.test_all import CASES, Case
-from tests.unit.measure.trees import GLOBAL, write, write_variable
+from tests.fixtures.trees import GLOBAL, write, write_variable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,12 +47,8 @@ SELECTS: dict[str, tuple[str, ...]] = {
 }
 """What somebody does to boot the entry once."""
 
-KERNEL_IMAGE = pe(
-    [(".linux", b"MZ kernel"), (".cmdline", b"root=UUID=7 quiet"), (".initrd", b"image")]
-)
 
-
-@pytest.fixture(params=CASES)
+@pytest.fixture(params=LOADERS)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -59,7 +56,7 @@ def name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def case(name: str, tmp_path: Path) -> Case:
     """Return a loader with a machine that it boots."""
-    loader, make = CASES[name]
+    loader, make = LOADERS[name]
     return loader, make(tmp_path)
 
 
@@ -264,14 +261,6 @@ def test_a_label_that_is_more_than_a_title_is_nobodys(label: str) -> None:
 def test_a_request_is_of_one_kind(kind: EntryKind, trial: str, words: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=kind):
         TrialRequest(kind=kind, replaces="/a", image="/b", trial=trial, words=words)
-
-
-def unified(machine: Machine) -> TrialRequest:
-    """Have unified kernel images in their directory, and one of them be the previous one."""
-    for name in ("arch.efi", ".initadvisor-3-0.old"):
-        write(machine.root, f"/efi/EFI/Linux/{name}", KERNEL_IMAGE)
-    machine.installed = "/efi/EFI/Linux/arch.efi"
-    return machine.previous
 
 
 def test_a_unified_kernel_image_beside_the_default_is_no_entry_of_its_own(tmp_path: Path) -> None:

@@ -13,16 +13,16 @@ from initadvisor.model.boot_entry import TrialRequest
 from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.model.one_shot import OneShotState
 from initadvisor.model.refusal import RefusalKind, RefusedError
+from tests.fixtures.hosts import RELEASE
 from tests.fixtures.images import pe
-from tests.unit.bootloaders.machines import (
+from tests.fixtures.loader_machines import (
     PARTITION,
-    RELEASE,
     WORDS,
     Machine,
     armed_machine,
     systemd_boot_machine,
 )
-from tests.unit.measure.trees import GLOBAL, write, write_texts, write_variable
+from tests.fixtures.trees import GLOBAL, write, write_texts, write_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,11 +86,11 @@ def test_several_entries_are_taken_in_bootctls_order(tmp_path: Path, form: str) 
     assert systemd_boot.default_entry(machine.host).identifier == OLDER
 
 
-def _default_is(value: str) -> Callable[[Machine], None]:
+def _default_is(value: str) -> Callable[[Machine], object]:
     return lambda machine: write(machine.root, "/efi/loader/loader.conf", f"default {value}\n")
 
 
-def _variable_is(name: str, value: str) -> Callable[[Machine], None]:
+def _variable_is(name: str, value: str) -> Callable[[Machine], object]:
     return lambda machine: write_texts(machine.root, {name: value})
 
 
@@ -175,7 +175,7 @@ def _gone_variables(machine: Machine) -> None:
     ],
 )
 def test_every_reason_is_told_with_what_to_do_and_nothing_is_armed(
-    tmp_path: Path, spoil: Callable[[Machine], None], kind: RefusalKind, words: str
+    tmp_path: Path, spoil: Callable[[Machine], object], kind: RefusalKind, words: str
 ) -> None:
     machine = systemd_boot_machine(tmp_path)
     plan = systemd_boot.trial(machine.host, machine.request)
@@ -290,7 +290,7 @@ def _addons(machine: Machine) -> None:
     ],
 )
 def test_a_unified_kernel_image_that_takes_no_other_options_is_refused(
-    tmp_path: Path, spoil: Callable[[Machine], None], expected: set[RefusalKind]
+    tmp_path: Path, spoil: Callable[[Machine], object], expected: set[RefusalKind]
 ) -> None:
     machine = systemd_boot_machine(tmp_path)
     unified(tmp_path, machine)

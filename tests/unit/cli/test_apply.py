@@ -18,8 +18,7 @@ from initadvisor.model.transaction import TransactionState
 from initadvisor.workflow import apply_plan
 from initadvisor.workflow.transaction_log import read_transactions
 from tests.fakes.generators import FakeGenerators
-from tests.unit.generators.conftest import RELEASE
-from tests.unit.workflow.applying import (
+from tests.fixtures.dracut_machine import (
     CONFIG,
     IMAGE,
     advice,
@@ -30,12 +29,13 @@ from tests.unit.workflow.applying import (
     snapshot,
     unlike,
 )
+from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.fakes.generators import Ordered
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 _ZSTD = Setting(Codec.ZSTD)
 

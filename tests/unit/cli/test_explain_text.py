@@ -14,8 +14,7 @@ from initadvisor.model.cost import Objective, Outcome, Stretch
 from initadvisor.model.estimate import Evidence
 from initadvisor.model.explanation import Explanation, Step, Weight
 from initadvisor.model.setting import Setting
-from tests.unit.cli.answers import LOADER_DECIDES, LZ4, ZSTD, answer, decision, figure
-from tests.unit.cli.test_plan_text import contrast
+from tests.fixtures.answers import LOADER_DECIDES, LZ4, ZSTD, answer, contrast, decision, figure
 
 if TYPE_CHECKING:
     import pytest

@@ -28,7 +28,7 @@ from initadvisor.store.store import open_store
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.boots import LZ4, OTHER_MACHINE, boot_record
 from tests.fixtures.journals import MACHINE_ID
-from tests.unit.store.values import CAT, KERNEL, fill, lost, run, sample, verification
+from tests.fixtures.lab_runs import CAT, KERNEL, fill, lost, run, sample, verification
 
 if TYPE_CHECKING:
     from pathlib import Path

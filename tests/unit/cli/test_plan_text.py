@@ -12,23 +12,12 @@ from initadvisor.cli.recommend_json import as_document
 from initadvisor.cli.recommend_text import advice, print_recommendation
 from initadvisor.model.boot_plan import Purpose
 from initadvisor.model.cost import Objective, Outcome
-from initadvisor.model.recommendation import Contrast, Plan, PlannedBoots, Recommendation, Rival
+from initadvisor.model.recommendation import Plan, PlannedBoots, Recommendation, Rival
 from initadvisor.model.setting import Setting
-from tests.unit.cli.answers import LOADER_DECIDES, LZ4, ZSTD, answer, decision, figure
+from tests.fixtures.answers import LOADER_DECIDES, LZ4, ZSTD, answer, contrast, decision, figure
 
 CAT, XZ = Setting.parse("cat"), Setting.parse("xz -6")
 GAIN = figure(61.4, 20.2, 103.9)
-
-
-def contrast(one: Setting = ZSTD, other: Setting = LZ4, *, saves: float = 3.0) -> Contrast:
-    return Contrast(
-        one=one,
-        other=other,
-        read_ms=figure(saves - 10, saves - 12, saves - 8),
-        waited_ms=figure(10, 8, 12),
-        build_ms=0.0,
-        all_ms=figure(saves, saves - 8, saves + 9),
-    )
 
 
 def plan(

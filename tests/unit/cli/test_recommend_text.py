@@ -11,7 +11,7 @@ from initadvisor.cli.recommend_json import as_document
 from initadvisor.cli.recommend_text import advice, print_recommendation, verdict
 from initadvisor.model.cost import DecidingFact, Factor, Objective, Outcome, Stretch
 from initadvisor.model.image import Lint, Verdict
-from tests.unit.cli.answers import LOADER_DECIDES, LZ4, ZSTD, answer, decision, figure
+from tests.fixtures.answers import LOADER_DECIDES, LZ4, ZSTD, answer, decision, figure
 
 GAIN = figure(61.4, 20.2, 103.9)
 

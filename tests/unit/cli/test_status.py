@@ -15,15 +15,21 @@ from initadvisor.model.codec import Codec
 from initadvisor.model.errors import UnsafeError
 from initadvisor.model.setting import Setting
 from initadvisor.workflow.apply import ApplyChoices
-from tests.unit.workflow.applying import CONFIG, IMAGE, image, make_appliable, snapshot
-from tests.unit.workflow.test_apply import applied_setting
+from tests.fixtures.dracut_machine import (
+    CONFIG,
+    IMAGE,
+    applied_setting,
+    image,
+    make_appliable,
+    snapshot,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import click
 
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 _ZSTD = Setting(Codec.ZSTD)
 

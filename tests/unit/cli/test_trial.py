@@ -22,8 +22,8 @@ from initadvisor.workflow.campaign import pause
 from initadvisor.workflow.campaign_log import read_campaign, write_campaign
 from initadvisor.workflow.trial_notes import forget_rehearsed, note_rehearsed
 from tests.fixtures.booted import Booted
+from tests.fixtures.campaign_machine import Campaigning, make_campaigning
 from tests.fixtures.campaigns import campaign
-from tests.unit.workflow.campaigning import Campaigning, make_campaigning
 
 if TYPE_CHECKING:
     from pathlib import Path

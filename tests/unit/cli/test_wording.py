@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from initadvisor.cli.wording import boots, listed, more_or_less, percent, rounded, short
-from tests.unit.cli.answers import figure
+from tests.fixtures.answers import figure
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from initadvisor.model.generator import InstalledImage
 from initadvisor.model.policy import Policy
 from initadvisor.model.queue import Note, Reason
 from tests.fakes.runner import FakeRunner
-from tests.unit.generators.conftest import RELEASE
-from tests.unit.workflow.applying import OTHER, make_machine
+from tests.fixtures.dracut_machine import OTHER, make_machine
+from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:
     from pathlib import Path

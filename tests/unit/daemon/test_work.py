@@ -15,8 +15,8 @@ from initadvisor.model.errors import UsageError
 from initadvisor.model.queue import Job, Task
 from initadvisor.vm.engines import NoEngineError
 from initadvisor.workflow import campaign, candidates, field, lab, policy, proving, recommend
-from tests.unit.generators.conftest import RELEASE
-from tests.unit.workflow.applying import OTHER, make_machine
+from tests.fixtures.dracut_machine import OTHER, make_machine
+from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from initadvisor.host import Host
     from initadvisor.workflow.target import Target
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 
 @pytest.fixture

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from typing_extensions import override
 
-from initadvisor.host import Host
 from initadvisor.host.run import SystemRunner
+from tests.fixtures import trees
+from tests.fixtures.hosts import Machine
 
-RELEASE = "6.1.0-50-amd64"
+if TYPE_CHECKING:
+    from pathlib import Path
 
-
-class Machine(Host):
-    """A host whose running kernel is ``RELEASE``."""
-
-    @override
-    def kernel_release(self) -> str:
-        return RELEASE
-
-
-Write = Callable[[str, str], Path]
-Install = Callable[..., None]
+    from initadvisor.host import Host
+    from tests.fixtures.hosts import Install, Write
 
 
 @pytest.fixture
@@ -37,10 +28,7 @@ def write(host: Host) -> Write:
     """Return a function that writes a file of the machine, as it is (no newline added)."""
 
     def write_file(path: str, text: str) -> Path:
-        file = host.path(path)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(text.encode())
-        return file
+        return trees.write(host.root, path, text)
 
     return write_file
 

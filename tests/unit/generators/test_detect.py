@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
-    from tests.unit.generators.conftest import Install, Write
+    from tests.fixtures.hosts import Install, Write
 
 _HOOK = "/usr/share/libalpm/hooks/90-mkinitcpio-install.hook"
 

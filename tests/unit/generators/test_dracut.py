@@ -13,12 +13,12 @@ from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.generator import InstalledImage
 from initadvisor.model.setting import Setting
 from tests.fakes.runner import FakeRunner
-from tests.unit.generators.conftest import RELEASE
+from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.unit.generators.conftest import Install, Write
+    from tests.fixtures.hosts import Install, Write
 
 _CONF = "/etc/dracut.conf"
 _ETC, _USR, _RUN = (

@@ -11,13 +11,13 @@ from initadvisor.model.codec import Codec
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.generator import InstalledImage
 from initadvisor.model.setting import Setting
-from tests.unit.generators.conftest import RELEASE
+from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
-    from tests.unit.generators.conftest import Install, Write
+    from tests.fixtures.hosts import Install, Write
 
 _CONF = "/etc/initramfs-tools/initramfs.conf"
 _LOCAL = "/etc/initramfs-tools/conf.d"

@@ -15,10 +15,11 @@ from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeErr
 from initadvisor.model.generator import InstalledImage
 from initadvisor.model.setting import Setting
 from tests.fakes.runner import FakeRunner
-from tests.unit.generators.conftest import RELEASE
+from tests.fixtures.hosts import RELEASE
+from tests.fixtures.kernels import bzimage
 
 if TYPE_CHECKING:
-    from tests.unit.generators.conftest import Install, Write
+    from tests.fixtures.hosts import Install, Write
 
 _CONF = "/etc/mkinitcpio.conf"
 _PRESET = "/etc/mkinitcpio.d/linux.preset"
@@ -219,25 +220,16 @@ def test_the_default_level_is_the_compressors_own(host: Host, codec: Codec) -> N
         assert mkinitcpio.default_level(host, Setting(codec, ("--fast",))) is None
 
 
-def _kernel(release: str) -> str:
-    head = bytearray(0x400)
-    head[0x202:0x206] = b"HdrS"
-    head[0x20E:0x210] = (0x100).to_bytes(2, "little")
-    text = f"{release} (builder) #1 SMP\0".encode()
-    head[0x300 : 0x300 + len(text)] = text
-    return head.decode()
-
-
 def test_a_kernel_tells_its_release() -> None:
-    assert kernel_image_release(_kernel("6.9.1-arch1-1").encode()) == "6.9.1-arch1-1"
+    assert kernel_image_release(bzimage("6.9.1-arch1-1")) == "6.9.1-arch1-1"
     assert kernel_image_release(b"\0" * 0x400) is None
     assert kernel_image_release(b"") is None
-    assert kernel_image_release(_kernel("6.9.1")[:0x210].encode()) is None
+    assert kernel_image_release(bzimage("6.9.1")[:0x210]) is None
 
 
 def test_the_running_kernels_default_image_comes_first(host: Host, write: Write) -> None:
-    write("/boot/vmlinuz-linux", _kernel(RELEASE))
-    write("/boot/vmlinuz-linux-zen", _kernel("6.99.0-zen"))
+    write("/boot/vmlinuz-linux", bzimage(RELEASE).decode())
+    write("/boot/vmlinuz-linux-zen", bzimage("6.99.0-zen").decode())
     for name in ("linux", "linux-zen"):
         write(
             f"/etc/mkinitcpio.d/{name}.preset",

@@ -20,13 +20,13 @@ from initadvisor.model.errors import (
 from initadvisor.model.generator import InstalledImage
 from initadvisor.rewrite.files import FileEdit
 from tests.fakes.generators import FakeGenerators, Ordered
+from tests.fixtures.hosts import RELEASE, Machine
+from tests.fixtures.trees import GLOBAL, write_variable
 from tests.fixtures.waiting import HANGS_S, alive, time_is_up_once, wait_until
-from tests.unit.generators.conftest import RELEASE, Machine
-from tests.unit.measure.trees import GLOBAL, write_variable
 
 if TYPE_CHECKING:
     from initadvisor.generators import Generator
-    from tests.unit.generators.conftest import Install, Write
+    from tests.fixtures.hosts import Install, Write
 
 _GENERATORS: tuple[Generator, ...] = (mkinitcpio, dracut, initramfs_tools)
 _CONFIG = {

@@ -17,12 +17,12 @@ from initadvisor.model.errors import (
     UnsafeError,
 )
 from initadvisor.model.setting import Setting
-from tests.unit.generators.conftest import RELEASE
+from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:
     from initadvisor.generators import Generator
     from initadvisor.host import Host
-    from tests.unit.generators.conftest import Install, Write
+    from tests.fixtures.hosts import Install, Write
 
 _MKINITCPIO = "/etc/mkinitcpio.conf"
 _PRESET = "/etc/mkinitcpio.d/linux.preset"

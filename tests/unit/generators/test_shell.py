@@ -17,7 +17,7 @@ from tests.fakes.runner import FakeRunner
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.unit.generators.conftest import Write
+    from tests.fixtures.hosts import Write
 
 
 @pytest.mark.parametrize("shell", Shell)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from initadvisor.host import launch, run
+from initadvisor.host import run
 from initadvisor.host.run import Priority, SystemRunner
 from initadvisor.model.errors import ProgramError
+from tests.fixtures.idle_programs import run_when_idle
 from tests.fixtures.waiting import HANGS_S, alive, time_is_up_once, wait_until
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def test_the_memory_of_programs_that_are_not_idle_is_not_measured() -> None:
 def test_idle_programs_yield_and_are_the_first_to_go_when_memory_runs_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(launch, "_POLICY", os.SCHED_IDLE)
+    run_when_idle(monkeypatch)
     argv = ["cat", "/proc/self/oom_score_adj", "/proc/self/stat"]
     said = SystemRunner().run(argv, timeout_s=HANGS_S, priority=Priority.IDLE).stdout
     likely_killed, stat = said.split(b"\n")[:2]

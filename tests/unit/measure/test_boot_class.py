@@ -15,7 +15,7 @@ from initadvisor.measure.power import on_battery
 from initadvisor.model.boot_class import Hardware
 from initadvisor.model.errors import ProgramError
 from tests.fakes.runner import FakeRunner
-from tests.unit.measure.trees import host_at, write
+from tests.fixtures.trees import host_at, write
 
 VERSION = "#1 SMP PREEMPT_DYNAMIC Debian 6.12.107-1 (2026-10-01)"
 CPU = "processor\t: 0\nmodel name\t: AMD Ryzen 7\nmicrocode\t: 0xa20120a\n\nprocessor\t: 1\n"

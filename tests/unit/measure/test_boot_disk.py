@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.measure.boot_disk import boot_disk
-from tests.unit.measure.trees import host_at, write
+from tests.fixtures.trees import host_at, write
 
 if TYPE_CHECKING:
     from pathlib import Path

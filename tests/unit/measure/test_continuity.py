@@ -11,7 +11,7 @@ from initadvisor.host import Host
 from initadvisor.measure.continuity import same_loader_run, slept
 from initadvisor.model.loader import EfiTimes, FpdtTimes, LoaderTimes, ManagerTimes
 from tests.fakes.runner import FakeRunner
-from tests.unit.measure.trees import write
+from tests.fixtures.trees import write
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from initadvisor.measure.boot_option import DEFAULT_LOADER, boot_option_file
 from initadvisor.measure.efi import efi_times, loader_variables
 from initadvisor.model.loader import EfiTimes, LoaderVariables
-from tests.unit.measure.trees import (
+from tests.fixtures.trees import (
     GLOBAL,
     LOADER,
     VOLATILE,

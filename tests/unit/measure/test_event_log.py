@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.measure.event_log import BadLogError, InitrdDigests, initrd_digests, read_events
-from tests.unit.measure.event_logs import (
+from tests.fixtures.event_logs import (
     EVENT_TAG,
     IPL,
     OPTIONS_TAG,

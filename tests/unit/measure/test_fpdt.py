@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from initadvisor.measure.fpdt import fpdt_times
 from initadvisor.model.loader import FpdtTimes
-from tests.unit.measure.trees import host_at, write, write_fpdt
+from tests.fixtures.trees import host_at, write, write_fpdt
 
 S = 1_000_000_000
 GOOD = {

@@ -19,6 +19,7 @@ from initadvisor.measure.journal_files import JournalSource
 from initadvisor.model.boot_marks import WaitEvidence, Waiting
 from initadvisor.model.rejection import Reason
 from initadvisor.workflow.measure import measure_journal
+from initadvisor.workflow.observing import Unseen
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.debian import Suite
 from tests.fixtures.journals import write_exported
@@ -40,11 +41,6 @@ REJECTED = {
     "kexec-2": (Reason.KEXEC,),
     "soft-reboot": (Reason.SOFT_REBOOT,),
 }
-
-
-class _Silent:
-    def doing(self, what: str) -> None:
-        pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +68,7 @@ def recorded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     with opened_journal(host, source) as journal:
         assert journal.warnings == []
         boots = [journal.read(span) for span in journal.spans()]
-    measured = measure_journal(host, source, observer=_Silent(), dry_run=True)
+    measured = measure_journal(host, source, observer=Unseen(), dry_run=True)
     truth = json.loads((DIRECTORY / f"{suite}.json").read_text())
     return Recorded(
         suite=suite,

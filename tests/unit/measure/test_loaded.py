@@ -15,8 +15,8 @@ from initadvisor.measure.loaded import image_traces, loaded_bytes
 from initadvisor.model.attribution import ImageTraces
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.loader import BootStart, BootWay, Unreadable
-from tests.unit.measure.event_logs import event_log, initrd, section
-from tests.unit.measure.trees import host_at, write
+from tests.fixtures.event_logs import event_log, initrd, section
+from tests.fixtures.trees import host_at, write
 
 PARAMS = "/sys/kernel/boot_params/data"
 LOG = "/sys/kernel/security/tpm0/binary_bios_measurements"

@@ -12,7 +12,7 @@ from initadvisor.measure.startup import manager_times
 from initadvisor.model.errors import ProgramError
 from initadvisor.model.loader import EfiTimes, FpdtTimes, LoaderTimes, ManagerTimes
 from tests.fakes.runner import FakeRunner
-from tests.unit.measure.trees import host_at, write_fpdt, write_texts
+from tests.fixtures.trees import host_at, write_fpdt, write_texts
 
 if TYPE_CHECKING:
     from pathlib import Path

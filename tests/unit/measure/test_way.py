@@ -13,7 +13,7 @@ from initadvisor.measure.boot_option import DEFAULT_LOADER
 from initadvisor.measure.way import Traces, boot_start, judge
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.loader import BootWay, LoaderVariables, Unreadable
-from tests.unit.measure.trees import host_at, write
+from tests.fixtures.trees import host_at, write
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from initadvisor.model.setting import Setting
 from initadvisor.model.shell import Shell
 from initadvisor.rewrite.files import ConfigFile, FileEdit
 from initadvisor.rewrite.mkinitcpio import with_setting, with_setting_in
-from tests.unit.rewrite.shells import values_of
+from tests.fixtures.shells import values_of
 
 _DEFAULT = """# vim:set ft=sh:
 # Modules that are loaded before any hook runs:

@@ -18,8 +18,8 @@ from initadvisor.rewrite import dracut, initramfs_tools, mkinitcpio
 from initadvisor.rewrite.files import ConfigFile
 from initadvisor.rewrite.parser import parse
 from initadvisor.rewrite.syntax import UnreadableError
-from tests.unit.rewrite.configurations import Piece, expected, pieces, whole
-from tests.unit.rewrite.shells import is_readable, values_of
+from tests.fixtures.configurations import Piece, expected, pieces, whole
+from tests.fixtures.shells import is_readable, values_of
 
 _MKINITCPIO = ("COMPRESSION", "COMPRESSION_OPTIONS")
 _INITRAMFS = ("COMPRESS", "COMPRESSLEVEL")

@@ -17,8 +17,8 @@ from initadvisor.stats.along import ranges_of, stretches_along
 from initadvisor.stats.decision import Thresholds, standing
 from initadvisor.stats.given import draw_costs_given
 from initadvisor.stats.whatif import best_along
-from tests.unit.stats.machines import candidate, known, machine
-from tests.unit.stats.simulated import unknown_machine
+from tests.fixtures.known_machines import candidate, known, machine
+from tests.fixtures.synthetic_boots import unknown_machine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

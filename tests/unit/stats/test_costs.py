@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from initadvisor.stats.costs import draw_costs, draw_parts, summary
-from tests.unit.stats.machines import BOOTS, candidate, machine
+from tests.fixtures.known_machines import BOOTS, candidate, machine
 
 
 def test_a_machine_known_for_certain_costs_what_the_formula_says() -> None:

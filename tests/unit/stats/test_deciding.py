@@ -14,7 +14,7 @@ from initadvisor.stats.costs import Draws
 from initadvisor.stats.decision import Thresholds, decide, outcomes_within, standing
 from initadvisor.stats.explain import Pair, deciding_fact, weights
 from initadvisor.stats.given import draw_costs_given
-from tests.unit.stats.machines import candidate, machine
+from tests.fixtures.known_machines import candidate, machine
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

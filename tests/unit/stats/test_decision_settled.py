@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from initadvisor.model.cost import Action, Outcome
 from initadvisor.stats.costs import Draws
 from initadvisor.stats.decision import Thresholds, decide, standing
-from tests.unit.stats.machines import candidate
+from tests.fixtures.known_machines import candidate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

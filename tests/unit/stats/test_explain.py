@@ -11,7 +11,7 @@ from initadvisor.stats.contrast import contrast, strongest_rival
 from initadvisor.stats.decision import Thresholds, standing
 from initadvisor.stats.explain import Pair, images_share, weights
 from initadvisor.stats.given import draw_costs_given
-from tests.unit.stats.machines import candidate, machine
+from tests.fixtures.known_machines import candidate, machine
 
 if TYPE_CHECKING:
     from initadvisor.model.cost import CandidateFacts, Machine

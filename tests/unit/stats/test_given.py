@@ -14,7 +14,7 @@ from initadvisor.model.boot_marks import Waiting
 from initadvisor.model.read_interval import Beside, IntervalSource
 from initadvisor.stats.costs import draw_costs
 from initadvisor.stats.given import Given, draw_costs_given
-from tests.unit.stats.simulated import FIELD, WITH_LAB, simulate, unknown_machine
+from tests.fixtures.synthetic_boots import FIELD, WITH_LAB, simulate, unknown_machine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

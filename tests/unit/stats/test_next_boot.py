@@ -16,8 +16,8 @@ from initadvisor.stats.costs import priced
 from initadvisor.stats.decision import Thresholds, decide
 from initadvisor.stats.given import Noise, Posterior, draw_posterior
 from initadvisor.stats.next_boot import MOST_BOOTS, Limits, next_boots
-from tests.unit.stats.machines import candidate, known, machine
-from tests.unit.stats.simulated import FIELD, WITH_LAB, simulate, unknown_machine
+from tests.fixtures.known_machines import candidate, known, machine
+from tests.fixtures.synthetic_boots import FIELD, WITH_LAB, simulate, unknown_machine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

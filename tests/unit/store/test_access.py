@@ -20,8 +20,8 @@ from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.store import connection
 from initadvisor.store.store import open_store
 from tests.fakes.runner import FakeRunner
+from tests.fixtures.lab_runs import fill, sample
 from tests.fixtures.waiting import HANGS_S
-from tests.unit.store.values import fill, sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ WRITER = """
 import sys
 from initadvisor.host import Host
 from initadvisor.store.store import open_store
-from tests.unit.store.values import fill, sample
+from tests.fixtures.lab_runs import fill, sample
 with open_store(Host()) as store:
     number = fill(store)
     for time_us in range(int(sys.argv[1])):

@@ -33,8 +33,8 @@ from tests.fixtures.boots import (
     full_record,
     image_of,
 )
+from tests.fixtures.lab_runs import fill
 from tests.fixtures.waiting import HANGS_S
-from tests.unit.store.values import fill
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,8 +21,8 @@ from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.lab import Engine
 from initadvisor.store.connection import DamagedError
 from initadvisor.store.store import open_store
+from tests.fixtures.lab_runs import CPU, KERNEL, ZSTD, fill, lost, run, sample, trial, verification
 from tests.fixtures.waiting import HANGS_S
-from tests.unit.store.values import CPU, KERNEL, ZSTD, fill, lost, run, sample, trial, verification
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -178,7 +178,7 @@ def test_several_that_find_a_damaged_one_lose_nothing(host: Host, path: Path) ->
     script = """
 from initadvisor.host import Host
 from initadvisor.store.store import open_store
-from tests.unit.store.values import fill
+from tests.fixtures.lab_runs import fill
 with open_store(Host()) as store:
     fill(store, 1)
 """

@@ -13,7 +13,7 @@ from initadvisor.store import schema
 from initadvisor.store.schema import MIGRATIONS, NewerError, NotOursError
 from initadvisor.store.store import open_store
 from tests.fixtures.boots import boot_record
-from tests.unit.store.values import fill, run
+from tests.fixtures.lab_runs import fill, run
 
 if TYPE_CHECKING:
     from pathlib import Path

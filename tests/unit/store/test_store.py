@@ -19,7 +19,7 @@ from initadvisor.model.lab import BootKind, Engine, LabKernel, LabSample, LabSub
 from initadvisor.model.setting import Setting
 from initadvisor.store.store import open_store
 from tests.fakes.runner import FakeRunner
-from tests.unit.store.values import (
+from tests.fixtures.lab_runs import (
     CAT,
     CPU,
     KERNEL,

@@ -21,7 +21,8 @@ from initadvisor.vm.choose import (
 )
 from initadvisor.vm.engines import NoEngineError, why_not_kvm
 from tests.fakes.machines import Machines, machine
-from tests.unit.vm.test_kernel import bzimage, put
+from tests.fixtures.kernels import bzimage
+from tests.fixtures.trees import write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,9 +36,9 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     """Return a machine with a kernel, QEMU, user-mode Linux and a KVM that works."""
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
     monkeypatch.setattr(Host, "machine", lambda _self: "x86_64")
-    put(tmp_path, "/boot/vmlinuz-6.9.1", bzimage("6.9.1"))
-    put(tmp_path, "/dev/kvm", b"")
-    uml = put(tmp_path, "/uml", b"a program")
+    write(tmp_path, "/boot/vmlinuz-6.9.1", bzimage("6.9.1"))
+    write(tmp_path, "/dev/kvm", b"")
+    uml = write(tmp_path, "/uml", b"a program")
     runner = Machines(programs=["qemu-system-x86_64", str(uml)], says=lambda *_: FIRST_WORD)
     runner.answer("/usr/bin/qemu-system-x86_64 --version", "QEMU emulator version 9.0\nmore")
     runner.answer(f"{uml} --version", "6.1.176")

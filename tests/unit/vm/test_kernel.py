@@ -13,27 +13,11 @@ from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.vm.kernel import bootable, find_kernel
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.images import archive, pe
+from tests.fixtures.kernels import bzimage
+from tests.fixtures.trees import write
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def bzimage(release: str) -> bytes:
-    """Return as much of a kernel as is looked at."""
-    text = f"{release} (builder@host) #1 SMP".encode() + b"\0"
-    header = bytearray(0x600)
-    header[0x202:0x206] = b"HdrS"
-    header[0x20E:0x210] = (0x300).to_bytes(2, "little")
-    header[0x500 : 0x500 + len(text)] = text
-    return bytes(header) + b"code" * 100
-
-
-def put(root: Path, path: str, data: bytes) -> Path:
-    """Write a file below ``root``."""
-    target = root / path.lstrip("/")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(data)
-    return target
 
 
 @pytest.mark.parametrize(
@@ -46,14 +30,14 @@ def put(root: Path, path: str, data: bytes) -> Path:
     ],
 )
 def test_a_kernel_is_found_by_its_release(tmp_path: Path, place: str) -> None:
-    put(tmp_path, "/boot/vmlinuz-linux-lts", bzimage("6.6.1-lts"))
-    path = put(tmp_path, place, bzimage("6.9.1-arch1-1"))
+    write(tmp_path, "/boot/vmlinuz-linux-lts", bzimage("6.6.1-lts"))
+    path = write(tmp_path, place, bzimage("6.9.1-arch1-1"))
     assert find_kernel(Host(root=tmp_path, runner=FakeRunner()), "6.9.1-arch1-1") == path
 
 
 def test_a_file_that_only_has_the_name_of_a_kernel_is_none(tmp_path: Path) -> None:
-    put(tmp_path, "/boot/vmlinuz-6.9.1", bzimage("6.9.0"))
-    put(tmp_path, "/usr/lib/modules/6.9.1/vmlinuz", b"short")
+    write(tmp_path, "/boot/vmlinuz-6.9.1", bzimage("6.9.0"))
+    write(tmp_path, "/usr/lib/modules/6.9.1/vmlinuz", b"short")
     with pytest.raises(InitadvisorError, match=r"cannot find the kernel Linux 6\.9\.1"):
         find_kernel(Host(root=tmp_path, runner=FakeRunner()), "6.9.1")
 
@@ -62,7 +46,7 @@ def test_a_kernel_is_found_in_a_uki_and_taken_out_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kernel = bzimage("6.9.1")
-    uki = put(
+    uki = write(
         tmp_path,
         "/efi/EFI/Linux/arch-linux.efi",
         pe([(".linux", kernel), (".initrd", archive({"init": b""}))]),
@@ -80,7 +64,7 @@ def test_a_kernel_is_found_in_a_uki_and_taken_out_of_it(
 
 
 def test_a_plain_kernel_is_booted_from_where_it_is(tmp_path: Path) -> None:
-    path = put(tmp_path, "/vmlinuz", bzimage("6.9.1"))
+    path = write(tmp_path, "/vmlinuz", bzimage("6.9.1"))
     with bootable(path) as found:
         assert found.file == path
         assert found.kernel.release == "6.9.1"
@@ -88,7 +72,7 @@ def test_a_plain_kernel_is_booted_from_where_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"MZ", bytes(0x300), bzimage(""), bzimage("\x1b[2J")])
 def test_what_is_no_kernel_is_refused(tmp_path: Path, data: bytes) -> None:
-    path = put(tmp_path, "/vmlinuz", data)
+    path = write(tmp_path, "/vmlinuz", data)
     with pytest.raises(InitadvisorError, match="neither a kernel"), bootable(path):
         pass
 
@@ -100,7 +84,7 @@ def test_a_kernel_that_only_root_may_read_is_said_to_be_one(
         msg = f"cannot read {path}: only root may"
         raise NeedsRootError(msg)
 
-    put(tmp_path, "/boot/vmlinuz-6.9.1", bzimage("6.9.1"))
+    write(tmp_path, "/boot/vmlinuz-6.9.1", bzimage("6.9.1"))
     monkeypatch.setattr("initadvisor.vm.kernel.open_regular", denied)
     with pytest.raises(NeedsRootError, match=r"cannot read the kernel .*vmlinuz.*: only root may"):
         find_kernel(Host(root=tmp_path, runner=FakeRunner()), "6.9.1")

@@ -18,53 +18,37 @@ from initadvisor.model.transaction import TransactionState
 from initadvisor.workflow import apply as applying
 from initadvisor.workflow import apply_room
 from initadvisor.workflow.apply import Applied, ApplyChoices, apply
-from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 from initadvisor.workflow.transaction import pending
 from initadvisor.workflow.transaction_log import read_transactions
-from tests.fakes.generators import FakeGenerators
-from tests.unit.generators.conftest import RELEASE
-from tests.unit.workflow.applying import (
+from tests.fakes.observers import Watching
+from tests.fixtures.dracut_machine import (
     CONFIG,
     IMAGE,
+    IMMEDIATE,
+    applied_setting,
+    codec_of,
+    generator,
     image,
     lost_machine,
     make_appliable,
     no_engine,
     ordered_codec,
+    planned,
     snapshot,
     unlike,
     unpacks,
 )
-from tests.unit.workflow.test_recommend import Silent
+from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from initadvisor.model.apply import ApplyPlan, StagedImage
-    from initadvisor.workflow.recommend import Observer
     from tests.fakes.boot_loader import FakeLoader
     from tests.fakes.generators import Ordered
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 _ZSTD = Setting(Codec.ZSTD)
-_IMMEDIATE = ApplyChoices(immediate=True)
-
-
-class Watching:
-    """Notes what was built, and does something at that moment."""
-
-    def __init__(self, then: Callable[[], object] = lambda: None) -> None:
-        self.staged: tuple[StagedImage, ...] = ()
-        self._then = then
-
-    def doing(self, what: str) -> None:
-        """Be told."""
-
-    def built(self, staged: Sequence[StagedImage]) -> None:
-        """Take note."""
-        self.staged = tuple(staged)
-        self._then()
 
 
 @pytest.fixture
@@ -85,16 +69,9 @@ def loader(appliable: tuple[Machine, FakeLoader]) -> FakeLoader:
     return appliable[1]
 
 
-def planned(machine: Machine, setting: Setting = _ZSTD, *, everything: bool = False) -> ApplyPlan:
-    """Return the plan."""
-    observer: Observer = Silent()  # type: ignore[assignment]
-    request = ApplyRequest(setting=setting, everything=everything)
-    return plan_apply(machine, request, observer=observer)
-
-
 def applied(
     machine: Machine,
-    choices: ApplyChoices = _IMMEDIATE,
+    choices: ApplyChoices = IMMEDIATE,
     *,
     then: Callable[[], object] = lambda: None,
     everything: bool = False,
@@ -104,17 +81,10 @@ def applied(
     return apply(machine, plan, choices, observer=Watching(then))
 
 
-def applied_setting(
-    machine: Machine, setting: Setting, choices: ApplyChoices = _IMMEDIATE
-) -> Applied:
-    """Apply any setting."""
-    return apply(machine, planned(machine, setting), choices, observer=Watching())
-
-
 def refused(
     machine: Machine,
     words: str,
-    choices: ApplyChoices = _IMMEDIATE,
+    choices: ApplyChoices = IMMEDIATE,
     *,
     then: Callable[[], object] = lambda: None,
     but: Sequence[str] = (),
@@ -129,18 +99,6 @@ def refused(
         p: t for p, t in before.items() if p not in changed
     }
     assert pending(machine) == ()
-
-
-def generator(machine: Machine) -> FakeGenerators:
-    """Return the machine's generator."""
-    assert isinstance(machine.runner, FakeGenerators)
-    return machine.runner
-
-
-def codec_of(machine: Machine, path: str = IMAGE) -> Codec:
-    """Return what an installed image is made with, by its first bytes."""
-    head = machine.path(path).read_bytes()[:4]
-    return {b"\x28\xb5\x2f\xfd": Codec.ZSTD}.get(head, Codec.GZIP)
 
 
 def configured(machine: Machine) -> Setting:
@@ -348,7 +306,7 @@ def test_one_at_a_time(machine: Machine, loader: FakeLoader) -> None:
     plan = planned(machine)
     assert any("is proving" in one.reason for one in plan.obstacles)
     with pytest.raises(UnsafeError, match="is proving"):
-        apply(machine, plan, _IMMEDIATE, observer=Watching())
+        apply(machine, plan, IMMEDIATE, observer=Watching())
     assert snapshot(machine) == staged
     assert loader.is_armed
 

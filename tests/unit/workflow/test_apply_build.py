@@ -16,29 +16,28 @@ from initadvisor.model.image import Verdict
 from initadvisor.model.setting import Setting
 from initadvisor.workflow import apply_build, apply_plan
 from initadvisor.workflow.apply_build import staged_images
-from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
-from tests.fakes.generators import FakeGenerators
-from tests.fixtures.small_images import signed, uki
-from tests.unit.generators.conftest import RELEASE
-from tests.unit.workflow.applying import (
+from initadvisor.workflow.observing import Unseen
+from tests.fixtures.dracut_machine import (
     CONFIG,
     advice,
     built,
+    generator,
     image,
     make_machine,
     ordered_codec,
+    planned,
     snapshot,
     unlike,
 )
-from tests.unit.workflow.test_recommend import Silent
+from tests.fixtures.hosts import RELEASE
+from tests.fixtures.small_images import signed, uki
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from initadvisor.workflow.recommend import Observer
     from tests.fakes.generators import Ordered
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 _ZSTD = Setting(Codec.ZSTD)
 
@@ -53,25 +52,12 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return found
 
 
-def plan(machine: Machine, *, everything: bool = False) -> ApplyPlan:
-    """Return the plan to apply zstd."""
-    observer: Observer = Silent()  # type: ignore[assignment]
-    request = ApplyRequest(setting=_ZSTD, everything=everything)
-    return plan_apply(machine, request, observer=observer)
-
-
-def generator(machine: Machine) -> FakeGenerators:
-    """Return the machine's generator."""
-    assert isinstance(machine.runner, FakeGenerators)
-    return machine.runner
-
-
 def staged(machine: Machine, chosen: ApplyPlan | None = None) -> tuple[StagedImage, ...]:
     """Build; whatever comes of it, nothing installed has changed and nothing is left."""
     before = snapshot(machine)
-    chosen = chosen or plan(machine)
+    chosen = chosen or planned(machine)
     try:
-        with staged_images(machine, dracut, chosen, observer=Silent()) as found:  # type: ignore[arg-type]
+        with staged_images(machine, dracut, chosen, observer=Unseen()) as found:
             assert all(one.staged.stat().st_size == one.size_bytes for one in found)
             assert all(one.staged.parent.stat().st_mode & 0o077 == 0 for one in found)
             return found
@@ -96,7 +82,7 @@ def test_an_image_is_built_twice_and_compared(machine: Machine) -> None:
 
 
 def test_all_kernels_images_are_built_if_planned(machine: Machine) -> None:
-    found = staged(machine, plan(machine, everything=True))
+    found = staged(machine, planned(machine, everything=True))
     assert len({one.image.path for one in found}) == 3
     assert len(generator(machine).orders) == 6
 
@@ -163,7 +149,7 @@ def test_updates_since_are_told_and_no_refusal(machine: Machine) -> None:
 
 
 def test_an_installed_image_that_cannot_be_read_is_told(machine: Machine) -> None:
-    chosen = plan(machine)
+    chosen = planned(machine)
     machine.path(f"/boot/initramfs-{RELEASE}.img").write_bytes(b"damaged")
     (one,) = staged(machine, chosen)
     assert one.updates is None
@@ -178,7 +164,7 @@ def test_an_image_that_its_kernel_would_refuse_is_refused(machine: Machine) -> N
 
 def test_an_obstacle_is_named_before_anything_is_built(machine: Machine) -> None:
     obstacle = Obstacle(step=Step.BUILD, reason="/boot is full", remedy="make room")
-    chosen = dataclasses.replace(plan(machine), obstacles=(obstacle,))
+    chosen = dataclasses.replace(planned(machine), obstacles=(obstacle,))
     with pytest.raises(UnsafeError, match="/boot is full"):
         staged(machine, chosen)
     assert generator(machine).orders == []
@@ -194,10 +180,10 @@ def test_a_configuration_that_changes_meanwhile_ends_it(
             change(machine.path(CONFIG))
 
     generator(machine).make = edited
-    chosen = plan(machine)
+    chosen = planned(machine)
     with (
         pytest.raises(InitadvisorError, match="was changed while images were built"),
-        staged_images(machine, dracut, chosen, observer=Silent()),  # type: ignore[arg-type]
+        staged_images(machine, dracut, chosen, observer=Unseen()),
     ):
         pytest.fail("nothing may be handed out")
 

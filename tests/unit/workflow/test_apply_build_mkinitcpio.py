@@ -14,28 +14,18 @@ from initadvisor.model.image_difference import ImageDifference
 from initadvisor.model.setting import Setting
 from initadvisor.workflow import apply_plan
 from initadvisor.workflow.apply_build import staged_images
-from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
+from initadvisor.workflow.observing import Unseen
 from tests.fakes.compressors import COMPRESSORS
-from tests.fakes.generators import FakeGenerators
+from tests.fixtures.dracut_machine import generator, make_machine, planned
+from tests.fixtures.hosts import RELEASE
 from tests.fixtures.images import archive, padded
 from tests.fixtures.small_images import uki
-from tests.unit.generators.conftest import RELEASE
-from tests.unit.workflow.applying import make_machine
-from tests.unit.workflow.test_recommend import Silent
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initadvisor.model.apply import ApplyPlan
-    from initadvisor.workflow.recommend import Observer
     from tests.fakes.generators import Ordered
-    from tests.unit.generators.conftest import Machine
-
-
-def planned(machine: Machine, setting: Setting) -> ApplyPlan:
-    """Return the plan to apply a setting."""
-    observer: Observer = Silent()  # type: ignore[assignment]
-    return plan_apply(machine, ApplyRequest(setting=setting), observer=observer)
+    from tests.fixtures.hosts import Machine
 
 
 def laid_out(codec: Codec) -> bytes:
@@ -68,12 +58,6 @@ def _nothing_weighed(*_args: object, **_named: object) -> None:
     raise InitadvisorError(msg)
 
 
-def generator(machine: Machine) -> FakeGenerators:
-    """Return the machine's generator."""
-    assert isinstance(machine.runner, FakeGenerators)
-    return machine.runner
-
-
 @pytest.fixture
 def arch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """A machine whose mkinitcpio has one preset, with an image and a unified kernel image."""
@@ -102,7 +86,7 @@ def arch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 def test_image_and_uki_are_built_whatever_the_layout(arch: Machine, text: str) -> None:
     setting = Setting.parse(text)
     generator(arch).make = as_mkinitcpio
-    with staged_images(arch, mkinitcpio, planned(arch, setting), observer=Silent()) as found:  # type: ignore[arg-type]
+    with staged_images(arch, mkinitcpio, planned(arch, setting), observer=Unseen()) as found:
         assert [(one.image.uki, one.codec) for one in found] == [
             (False, setting.codec),
             (True, setting.codec),
@@ -118,7 +102,7 @@ def test_its_silent_fall_back_to_cat_is_found_out(arch: Machine) -> None:
     generator(arch).make = without_xz
     with (
         pytest.raises(UnsafeError, match=r"mkinitcpio made .*linux\.img with cat, not with xz"),
-        staged_images(arch, mkinitcpio, planned(arch, Setting(Codec.XZ)), observer=Silent()),  # type: ignore[arg-type]
+        staged_images(arch, mkinitcpio, planned(arch, Setting(Codec.XZ)), observer=Unseen()),
     ):
         pytest.fail("nothing may be handed out")
 

@@ -11,16 +11,15 @@ from initadvisor.model.apply import Step
 from initadvisor.model.setting import Setting
 from initadvisor.workflow import apply_plan
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
-from tests.unit.generators.conftest import RELEASE
-from tests.unit.workflow.applying import OTHER, make_machine, nothing_weighed, snapshot
-from tests.unit.workflow.test_recommend import Silent
+from initadvisor.workflow.observing import Unseen
+from tests.fixtures.dracut_machine import OTHER, make_machine, nothing_weighed, snapshot
+from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.model.apply import ApplyPlan
-    from initadvisor.workflow.recommend import Observer
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 MAIN, DROP_IN, LTS = (
     "/etc/mkinitcpio.conf",
@@ -60,10 +59,9 @@ def preset(machine: Machine, kernel: str, release: str, more: str = "") -> None:
 
 def planned(machine: Machine, text: str, *, everything: bool = True) -> ApplyPlan:
     """Return the plan to apply a setting."""
-    observer: Observer = Silent()  # type: ignore[assignment]
     request = ApplyRequest(setting=Setting.parse(text), everything=everything)
     before = snapshot(machine)
-    plan = plan_apply(machine, request, observer=observer)
+    plan = plan_apply(machine, request, observer=Unseen())
     assert snapshot(machine) == before
     return plan
 

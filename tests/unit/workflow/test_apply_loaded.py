@@ -12,14 +12,14 @@ from initadvisor.model.errors import UnsafeError
 from initadvisor.model.generator import ConfiguredSetting, InstalledImage
 from initadvisor.model.setting import Setting
 from initadvisor.workflow.apply_loaded import require_loaded
-from tests.unit.bootloaders.machines import (
-    RELEASE,
+from tests.fixtures.hosts import RELEASE
+from tests.fixtures.loader_machines import (
     Machine,
     grub_machine,
     systemd_boot_machine,
+    unified,
 )
-from tests.unit.bootloaders.test_previous import unified
-from tests.unit.measure.trees import write
+from tests.fixtures.trees import write
 
 if TYPE_CHECKING:
     from pathlib import Path

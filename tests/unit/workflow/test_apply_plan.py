@@ -21,17 +21,16 @@ from initadvisor.model.refusal import Refusal, RefusalKind, refused
 from initadvisor.model.setting import Setting
 from initadvisor.workflow import apply_loaded, apply_plan, apply_room, previous_entry
 from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
+from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.proof_evidence import require_boot_time_unit
 from tests.fakes.boot_loader import FakeLoader
-from tests.unit.generators.conftest import RELEASE
-from tests.unit.workflow.applying import CONFIG, OTHER, advice, make_machine, no_engine, snapshot
-from tests.unit.workflow.test_recommend import Silent
+from tests.fixtures.dracut_machine import CONFIG, OTHER, advice, make_machine, no_engine, snapshot
+from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initadvisor.workflow.recommend import Observer
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 _GZIP, _ZSTD, _LZ4 = Setting(Codec.GZIP), Setting.parse("zstd -19"), Setting(Codec.LZ4)
 
@@ -55,9 +54,8 @@ def planned(
 ) -> ApplyPlan:
     """Return the plan; nothing has changed."""
     before = snapshot(machine)
-    observer: Observer = Silent()  # type: ignore[assignment]
     plan = plan_apply(
-        machine, ApplyRequest(setting=setting, everything=everything), observer=observer
+        machine, ApplyRequest(setting=setting, everything=everything), observer=Unseen()
     )
     assert snapshot(machine) == before
     return plan
@@ -167,9 +165,8 @@ def test_where_there_are_no_hard_links_a_copy_is_kept(
 ) -> None:
     recommending(machine, monkeypatch, _ZSTD)
     machine.path("/proc/self/mountinfo").write_text("22 1 0:22 / / rw - vfat /dev/sda1 rw\n")
-    observer: Observer = Silent()  # type: ignore[assignment]
     request = ApplyRequest(setting=_ZSTD, keep=keep)
-    (room,) = plan_apply(machine, request, observer=observer).room
+    (room,) = plan_apply(machine, request, observer=Unseen()).room
     size = machine.path(f"/boot/initramfs-{RELEASE}.img").stat().st_size
     building = size + size // 2 + 2 * 42_000
     assert room.needed_bytes == building + size // 2 + copies * size

@@ -19,6 +19,7 @@ from initadvisor.model.read_interval import NoInterval
 from initadvisor.model.rejection import Reason
 from initadvisor.store.store import open_store
 from initadvisor.workflow.measure import measure, measure_journal
+from initadvisor.workflow.observing import Unseen
 from tests.fixtures.booted import Booted
 from tests.fixtures.journals import MACHINE_ID, Boot, write_journal
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from initadvisor.model.boot_record import BootRecord
 
-from tests.unit.workflow.measuring import Silent, ended, kernel, measured
+from tests.fixtures.measured_boots import ended, kernel, measured
 
 OTHER_ID = "f" * 32
 
@@ -64,9 +65,9 @@ def test_earlier_boots_are_read_from_the_journal(machine: Booted, told: list[Boo
 def test_a_later_backfill_reads_only_what_is_new(machine: Booted, told: list[BootRecord]) -> None:
     machine.earlier = [Boot(number=1).ordinary()]
     host = machine.host()
-    measure(host, observer=Silent(), backfill=True)
+    measure(host, observer=Unseen(), backfill=True)
     machine.journal(*(Boot(number=n).ordinary() for n in (1, 2, 9)))
-    again = measure(host, observer=Silent(), backfill=True)
+    again = measure(host, observer=Unseen(), backfill=True)
     assert again.new == {Boot(number=2).boot_id}
     assert again.known == 1
     assert len(told) == 3
@@ -77,10 +78,10 @@ def test_a_boot_that_was_measured_while_it_ran_is_not_read_from_the_journal(
 ) -> None:
     machine.systemd_boot()
     host = machine.host()
-    measure(host, observer=Silent())
+    measure(host, observer=Unseen())
     machine.identify(Boot(number=10))
     machine.journal(machine.boot, Boot(number=10).ordinary())
-    measure(host, observer=Silent(), backfill=True)
+    measure(host, observer=Unseen(), backfill=True)
     with open_store(host, readonly=True) as store:
         assert [record.source for record in store.boots()] == [RecordSource.UNIT] * 2
 
@@ -176,13 +177,13 @@ def test_another_machine_s_journal_is_an_import(
     directory = foreign(tmp_path, Boot(number=1).ordinary(), Boot(number=2).ordinary())
     host = machine.host()
     source = JournalSource(directory=directory)
-    result = measure_journal(host, source, observer=Silent())
+    result = measure_journal(host, source, observer=Unseen())
     assert len(result.new) == 2
     assert {record.source for record in result.records} == {RecordSource.IMPORT}
     assert {record.machine for record in result.records} == {machine_name(OTHER_ID)}
     assert {r.attribution.certainty for r in result.records} == {Certainty.UNKNOWN}
     assert told == []
-    again = measure_journal(host, source, observer=Silent())
+    again = measure_journal(host, source, observer=Unseen())
     assert (again.new, again.known) == (frozenset(), 2)
     with open_store(host, readonly=True) as store:
         assert store.boot_figures() == ()
@@ -193,7 +194,7 @@ def test_this_machine_s_own_boots_in_another_journal_are_recognised(
 ) -> None:
     path = write_journal(tmp_path / "old.journal", [Boot(number=1).ordinary()])
     result = measure_journal(
-        machine.host(), JournalSource(files=(path,)), observer=Silent(), dry_run=False
+        machine.host(), JournalSource(files=(path,)), observer=Unseen(), dry_run=False
     )
     [record] = result.records
     assert (record.source, record.machine) == (RecordSource.BACKFILL, machine_name(MACHINE_ID))

@@ -43,7 +43,7 @@ from initadvisor.workflow.trial_notes import (
     noted_entry,
     was_rehearsed,
 )
-from tests.unit.workflow.campaigning import (
+from tests.fixtures.campaign_machine import (
     FOUR,
     KERNEL,
     SLOT,
@@ -54,7 +54,7 @@ from tests.unit.workflow.campaigning import (
     make_campaigning,
     power_cut,
 )
-from tests.unit.workflow.provable import IMAGE, NEW, OLD
+from tests.fixtures.provable_machine import IMAGE, NEW, OLD
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -29,8 +29,8 @@ from initadvisor.workflow.campaign_choice import Choice
 from initadvisor.workflow.campaign_log import read_campaign
 from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.trial_notes import note_rehearsed
-from tests.unit.bootloaders.machines import Machine
-from tests.unit.bootloaders.test_all import CASES
+from tests.fixtures.loader_machines import LOADERS, Machine
+from tests.fixtures.trees import write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,21 +44,15 @@ BOOT = "11111111-1111-4111-8111-111111111111"
 Case = tuple["BootLoader", Machine]
 
 
-def _write(root: Path, name: str, text: str) -> None:
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-
-
-@pytest.fixture(params=CASES)
+@pytest.fixture(params=LOADERS)
 def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
     """Return a loader that was rehearsed, with a machine that it boots and one candidate."""
-    loader, make = CASES[request.param]
+    loader, make = LOADERS[request.param]
     machine = make(tmp_path / "machine")
     for name in ("state", "cache"):
         monkeypatch.setenv(f"{name.upper()}_DIRECTORY", str(tmp_path / name))
-    _write(machine.root, "proc/sys/kernel/random/boot_id", f"{BOOT}\n")
-    _write(machine.root, "proc/sys/kernel/osrelease", f"{RELEASE}\n")
+    write(machine.root, "proc/sys/kernel/random/boot_id", f"{BOOT}\n")
+    write(machine.root, "proc/sys/kernel/osrelease", f"{RELEASE}\n")
     (machine.root / "proc/1").mkdir(parents=True)
     (machine.root / "proc/1/root").symlink_to(machine.root, target_is_directory=True)
     installed = InstalledImage(path=machine.host.path(machine.installed), kernel_release=RELEASE)

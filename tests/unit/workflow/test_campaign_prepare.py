@@ -13,7 +13,6 @@ import pytest
 from initadvisor.model.campaign import Campaign, CampaignState, EventKind, TrialCandidate
 from initadvisor.model.errors import LostVMError
 from initadvisor.model.fate import Fate
-from initadvisor.model.setting import Setting
 from initadvisor.vm.engines import NoEngineError
 from initadvisor.workflow import campaign_prepare
 from initadvisor.workflow.campaign_choice import choice
@@ -21,8 +20,7 @@ from initadvisor.workflow.campaign_prepare import prepared
 from initadvisor.workflow.observing import Unseen
 from tests.fixtures.booted import RELEASE, Booted
 from tests.fixtures.campaigns import GROUND, arming
-from tests.unit.workflow import test_recommend_boots
-from tests.unit.workflow.test_recommend_boots import boot, with_image
+from tests.fixtures.weighable_machine import boot, with_image
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
@@ -158,10 +156,9 @@ def test_what_is_named_boots_once_then_what_teaches_most(
 
 
 def test_when_it_is_settled_one_boot_alone_does_not_prove_it(
-    weighable: Booted, asked: list[tuple[Path, str]], monkeypatch: pytest.MonkeyPatch
+    weighable: Booted, asked: list[tuple[Path, str]]
 ) -> None:
     del asked
-    monkeypatch.setattr(test_recommend_boots, "CHOICE", (Setting.parse("zstd -3"),))
     campaign = replace(begun(), state=CampaignState.CHOOSING, ready=ready(weighable, *NAMED))
     boot(weighable, 1, unpack_ms=50)
     found = choice(weighable.host(), campaign, observer=Unseen())

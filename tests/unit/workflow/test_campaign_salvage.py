@@ -27,7 +27,7 @@ from initadvisor.workflow.doctor_subject import Subject
 from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.proving import settle
 from initadvisor.workflow.trial_notes import note_rehearsed
-from tests.unit.workflow.campaigning import FOUR, SLOT, Campaigning, make_campaigning
+from tests.fixtures.campaign_machine import FOUR, SLOT, Campaigning, make_campaigning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,11 +171,11 @@ def test_stopping_clears_up_where_the_record_was_removed(armed: Campaigning, wha
 def test_it_stays_where_it_is_until_all_is_taken_back(armed: Campaigning) -> None:
     record(armed).write_bytes(b"")
     loader = armed.provable.loader
-    loader.broken, loader.error = "remove", InitadvisorError("cannot remove the entry")
+    loader.unremovable = InitadvisorError("cannot remove the entry")
     with pytest.raises(InitadvisorError, match="cannot remove the entry"):
         stop(armed.host)
     assert record(armed).read_bytes() == b""
-    loader.broken = ""
+    loader.unremovable = None
     stop(armed.host)
     armed.require_nothing()
 

@@ -11,7 +11,7 @@ from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.workflow import campaign_choice, campaign_prepare
 from initadvisor.workflow.campaign import advance
 from initadvisor.workflow.trial_notes import note_rehearsed
-from tests.unit.workflow.campaigning import (
+from tests.fixtures.campaign_machine import (
     Campaigning,
     PowerCutError,
     make_campaigning,
@@ -85,11 +85,11 @@ def test_the_error_is_told_where_it_cannot_be_ended_either(
     loader = ready.provable.loader
     with monkeypatch.context() as patched:
         patched.setattr(type(loader), "arm", failing(KeyboardInterrupt()))
-        loader.broken, loader.error = "remove", InitadvisorError("cannot remove the entry")
+        loader.unremovable = InitadvisorError("cannot remove the entry")
         with pytest.raises(KeyboardInterrupt):
             ready.start()
     assert "campaign 1 is not ended yet: cannot remove the entry" in caplog.text
-    loader.broken = ""
+    loader.unremovable = None
     advance(ready.host)
     ready.require_nothing()
 

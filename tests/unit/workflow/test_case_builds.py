@@ -14,7 +14,7 @@ from initadvisor.model.setting import Setting
 from initadvisor.model.upgrade_pace import PaceSource, UpgradePace
 from initadvisor.workflow.case import judge
 from initadvisor.workflow.weigh import Weighed, weigh
-from tests.unit.workflow.cases import case, image, lab_of
+from tests.fixtures.decision_cases import case, image, lab_of
 
 if TYPE_CHECKING:
     from initadvisor.workflow.contenders import Contender

@@ -16,8 +16,7 @@ from initadvisor.vm import engines
 from initadvisor.workflow import doctor, doctor_lab, doctor_software
 from initadvisor.workflow.doctor import diagnose
 from tests.fakes.runner import FakeRunner
-from tests.fixtures.waiting import HANGS_S
-from tests.unit.workflow.examining import (
+from tests.fixtures.doctor_machine import (
     KERNEL_CONFIG,
     about,
     make_examinable,
@@ -25,13 +24,14 @@ from tests.unit.workflow.examining import (
     said_of,
     snapshot,
 )
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
     from tests.fakes.boot_loader import FakeLoader
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 
 @pytest.fixture

@@ -16,15 +16,15 @@ from initadvisor.workflow import apply_room, doctor_boots, doctor_lab, doctor_se
 from initadvisor.workflow.apply import ApplyChoices
 from initadvisor.workflow.doctor import diagnose
 from tests.fixtures.checkout import ROOT
-from tests.unit.workflow.examining import about, make_examinable, only, said_of, with_units
-from tests.unit.workflow.test_apply import applied_setting
+from tests.fixtures.doctor_machine import about, make_examinable, only, said_of, with_units
+from tests.fixtures.dracut_machine import applied_setting
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
     from tests.fakes.boot_loader import FakeLoader
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import logging
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +24,7 @@ from initadvisor.workflow.estimates import estimates
 from initadvisor.workflow.plan import recipes
 from initadvisor.workflow.source import open_source
 from tests.fakes.compressors import fake_compressors
+from tests.fakes.observers import Steps
 from tests.fixtures.small_images import archive, early_archive, write_image
 
 if TYPE_CHECKING:
@@ -37,21 +38,6 @@ if TYPE_CHECKING:
 SETTINGS = tuple(Setting(codec) for codec in (Codec.GZIP, Codec.ZSTD, Codec.CAT))
 ZSTD = Setting(Codec.ZSTD)
 PROCESSOR = "model name\t: A Processor\n"
-
-
-@dataclass
-class Steps:
-    """Notes how far it is told the sampling is; may end it."""
-
-    seen: list[int] = field(default_factory=list)
-    ends_with: BaseException | None = None
-
-    def sampled(self, done: int, of: int) -> None:
-        """Take note."""
-        self.seen.append(of)
-        assert done <= of
-        if self.ends_with:
-            raise self.ends_with
 
 
 @pytest.fixture

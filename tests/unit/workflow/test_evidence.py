@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from math import log
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,17 +12,16 @@ from initadvisor.host import Host
 from initadvisor.model.cost import Quantity
 from initadvisor.model.estimate import Evidence
 from initadvisor.model.lab import BootKind, Engine, LabKernel, LabRun, LabSample
-from initadvisor.model.setting import Setting
 from initadvisor.store.store import open_store
 from initadvisor.workflow import evidence
-from initadvisor.workflow.bench import Stream
-from initadvisor.workflow.contenders import Contender
 from initadvisor.workflow.evidence import LabEvidence, difference, lab_evidence
 from tests.fakes.runner import FakeRunner
-from tests.unit.store.values import NOON
+from tests.fixtures.decision_cases import contender
+from tests.fixtures.lab_runs import NOON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 RELEASE = "6.12.1-amd64"
 CPU = "A Processor"
@@ -34,19 +32,6 @@ KERNEL = LabKernel(
     release=RELEASE,
 )
 UML = LabKernel(path="/usr/bin/linux.uml", sha256="uml", release="6.1.176")
-
-
-def contender(setting: str) -> Contender:
-    """Return a contender whose image's digest is its setting."""
-    parsed = Setting.parse(setting)
-    return Contender(
-        setting=parsed,
-        size=Quantity(median=1.0),
-        digest=setting,
-        stream=Stream(
-            path=Path("/image"), offset=0, size_bytes=1, codec=parsed.codec, sha256=setting
-        ),
-    )
 
 
 FIELD = [contender(setting) for setting in ("zstd", "lz4", "cat")]

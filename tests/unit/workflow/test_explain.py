@@ -13,7 +13,7 @@ from initadvisor.model.estimate import Evidence
 from initadvisor.workflow.case import Case, judge
 from initadvisor.workflow.evidence import LabEvidence
 from initadvisor.workflow.explain import explain
-from tests.unit.workflow.cases import boot, case, image, lab_of
+from tests.fixtures.decision_cases import boot, case, image, lab_of
 
 if TYPE_CHECKING:
     from initadvisor.model.explanation import Explanation, Step

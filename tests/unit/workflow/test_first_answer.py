@@ -25,6 +25,7 @@ from initadvisor.stats.sampling import BLOCK_BYTES
 from initadvisor.workflow import recommend as module
 from initadvisor.workflow import sampling, scales
 from initadvisor.workflow.candidates import build_candidates, cached_candidates
+from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.recommend import Request, recommend
 from initadvisor.workflow.source import open_source
 from initadvisor.workflow.target import Target
@@ -44,13 +45,6 @@ CONTENT_BYTES = 800_000
 CHOICE = tuple(Setting.parse(text) for text in ("zstd", "gzip", "lz4", "bzip2", "cat"))
 SLOW_LOADER, FAST_LOADER = 1.0, 20_000.0
 TODAY = Setting.parse("zstd")
-
-
-class Silent:
-    """Is told how the work goes."""
-
-    def __getattr__(self, name: str) -> object:
-        return lambda *_args, **_named: None
 
 
 @pytest.fixture
@@ -94,11 +88,10 @@ def image(tmp_path: Path) -> Path:
 
 
 def asked(host: Host, image: Path, *, loader: float = FAST_LOADER, **named: Any) -> Recommendation:  # noqa: ANN401
-    observer: module.Observer = Silent()  # type: ignore[assignment]
     request = Request(
         **{"image": image, "only": CHOICE, "read_speed_mb_s": loader, "shadow_ms": 0.0, **named}
     )
-    return recommend(host, request, observer=observer)
+    return recommend(host, request, observer=Unseen())
 
 
 def row(answer: Recommendation, setting: str) -> Row:

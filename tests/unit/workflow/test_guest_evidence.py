@@ -32,10 +32,10 @@ from initadvisor.stats.given import draw_costs_given
 from initadvisor.workflow.boots import recorded_boots
 from initadvisor.workflow.knowledge import observed_boots
 from initadvisor.workflow.measure import measure
+from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.truth_tables import truth_table
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.journals import MACHINE_ID, write_exported
-from tests.unit.workflow.measuring import Silent
 from tests.vm.boot_traces import ARCHIVE, MANAGER
 from tests.vm.boot_traces import FACTS as TRACED
 from tests.vm.journal_fixtures import DIRECTORY, PLANS
@@ -95,7 +95,7 @@ def told(request: pytest.FixtureRequest, machine: Booted) -> Told:
     host = machine.host()
     machine.write("/proc/sys/kernel/random/boot_id", truth["boots"][-1]["boot_id"] + "\n")
     (machine.root / "proc/stat").unlink()
-    measure(host, observer=Silent(), backfill=True)
+    measure(host, observer=Unseen(), backfill=True)
     found = recorded_boots(host, truth["release"])
     assert not found.warnings
     by_time = {fact["end_us"] - fact["begin_us"]: fact for fact in truth["boots"] if fact["end_us"]}

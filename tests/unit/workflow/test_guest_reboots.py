@@ -19,8 +19,8 @@ from initadvisor.model.certainty import Certainty
 from initadvisor.model.journal_boot import Ending
 from initadvisor.store.store import open_store
 from initadvisor.workflow.measure import measure
+from initadvisor.workflow.observing import Unseen
 from tests.fixtures.journals import MACHINE_ID, write_exported
-from tests.unit.workflow.measuring import Silent
 from tests.vm.clock import CLOCK_ERROR_S
 from tests.vm.journal_fixtures import DIRECTORY, REBOOTS
 
@@ -64,7 +64,7 @@ def host(machine: Booted, image: Path) -> Host:
 @pytest.fixture
 def records(host: Host) -> list[BootRecord]:
     """Return what is recorded of the boots, in their order."""
-    found = measure(host, observer=Silent(), backfill=True).records
+    found = measure(host, observer=Unseen(), backfill=True).records
     by_id = {record.boot_id: record for record in found}
     assert by_id.keys() == {fact["boot_id"] for fact in FACTS}
     return [by_id[fact["boot_id"]] for fact in FACTS]

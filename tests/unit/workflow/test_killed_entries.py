@@ -14,7 +14,7 @@ from initadvisor.workflow.previous_entry import settle_previous_entry
 from initadvisor.workflow.proving import settle
 from initadvisor.workflow.transaction import Replacement, transactions
 from initadvisor.workflow.trial_notes import note_previous, previous_noted
-from tests.unit.bootloaders.machines import Machine, grub_machine, systemd_boot_machine
+from tests.fixtures.loader_machines import Machine, grub_machine, systemd_boot_machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,6 +20,7 @@ from initadvisor.model.read_interval import IntervalSource, NoInterval, ReadInte
 from initadvisor.model.rejection import Reason
 from initadvisor.model.setting import Setting
 from initadvisor.workflow.measure import measure
+from initadvisor.workflow.observing import Unseen
 from tests.fixtures.booted import IMAGE_BYTES, RELEASE, Booted
 from tests.fixtures.journals import MACHINE_ID, Boot
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from initadvisor.model.boot_record import BootRecord
 
-from tests.unit.workflow.measuring import Silent, ended, kernel, measured
+from tests.fixtures.measured_boots import ended, kernel, measured
 
 
 def running(machine: Booted) -> BootRecord:
@@ -90,9 +91,9 @@ def test_a_boot_is_recorded_once_and_the_journal_told_once(
     machine: Booted, told: list[BootRecord], tmp_path: Path
 ) -> None:
     host = machine.host()
-    first = measure(host, observer=Silent())
+    first = measure(host, observer=Unseen())
     before = (tmp_path / "state/initadvisor.sqlite").read_bytes()
-    again = measure(host, observer=Silent())
+    again = measure(host, observer=Unseen())
     assert first.new == {machine.boot.boot_id}
     assert again.new == frozenset()
     assert (tmp_path / "state/initadvisor.sqlite").read_bytes() == before
@@ -132,7 +133,7 @@ def test_without_a_journal_the_ring_is_enough(
     machine.boot = Boot(number=5)
     host = machine.host()
     machine.identify(Boot(number=77))
-    [record] = measure(host, observer=Silent()).records
+    [record] = measure(host, observer=Unseen()).records
     assert (record.boot_id, record.unpack_us) == (Boot(number=77).boot_id, 111_000)
     assert record.reboot_gap.words == "the journal has no boot before this one"
 
@@ -140,7 +141,7 @@ def test_without_a_journal_the_ring_is_enough(
 def test_without_any_message_a_boot_is_recorded_as_no_sample(machine: Booted) -> None:
     host = machine.host()
     machine.identify(Boot(number=77))
-    [record] = measure(host, observer=Silent()).records
+    [record] = measure(host, observer=Unseen()).records
     assert record.rejections == (Reason.NO_MESSAGES,)
     assert "cannot read the kernel's messages" in record.notes[0]
 
@@ -154,12 +155,12 @@ def test_where_no_message_may_be_read_that_is_said(
 
     monkeypatch.setattr(record_module, "running_boot", forbidden)
     host = machine.host()
-    [record] = measure(host, observer=Silent()).records  # the journal has them
+    [record] = measure(host, observer=Unseen()).records  # the journal has them
     assert record.notes == ("cannot read the kernel's messages",)
     assert (record.unpack_us, record.rejections) == (200_000, ())
     machine.identify(Boot(number=77))
     with pytest.raises(NeedsRootError, match="no journal that may be read has them") as raised:
-        measure(host, observer=Silent())
+        measure(host, observer=Unseen())
     assert raised.value.hint is not None
     assert "group systemd-journal" in raised.value.hint
 
@@ -168,7 +169,7 @@ def test_without_an_id_boots_cannot_be_told_apart(machine: Booted) -> None:
     host = machine.host()
     (machine.root / "proc/sys/kernel/random/boot_id").unlink()
     with pytest.raises(InitadvisorError, match="no telling this boot from others"):
-        measure(host, observer=Silent())
+        measure(host, observer=Unseen())
 
 
 def test_the_gap_to_the_boot_before_is_kept_where_clocks_are_right(machine: Booted) -> None:
@@ -204,21 +205,21 @@ def test_a_kexec_is_told_by_the_kernel_by_the_shutdown_before_or_by_the_loader_s
 ) -> None:
     machine.systemd_boot()
     host = machine.host()
-    [first] = measure(host, observer=Silent()).records
+    [first] = measure(host, observer=Unseen()).records
     assert first.rejections == ()
     machine.identify(Boot(number=10))
     machine.journal(machine.boot, Boot(number=10).ordinary())
-    [same_times] = measure(host, observer=Silent()).records
+    [same_times] = measure(host, observer=Unseen()).records
     assert same_times.rejections == (Reason.KEXEC,)
     machine.systemd_boot(init_us=6_000_000, exec_us=6_800_000)
     machine.identify(Boot(number=11))
     machine.journal(ended(Boot(number=10).ordinary(), "kexec.target"), Boot(number=11).ordinary())
-    [by_shutdown] = measure(host, observer=Silent()).records
+    [by_shutdown] = measure(host, observer=Unseen()).records
     assert by_shutdown.rejections == (Reason.KEXEC,)
     machine.write("/proc/sys/kernel/bootloader_type", "208\n")  # 0xD0
     machine.identify(Boot(number=12))
     machine.journal(Boot(number=12).ordinary())
-    [by_kernel] = measure(host, observer=Silent()).records
+    [by_kernel] = measure(host, observer=Unseen()).records
     assert by_kernel.start.way is BootWay.KEXEC
     assert Reason.KEXEC in by_kernel.rejections
 
@@ -230,7 +231,7 @@ def test_circumstances_that_make_a_boot_no_sample_are_kept(machine: Booted) -> N
     machine.boot.kernel(70_000_000, "PM: hibernation: hibernation exit")
     host = machine.host()
     machine.runner.answer("systemctl show", "SoftRebootsCount=1\n")
-    [record] = measure(host, observer=Silent()).records
+    [record] = measure(host, observer=Unseen()).records
     assert set(record.rejections) == {
         *(Reason.EMERGENCY, Reason.HIBERNATION),
         *(Reason.SOFT_REBOOT, Reason.MENU),

@@ -20,6 +20,7 @@ from initadvisor.workflow import payload as module
 from initadvisor.workflow import tee as tee_module
 from initadvisor.workflow.candidates import build_candidates
 from initadvisor.workflow.estimates import estimates
+from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.payload import LazyPayload
 from initadvisor.workflow.plan import recipes
 from initadvisor.workflow.source import open_source
@@ -74,12 +75,8 @@ def unpackings(monkeypatch: pytest.MonkeyPatch) -> Unpackings:
 def work_through(host: Host, source: Source) -> None:
     """Estimate, then build."""
 
-    class Steps:
-        def sampled(self, done: int, of: int) -> None:
-            """Take no note."""
-
     wanted, _ = recipes(host, unknown, SETTINGS, image_sha256=source.sha256)
-    assert estimates(host, unknown, source, wanted, observer=Steps()).gaps == ()
+    assert estimates(host, unknown, source, wanted, observer=Unseen()).gaps == ()
     assert build_candidates(host, unknown, source, SETTINGS).gaps == ()
 
 

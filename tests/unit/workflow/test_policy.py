@@ -27,15 +27,15 @@ from initadvisor.workflow.policy_log import policy_changes, record_change
 from initadvisor.workflow.rollback import plan_rollback, rollback
 from initadvisor.workflow.transaction_log import own_transactions
 from tests.fixtures.boots import boot_record, image_of
-from tests.unit.generators.conftest import RELEASE
-from tests.unit.workflow.applying import IMAGE, lost_machine, make_appliable, no_engine, snapshot
+from tests.fixtures.dracut_machine import IMAGE, lost_machine, make_appliable, no_engine, snapshot
+from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.model.boot_record import BootRecord
     from tests.fakes.boot_loader import FakeLoader
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 GZIP, ZSTD = Setting.parse("gzip"), Setting.parse("zstd")
 TOLD = Told()

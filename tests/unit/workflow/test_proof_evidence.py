@@ -11,7 +11,7 @@ from initadvisor.model.errors import ProgramError, UnsafeError
 from initadvisor.model.proof import Completion
 from initadvisor.workflow.proof_evidence import completion, failed_units, require_boot_time_unit
 from tests.fakes.runner import FakeRunner
-from tests.unit.workflow.provable import ACTIVE, ASKED, NOT_ASKED
+from tests.fixtures.provable_machine import ACTIVE, ASKED, NOT_ASKED
 
 if TYPE_CHECKING:
     from pathlib import Path

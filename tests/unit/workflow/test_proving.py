@@ -28,7 +28,7 @@ from initadvisor.workflow.trial_notes import (
     previous_noted,
     was_rehearsed,
 )
-from tests.unit.workflow.provable import (
+from tests.fixtures.provable_machine import (
     ACTIVE,
     IMAGE,
     LINE,
@@ -427,7 +427,7 @@ def test_who_changes_his_mind_has_nothing_left(rehearsed: Provable) -> None:
 
 def test_an_entry_that_cannot_be_removed_keeps_its_image(rehearsed: Provable) -> None:
     waiting = rehearsed.arm()
-    rehearsed.loader.broken, rehearsed.loader.error = "remove", InitadvisorError("EFI is full")
+    rehearsed.loader.unremovable = InitadvisorError("EFI is full")
     with (
         transactions(rehearsed.host) as engine,
         pytest.raises(InitadvisorError, match="EFI is full"),

@@ -27,14 +27,14 @@ from initadvisor.model.lab import (
 from initadvisor.model.setting import Setting
 from initadvisor.store.store import open_store
 from initadvisor.workflow import lab as lab_module
-from initadvisor.workflow import recommend as module
 from initadvisor.workflow.candidates import build_candidates, cached_candidates
+from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.recommend import Request, recommend
 from initadvisor.workflow.source import open_source
 from tests.fakes.compressors import fake_compressors
+from tests.fixtures.kernels import bzimage
+from tests.fixtures.lab_runs import NOON
 from tests.fixtures.small_images import write_image
-from tests.unit.store.values import NOON
-from tests.unit.vm.test_kernel import bzimage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,13 +50,6 @@ CONFIG = (
     "CONFIG_BLK_DEV_INITRD=y\nCONFIG_RD_ZSTD=y\nCONFIG_RD_LZ4=y\n# CONFIG_RD_BZIP2 is not set\n"
 )
 CHOICE = tuple(Setting.parse(text) for text in ("zstd", "lz4", "cat", "bzip2"))
-
-
-class Silent:
-    """Is told how the work goes."""
-
-    def __getattr__(self, name: str) -> object:
-        return lambda *_args, **_named: None
 
 
 @pytest.fixture
@@ -87,7 +80,6 @@ def image(tmp_path: Path) -> Path:
 
 
 def asked(host: Host, image: Path, *, lab: bool = False) -> Recommendation:
-    observer: module.Observer = Silent()  # type: ignore[assignment]
     request = Request(
         image=image,
         only=CHOICE,
@@ -97,7 +89,7 @@ def asked(host: Host, image: Path, *, lab: bool = False) -> Recommendation:
         build=lab,
         lab=lab,
     )
-    return recommend(host, request, observer=observer)
+    return recommend(host, request, observer=Unseen())
 
 
 def row(answer: Recommendation, setting: str) -> Row:

@@ -2,65 +2,37 @@
 
 from __future__ import annotations
 
-import functools
-import io
 import os
-import random
-import shutil
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.image.cpio import CpioWriter
 from initadvisor.model.boot_evidence import Shared
 from initadvisor.model.boot_plan import Purpose
-from initadvisor.model.certainty import Certainty
 from initadvisor.model.cost import Objective
 from initadvisor.model.estimate import Estimate, Evidence
 from initadvisor.model.setting import Setting
-from initadvisor.model.storage import ColdRead
 from initadvisor.model.upgrade_pace import PaceSource
 from initadvisor.stats.next_boot import Limits
-from initadvisor.storage.device import device_of
 from initadvisor.store.store import open_store
-from initadvisor.workflow import measure, read_speed, weigh
+from initadvisor.workflow import measure, weigh
+from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.recommend import Request, recommend
 from tests.fakes import work_clock
-from tests.fakes.compressors import fake_compressors
 from tests.fixtures.booted import RELEASE, Booted
 from tests.fixtures.boots import boot_record
 from tests.fixtures.journals import Boot
-from tests.fixtures.small_images import write_image
-from tests.unit.workflow.measuring import measured
-from tests.unit.workflow.test_recommend import Silent
+from tests.fixtures.weighable_machine import INSTALLED, boot, with_image
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from initadvisor.host import Host
     from initadvisor.model.recommendation import Recommendation
-    from initadvisor.workflow.recommend import Observer
 
-CONFIG = "CONFIG_BLK_DEV_INITRD=y\nCONFIG_RD_GZIP=y\nCONFIG_RD_ZSTD=y\nCONFIG_RD_LZ4=y\n"
-CHOICE = tuple(Setting.parse(text) for text in ("zstd -3", "lz4 -9", "gzip -9"))
-BEGIN_US = 300_000
+CHOICE = (INSTALLED, *map(Setting.parse, ("lz4 -9", "gzip -9")))
 MANY = 12
 ONE_SIZE = "the boots loaded images of one size only"
-
-
-@functools.cache
-def archive() -> bytes:
-    """Return what takes a few milliseconds to decompress."""
-    words = [random.Random(seed).randbytes(6) for seed in range(4000)]
-    file = io.BytesIO()
-    with CpioWriter(file) as writer:
-        for directory in ("lib", "lib/modules", f"lib/modules/{RELEASE}"):
-            writer.directory(directory)
-        content = b"".join(random.Random(1).choices(words, k=150_000))
-        writer.file(f"lib/modules/{RELEASE}/modules.dep", content)
-    return file.getvalue()
 
 
 @pytest.fixture
@@ -69,50 +41,11 @@ def machine(machine: Booted, monkeypatch: pytest.MonkeyPatch) -> Booted:
     return with_image(machine, monkeypatch)
 
 
-def with_image(machine: Booted, monkeypatch: pytest.MonkeyPatch) -> Booted:
-    """Have Debian's generator install an image.
-
-    The disk is as fast each time it is asked, for what boots teach is to be told from what that is.
-    """
-
-    def read(host: Host, image: Path) -> ColdRead:
-        speed = Estimate(mean=500, low=480, high=520, source="a test")
-        return ColdRead(speed_mb_s=speed, samples_mb_s=(500,), device=device_of(host, image))
-
-    monkeypatch.setattr(read_speed, "cold_read", read)
-    compressors = fake_compressors()
-    machine.runner.programs = {*machine.runner.programs, *compressors.programs}
-    machine.runner.answers = [*compressors.answers, *machine.runner.answers]
-    machine.initramfs_tools("COMPRESS=zstd\nCOMPRESSLEVEL=3\n")
-    machine.write(f"/boot/config-{RELEASE}", CONFIG)
-    machine.write("/proc/self/mountinfo", "22 1 0:22 / / rw - tmpfs tmpfs rw\n")
-    image = write_image(machine.image(), archive())
-    written_s = Boot(number=0).started_us / 1e6
-    os.utime(image, (written_s, written_s))
-    return machine
-
-
 def asked(
     machine: Booted, *, objective: Objective | None = None, explain: bool = False
 ) -> Recommendation:
-    observer: Observer = Silent()  # type: ignore[assignment]
     request = Request(only=CHOICE, everything=True, objective=objective, explain=explain)
-    return recommend(machine.host(), request, observer=observer)
-
-
-def boot(machine: Booted, number: int, *, unpack_ms: float, read_ms: float = 900) -> None:
-    """Boot the installed image once more and have the boot measured."""
-    size_bytes = (machine.root / f"boot/initrd.img-{RELEASE}").stat().st_size
-    pages_kib = -(-size_bytes // 4096) * 4
-    machine.boot = Boot(number=number).ordinary(
-        end_us=BEGIN_US + round(unpack_ms * 1000), freed_kib=pages_kib
-    )
-    shutil.rmtree(machine.root / "var/log/journal", ignore_errors=True)
-    machine.systemd_boot(exec_us=5_000_000 + round(read_ms * 1000))
-    machine.loaded(size_bytes)
-    [record] = measured(machine).records
-    assert (record.attribution.certainty, record.setting) == (Certainty.CERTAIN, CHOICE[0])
-    assert record.rejections == ()
+    return recommend(machine.host(), request, observer=Unseen())
 
 
 def answers(machine: Booted) -> list[Recommendation]:
@@ -226,9 +159,8 @@ def test_images_of_several_sizes_tell_it(machine: Booted) -> None:
 def test_the_boots_of_an_image_that_is_not_installed_are_not_used(machine: Booted) -> None:
     boot(machine, 1, unpack_ms=50)
     image = machine.root / f"boot/initrd.img-{RELEASE}"
-    observer: Observer = Silent()  # type: ignore[assignment]
     request = Request(image=image, only=CHOICE, everything=True)
-    answer = recommend(machine.host(), request, observer=observer)
+    answer = recommend(machine.host(), request, observer=Unseen())
     assert not any("of this machine" in line for line in assumed(answer))
     assert answer.plan is None
     assert answer.pace.source is PaceSource.ASSUMED

@@ -17,24 +17,27 @@ from initadvisor.workflow.drop import drop, kept
 from initadvisor.workflow.rollback import RolledBack, plan_rollback, rollback
 from initadvisor.workflow.transaction import Replacement, Transactions, pending, transactions
 from initadvisor.workflow.transaction_log import log_directory, read_transactions
-from tests.unit.generators.conftest import RELEASE
-from tests.unit.workflow.applying import (
+from tests.fakes.observers import Watching
+from tests.fixtures.dracut_machine import (
     CONFIG,
     IMAGE,
+    applied_setting,
+    codec_of,
+    generator,
     image,
     make_appliable,
     no_engine,
     snapshot,
     unpacks,
 )
-from tests.unit.workflow.test_apply import Watching, applied_setting, codec_of, generator
+from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.fakes.boot_loader import FakeLoader
     from tests.fakes.generators import Ordered
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 _ZSTD, _LZ4, _GZIP = Setting(Codec.ZSTD), Setting(Codec.LZ4), Setting(Codec.GZIP)
 

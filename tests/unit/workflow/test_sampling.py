@@ -8,7 +8,6 @@ import os
 import tempfile
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from math import log
 from typing import IO, TYPE_CHECKING, Any
@@ -28,6 +27,7 @@ from initadvisor.workflow.controls import Control
 from initadvisor.workflow.plan import recipes
 from initadvisor.workflow.sampling import sample_candidates
 from tests.fakes.compressors import COMPRESSORS, fake_compressors
+from tests.fakes.observers import Steps
 from tests.fixtures.content import mixed_content
 
 if TYPE_CHECKING:
@@ -53,20 +53,6 @@ MADE_BY: Mapping[Codec, Callable[[bytes], bytes]] = {**COMPRESSORS, **FAST}
 ALL = tuple(Setting(codec) for codec in COMPRESSORS)
 SLOW = (Codec.XZ, Codec.LZMA)
 ZSTD = Setting(Codec.ZSTD)
-
-
-@dataclass
-class Steps:
-    """Notes how far it is told the sampling is; may end it."""
-
-    seen: list[tuple[int, int]] = field(default_factory=list)
-    ends_with: BaseException | None = None
-
-    def sampled(self, done: int, of: int) -> None:
-        """Take note."""
-        self.seen.append((done, of))
-        if self.ends_with:
-            raise self.ends_with
 
 
 @pytest.fixture

@@ -15,15 +15,22 @@ from initadvisor.workflow import status as looking
 from initadvisor.workflow.apply import ApplyChoices
 from initadvisor.workflow.rollback import plan_rollback, rollback
 from initadvisor.workflow.status import status
-from tests.unit.workflow.applying import CONFIG, IMAGE, image, make_appliable, snapshot
-from tests.unit.workflow.test_apply import Watching, applied_setting
+from tests.fakes.observers import Watching
+from tests.fixtures.dracut_machine import (
+    CONFIG,
+    IMAGE,
+    applied_setting,
+    image,
+    make_appliable,
+    snapshot,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.model.boot_entry import EntryKind
     from tests.fakes.boot_loader import FakeLoader
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 _ZSTD = Setting(Codec.ZSTD)
 

@@ -14,7 +14,7 @@ from initadvisor.model.lab import BootKind, Engine, RecordedRun, RunEnd, Unpacke
 from initadvisor.store.store import Store, open_store
 from initadvisor.workflow.timing import LabImage, Rounds, time_images, unpack_ms
 from tests.fakes.machines import REFUSED, UNPACKED, UNTIL_INIT, Machines, machine
-from tests.unit.workflow.labs import Notes, lab_image, taking
+from tests.fixtures.lab_images import Notes, lab_image, taking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,20 +14,14 @@ from initadvisor.host import Host, immutable
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.proof import Proof, ProofStage
 from initadvisor.model.transaction import FileRole, SettingChange, Transaction, TransactionState
-from initadvisor.workflow.transaction import Replacement, Transactions, pending, transactions
+from initadvisor.workflow.transaction import Replacement, pending, transactions
 from initadvisor.workflow.transaction_log import read_transactions
 from initadvisor.workflow.transaction_room import Room
+from tests.fixtures.replaced_files import NEW, OLD, apply, held, host_of_old, wanted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-OLD = {"/boot/initrd.img": b"old image" * 5000, "/etc/generator.conf": b"COMPRESSION=old\n"}
-NEW = {
-    "/boot/initrd.img": b"new image" * 4000,
-    "/etc/generator.conf": b"COMPRESSION=new\n",
-    "/boot/entries/previous.conf": b"title previous\n",
-}
-ROLES = dict(zip(NEW, (FileRole.IMAGE, FileRole.CONFIGURATION, FileRole.LOADER_ENTRY), strict=True))
 CHANGE = SettingChange(
     generator="mkinitcpio", kernel_release="6.12.1-arch1-1", before="zstd", after="lz4 -9"
 )
@@ -43,35 +37,8 @@ PROOF = Proof(
 
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
-    """Return a machine with an image and a configuration."""
-    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
-    machine = Host(root=tmp_path / "root")
-    machine.path("/boot/entries").mkdir(parents=True)
-    machine.path("/etc").mkdir()
-    machine.path("/proc/self").mkdir(parents=True)
-    machine.path("/proc/self/mountinfo").write_text("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
-    for path, content in OLD.items():
-        machine.path(path).write_bytes(content)
-    return machine
-
-
-def wanted(new: dict[str, bytes] = NEW) -> list[Replacement]:
-    """Return what is to be replaced."""
-    return [Replacement(path=p, role=ROLES[p], new=content) for p, content in new.items()]
-
-
-def held(host: Host) -> dict[str, bytes]:
-    """Return all files of the machine."""
-    return {
-        f"/{path.relative_to(host.root)}": path.read_bytes()
-        for path in host.root.rglob("*")
-        if path.is_file() and path.name != "mountinfo"
-    }
-
-
-def apply(engine: Transactions, new: dict[str, bytes] = NEW) -> Transaction:
-    """Replace the files."""
-    return engine.commit(engine.verify(engine.begin(wanted(new), purpose="test")))
+    """A machine with an image and a configuration."""
+    return host_of_old(tmp_path, monkeypatch)
 
 
 def named(host: Host) -> dict[str, bytes]:

@@ -18,9 +18,9 @@ from initadvisor.workflow.proving import settle
 from initadvisor.workflow.transaction_log import write_transaction
 from initadvisor.workflow.trial_images import TrialImages
 from initadvisor.workflow.trial_notes import note_rehearsed
+from tests.fixtures.measured_boots import measured
+from tests.fixtures.provable_machine import IMAGE, LINE, NEW, OLD, Provable, make_provable
 from tests.fixtures.small_images import uki
-from tests.unit.workflow.measuring import measured
-from tests.unit.workflow.provable import IMAGE, LINE, NEW, OLD, Provable, make_provable
 
 if TYPE_CHECKING:
     from initadvisor.model.attribution import Attribution

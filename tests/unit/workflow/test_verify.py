@@ -21,7 +21,8 @@ from initadvisor.workflow.cache import Cache, CachedCandidate
 from initadvisor.workflow.verify import Verified, verify
 from tests.fakes.machines import REFUSED, UNPACKED, Machines
 from tests.fixtures.images import archive, compress, pe
-from tests.unit.vm.test_kernel import bzimage, put
+from tests.fixtures.kernels import bzimage
+from tests.fixtures.trees import write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +40,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
     monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "cache"))
     monkeypatch.setattr(Host, "machine", lambda _self: "x86_64")
-    put(tmp_path, "/boot/vmlinuz-6.9.1", bzimage("6.9.1"))
+    write(tmp_path, "/boot/vmlinuz-6.9.1", bzimage("6.9.1"))
     runner = Machines(programs=["qemu-system-x86_64"])
     runner.answer("/usr/bin/qemu-system-x86_64 --version", "QEMU emulator version 9.0")
     return Host(root=tmp_path, runner=runner)
@@ -212,7 +213,7 @@ def test_user_mode_linux_never_verifies(tmp_path: Path, host: Host) -> None:
 def test_what_lint_refuses_is_a_problem_even_if_this_kernel_unpacks_it(
     tmp_path: Path, host: Host
 ) -> None:
-    put(tmp_path, "/boot/config-6.9.1", b"CONFIG_BLK_DEV_INITRD=y\n# CONFIG_RD_ZSTD is not set\n")
+    write(tmp_path, "/boot/config-6.9.1", b"CONFIG_BLK_DEV_INITRD=y\n# CONFIG_RD_ZSTD is not set\n")
     found: Verified = verify(host, written(tmp_path, compress(Codec.ZSTD, CONTENT)))
     assert [problem.startswith("lint refuses it: ") for problem in found.problems] == [True]
 
@@ -254,7 +255,7 @@ def test_what_cannot_be_an_image_is_refused_at_once(
 
 def test_where_kvm_loses_the_machine_emulation_is_asked(tmp_path: Path, host: Host) -> None:
     """A KVM may boot a kernel and hang only then."""
-    put(tmp_path, "/dev/kvm", b"")
+    write(tmp_path, "/dev/kvm", b"")
     first_word = "Linux version 6.9.1\n"
     says(
         host,

@@ -24,7 +24,7 @@ from initadvisor.workflow.evidence import LabEvidence
 from initadvisor.workflow.knowledge import shipped_calibration
 from initadvisor.workflow.machine import know_machine, unpacking_assumptions
 from initadvisor.workflow.weigh import Weighed, weigh
-from tests.unit.workflow.test_evidence import contender
+from tests.fixtures.decision_cases import contender
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

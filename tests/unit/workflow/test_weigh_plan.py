@@ -13,7 +13,7 @@ from initadvisor.model.cost import Factor, Objective, Outcome
 from initadvisor.model.image import Lint, Verdict
 from initadvisor.stats.next_boot import MOST_BOOTS, Limits
 from initadvisor.workflow.weigh import Weighed, weigh
-from tests.unit.workflow.cases import boot, case, image
+from tests.fixtures.decision_cases import boot, case, image
 
 if TYPE_CHECKING:
     from initadvisor.model.recommendation import Plan

@@ -23,7 +23,7 @@ from initadvisor.workflow import recommend as recommend_module
 from initadvisor.workflow.whatif import DISKS, Question, what_if
 from initadvisor.workflow.whatif_choices import of_machine
 from tests.fakes.runner import FakeRunner
-from tests.unit.cli.answers import LZ4, ZSTD, answer, decision, figure
+from tests.fixtures.answers import LZ4, ZSTD, answer, decision, figure
 
 if TYPE_CHECKING:
     from initadvisor.model.recommendation import Recommendation, Row

@@ -1,0 +1,42 @@
+"""Observers that note what they are told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from initadvisor.model.apply import StagedImage
+
+
+@dataclass
+class Steps:
+    """Notes how far it is told the sampling is; may end it."""
+
+    seen: list[tuple[int, int]] = field(default_factory=list)
+    ends_with: BaseException | None = None
+
+    def sampled(self, done: int, of: int) -> None:
+        """Take note."""
+        self.seen.append((done, of))
+        assert done <= of
+        if self.ends_with:
+            raise self.ends_with
+
+
+class Watching:
+    """Notes what was built, and does something at that moment."""
+
+    def __init__(self, then: Callable[[], object] = lambda: None) -> None:
+        self.staged: tuple[StagedImage, ...] = ()
+        self._then = then
+
+    def doing(self, what: str) -> None:
+        """Be told."""
+
+    def built(self, staged: Sequence[StagedImage]) -> None:
+        """Take note."""
+        self.staged = tuple(staged)
+        self._then()
