@@ -1,4 +1,4 @@
-"""A small table and machines made of it, for tests of the simulation."""
+"""A small table, and synthetic machines of it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, TypedDict
 import numpy as np
 from typing_extensions import Unpack
 
+from benchmarks.synthetic import CampaignRun, MachineConditions, ModelViolation, draw_machine
 from initadvisor.model.cost import Outcome
 from initadvisor.model.setting import Setting
-from initadvisor.model.simulation import CampaignRun, Conditions, FixedRun, MachineRun, Strain
 from initadvisor.model.truth_table import TruthRow, TruthTable
-from initadvisor.stats.simulated_machine import draw_machine
 from tests.unit.stats.simulated import unknown_machine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from benchmarks.synthetic import TrueMachine
     from initadvisor.model.cost import Machine
-    from initadvisor.model.simulation import TrueMachine
 
 ZSTD, LZ4, XZ, CAT = (Setting.parse(text) for text in ("zstd -19", "lz4 -9", "xz", "cat"))
 TABLE = TruthTable(
@@ -39,21 +38,21 @@ TABLE = TruthTable(
 
 
 class Changes(TypedDict, total=False):
-    """Fields of ``Conditions``."""
+    """Fields of ``MachineConditions``."""
 
     read_mb_s: float
     shadow_ms: float
     noise_log_sd: float
     outliers: float
-    strain: Strain
+    violation: ModelViolation
     unpack_log_sd: float
     lab: bool
 
 
-def conditions(**changes: Unpack[Changes]) -> Conditions:
+def conditions(**changes: Unpack[Changes]) -> MachineConditions:
     """Return what machines have in common: quiet ones that are as the model says."""
     return replace(
-        Conditions(
+        MachineConditions(
             read_mb_s=100.0,
             shadow_ms=30.0,
             noise_log_sd=0.0,
@@ -102,7 +101,7 @@ def campaign(
     booted: Sequence[Setting] | None = None,
     best: Setting = LZ4,
 ) -> CampaignRun:
-    """Return how a campaign ended, made up; what does not matter 10 ms is."""
+    """Return how a campaign ended; the tolerance is 10 ms."""
     return CampaignRun(
         boots=boots,
         outcome=outcome,
@@ -114,23 +113,4 @@ def campaign(
         order=(0,) * boots,
         booted=tuple(booted or (ZSTD,) * boots),
         best=best,
-    )
-
-
-def fixed(*, right: bool = True, regret_ms: float = 0.0, setting: Setting = LZ4) -> FixedRun:
-    """Return how the classic comparison ended, made up."""
-    return FixedRun(boots=80, setting=setting, regret_ms=regret_ms, right=right)
-
-
-def machine_run(
-    run: CampaignRun, classic: FixedRun | None = None, *, strain: Strain = Strain.NONE
-) -> MachineRun:
-    """Return both, with where they come from."""
-    return MachineRun(
-        seed=(1, 1),
-        table="small",
-        conditions=conditions(strain=strain),
-        today=ZSTD,
-        campaign=run,
-        fixed=classic or fixed(),
     )
