@@ -193,7 +193,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--machines", type=int, default=200)
     parser.add_argument("--table", dest="tables", action="append", default=[], metavar="NAME|FILE")
-    parser.add_argument("--today", type=Setting.parse, metavar="SETTING")
+    parser.add_argument("--today", metavar="SETTING")
     parser.add_argument(
         "--read-speed", type=number_or_range, default=Span(low=16.0, high=1500.0), metavar="MB/S"
     )
@@ -214,7 +214,7 @@ def main() -> None:
     asked = parser.parse_args()
     lab = asked.evidence == "lab"
     try:
-        source = like_tables(asked.tables, asked.today)
+        source = like_tables(asked.tables, Setting.parse(asked.today) if asked.today else None)
     except UsageError as err:
         parser.error(err.message)
     question = Question(
