@@ -17,15 +17,15 @@ import numpy as np
 from initadvisor.model.boot_evidence import BootEvidence, Relation
 from initadvisor.model.boot_marks import Waiting
 from initadvisor.model.codec import Codec
-from initadvisor.model.cost import CandidateFacts, Outcome, Quantity
+from initadvisor.model.cost import CandidateFacts, Machine, Outcome, Quantity, Shadow
 from initadvisor.model.read_interval import Beside, IntervalSource
 from initadvisor.model.whatif import Span
 from initadvisor.stats.costs import priced
 from initadvisor.stats.decision import decide
 from initadvisor.stats.given import draw_posterior
 from initadvisor.stats.next_boot import next_boots
-from initadvisor.workflow.knowledge import shipped_calibration
-from initadvisor.workflow.machine import unmeasured_machine
+from initadvisor.workflow.knowledge import observed_boots, shipped_calibration
+from initadvisor.workflow.machine import LAB, LOADER_FIXED, LOADER_LOG_SD
 from initadvisor.workflow.truth_tables import truth_table, truth_table_names
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from initadvisor.model.cost import Machine
     from initadvisor.model.setting import Setting
     from initadvisor.model.truth_table import TruthTable
     from initadvisor.model.whatif import Given
@@ -219,8 +218,21 @@ def measured_tables() -> tuple[TruthTable, ...]:
 
 
 def prior_machine() -> Machine:
-    """Return what is known of a machine before anything of it was measured."""
-    return unmeasured_machine(shipped_calibration())
+    """Return what is known of a machine before anything of it was measured.
+
+    Medians are of one MB each. Errors are those of a machine that was looked at.
+    """
+    table = shipped_calibration()
+    source = "nothing measured"
+    return Machine(
+        read_s_per_mb=Quantity(median=0.01, log_sd=LOADER_LOG_SD, source=source),
+        fixed_ms=LOADER_FIXED,
+        kernel_mb=0.0,
+        populate_ms=table.populate_ms_per_mb,
+        cpu=Quantity(median=1.0, log_sd=table.machine_log_sd, source=table.source),
+        lab=LAB,
+        shadow=Shadow(boots=observed_boots(), source="boots of other machines"),
+    )
 
 
 def draw_conditions(rng: np.random.Generator, scenario: Scenario, number: int) -> MachineConditions:

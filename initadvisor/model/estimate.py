@@ -41,12 +41,3 @@ class Estimate:
     low: float
     high: float
     source: str
-
-    def scaled(self, factor: float) -> Estimate:
-        """Return the same figure in another unit."""
-        return Estimate(
-            mean=self.mean * factor,
-            low=self.low * factor,
-            high=self.high * factor,
-            source=self.source,
-        )

@@ -49,14 +49,6 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rewritten:
-    """A text with the wanted setting; ``changed_lines`` count from 1 in the new text."""
-
-    text: str
-    changed_lines: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FileEdit:
     """What one file is to hold; ``before`` is None where there is no such file yet."""
 

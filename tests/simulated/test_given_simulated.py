@@ -204,7 +204,7 @@ def test_whatever_boots_say_every_draw_is_a_time(boots: list[BootEvidence], *, l
     assert is_sound(given_boots)
     lessons = given_boots.lessons
     assert 0 <= lessons.boots_used <= len(boots)
-    assert 1 <= lessons.effective_draws <= 300
+    assert 1 <= given_boots.posterior.effective <= 300
     for learnt in lessons.learnt:
         assert learnt.posterior.low <= learnt.posterior.high
         assert learnt.boots <= len(boots)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from initadvisor.model.cost import CandidateFacts, Machine, ObservedBoot, Quantity, Shadow
 from initadvisor.model.setting import Setting
+from initadvisor.stats.costs import DRAWS, draw_parts, priced
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initadvisor.stats.costs import Draws
 
 BOOTS = (
     ObservedBoot(waited=True, unpack_ms=200, shadow_ms=20, begin_to_init_ms=350),
@@ -57,3 +65,10 @@ def candidate(
         unpack_ms=None if unpack_ms is None else known(unpack_ms, log_sd),
         eligible=eligible,
     )
+
+
+def draw_costs(
+    machine: Machine, candidates: Sequence[CandidateFacts], *, seed: int, count: int = DRAWS
+) -> Draws:
+    """Draw machines from what is known beforehand and price every candidate on each of them."""
+    return priced(draw_parts(machine, candidates, seed=seed, count=count), machine, candidates)
