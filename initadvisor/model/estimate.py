@@ -41,3 +41,8 @@ class Estimate:
     low: float
     high: float
     source: str
+
+
+def three_digits(value: float) -> str:
+    """Return three significant digits, in full: some are factors near 1, some hundreds."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
