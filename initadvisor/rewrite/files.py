@@ -67,22 +67,6 @@ class FileEdit:
             for line in shown
         )
 
-    @property
-    def changed_lines(self) -> tuple[int, ...]:
-        """The lines of the new text that are new or changed; of what is only removed there is none.
-
-        They count from 1.
-        """
-        matcher = difflib.SequenceMatcher(
-            a=_lines(self.before or ""), b=_lines(self.after), autojunk=False
-        )
-        return tuple(
-            index + 1
-            for tag, _, _, first, last in matcher.get_opcodes()
-            if tag != "equal"
-            for index in range(first, last)
-        )
-
 
 def _lines(text: str) -> list[str]:
     r"""Split at newlines only: ``str.splitlines`` takes form feeds and ``\r`` for ends, too."""

@@ -251,4 +251,3 @@ def test_the_diff_tells_of_newlines_and_splits_at_nothing_else() -> None:
         "-COMPRESSION=zstd\n\\ No newline at end of file\n"
         "+COMPRESSION=lz4\n\\ No newline at end of file\n"
     )
-    assert edit.changed_lines == (2,)

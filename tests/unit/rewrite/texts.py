@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,4 +45,15 @@ def _rewritten(text: str, wishes: Sequence[Wish], shell: Shell) -> Rewritten:
     edits = rewrite((ConfigFile(path="", text=text),), wishes, Reading(shell=shell))
     if not edits:
         return Rewritten(text=text, changed_lines=())
-    return Rewritten(text=edits[0].after, changed_lines=edits[0].changed_lines)
+    return Rewritten(text=edits[0].after, changed_lines=_changed(text, edits[0].after))
+
+
+def _changed(before: str, after: str) -> tuple[int, ...]:
+    """Return the lines of the new text that are new or changed."""
+    matcher = difflib.SequenceMatcher(a=before.split("\n"), b=after.split("\n"), autojunk=False)
+    return tuple(
+        index + 1
+        for tag, _, _, first, last in matcher.get_opcodes()
+        if tag != "equal"
+        for index in range(first, last)
+    )

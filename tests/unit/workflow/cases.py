@@ -17,12 +17,13 @@ from initadvisor.model.setting import Setting
 from initadvisor.model.upgrade_pace import UpgradePace, upgrade_pace
 from initadvisor.stats.next_boot import Limits
 from initadvisor.workflow.boot_context import BootContext
-from initadvisor.workflow.case import Case, Unpacking
+from initadvisor.workflow.case import Case, Unpacking, judge
 from initadvisor.workflow.contenders import BuildCost, Contender
 from initadvisor.workflow.disk import Disk
 from initadvisor.workflow.evidence import LabEvidence
 from initadvisor.workflow.knowledge import shipped_calibration
 from initadvisor.workflow.machine import know_machine
+from initadvisor.workflow.weigh import Weighed, show
 from tests.unit.workflow.test_evidence import contender
 
 if TYPE_CHECKING:
@@ -145,3 +146,8 @@ def case(
         limits=limits,
         seed=1,
     )
+
+
+def weigh(case: Case) -> Weighed:
+    """Judge a case and put it in figures."""
+    return show(case, judge(case))
