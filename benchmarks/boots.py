@@ -25,11 +25,10 @@ import numpy as np
 from initadvisor.model.boot_evidence import BootEvidence, Relation
 from initadvisor.model.boot_marks import Waiting
 from initadvisor.model.read_interval import Beside, IntervalSource
-from initadvisor.stats.costs import draw_costs
 from initadvisor.stats.decision import Thresholds, decide
 from initadvisor.stats.given import draw_costs_given, summarised
 from initadvisor.stats.next_boot import Limits, next_boots
-from tests.fixtures.known_machines import candidate
+from tests.fixtures.known_machines import candidate, draw_costs
 from tests.fixtures.synthetic_boots import FIELD, unknown_machine
 
 if TYPE_CHECKING:
@@ -158,7 +157,7 @@ def main() -> int:
         print(
             f"{count} boots{', each its own' if each_its_own else ''}: summary {summary}, "
             f"all of it {whole}, {given.lessons.boots_used} used, "
-            f"worth {given.lessons.effective_draws:.0f} draws"
+            f"worth {given.posterior.effective:.0f} draws"
         )
         if not each_its_own:
             late |= seconds(summary) > SUMMARY_S or seconds(whole) - seconds(summary) > DRAWS_S

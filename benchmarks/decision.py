@@ -8,8 +8,8 @@ single boots are 3, 6 or 12 % apart; one boot in 20 is disturbed. In each cell h
 are as the model says, the other half break it in one of five ways. Their images are those of the
 built-in tables that were measured for this package, varied. What is known beforehand is what a lab
 would say (5 % off, and all of it 10 % off), or a bench (30 % off). A campaign ends when its
-decision is settled, and is given up after 40 boots, which counts as a miss. The classic comparison
-(20 boots of every setting) is run beside it. Seeds are fixed: the same code gives the same figures.
+decision is settled, and is given up after 40 boots, which counts as a miss. Seeds are fixed: the
+same code gives the same figures.
 """
 
 from __future__ import annotations
@@ -27,22 +27,26 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from initadvisor.model.estimate import Evidence
-from initadvisor.model.simulation import BREAKING, Conditions, Strain
-from initadvisor.stats.decision import Thresholds
-from initadvisor.stats.next_boot import Limits
-from initadvisor.stats.simulation import Rules, summarised
-from initadvisor.workflow.processes import spread
-from initadvisor.workflow.simulate import (
-    UNPACK_LOG_SD,
-    Ground,
+from benchmarks.campaign_figures import figures
+from benchmarks.synthetic import (
+    BENCH_LOG_SD,
+    BREAKING,
+    LAB_LOG_SD,
+    MachineConditions,
+    ModelViolation,
+    Rules,
+    TableSet,
     measured_tables,
     prior_machine,
     simulate_one,
+    spread,
 )
+from initadvisor.stats.decision import Thresholds
+from initadvisor.stats.next_boot import Limits
 
 if TYPE_CHECKING:
-    from initadvisor.model.simulation import CampaignRun, FixedRun, Simulated
+    from benchmarks.campaign_figures import Figures
+    from benchmarks.synthetic import CampaignRun
 
 READ_MB_S = (16.0, 100.0, 500.0, 1500.0)
 SHADOW_MS = (0.0, 100.0, 800.0)
@@ -60,14 +64,14 @@ class Cell:
     shadow_ms: float
     noise: float
 
-    def conditions(self, number: int) -> Conditions:
+    def conditions(self, number: int) -> MachineConditions:
         """Return those of the machine with this number."""
-        return Conditions(
+        return MachineConditions(
             read_mb_s=self.read_mb_s,
             shadow_ms=self.shadow_ms,
             noise_log_sd=self.noise,
-            strain=Strain.NONE if self.follows else BREAKING[number % len(BREAKING)],
-            unpack_log_sd=UNPACK_LOG_SD[Evidence.LAB if self.lab else Evidence.BENCH],
+            violation=(ModelViolation.NONE if self.follows else BREAKING[number % len(BREAKING)]),
+            unpack_log_sd=LAB_LOG_SD if self.lab else BENCH_LOG_SD,
             lab=self.lab,
         )
 
@@ -77,15 +81,14 @@ class Run:
     """One machine of a cell."""
 
     cell: Cell
-    strain: Strain
+    violation: ModelViolation
     campaign: CampaignRun
-    fixed: FixedRun
 
 
 def run(job: tuple[Cell, int, int]) -> list[Run]:
     """Run some machines of a cell: from the first number up to the second."""
     cell, first, last = job
-    prior, ground = prior_machine(), Ground(tables=measured_tables())
+    prior, source = prior_machine(), TableSet(tables=measured_tables())
     runs = []
     for number in range(first, last):
         conditions = cell.conditions(number)
@@ -93,52 +96,53 @@ def run(job: tuple[Cell, int, int]) -> list[Run]:
             *(int(cell.lab), int(cell.follows), int(cell.read_mb_s), int(cell.shadow_ms)),
             *(round(cell.noise * 100), number),
         )
-        one = simulate_one(ground, conditions, RULES, prior=prior, seed=seed)
-        runs.append(
-            Run(cell=cell, strain=conditions.strain, campaign=one.campaign, fixed=one.fixed)
-        )
+        one = simulate_one(source, conditions, RULES, prior=prior, seed=seed)
+        runs.append(Run(cell=cell, violation=conditions.violation, campaign=one.campaign))
     return runs
 
 
-def figures(runs: list[Run]) -> Simulated:
+def summarised(runs: list[Run]) -> Figures:
     """Put runs into figures."""
-    return summarised([run.campaign for run in runs], [run.fixed for run in runs])
+    return figures([run.campaign for run in runs], certainty=RULES.thresholds.certainty)
 
 
-def shown(name: str, found: Simulated) -> str:
+def shown(name: str, found: Figures) -> str:
     """Return a line."""
     median, most = (
-        "-" if boots is None else str(boots) for boots in (found.boots_median, found.boots_90)
+        "-" if count.boots is None else str(count.boots)
+        for count in (found.boots_median, found.boots_90)
     )
-    stated = " ".join(f"{one.stated:.3f}:{one.right:.3f}({one.count})" for one in found.calibration)
+    stated = " ".join(
+        f"{one.stated:.3f}:{one.right.part:.3f}({one.right.of})" for one in found.calibration
+    )
     return (
-        f"{name:<34} n={found.machines:<5} boots {median:>3} {most:>3}  decided {found.decided:.3f}"
-        f"  right {found.right:.3f}  beyond {found.beyond_ms:6.2f} ms  stated {stated}"
-        f"  | fixed {found.fixed_boots}: {found.fixed_right:.3f} {found.fixed_beyond_ms:.2f} ms"
+        f"{name:<34} n={found.machines:<5} boots {median:>3} {most:>3}  "
+        f"decided {found.settled.part:.3f}  right {found.right.part:.3f}  "
+        f"beyond {found.beyond_ms.mean:6.2f} ms  stated {stated}"
     )
 
 
 def misses(runs: list[Run], *, lab: bool) -> list[str]:
     """Return what is not as it should be, over all cells of one kind of evidence."""
     found = []
-    whole = figures(runs)
-    median, most = whole.boots_median, whole.boots_90
+    whole = summarised(runs)
+    median, most = whole.boots_median.boots, whole.boots_90.boots
     if median is None or median > (3 if lab else 8):
         found.append(f"median of boots {median}")
     if lab and (most is None or most > 20):
         found.append(f"90 % of boots {most}")
     for cell in dict.fromkeys(run.cell for run in runs):
-        own = figures([run for run in runs if run.cell == cell])
+        own = summarised([run for run in runs if run.cell == cell])
         name = f"{cell.read_mb_s:g} MB/s {cell.shadow_ms:g} ms {cell.noise:.0%}"
         name += "" if cell.follows else " broken"
-        if own.right < (0.95 if cell.follows else 0.90):
-            found.append(f"{name}: right {own.right:.3f}")
-        if cell.read_mb_s >= 100 and own.beyond_ms >= 3:
-            found.append(f"{name}: regret beyond the tolerance {own.beyond_ms:.2f} ms")
+        if own.right.part < (0.95 if cell.follows else 0.90):
+            found.append(f"{name}: right {own.right.part:.3f}")
+        if cell.read_mb_s >= 100 and own.beyond_ms.mean >= 3:
+            found.append(f"{name}: regret beyond the tolerance {own.beyond_ms.mean:.2f} ms")
     found.extend(
-        f"stated {one.stated:.3f}, right {one.right:.3f} of {one.count}"
+        f"stated {one.stated:.3f}, right {one.right.part:.3f} of {one.right.of}"
         for one in whole.calibration
-        if one.right < one.stated - 0.02
+        if one.right.part < one.stated - 0.02
     )
     return found
 
@@ -182,11 +186,11 @@ def main() -> int:
         for cell in (cell for cell in cells if cell.lab == lab):
             name = f"{cell.read_mb_s:g} MB/s {cell.shadow_ms:g} ms {cell.noise:.0%} "
             name += "" if cell.follows else "broken"
-            print(shown(name, figures([run for run in of_kind if run.cell == cell])))
-        for strain in Strain:
-            if own := [run for run in of_kind if run.strain is strain]:
-                print(shown(f"all, {strain}", figures(own)))
-        print(shown("all", figures(of_kind)))
+            print(shown(name, summarised([run for run in of_kind if run.cell == cell])))
+        for violation in ModelViolation:
+            if own := [run for run in of_kind if run.violation is violation]:
+                print(shown(f"all, {violation}", summarised(own)))
+        print(shown("all", summarised(of_kind)))
         bad += [f"{'lab' if lab else 'bench'}: {miss}" for miss in misses(of_kind, lab=lab)]
     print(f"{len(runs)} machines in {time.monotonic() - started:.0f} s")
     for miss in bad:

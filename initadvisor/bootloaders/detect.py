@@ -8,6 +8,7 @@ from initadvisor.bootloaders import efi_bootnext, grub, systemd_boot
 from initadvisor.bootloaders.places import is_file
 from initadvisor.measure.efi import loader_variables
 from initadvisor.measure.way import boot_start
+from initadvisor.model.errors import UnsafeError
 from initadvisor.model.loader import BootWay
 from initadvisor.model.refusal import RefusalKind, RefusedError, refused
 
@@ -43,6 +44,15 @@ _OTHERS_BY_FILE: Final = (
     ("zipl", ("/etc/zipl.conf",)),
 )
 """Loaders, and the files that they are configured by."""
+
+
+def loader_named(name: str) -> BootLoader:
+    """Return the loader; raises ``UnsafeError`` for one that this version does not know."""
+    for loader in BOOT_LOADERS:
+        if name == loader.NAME:
+            return loader
+    msg = f"a trial's entry was made for the boot loader {name!r}, which this version does not know"
+    raise UnsafeError(msg, hint="use the version that made it")
 
 
 def detect_boot_loader(host: Host) -> BootLoader:

@@ -27,7 +27,6 @@ class Listing:
     """What efibootmgr lists; ``next_number`` is None where no boot option is selected."""
 
     next_number: int | None
-    order: tuple[int, ...]
     descriptions: Mapping[int, str]
 
 
@@ -43,14 +42,11 @@ def run(host: Host, *words: str) -> Listing:
 def parse(text: str) -> Listing:
     """Read a listing; lines that are no boot option's are of no interest here."""
     next_number: int | None = None
-    order: tuple[int, ...] = ()
     descriptions: dict[int, str] = {}
     for line in text.splitlines():
         name, colon, value = line.partition(": ")
         if colon and name == "BootNext" and _NUMBER.fullmatch(value.strip()):
             next_number = int(value, 16)
-        elif colon and name == "BootOrder":
-            order = tuple(int(number, 16) for number in _NUMBER.findall(value))
         elif match := _OPTION.fullmatch(line):
             descriptions[int(match["number"], 16)] = match["description"].rstrip()
-    return Listing(next_number=next_number, order=order, descriptions=descriptions)
+    return Listing(next_number=next_number, descriptions=descriptions)

@@ -35,6 +35,7 @@ from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.loader import BootWay
 from initadvisor.model.one_shot import OneShot, OneShotState
 from initadvisor.model.refusal import RefusalKind, refused
+from initadvisor.model.text import decoded, encoded
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -107,7 +108,7 @@ def write(host: Host, plan: TrialPlan) -> None:
     ours.remove_unfinished(host.path(plan.target).parent)
     found = grub_custom.split(_custom(host, plan.target), kind)
     if found.block != plan.text:
-        content = ours.encoded(grub_custom.joined(found.rest, plan.text, kind))
+        content = encoded(grub_custom.joined(found.rest, plan.text, kind))
         replace_file(host.path(plan.target), content, prefix=PREFIX)
 
 
@@ -163,7 +164,7 @@ def remove(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
     if found.rest is None:
         ours.remove_file(path)
     else:
-        replace_file(path, ours.encoded(found.rest), prefix=PREFIX)
+        replace_file(path, encoded(found.rest), prefix=PREFIX)
     return True
 
 
@@ -185,7 +186,7 @@ class _Default:
 
 def _default(host: Host, where: Place) -> _Default:
     content = read_bytes(host.path(where.configuration)) or b""
-    text = ours.decoded(content)
+    text = decoded(content)
     script = grub_menu.parsed(text, where.configuration)
     grub_menu.refuse_what_keeps(script, where.configuration)
     saved = environment(host, where).get("saved_entry")
@@ -197,7 +198,7 @@ def _default(host: Host, where: Place) -> _Default:
 
 def _custom(host: Host, path: str) -> str | None:
     content = read_bytes(host.path(path))
-    return None if content is None else ours.decoded(content)
+    return None if content is None else decoded(content)
 
 
 def _require_harmless_custom(host: Host, where: Place) -> None:

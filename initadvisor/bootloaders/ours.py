@@ -11,6 +11,7 @@ from initadvisor.bootloaders.unfinished import PREFIX, clear_unfinished
 from initadvisor.host.files import remove_durably, whole_file
 from initadvisor.host.immutable import file_error
 from initadvisor.model.refusal import RefusalKind, refused
+from initadvisor.model.text import encoded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,16 +29,6 @@ def noted_image(text: str) -> str | None:
     """Return the image that an entry's comment names."""
     found = _NOTE.search(text)
     return found[1] if found else None
-
-
-def encoded(text: str) -> bytes:
-    """Return text as the bytes it was read from; what is no UTF-8 survives."""
-    return text.encode(errors="surrogateescape")
-
-
-def decoded(content: bytes) -> str:
-    """Return bytes as text from which ``encoded`` makes the same bytes."""
-    return content.decode(errors="surrogateescape")
 
 
 def require_ours_or_free(path: Path, first_line: str) -> bool:

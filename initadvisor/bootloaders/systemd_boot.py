@@ -23,6 +23,7 @@ from initadvisor.model.boot_entry import BootEntry, EntryKind, TrialPlan, TrialR
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.loader import BootWay
 from initadvisor.model.one_shot import OneShot, OneShotState
+from initadvisor.model.text import decoded, encoded
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -109,7 +110,7 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
 
 def write(host: Host, plan: TrialPlan) -> None:
     """Write the entry's file under its name, or not at all."""
-    target, content = host.path(plan.target), ours.encoded(plan.text)
+    target, content = host.path(plan.target), encoded(plan.text)
     _clear_unfinished(host)
     for path in _our_files(host, plan.request.kind):
         if path != target:
@@ -122,7 +123,7 @@ def arm(host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) 
     """Have the next boot, and only that one, use the entry."""
     safety.require_trial(plan)
     safety.require_accepted(refusals(host), accepted)
-    written = read_bytes(host.path(plan.target)) == ours.encoded(plan.text)
+    written = read_bytes(host.path(plan.target)) == encoded(plan.text)
     safety.require_unchanged(host, plan, default_entry(host), written=written)
     try:
         _set_one_shot(host, plan.identifier)
@@ -152,7 +153,7 @@ def disarm(host: Host) -> bool:
 def entry(host: Host, kind: EntryKind) -> str | None:
     """Return the image that our written entry boots."""
     for path in _our_files(host, kind):
-        if image := ours.noted_image(ours.decoded(read_bytes(path) or b"")):
+        if image := ours.noted_image(decoded(read_bytes(path) or b"")):
             return image
     return None
 

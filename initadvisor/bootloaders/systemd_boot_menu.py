@@ -7,13 +7,13 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders import type1
-from initadvisor.bootloaders.ours import decoded
 from initadvisor.bootloaders.places import mount_of_partition, read_bytes
 from initadvisor.generators.files import listing
 from initadvisor.measure.efi import loader_text
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.nested_text import from_json
 from initadvisor.model.refusal import RefusalKind, refused
+from initadvisor.model.text import decoded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

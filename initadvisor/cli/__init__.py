@@ -25,7 +25,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "recommend": ("initadvisor.cli.recommend:recommend", "Which compression suits this machine."),
     "inspect": ("initadvisor.cli.inspect:inspect", "What is in an initramfs, and would it unpack."),
     "whatif": ("initadvisor.cli.whatif:whatif", "What if the disk, processor or shadow differed."),
-    "simulate": ("initadvisor.cli.simulate:simulate", "How long would finding out take."),
     "measure": ("initadvisor.cli.measure:measure", "Record what boots spent, and on what."),
     "history": ("initadvisor.cli.history:history", "What was measured so far."),
     "lab": ("initadvisor.cli.lab:lab", "Time and verify candidates in a virtual machine."),

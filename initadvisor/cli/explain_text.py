@@ -15,7 +15,7 @@ from initadvisor.cli.wording import (
 )
 from initadvisor.model.boot_evidence import Shared
 from initadvisor.model.cost import Objective, Outcome
-from initadvisor.model.estimate import Evidence
+from initadvisor.model.estimate import Evidence, three_digits
 from initadvisor.workflow.boots import SHARED_WORDS
 
 if TYPE_CHECKING:
@@ -93,12 +93,8 @@ def _weight(weight: Weight, advised: Setting) -> str:
 
 
 def _known(estimate: Estimate, unit: str) -> str:
-    return f"{_three(estimate.mean)} ({_three(estimate.low)}..{_three(estimate.high)}) {unit}"
-
-
-def _three(value: float) -> str:
-    """Return three significant digits, in full: some are factors near 1, some hundreds."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+    mean, low, high = map(three_digits, (estimate.mean, estimate.low, estimate.high))
+    return f"{mean} ({low}..{high}) {unit}"
 
 
 def _turning(stretches: Sequence[Stretch], unit: str) -> str:

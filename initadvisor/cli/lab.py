@@ -29,13 +29,6 @@ _FILE = FileName()
     help="Boot each image so often, whether the order is settled or not.",
 )
 @click.option("--verify", type=_FILE, metavar="IMAGE", help="Does this machine's kernel unpack it?")
-@click.option(
-    "--calibrate",
-    type=_FILE,
-    multiple=True,
-    metavar="IMAGE",
-    help="Make the calibration table anew with the content of this image; may be repeated.",
-)
 @click.option("--engines", is_flag=True, help="Try KVM anew, and say which engines are there.")
 @click.option(
     "--engine",
@@ -52,7 +45,6 @@ def lab(
     everything: bool,
     rounds: int | None,
     verify: Path | None,
-    calibrate: tuple[Path, ...],
     engines: bool,
     engine: str | None,
     kernel: Path | None,
@@ -69,16 +61,14 @@ def lab(
 
     host = Host()
     chosen = Engine(engine) if engine else None
-    asked = [bool(verify), bool(calibrate), engines, bool(image or only or everything)]
+    asked = [bool(verify), engines, bool(image or only or everything)]
     if sum(asked) > 1:
-        msg = "--verify, --calibrate, --engines and the images to time exclude each other"
+        msg = "--verify, --engines and the images to time exclude each other"
         raise click.UsageError(msg)
     if verify:
         _verify(host, verify, kernel, chosen, as_json=as_json)
     elif engines:
         _engines(host, kernel, uml, as_json=as_json)
-    elif calibrate:
-        _calibrate(host, calibrate, uml, rounds, as_json=as_json)
     else:
         _time(
             host, image, only, chosen, kernel, uml, rounds, everything=everything, as_json=as_json
@@ -197,25 +187,6 @@ def _engines(host: Host, kernel: Path | None, uml: Path | None, *, as_json: bool
         click.echo(
             f"     {state.version}" if state.problem is None else f"     no: {state.problem}"
         )
-
-
-def _calibrate(
-    host: Host, images: tuple[Path, ...], uml: Path | None, rounds: int | None, *, as_json: bool
-) -> None:
-    from initadvisor.cli.progress import Progress
-    from initadvisor.model.text import shown
-    from initadvisor.workflow.calibrate import calibrate
-    from initadvisor.workflow.knowledge import calibration
-
-    with Progress() as progress:
-        path = calibrate(host, images, uml=uml, rounds=rounds, observer=progress)
-    table = calibration(host)
-    if as_json:
-        _print_json({"table": str(path), "source": table.source})
-        return
-    click.echo(shown(f"{path}: {table.source}"))
-    for codec, row in table.codecs.items():
-        click.echo(f"{codec:6} kernel/user {row.ratio.median:.2f}")
 
 
 def _print_json(document: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ import click
 
 from initadvisor.cli.boots_text import milliseconds, print_boots, setting_words
 from initadvisor.cli.paragraphs import moment, print_item
+from initadvisor.cli.wording import boots
 from initadvisor.model.boot_marks import Waiting
 from initadvisor.model.read_interval import ReadInterval
 from initadvisor.model.text import shown
@@ -33,7 +34,7 @@ def print_measured(measured: Measured, *, dry_run: bool) -> None:
     there = len(measured.records) - len(measured.new) + measured.known
     verb = "would be recorded" if dry_run else "recorded"
     click.echo(
-        f"{_boots(len(measured.new))} {verb}, {_boots(there)} had been before, "
+        f"{boots(len(measured.new))} {verb}, {boots(there)} had been before, "
         f"in {shown(str(measured.path))}"
     )
 
@@ -81,7 +82,3 @@ def _waited(record: BootRecord) -> str:
             return "the kernel did nothing beside it"
         case Waiting.UNKNOWN:
             return ""
-
-
-def _boots(count: int) -> str:
-    return "1 boot" if count == 1 else f"{count} boots"

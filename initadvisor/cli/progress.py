@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from initadvisor.model.setting import Setting
     from initadvisor.workflow.bench import Stream
 
-_BAR = 30
-
 
 class Progress:
     """Observes builds and measurements; the line is gone when the context ends."""
@@ -71,12 +69,6 @@ class Progress:
     def lost(self, subject: LabSubject, lost: LostBoot) -> None:
         """Show what was lost last; the reason is part of the result."""
         self._show(f"round {lost.round}: {subject.setting} gave no sample")
-
-    def simulated(self, done: int, of: int) -> None:
-        """Show how many made-up machines are done."""
-        filled = _BAR * done // of
-        bar = "#" * filled + "." * (_BAR - filled)
-        self._show(f"simulating [{bar}] {done} of {of} machines")
 
     def _ended(self, setting: Setting) -> None:
         self._built += 1

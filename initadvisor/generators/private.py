@@ -14,6 +14,7 @@ from initadvisor.generators.running import run_generator
 from initadvisor.generators.safety import require_installed_system
 from initadvisor.host.files import PARTIAL_PREFIX
 from initadvisor.model.errors import InitadvisorError, ProgramError
+from initadvisor.model.text import encoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -76,7 +77,7 @@ def text_for(host: Host, path: Path, texts: Mapping[Path, str]) -> str:
 
 def write_text(path: Path, text: str) -> None:
     """Write a configuration file as one that everybody may read."""
-    path.write_bytes(text.encode(errors="surrogateescape"))
+    path.write_bytes(encoded(text))
     path.chmod(0o644)
 
 

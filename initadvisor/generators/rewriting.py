@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.host.files import open_regular
 from initadvisor.model.errors import InitadvisorError, UnsafeError
+from initadvisor.model.text import decoded
 from initadvisor.rewrite.files import ConfigFile, DropIn
 
 if TYPE_CHECKING:
@@ -94,4 +95,4 @@ def _text_of(path: Path) -> str:
     if len(content) > _LIMIT_BYTES:
         msg = f"cannot rewrite {path}: larger than {_LIMIT_BYTES} bytes"
         raise InitadvisorError(msg)
-    return content.decode(errors="surrogateescape")
+    return decoded(content)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.model.errors import InitadvisorError, NeedsRootError, ProgramError
 from initadvisor.model.shell import Shell
+from initadvisor.model.text import encoded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -212,7 +213,7 @@ def _placed(files: Sequence[Path], texts: Mapping[Path, str]) -> Iterator[list[P
         for index, file in enumerate(files):
             if file in texts:
                 copy = Path(directory, str(index))
-                copy.write_bytes(texts[file].encode(errors="surrogateescape"))
+                copy.write_bytes(encoded(texts[file]))
                 placed.append(copy)
             else:
                 placed.append(file)

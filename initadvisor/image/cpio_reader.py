@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 _OLD_MAGIC = b"070707"
 _FIELDS = struct.Struct(">13I")
-_NAME_LENGTH = slice(94, 102)
 _HEAD_BYTES = 8
 _ENTRY_BYTES_MAX = HEADER_BYTES + 2 * (PATH_MAX + 4)
 _ZEROS = bytes(1 << 16)

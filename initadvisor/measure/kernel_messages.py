@@ -12,8 +12,6 @@ from initadvisor.model.kernel import kernel_version
 from initadvisor.model.kernel_log import UNPACKING_INITCALL, Event, recognise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from initadvisor.model.kernel_log import KernelLine, KernelMessage
 
 _ASYNCHRONOUS_SINCE = (5, 13)
@@ -205,15 +203,6 @@ class KernelMessages:
             return True
         version = kernel_version(self._version.subject) if self._version else None
         return None if version is None else version < _ASYNCHRONOUS_SINCE
-
-
-def read_boot(messages: Iterable[KernelMessage]) -> KernelBoot:
-    """Return what the messages of one boot tell; reads no more of them than it needs."""
-    collected = KernelMessages()
-    for message in messages:
-        if collected.note(message):
-            break
-    return collected.result()
 
 
 def _for_kernel(command_line: str) -> str:

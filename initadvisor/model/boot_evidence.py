@@ -111,15 +111,13 @@ class Lessons:
     ``learnt``: every shared quantity, those included of which no boot told anything.
     ``boots_used``: how many told something of any; ``own_boots``: for each candidate, how many
     of today's class unpacked its very image. ``read_sizes``: how many different loaded sizes the
-    loader's speed rests on; of one it is only bounded. ``effective_draws``: so many independent
-    draws are worth as much as those returned, in the part where they are worth least.
+    loader's speed rests on; of one it is only bounded.
     """
 
     learnt: tuple[Learnt, ...]
     boots_used: int
     own_boots: tuple[int, ...]
     read_sizes: int
-    effective_draws: float
 
     @property
     def told(self) -> frozenset[Shared]:

@@ -37,9 +37,8 @@ class CodecSpec:
 
     ``kernel_magics``: the two bytes by which the kernel chooses its decompressor
     (lib/decompress.c, ``compressed_formats``); the rest of a format's magic is checked later, by
-    the decompressor itself. ``kernel_name``: the name the kernel prints when its decompressor is
-    not configured. ``kernel_option``: the configuration option without which the kernel refuses.
-    ``since``: the first kernel release that has it.
+    the decompressor itself. ``kernel_option``: the configuration option without which the kernel
+    refuses. ``since``: the first kernel release that has it.
 
     ``level``: the level the command line tool uses when it is given none, ``levels``: those it
     accepts. ``worth_trying``: levels tried besides the generator's own default. ``contender``:
@@ -49,7 +48,6 @@ class CodecSpec:
 
     codec: Codec
     kernel_magics: tuple[bytes, ...] = ()
-    kernel_name: str = ""
     kernel_option: str | None = None
     since: tuple[int, int] = (2, 6)
     level: int | None = None
@@ -65,7 +63,6 @@ CODECS: dict[Codec, CodecSpec] = {
         CodecSpec(
             codec=Codec.GZIP,
             kernel_magics=(b"\x1f\x8b", b"\x1f\x9e"),
-            kernel_name="gzip",
             kernel_option="CONFIG_RD_GZIP",
             level=6,
             levels=range(1, 10),
@@ -74,7 +71,6 @@ CODECS: dict[Codec, CodecSpec] = {
         CodecSpec(
             codec=Codec.BZIP2,
             kernel_magics=(b"BZ",),
-            kernel_name="bzip2",
             kernel_option="CONFIG_RD_BZIP2",
             level=9,
             levels=range(1, 10),
@@ -83,7 +79,6 @@ CODECS: dict[Codec, CodecSpec] = {
         CodecSpec(
             codec=Codec.LZMA,
             kernel_magics=(b"\x5d\x00",),
-            kernel_name="lzma",
             kernel_option="CONFIG_RD_LZMA",
             level=6,
             levels=range(10),
@@ -92,7 +87,6 @@ CODECS: dict[Codec, CodecSpec] = {
         CodecSpec(
             codec=Codec.XZ,
             kernel_magics=(b"\xfd7",),
-            kernel_name="xz",
             kernel_option="CONFIG_RD_XZ",
             level=6,
             levels=range(10),
@@ -101,7 +95,6 @@ CODECS: dict[Codec, CodecSpec] = {
         CodecSpec(
             codec=Codec.LZOP,
             kernel_magics=(b"\x89L",),
-            kernel_name="lzo",
             kernel_option="CONFIG_RD_LZO",
             level=3,
             levels=range(1, 10),
@@ -109,7 +102,6 @@ CODECS: dict[Codec, CodecSpec] = {
         CodecSpec(
             codec=Codec.LZ4,
             kernel_magics=(b"\x02\x21",),
-            kernel_name="lz4",
             kernel_option="CONFIG_RD_LZ4",
             since=(3, 11),
             level=1,
@@ -119,7 +111,6 @@ CODECS: dict[Codec, CodecSpec] = {
         CodecSpec(
             codec=Codec.ZSTD,
             kernel_magics=(b"\x28\xb5",),
-            kernel_name="zstd",
             kernel_option="CONFIG_RD_ZSTD",
             since=(5, 9),
             level=3,

@@ -42,11 +42,7 @@ class Estimate:
     high: float
     source: str
 
-    def scaled(self, factor: float) -> Estimate:
-        """Return the same figure in another unit."""
-        return Estimate(
-            mean=self.mean * factor,
-            low=self.low * factor,
-            high=self.high * factor,
-            source=self.source,
-        )
+
+def three_digits(value: float) -> str:
+    """Return three significant digits, in full: some are factors near 1, some hundreds."""
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

@@ -40,11 +40,6 @@ class Engine(StrEnum):
         """Whether the time it takes says anything about a processor that is not emulated."""
         return self is not Engine.TCG
 
-    @property
-    def is_evidence(self) -> bool:
-        """Whether its times count as those of this machine's kernel on this machine."""
-        return self is Engine.KVM
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabKernel:

@@ -76,11 +76,6 @@ class ReadInterval:
     duration_us: int
     beside: tuple[Beside, ...]
 
-    @property
-    def held_up(self) -> bool:
-        """Whether a menu was shown for certain, so that it may be of any length."""
-        return Beside.MENU in self.beside
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoInterval:

@@ -1,4 +1,4 @@
-"""Text of unknown origin, made fit to be shown."""
+"""Text of unknown origin: made fit to be shown, and kept byte for byte."""
 
 from __future__ import annotations
 
@@ -15,6 +15,16 @@ def shown(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else _escape(c) for c in text)
+
+
+def encoded(text: str) -> bytes:
+    """Return text as the bytes it was read from; what is no UTF-8 survives."""
+    return text.encode(errors="surrogateescape")
+
+
+def decoded(content: bytes) -> str:
+    """Return bytes as text from which ``encoded`` makes the same bytes."""
+    return content.decode(errors="surrogateescape")
 
 
 def _escape(character: str) -> str:

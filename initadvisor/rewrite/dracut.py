@@ -12,13 +12,13 @@ from initadvisor.model.errors import RefusedRewriteError
 from initadvisor.model.shell import Shell
 from initadvisor.rewrite.edits import Wish
 from initadvisor.rewrite.files import Reading
-from initadvisor.rewrite.plan import rewrite, rewrite_text
+from initadvisor.rewrite.plan import rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initadvisor.model.setting import Setting
-    from initadvisor.rewrite.files import ConfigFile, DropIn, FileEdit, Rewritten
+    from initadvisor.rewrite.files import ConfigFile, DropIn, FileEdit
 
 
 def wishes(setting: Setting, command: Sequence[str] | None = None) -> tuple[Wish, ...]:
@@ -48,14 +48,6 @@ def wishes(setting: Setting, command: Sequence[str] | None = None) -> tuple[Wish
         ),
         Wish(name="INITRD_COMPRESS", quote='"'),
     )
-
-
-def with_setting(text: str, setting: Setting, command: Sequence[str] | None = None) -> Rewritten:
-    """Return the text of the only configuration file with a setting; see ``wishes``.
-
-    Raises ``RefusedRewriteError`` where a line has to be changed by hand.
-    """
-    return rewrite_text(text, wishes(setting, command), Reading(shell=Shell.BASH))
 
 
 def with_setting_in(

@@ -49,14 +49,6 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rewritten:
-    """A text with the wanted setting; ``changed_lines`` count from 1 in the new text."""
-
-    text: str
-    changed_lines: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FileEdit:
     """What one file is to hold; ``before`` is None where there is no such file yet."""
 
@@ -73,22 +65,6 @@ class FileEdit:
         return "".join(
             line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
             for line in shown
-        )
-
-    @property
-    def changed_lines(self) -> tuple[int, ...]:
-        """The lines of the new text that are new or changed; of what is only removed there is none.
-
-        They count from 1.
-        """
-        matcher = difflib.SequenceMatcher(
-            a=_lines(self.before or ""), b=_lines(self.after), autojunk=False
-        )
-        return tuple(
-            index + 1
-            for tag, _, _, first, last in matcher.get_opcodes()
-            if tag != "equal"
-            for index in range(first, last)
         )
 
 

@@ -9,13 +9,13 @@ from initadvisor.model.errors import RefusedRewriteError
 from initadvisor.model.shell import Shell
 from initadvisor.rewrite.edits import Wish
 from initadvisor.rewrite.files import Reading
-from initadvisor.rewrite.plan import rewrite, rewrite_text
+from initadvisor.rewrite.plan import rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initadvisor.model.setting import Setting
-    from initadvisor.rewrite.files import ConfigFile, DropIn, FileEdit, Rewritten
+    from initadvisor.rewrite.files import ConfigFile, DropIn, FileEdit
 
 
 def wishes(setting: Setting) -> tuple[Wish, ...]:
@@ -32,14 +32,6 @@ def wishes(setting: Setting) -> tuple[Wish, ...]:
         Wish(name="COMPRESS", values=(setting.codec.value,)),
         Wish(name="COMPRESSLEVEL", values=level),
     )
-
-
-def with_setting(text: str, setting: Setting) -> Rewritten:
-    """Return the text of the only configuration file with a setting.
-
-    Raises ``RefusedRewriteError`` where a line has to be changed by hand.
-    """
-    return rewrite_text(text, wishes(setting), Reading(shell=Shell.SH))
 
 
 def with_setting_in(

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from initadvisor.model.shell import Shell
 from initadvisor.rewrite.edits import Wish
 from initadvisor.rewrite.files import Reading
-from initadvisor.rewrite.plan import rewrite, rewrite_text
+from initadvisor.rewrite.plan import rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initadvisor.model.setting import Setting
-    from initadvisor.rewrite.files import ConfigFile, DropIn, FileEdit, Rewritten
+    from initadvisor.rewrite.files import ConfigFile, DropIn, FileEdit
 
 
 def wishes(setting: Setting) -> tuple[Wish, ...]:
@@ -22,14 +22,6 @@ def wishes(setting: Setting) -> tuple[Wish, ...]:
         Wish(name="COMPRESSION", values=(setting.codec.value,), quote='"'),
         Wish(name="COMPRESSION_OPTIONS", values=setting.options, array=True),
     )
-
-
-def with_setting(text: str, setting: Setting) -> Rewritten:
-    """Return the text of the only configuration file with a setting.
-
-    Raises ``RefusedRewriteError`` where a line has to be changed by hand.
-    """
-    return rewrite_text(text, wishes(setting), Reading(shell=Shell.BASH))
 
 
 def with_setting_in(

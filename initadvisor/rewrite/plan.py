@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.model.errors import RefusedRewriteError
 from initadvisor.rewrite.edits import Edit, Wish, applied, edits_for
-from initadvisor.rewrite.files import ConfigFile, FileEdit, Rewritten
+from initadvisor.rewrite.files import ConfigFile, FileEdit
 from initadvisor.rewrite.insertion import insertion
 from initadvisor.rewrite.survey import Finding, Place, Unit, find, survey
 from initadvisor.rewrite.syntax import Array
@@ -74,17 +74,6 @@ def _planned(
         for unit, edit in changes:
             edits.setdefault(unit, []).append(edit)
     return tuple(change for unit, found in edits.items() for change in _per_file(unit, found))
-
-
-def rewrite_text(text: str, wishes: Sequence[Wish], reading: Reading) -> Rewritten:
-    """Return the text of a file that is the only one, with all wishes come true.
-
-    Raises ``RefusedRewriteError``.
-    """
-    edits = rewrite((ConfigFile(path="", text=text),), wishes, reading)
-    if not edits:
-        return Rewritten(text=text, changed_lines=())
-    return Rewritten(text=edits[0].after, changed_lines=edits[0].changed_lines)
 
 
 def _refuse_unclear(wish: Wish, finding: Finding) -> None:

@@ -65,21 +65,14 @@ class Parts:
     own_ms: Floats
 
 
-def draw_costs(
-    machine: Machine, candidates: Sequence[CandidateFacts], *, seed: int, count: int = DRAWS
-) -> Draws:
-    """Draw ``count`` machines from what is known and price every candidate on each of them.
+def draw_parts(
+    machine: Machine, candidates: Sequence[CandidateFacts], *, seed: int, count: int
+) -> Parts:
+    """Draw ``count`` machines from what is known.
 
     What candidates share (loader, shadow, populate, CPU, what the lab differs by) is drawn once per
     machine, so differences between candidates are known far better than their totals.
     """
-    return priced(draw_parts(machine, candidates, seed=seed, count=count), machine, candidates)
-
-
-def draw_parts(
-    machine: Machine, candidates: Sequence[CandidateFacts], *, seed: int, count: int
-) -> Parts:
-    """Draw what ``draw_costs`` puts together."""
     rng = np.random.default_rng(seed)
     read_s_per_mb = _lognormal(rng, machine.read_s_per_mb, count)
     cpu = _lognormal(rng, machine.cpu, count)

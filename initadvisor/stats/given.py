@@ -101,9 +101,9 @@ def draw_costs_given(
     seed: int,
     count: int = DRAWS,
 ) -> Given:
-    """Draw as ``draw_costs`` does, from what is known once boots of this machine are.
+    """Draw machines from what is known once boots of this machine are, and price the candidates.
 
-    The order of the boots does not matter. Without boots it is the same draws as without this.
+    The order of the boots does not matter. Without boots it is the same draws as of ``draw_parts``.
     """
     posterior = draw_posterior(machine, candidates, boots, seed=seed, count=count)
     return Given(
@@ -201,7 +201,6 @@ def _lessons(
         boots_used=int(used.sum()),
         own_boots=tuple(found.unpacking.own.tolist()) if found else (0,) * len(candidates),
         read_sizes=found.reading.sizes if found else 0,
-        effective_draws=posterior.effective,
     )
 
 

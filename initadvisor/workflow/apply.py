@@ -12,6 +12,7 @@ from initadvisor.generators.detect import generator_of_image
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.model.apply import Step
 from initadvisor.model.errors import InitadvisorError, UnsafeError
+from initadvisor.model.text import encoded
 from initadvisor.model.transaction import FileRole, SettingChange
 from initadvisor.storage.mounts import machine_path
 from initadvisor.workflow import transaction_files as files
@@ -188,12 +189,8 @@ def _replacements(
         yield Replacement(
             path=str(machine_path(host, Path(edit.path))),
             role=FileRole.CONFIGURATION,
-            new=_encoded(edit.after),
+            new=encoded(edit.after),
         )
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode(errors="surrogateescape")
 
 
 def _require_as_planned(
@@ -217,7 +214,7 @@ def _require_as_planned(
             raise UnsafeError(msg, hint="nothing was changed")
     for edit in plan.edits:
         before = changes[Path(edit.path)].before
-        expected = edit.before is not None and hashlib.sha256(_encoded(edit.before)).hexdigest()
+        expected = edit.before is not None and hashlib.sha256(encoded(edit.before)).hexdigest()
         if (before.content.sha256 if before else False) != expected:
             raise _meanwhile(Path(edit.path))
 

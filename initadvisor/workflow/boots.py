@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from initadvisor.model.boot_evidence import BootEvidence, Relation, Shared
 from initadvisor.model.certainty import Certainty
 from initadvisor.model.errors import InitadvisorError
+from initadvisor.model.estimate import three_digits
 from initadvisor.model.recommendation import Assumption
 from initadvisor.stats.upgrades import counted_pace
 from initadvisor.store.store import open_store
@@ -165,17 +166,14 @@ def _said(learnt: Learnt) -> str:
     words, unit = SHARED_WORDS[learnt.what]
     before, after = learnt.prior, learnt.posterior
     of = "1 boot" if learnt.boots == 1 else f"{learnt.boots} boots"
+    mean, low, high = map(three_digits, (after.mean, after.low, after.high))
     return (
-        f"{words}: {_rounded(after.mean)} {unit} ({_rounded(after.low)}..{_rounded(after.high)}), "
-        f"from {of} of this machine; without them {_rounded(before.mean)} "
-        f"({_rounded(before.low)}..{_rounded(before.high)}){_whence(learnt)}"
+        f"{words}: {mean} {unit} ({low}..{high}), "
+        f"from {of} of this machine; without them {three_digits(before.mean)} "
+        f"({three_digits(before.low)}..{three_digits(before.high)}){_whence(learnt)}"
     )
 
 
 def _whence(learnt: Learnt) -> str:
     """Name the source of the prior, unless what the prediction rests on is said anyway."""
     return "" if learnt.what is Shared.CPU else f", {learnt.prior.source or 'assumed'}"
-
-
-def _rounded(value: float) -> str:
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
 from initadvisor.generators.detect import detect_generator
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.measure.record import running_boot_id
@@ -25,7 +25,6 @@ from initadvisor.model.proof import Proof, ProofStage
 from initadvisor.model.refusal import RefusalKind
 from initadvisor.model.transaction import TransactionState
 from initadvisor.model.trial_words import words_of_trial
-from initadvisor.workflow.campaign_ground import loader_named
 from initadvisor.workflow.transaction import pending
 from initadvisor.workflow.trial_notes import (
     forget_entry,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.detect import BOOT_LOADERS
 from initadvisor.generators.detect import detect_generator
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.model.campaign import Ground
@@ -57,15 +56,6 @@ def image_of(host: Host, default: BootEntry) -> InstalledImage:
             return image
     msg = f"the default entry {default.identifier} loads no image that this machine makes"
     raise NoGroundError(msg, hint="have it boot the image that the generator makes")
-
-
-def loader_named(name: str) -> BootLoader:
-    """Return the loader; raises ``UnsafeError`` for one that this version does not know."""
-    for loader in BOOT_LOADERS:
-        if name == loader.NAME:
-            return loader
-    msg = f"a trial's entry was made for the boot loader {name!r}, which this version does not know"
-    raise UnsafeError(msg, hint="use the version that made it")
 
 
 def _sha256(host: Host, path: str) -> str:

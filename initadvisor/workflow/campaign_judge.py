@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from initadvisor.bootloaders.detect import loader_named
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.model.campaign import Change, Event, EventKind
 from initadvisor.model.errors import UnsafeError
 from initadvisor.model.fate import Fate
 from initadvisor.model.proof import Verdict, judge
 from initadvisor.workflow.campaign_arming import once_more
-from initadvisor.workflow.campaign_ground import NoGroundError, ground_of, loader_named
+from initadvisor.workflow.campaign_ground import NoGroundError, ground_of
 from initadvisor.workflow.proof_evidence import evidence_of
 from initadvisor.workflow.trial_slot import slot_fault
 

@@ -39,13 +39,11 @@ class Advanced:
     """The campaign as it is now, and what was done, in lines.
 
     ``reboot``: a boot is armed, and whoever looks on is to reboot the machine for it.
-    ``unprepared``: it cannot go on before its candidates are built, which was not to be done.
     """
 
     campaign: Campaign
     told: tuple[str, ...] = ()
     reboot: bool = False
-    unprepared: bool = False
 
 
 class CampaignRun:
@@ -66,7 +64,6 @@ class CampaignRun:
         self._hands = Hands(host)
         self._number: int | None = None
         self._told: list[str] = []
-        self._unprepared = False
 
     def feed(self, event: Event) -> Advanced:
         """Take an event and all that follows; return what has become of the campaign."""
@@ -85,7 +82,6 @@ class CampaignRun:
             campaign=campaign,
             told=tuple(dict.fromkeys(self._told)),
             reboot=self._attended and campaign.reboots and armed,
-            unprepared=self._unprepared,
         )
 
     def _taken(self, event: Event) -> tuple[Action, ...]:
@@ -159,7 +155,6 @@ class CampaignRun:
             return
         if not self._may_build:
             self._told.append("the candidates have to be built: initadvisor trial resume does it")
-            self._unprepared = True
             return
         ground = campaign.ground
         if ground and ground.release != self._host.kernel_release():

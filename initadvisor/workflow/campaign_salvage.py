@@ -10,14 +10,13 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
 from initadvisor.generators.detect import detect_generator
 from initadvisor.model.boot_entry import EntryKind
 from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.refusal import RefusedError
 from initadvisor.model.transaction import TransactionState
 from initadvisor.storage.mounts import machine_path
-from initadvisor.workflow.campaign_ground import loader_named
 from initadvisor.workflow.campaign_log import DamagedCampaignError, read_campaign, set_aside
 from initadvisor.workflow.transaction_log import readable_transactions
 from initadvisor.workflow.trial_notes import forget_entry, noted_entry

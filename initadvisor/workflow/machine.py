@@ -29,10 +29,10 @@ The loader reads through the firmware's drivers, with other request sizes and qu
 much slower and (where Linux's figure is held up by encryption or a busy disk) faster are common.
 """
 
-_LOADER_LOG_SD = log(LOADER_FACTOR) / _Z95
+LOADER_LOG_SD = log(LOADER_FACTOR) / _Z95
 _GIVEN_LOG_SD = 0.05
-_LOADER_FIXED = Quantity(median=100.0, log_sd=1.0)
-_LAB = Quantity(median=1.0, log_sd=0.1)
+LOADER_FIXED = Quantity(median=100.0, log_sd=1.0)
+LAB = Quantity(median=1.0, log_sd=0.1)
 """How a kernel in a virtual machine compares with the same one on the bare processor.
 
 Assumed, not measured: nested page tables make page faults dearer there, memory that is faulted in
@@ -67,9 +67,9 @@ def know_machine(
     loader = _loader(read_mb_s, given_read_mb_s)
     shadow = _shadow(given_shadow_ms, context)
     fixed = replace(
-        _LOADER_FIXED,
-        source=f"{_LOADER_FIXED.median:.0f} ms within a factor of "
-        f"{exp(_Z95 * _LOADER_FIXED.log_sd):.0f}, plus reading the kernel "
+        LOADER_FIXED,
+        source=f"{LOADER_FIXED.median:.0f} ms within a factor of "
+        f"{exp(_Z95 * LOADER_FIXED.log_sd):.0f}, plus reading the kernel "
         f"({context.kernel_mb:.1f} MB, {context.kernel_mb_source})",
     )
     populate = replace(
@@ -84,7 +84,7 @@ def know_machine(
             kernel_mb=context.kernel_mb,
             populate_ms=populate,
             cpu=Quantity(median=1.0, log_sd=table.machine_log_sd, source=table.source),
-            lab=_LAB,
+            lab=LAB,
             shadow=shadow,
         ),
         loader_mb_s=_as_estimate(loader),
@@ -93,24 +93,6 @@ def know_machine(
             Assumption(about=Shared.SHADOW, text=f"the shadow (B1): {_said_of(shadow)}"),
             Assumption(about=Shared.FIXED, text=f"what every image pays (L): {fixed.source}"),
         ),
-    )
-
-
-def unmeasured_machine(table: CalibrationTable) -> Machine:
-    """Return what holds for machines of which nothing was measured; medians are of one MB each.
-
-    How far each figure may be off is what it is for a machine that was looked at.
-    """
-    boots = observed_boots()
-    source = "nothing measured"
-    return Machine(
-        read_s_per_mb=Quantity(median=0.01, log_sd=_LOADER_LOG_SD, source=source),
-        fixed_ms=_LOADER_FIXED,
-        kernel_mb=0.0,
-        populate_ms=table.populate_ms_per_mb,
-        cpu=Quantity(median=1.0, log_sd=table.machine_log_sd, source=table.source),
-        lab=_LAB,
-        shadow=Shadow(boots=boots, source=f"unknown, drawn from {len(boots)} boots of machines"),
     )
 
 
@@ -199,7 +181,7 @@ def _loader(measured: Estimate, given: float | None) -> Quantity:
     spread = log(max(measured.high, measured.low) / max(measured.low, 1e-3)) / (2 * _Z95)
     return Quantity(
         median=measured.mean,
-        log_sd=hypot(_LOADER_LOG_SD, spread),
+        log_sd=hypot(LOADER_LOG_SD, spread),
         source=f"Linux reads {measured.mean:.0f} MB/s ({measured.source}); the loader's drivers "
         f"may be {LOADER_FACTOR:.0f} times slower or faster",
     )

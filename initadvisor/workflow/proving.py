@@ -12,7 +12,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.detect import BOOT_LOADERS, detect_boot_loader
+from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
 from initadvisor.generators.safety import elsewhere
 from initadvisor.host.package_managers import clear_stale_locks
 from initadvisor.measure.record import running_boot_id
@@ -127,7 +127,7 @@ def take_back_before_sleep(host: Host) -> tuple[str, ...]:
             proof = transaction.proof
             if proof is None or proof.armed_in_boot != running_boot_id(host):
                 continue
-            loader = _loader(proof.loader)
+            loader = loader_named(proof.loader)
             if loader.armed(host).state is OneShotState.OURS:
                 engine.prove(transaction, replace(proof, asleep=True))
                 loader.disarm(host)
@@ -145,7 +145,7 @@ def withdraw(
     """
     loader = transaction.proof.loader if transaction.proof else noted_entry(host)
     if loader is not None:
-        _loader(loader).remove(host)
+        loader_named(loader).remove(host)
     undone = engine.undo(transaction, reason=reason)
     _clear(host)
     return undone
@@ -181,7 +181,7 @@ def _waiting(host: Host) -> tuple[Transaction, ...]:
 
 def _settled(host: Host, engine: Transactions, transaction: Transaction, proof: Proof) -> str:
     """Judge a transaction that waits for a boot, do what that means and return it in words."""
-    loader = _loader(proof.loader)
+    loader = loader_named(proof.loader)
     judgement = judge(proof, evidence_of(host, loader, proof))
     what = {ProofStage.REHEARSAL: "the rehearsal", ProofStage.PROOF: "the proving boot"}
     told = f"{what[proof.stage]}: {judgement.reason}"
@@ -242,7 +242,7 @@ def _clear(host: Host) -> None:
     name = noted_entry(host)
     if name is None:
         return
-    _loader(name).remove(host)
+    loader_named(name).remove(host)
     _settle_previous(host)
     forget_entry(host)
 
@@ -252,14 +252,6 @@ def _settle_previous(host: Host) -> None:
         settle_previous_entry(host)
     except InitadvisorError as err:  # it boots nothing by itself
         _log.warning("the previous image's entry in the menu is not right: %s", err.with_hint)
-
-
-def _loader(name: str) -> BootLoader:
-    for loader in BOOT_LOADERS:
-        if name == loader.NAME:
-            return loader
-    msg = f"a trial's entry was made for the boot loader {name!r}, which this version does not know"
-    raise UnsafeError(msg, hint="use the version that made it")
 
 
 def _told(transaction: Transaction, what: str) -> str:

@@ -11,6 +11,7 @@ from initadvisor.generators.detect import generator_of_image
 from initadvisor.host.privilege import require_root
 from initadvisor.model.errors import InitadvisorError, UnsafeError
 from initadvisor.model.rollback import RollbackPlan
+from initadvisor.model.text import decoded
 from initadvisor.model.transaction import Duty, FileRole, TransactionState
 from initadvisor.storage.mounts import machine_path
 from initadvisor.workflow import transaction_files as files
@@ -157,7 +158,7 @@ def _old_texts(host: Host, transaction: Transaction) -> Mapping[Path, str]:
         held = files.holding(host, change)
         kept = host.path(change.path if held is Holding.OLD else change.backup)
         try:
-            texts[host.path(change.path)] = kept.read_bytes().decode(errors="surrogateescape")
+            texts[host.path(change.path)] = decoded(kept.read_bytes())
         except OSError as err:
             msg = f"cannot read {kept}: {err.strerror}"
             raise InitadvisorError(msg) from err

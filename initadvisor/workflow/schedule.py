@@ -124,10 +124,3 @@ def next_job(waiting: Sequence[Load], *, cores: int) -> int:
         if load.threads < cores and load.span_s * slowed > left_s
     ]
     return max(urgent, key=lambda index: waiting[index].span_s, default=0)
-
-
-def least_wall_s(loads: Sequence[Load], cores: int) -> float:
-    """Return a bound that no schedule beats: all work spread evenly, or the longest job."""
-    return max(
-        sum(job.cpu_s for job in loads) / cores, max((job.span_s for job in loads), default=0.0)
-    )

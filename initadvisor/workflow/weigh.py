@@ -14,7 +14,6 @@ from initadvisor.stats.costs import summary
 from initadvisor.stats.decision import chances, savings, standing
 from initadvisor.stats.explain import Pair, deciding_fact
 from initadvisor.stats.next_boot import MOST_BOOTS, next_boots
-from initadvisor.workflow.case import judge
 
 if TYPE_CHECKING:
     from initadvisor.model.boot_evidence import Lessons
@@ -45,11 +44,6 @@ class Weighed:
     plan: Plan | None
     hinges_on_build: bool = False
     unbuilt: tuple[Setting, ...] = ()
-
-
-def weigh(case: Case) -> Weighed:
-    """Weigh the contenders."""
-    return show(case, judge(case))
 
 
 def show(case: Case, judged: Judged) -> Weighed:

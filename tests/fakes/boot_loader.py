@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from initadvisor.bootloaders import detect
 from initadvisor.model.boot_entry import BootEntry, BootFile, EntryKind, TrialPlan, TrialRequest
 from initadvisor.model.errors import UnsafeError
 from initadvisor.model.one_shot import OneShot, OneShotState
@@ -13,7 +14,6 @@ from initadvisor.workflow import (
     apply_plan,
     campaign,
     campaign_arming,
-    campaign_ground,
     campaign_run,
     campaign_salvage,
     previous_entry,
@@ -56,8 +56,7 @@ class FakeLoader:
         """Be the loader that started the machine."""
         for module in _WHO_ASKS:
             monkeypatch.setattr(module, "detect_boot_loader", lambda _host: self)
-        for module in (proving, campaign_ground):
-            monkeypatch.setattr(module, "BOOT_LOADERS", (self,))
+        monkeypatch.setattr(detect, "BOOT_LOADERS", (self,))
 
     def boot(self) -> str:
         """Return the image that the next boot uses, with the selection used up."""

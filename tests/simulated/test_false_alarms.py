@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tests.unit.stats.test_worsening import BOOTS, boots, first_alarm
+from tests.fixtures.slower_boots import BOOTS, boots, first_alarm
 
 
 @pytest.mark.parametrize("disturbed", [0.0, 0.1])

@@ -18,7 +18,7 @@ from initadvisor.stats.boot_columns import columns
 from initadvisor.stats.boot_summary import summarise_shadow, summarise_unpacking
 from initadvisor.stats.costs import draw_parts, priced
 from initadvisor.stats.given import draw_costs_given
-from tests.unit.stats.simulated import FIELD, WITH_LAB, simulate, unknown_machine
+from tests.fixtures.synthetic_boots import FIELD, WITH_LAB, simulate, unknown_machine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -204,7 +204,7 @@ def test_whatever_boots_say_every_draw_is_a_time(boots: list[BootEvidence], *, l
     assert is_sound(given_boots)
     lessons = given_boots.lessons
     assert 0 <= lessons.boots_used <= len(boots)
-    assert 1 <= lessons.effective_draws <= 300
+    assert 1 <= given_boots.posterior.effective <= 300
     for learnt in lessons.learnt:
         assert learnt.posterior.low <= learnt.posterior.high
         assert learnt.boots <= len(boots)

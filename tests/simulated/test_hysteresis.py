@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from benchmarks.synthetic import Booter, known_beforehand, true_costs
 from initadvisor.model.boot_evidence import BootEvidence, Relation
 from initadvisor.model.cost import Outcome
 from initadvisor.stats.costs import priced
 from initadvisor.stats.decision import Thresholds, decide
 from initadvisor.stats.given import draw_posterior
-from initadvisor.stats.simulated_machine import Booter, known_beforehand, true_costs
-from tests.unit.stats.made_up import LZ4, XZ, ZSTD, conditions, prior, the_table_s
+from tests.fixtures.synthetic_machines import LZ4, XZ, ZSTD, conditions, prior, the_table_s
 
 if TYPE_CHECKING:
+    from benchmarks.synthetic import TrueMachine
     from initadvisor.model.setting import Setting
-    from initadvisor.model.simulation import TrueMachine
 
 UPGRADES = 50
 BOOTS = 2

@@ -51,25 +51,22 @@ from tests.fakes.machines import REFUSED, UNPACKED, UNTIL_INIT, Machines
 from tests.fakes.runner import FakeRunner
 from tests.fixtures import images
 from tests.fixtures.booted import RELEASE, Booted
+from tests.fixtures.campaign_machine import Campaigning, make_campaigning
 from tests.fixtures.content import mixed_content
+from tests.fixtures.doctor_machine import make_examinable
+from tests.fixtures.dracut_machine import make_appliable
+from tests.fixtures.golden_documents import GOLDEN, check, steady
+from tests.fixtures.golden_states import state_host, unpack
 from tests.fixtures.journals import Boot
 from tests.fixtures.small_images import early_archive, write_image
 from tests.fixtures.variants import CONFIG_OPTIONS
-from tests.unit.golden.documents import GOLDEN, check, steady
-from tests.unit.golden.states import state_host, unpack
-from tests.unit.workflow.applying import make_appliable
-from tests.unit.workflow.campaigning import Campaigning, make_campaigning
-from tests.unit.workflow.examining import make_examinable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.unit.generators.conftest import Machine
+    from tests.fixtures.hosts import Machine
 
 Golden = Callable[..., None]
-
-LEAVING = {"simulate"}
-"""Commands without documents here."""
 
 CHOICE = ("--only", "zstd", "--only", "lz4", "--only", "cat")
 
@@ -456,7 +453,7 @@ def test_each_command_has_documents_and_each_document_a_test() -> None:
     """A command that learns ``--json`` needs a test here."""
     files = {path.name for path in (GOLDEN / "json").iterdir()}
     assert files <= {golden_file(name).name for name in globals()}
-    names = [name for name in named(initadvisor, "") if name not in LEAVING]
+    names = named(initadvisor, "")
     assert [name for name in names if not any(file.startswith(name) for file in files)] == []
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.store.store import FILE_NAME
-from tests.unit.golden.documents import GOLDEN, WRITING, check, written
-from tests.unit.golden.states import STATE, make_state, pack, state_host, unpack, values
+from tests.fixtures.golden_documents import GOLDEN, WRITING, check, written
+from tests.fixtures.golden_states import STATE, make_state, pack, state_host, unpack, values
 
 if TYPE_CHECKING:
     from pathlib import Path

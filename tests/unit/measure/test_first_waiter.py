@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from initadvisor.measure.kernel_messages import read_boot
 from initadvisor.model.boot_marks import WaitEvidence, Waiting
 from initadvisor.model.kernel_log import KernelMessage, read_message
+from tests.fixtures.kernel_boots import read_boot
 
 if TYPE_CHECKING:
     from initadvisor.model.boot_marks import KernelBoot

@@ -123,16 +123,15 @@ def test_what_is_beside_the_reading_is_told(
     interval = read_interval(start, times)
     assert isinstance(interval, ReadInterval)
     assert interval.beside == beside
-    assert not interval.held_up
 
 
 @pytest.mark.parametrize("loader", ["systemd-boot 257", "systemd-boot 251"])
-def test_a_menu_that_was_shown_holds_up_whatever_contains_the_loader(loader: str) -> None:
+def test_a_menu_that_was_shown_is_beside_whatever_contains_the_loader(loader: str) -> None:
     efi = EfiTimes(init_us=9_000_000, menu_us=9_100_000, exec_us=9_700_000)
     times = LoaderTimes(efi=efi, fpdt=FPDT)
     interval = read_interval(started(BootWay.SYSTEMD_BOOT, loader), times)
     assert isinstance(interval, ReadInterval)
-    assert interval.held_up
+    assert Beside.MENU in interval.beside
 
 
 def test_readings_in_the_wrong_order_are_no_interval() -> None:

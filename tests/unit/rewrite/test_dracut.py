@@ -6,8 +6,9 @@ import pytest
 
 from initadvisor.model.errors import RefusedRewriteError
 from initadvisor.model.setting import Setting
-from initadvisor.rewrite.dracut import with_setting, with_setting_in
+from initadvisor.rewrite.dracut import with_setting_in
 from initadvisor.rewrite.files import ConfigFile, DropIn, FileEdit
+from tests.fixtures.rewritten_texts import with_dracut
 
 _NEW = "/etc/dracut.conf.d/90-initadvisor.conf"
 _HEADER = '# Written by "initadvisor apply"; "initadvisor rollback" takes it back.\n'
@@ -33,14 +34,14 @@ _ZSTD_19 = ("zstd", "-19", "-q", "-T0")
     ],
 )
 def test_compress_gets_the_whole_command_line(before: str, after: str) -> None:
-    assert with_setting(before, Setting.parse("zstd -19"), _ZSTD_19).text == after
+    assert with_dracut(before, Setting.parse("zstd -19"), _ZSTD_19).text == after
 
 
 def test_without_a_command_line_the_level_has_its_own_variable() -> None:
     text = 'compress="xz"\nhostonly=yes\n'
-    rewritten = with_setting(text, Setting.parse("zstd -19")).text
+    rewritten = with_dracut(text, Setting.parse("zstd -19")).text
     assert rewritten == 'compress="zstd"\ncompress_level_zstd="19"\nhostonly=yes\n'
-    assert with_setting(rewritten, Setting.parse("zstd")).text == (
+    assert with_dracut(rewritten, Setting.parse("zstd")).text == (
         'compress="zstd"\ncompress_level_zstd=""\nhostonly=yes\n'
     )
 
@@ -57,7 +58,7 @@ def test_what_dracut_cannot_be_told_is_refused(
     setting: str, command: tuple[str, ...] | None
 ) -> None:
     with pytest.raises(RefusedRewriteError, match="cannot be configured"):
-        with_setting("", Setting.parse(setting), command)
+        with_dracut("", Setting.parse(setting), command)
 
 
 def _edits(

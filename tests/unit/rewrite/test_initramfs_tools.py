@@ -7,7 +7,8 @@ import pytest
 from initadvisor.model.errors import RefusedRewriteError
 from initadvisor.model.setting import Setting
 from initadvisor.rewrite.files import ConfigFile, DropIn
-from initadvisor.rewrite.initramfs_tools import with_setting, with_setting_in
+from initadvisor.rewrite.initramfs_tools import with_setting_in
+from tests.fixtures.rewritten_texts import with_initramfs_tools
 
 _DEBIAN = """#
 # initramfs.conf
@@ -38,12 +39,12 @@ RUNSIZE=10%
 
 
 def test_debians_file_gets_the_codec_in_place_and_a_level_below_its_default() -> None:
-    rewritten = with_setting(_DEBIAN, Setting.parse("xz -9"))
+    rewritten = with_initramfs_tools(_DEBIAN, Setting.parse("xz -9"))
     assert rewritten.text == _DEBIAN.replace("COMPRESS=zstd", "COMPRESS=xz").replace(
         "# COMPRESSLEVEL=3\n", "# COMPRESSLEVEL=3\nCOMPRESSLEVEL=9\n"
     )
     assert rewritten.changed_lines == (15, 23)
-    back = with_setting(rewritten.text, Setting.parse("zstd")).text
+    back = with_initramfs_tools(rewritten.text, Setting.parse("zstd")).text
     assert back == _DEBIAN.replace("=3\n", "=3\nCOMPRESSLEVEL=\n")
 
 
@@ -60,7 +61,7 @@ def test_debians_file_gets_the_codec_in_place_and_a_level_below_its_default() ->
     ],
 )  # fmt: skip
 def test_what_takes_effect_is_edited(before: str, after: str) -> None:
-    assert with_setting(before, Setting.parse("zstd -19")).text == after
+    assert with_initramfs_tools(before, Setting.parse("zstd -19")).text == after
 
 
 @pytest.mark.parametrize(
@@ -76,14 +77,14 @@ def test_what_takes_effect_is_edited(before: str, after: str) -> None:
 )
 def test_what_is_not_certain_is_refused(text: str, reason: str) -> None:
     with pytest.raises(RefusedRewriteError, match=reason) as raised:
-        with_setting(text, Setting.parse("zstd -19"))
+        with_initramfs_tools(text, Setting.parse("zstd -19"))
     assert raised.value.line
 
 
 @pytest.mark.parametrize("setting", ["cat", "zstd --long=27", "zstd --ultra -22"])
 def test_what_initramfs_tools_cannot_be_told_is_refused(setting: str) -> None:
     with pytest.raises(RefusedRewriteError, match="cannot be configured"):
-        with_setting(_DEBIAN, Setting.parse(setting))
+        with_initramfs_tools(_DEBIAN, Setting.parse(setting))
 
 
 _MAIN = ConfigFile(path="/etc/initramfs-tools/initramfs.conf", text=_DEBIAN)

@@ -8,7 +8,8 @@ from initadvisor.model.errors import RefusedRewriteError
 from initadvisor.model.setting import Setting
 from initadvisor.model.shell import Shell
 from initadvisor.rewrite.files import ConfigFile, FileEdit
-from initadvisor.rewrite.mkinitcpio import with_setting, with_setting_in
+from initadvisor.rewrite.mkinitcpio import with_setting_in
+from tests.fixtures.rewritten_texts import with_mkinitcpio
 from tests.fixtures.shells import values_of
 
 _DEFAULT = """# vim:set ft=sh:
@@ -36,7 +37,7 @@ HOOKS=(base udev autodetect
 
 
 def test_the_default_file_gets_a_line_below_each_commented_default() -> None:
-    rewritten = with_setting(_DEFAULT, Setting.parse("zstd -19 -T2"))
+    rewritten = with_mkinitcpio(_DEFAULT, Setting.parse("zstd -19 -T2"))
     before = _DEFAULT.split("\n")
     assert rewritten.text.split("\n") == [
         *before[:14],
@@ -49,9 +50,9 @@ def test_the_default_file_gets_a_line_below_each_commented_default() -> None:
 
 
 def test_a_setting_without_options_adds_no_line_for_them() -> None:
-    rewritten = with_setting(_DEFAULT, Setting.parse("lz4"))
+    rewritten = with_mkinitcpio(_DEFAULT, Setting.parse("lz4"))
     assert rewritten.changed_lines == (15,)
-    assert with_setting(rewritten.text, Setting.parse("lz4")).changed_lines == ()
+    assert with_mkinitcpio(rewritten.text, Setting.parse("lz4")).changed_lines == ()
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_a_setting_without_options_adds_no_line_for_them() -> None:
     ],
 )
 def test_only_the_value_that_takes_effect_changes(setting: str, before: str, after: str) -> None:
-    assert with_setting(before, Setting.parse(setting)).text == after
+    assert with_mkinitcpio(before, Setting.parse(setting)).text == after
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_only_the_value_that_takes_effect_changes(setting: str, before: str, aft
 def test_options_keep_the_form_they_were_written_in(options: str, before: str, after: str) -> None:
     setting = Setting.parse(f"zstd {options}")
     text = f"COMPRESSION=zstd\n  COMPRESSION_OPTIONS={before}\nX=1\n"
-    rewritten = with_setting(text, setting).text
+    rewritten = with_mkinitcpio(text, setting).text
     assert rewritten == f"COMPRESSION=zstd\n  COMPRESSION_OPTIONS={after}\nX=1\n"
     read = values_of([rewritten], ("COMPRESSION_OPTIONS", "X"), shell=Shell.BASH)
     assert read.words("COMPRESSION_OPTIONS") == setting.options
@@ -179,7 +180,7 @@ def test_options_keep_the_form_they_were_written_in(options: str, before: str, a
 )
 def test_what_is_not_certain_is_refused_with_its_line(text: str, line: int, reason: str) -> None:
     with pytest.raises(RefusedRewriteError, match=reason) as raised:
-        with_setting(text, Setting.parse("zstd -19"))
+        with_mkinitcpio(text, Setting.parse("zstd -19"))
     assert raised.value.exit_code == 3
     assert raised.value.line_number == line
     assert raised.value.line == text.split("\n")[line - 1].removesuffix("\r")
@@ -239,7 +240,7 @@ def test_the_refusal_names_the_drop_in_and_its_own_line() -> None:
 
 def test_the_refusal_shows_no_line_that_could_command_a_terminal() -> None:
     with pytest.raises(RefusedRewriteError) as raised:
-        with_setting("  COMPRESSION=$'\x1b[2J\udcff'\n", Setting.parse("zstd"))
+        with_mkinitcpio("  COMPRESSION=$'\x1b[2J\udcff'\n", Setting.parse("zstd"))
     assert raised.value.message.endswith(r": COMPRESSION=$'\x1b[2J\xff'")
 
 
@@ -250,4 +251,3 @@ def test_the_diff_tells_of_newlines_and_splits_at_nothing_else() -> None:
         "-COMPRESSION=zstd\n\\ No newline at end of file\n"
         "+COMPRESSION=lz4\n\\ No newline at end of file\n"
     )
-    assert edit.changed_lines == (2,)

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from initadvisor.model.errors import RefusedRewriteError
 from initadvisor.model.setting import Setting
 from initadvisor.model.shell import Shell
-from initadvisor.rewrite import dracut, initramfs_tools, mkinitcpio
+from initadvisor.rewrite import mkinitcpio
 from initadvisor.rewrite.files import ConfigFile
 from initadvisor.rewrite.parser import parse
 from initadvisor.rewrite.syntax import UnreadableError
 from tests.fixtures.configurations import Piece, expected, pieces, whole
+from tests.fixtures.rewritten_texts import with_dracut, with_initramfs_tools, with_mkinitcpio
 from tests.fixtures.shells import is_readable, values_of
 
 _MKINITCPIO = ("COMPRESSION", "COMPRESSION_OPTIONS")
@@ -43,11 +44,11 @@ def test_mkinitcpio_reads_the_setting_and_all_else_as_before(
     parts: list[Piece], newline: bool, setting: Setting
 ) -> None:
     text = whole(parts, newline=newline)
-    rewritten = mkinitcpio.with_setting(text, setting)
+    rewritten = with_mkinitcpio(text, setting)
     found = values_of([rewritten.text], _MKINITCPIO, shell=Shell.BASH)
     assert found.text("COMPRESSION") == setting.codec
     assert found.words("COMPRESSION_OPTIONS") == setting.options
-    assert mkinitcpio.with_setting(rewritten.text, setting).text == rewritten.text
+    assert with_mkinitcpio(rewritten.text, setting).text == rewritten.text
     assert expected(parts, newline=newline, names=_MKINITCPIO).fullmatch(rewritten.text)
     _assert_same_for_others(text, rewritten.text, Shell.BASH)
 
@@ -58,11 +59,11 @@ def test_initramfs_tools_reads_the_setting_and_all_else_as_before(
     parts: list[Piece], newline: bool, setting: Setting
 ) -> None:
     text = whole(parts, newline=newline)
-    rewritten = initramfs_tools.with_setting(text, setting)
+    rewritten = with_initramfs_tools(text, setting)
     found = values_of([rewritten.text], _INITRAMFS, shell=Shell.SH)
     assert found.text("COMPRESS") == setting.codec
     assert found.text("COMPRESSLEVEL") == str(setting.level or "")
-    assert initramfs_tools.with_setting(rewritten.text, setting).text == rewritten.text
+    assert with_initramfs_tools(rewritten.text, setting).text == rewritten.text
     assert expected(parts, newline=newline, names=_INITRAMFS).fullmatch(rewritten.text)
     _assert_same_for_others(text, rewritten.text, Shell.SH)
 
@@ -79,14 +80,14 @@ def test_dracut_reads_the_setting_and_all_else_as_before(
 ) -> None:
     text = whole(parts, newline=newline)
     command = (setting.codec, *setting.options, "-q", "-T0") if with_command else None
-    rewritten = dracut.with_setting(text, setting, command)
+    rewritten = with_dracut(text, setting, command)
     level = f"compress_level_{setting.codec}"
     found = values_of([rewritten.text], ("compress", level, "INITRD_COMPRESS"), shell=Shell.BASH)
     as_command = command if command and setting.options else (setting.codec,)
     assert found.text("compress") == " ".join(as_command)
     assert found.text(level) == ("" if command else str(setting.level or ""))
     assert found.text("INITRD_COMPRESS") == ""
-    assert dracut.with_setting(rewritten.text, setting, command).text == rewritten.text
+    assert with_dracut(rewritten.text, setting, command).text == rewritten.text
     names = ("compress", level)
     assert expected(parts, newline=newline, names=names).fullmatch(rewritten.text)
     _assert_same_for_others(text, rewritten.text, Shell.BASH)
@@ -109,12 +110,12 @@ def test_what_is_doubtful_in_bash_is_right_or_refused(
     found = values_of([rewritten], _MKINITCPIO, shell=Shell.BASH)
     assert found.text("COMPRESSION") == setting.codec
     assert found.words("COMPRESSION_OPTIONS") == setting.options
-    assert mkinitcpio.with_setting(rewritten, setting).text == rewritten
+    assert with_mkinitcpio(rewritten, setting).text == rewritten
 
 
 def _rewritten_or_refused(text: str, setting: Setting) -> tuple[str, RefusedRewriteError | None]:
     try:
-        return mkinitcpio.with_setting(text, setting).text, None
+        return with_mkinitcpio(text, setting).text, None
     except RefusedRewriteError as err:
         return text, err
 
@@ -124,7 +125,7 @@ def _rewritten_or_refused(text: str, setting: Setting) -> tuple[str, RefusedRewr
 def test_what_is_doubtful_in_sh_is_right_or_refused(parts: list[Piece], setting: Setting) -> None:
     text = whole(parts, newline=True)
     with contextlib.suppress(RefusedRewriteError):
-        rewritten = initramfs_tools.with_setting(text, setting).text
+        rewritten = with_initramfs_tools(text, setting).text
         found = values_of([rewritten], _INITRAMFS, shell=Shell.SH)
         assert found.text("COMPRESS") == setting.codec
         assert found.text("COMPRESSLEVEL") == str(setting.level or "")
@@ -192,4 +193,4 @@ def test_what_a_shell_cannot_read_is_refused(text: str, shell: Shell) -> None:
 @pytest.mark.parametrize("opening", ["(", "$(", "${", "! ", "if ", "f() ", '"$(', "case a in a) "])
 def test_what_is_nested_too_deeply_is_refused(opening: str) -> None:
     with pytest.raises(RefusedRewriteError, match="line 1"):
-        mkinitcpio.with_setting(opening * 50_000, Setting.parse("zstd"))
+        with_mkinitcpio(opening * 50_000, Setting.parse("zstd"))

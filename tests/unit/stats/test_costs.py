@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from initadvisor.stats.costs import draw_costs, draw_parts, summary
-from tests.fixtures.known_machines import BOOTS, candidate, machine
+from initadvisor.stats.costs import draw_parts, summary
+from tests.fixtures.known_machines import BOOTS, candidate, draw_costs, machine
 
 
 def test_a_machine_known_for_certain_costs_what_the_formula_says() -> None:

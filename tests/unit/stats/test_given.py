@@ -12,8 +12,8 @@ import pytest
 from initadvisor.model.boot_evidence import BootEvidence, Relation, Shared
 from initadvisor.model.boot_marks import Waiting
 from initadvisor.model.read_interval import Beside, IntervalSource
-from initadvisor.stats.costs import draw_costs
 from initadvisor.stats.given import Given, draw_costs_given
+from tests.fixtures.known_machines import draw_costs
 from tests.fixtures.synthetic_boots import FIELD, WITH_LAB, simulate, unknown_machine
 
 if TYPE_CHECKING:
@@ -367,7 +367,8 @@ def test_the_same_seed_gives_the_same_draws_and_another_others() -> None:
 def test_lessons_say_what_was_learnt_from_how_many() -> None:
     blind = replace(WAITED, read_us=None)
     unknown = BootEvidence(relation=Relation.SAME, class_key="today's", unpack_us=1000)
-    lessons = learn([WAITED, blind, unknown], count=10_000).lessons
+    known = learn([WAITED, blind, unknown], count=10_000)
+    lessons = known.lessons
     assert lessons.boots_used == 2
     assert lessons.own_boots == (2, 0, 0, 0, 0)
     boots = {learnt.what: learnt.boots for learnt in lessons.learnt}
@@ -382,7 +383,7 @@ def test_lessons_say_what_was_learnt_from_how_many() -> None:
     sources = {learnt.what: learnt.posterior.source for learnt in lessons.learnt}
     assert sources[Shared.LOADER] == "1 boot of this machine"
     assert sources[Shared.SHADOW] == "2 boots of this machine"
-    assert lessons.effective_draws > 5000
+    assert known.posterior.effective > 5000
 
 
 def test_one_boot_of_thirty_that_took_a_hundred_times_as_long_overturns_nothing() -> None:

@@ -7,27 +7,7 @@ import random
 import pytest
 
 from initadvisor.stats.worsening import _beyond, worsening
-
-BOOTS = 30
-
-
-def boots(
-    source: random.Random, mean_ms: float, count: int, *, disturbed: float = 0.0
-) -> list[float]:
-    """Return boots that scatter, some of them much too long."""
-    return [
-        source.gauss(mean_ms, 30) + (3000 if source.random() < disturbed else 0)
-        for _ in range(count)
-    ]
-
-
-def first_alarm(before: list[float], after: list[float], *, tolerance_ms: float = 0) -> int | None:
-    """Return after how many boots it is certain that they are slower, looked at after each."""
-    for count in range(1, len(after) + 1):
-        found = worsening(before, after[:count], tolerance_ms=tolerance_ms, certainty=0.95)
-        if found.certain:
-            return count
-    return None
+from tests.fixtures.slower_boots import BOOTS, boots, first_alarm
 
 
 @pytest.mark.parametrize(

@@ -175,9 +175,7 @@ def test_a_data_base_that_cannot_be_read_is_a_warning(host: Host) -> None:
 
 
 def lessons(*learnt: Learnt, read_sizes: int = 0) -> Lessons:
-    return Lessons(
-        learnt=learnt, boots_used=1, own_boots=(), read_sizes=read_sizes, effective_draws=9000.0
-    )
+    return Lessons(learnt=learnt, boots_used=1, own_boots=(), read_sizes=read_sizes)
 
 
 def test_what_was_learnt_is_said_with_what_was_known_before() -> None:

@@ -13,11 +13,12 @@ from initadvisor.model.cost import Objective, Outcome
 from initadvisor.model.setting import Setting
 from initadvisor.model.upgrade_pace import PaceSource, UpgradePace
 from initadvisor.workflow.case import judge
-from initadvisor.workflow.weigh import Weighed, weigh
-from tests.fixtures.decision_cases import case, image, lab_of
+from initadvisor.workflow.weigh import Weighed
+from tests.fixtures.decision_cases import case, image, lab_of, weigh
 
 if TYPE_CHECKING:
     from initadvisor.workflow.contenders import Contender
+    from initadvisor.workflow.weigh import Weighed
 
 BALANCED = Config(objective=Objective.BALANCED)
 SMALL = Memory(total_bytes=460_000_000, available_bytes=200_000_000)

@@ -23,8 +23,8 @@ from initadvisor.workflow.disk import Disk
 from initadvisor.workflow.evidence import LabEvidence
 from initadvisor.workflow.knowledge import shipped_calibration
 from initadvisor.workflow.machine import know_machine, unpacking_assumptions
-from initadvisor.workflow.weigh import Weighed, weigh
-from tests.fixtures.decision_cases import contender
+from initadvisor.workflow.weigh import Weighed
+from tests.fixtures.decision_cases import contender, weigh
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from initadvisor.model.upgrade_pace import UpgradePace
     from initadvisor.stats.next_boot import Limits
     from initadvisor.workflow.machine import Knowledge
+    from initadvisor.workflow.weigh import Weighed
 
 BENCH_MS = {"zstd": (100.0, 101.0, 99.0), "lz4": (60.0, 61.0, 59.0), "cat": (0.0,) * 3}
 FIELD = [contender(setting) for setting in BENCH_MS]

@@ -12,11 +12,12 @@ from initadvisor.model.config import Config
 from initadvisor.model.cost import Factor, Objective, Outcome
 from initadvisor.model.image import Lint, Verdict
 from initadvisor.stats.next_boot import MOST_BOOTS, Limits
-from initadvisor.workflow.weigh import Weighed, weigh
-from tests.fixtures.decision_cases import boot, case, image
+from initadvisor.workflow.weigh import Weighed
+from tests.fixtures.decision_cases import boot, case, image, weigh
 
 if TYPE_CHECKING:
     from initadvisor.model.recommendation import Plan
+    from initadvisor.workflow.weigh import Weighed
 
 
 def plan_of(weighed: Weighed) -> Plan:

@@ -20,6 +20,7 @@ from initadvisor.model.setting import Setting
 from initadvisor.model.upgrade_pace import PaceSource, UpgradePace
 from initadvisor.model.whatif import Span
 from initadvisor.workflow import recommend as recommend_module
+from initadvisor.workflow.observing import Unseen
 from initadvisor.workflow.whatif import DISKS, Question, what_if
 from initadvisor.workflow.whatif_choices import of_machine
 from tests.fakes.runner import FakeRunner
@@ -31,13 +32,6 @@ if TYPE_CHECKING:
 
 FIXED = Span(low=20, high=2000)
 CSV = "setting,size_mb,unpack_ms,build_cpu_s\nlz4 -9,50,100,1\nzstd -19,30,300,70\ncat,120,80,\n"
-
-
-class Silent:
-    """Is told how the work goes."""
-
-    def __getattr__(self, name: str) -> object:
-        return lambda *_args, **_named: None
 
 
 @pytest.fixture
@@ -56,7 +50,7 @@ def table(tmp_path: Path) -> str:
 
 def asked(host: Host, question: Question) -> WhatIf:
     """Ask it, with nobody looking."""
-    return what_if(host, question, observer=Silent())  # type: ignore[arg-type] # takes any call
+    return what_if(host, question, observer=Unseen())
 
 
 def recommendation(*rows: Row) -> Recommendation:

@@ -6,9 +6,9 @@ from math import log
 
 import pytest
 
+from benchmarks.calibrate import Measured, table
 from initadvisor.model.codec import Codec
 from initadvisor.model.setting import Setting
-from initadvisor.workflow.calibrate import Measured, table
 
 
 def measured(name: str, *, populate_ms: float, lz4_ms: float, factor: float = 1.0) -> Measured:

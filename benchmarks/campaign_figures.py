@@ -1,12 +1,13 @@
-"""What came of simulated campaigns, in figures, each with how far chance may have moved it.
+"""Figures of simulated campaigns, each with its 95 % interval.
 
-Machines are drawn at random, so that every figure would be another one with other machines. Shares
-have Wilson's interval, numbers of boots one of order statistics (both hold for few machines, too),
-means that of the normal distribution, but none where there are few machines.
+Machines are drawn at random, so other machines would give other figures. Shares have Wilson's
+interval, numbers of boots one of order statistics (both hold for few machines, too). Means have
+that of the normal distribution, and none where there are few machines.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil, inf, isinf, lgamma, log, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -14,83 +15,135 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from initadvisor.model.cost import Outcome
-from initadvisor.model.simulation import (
-    Believed,
-    BootCount,
-    Figures,
-    FixedFigures,
-    Mean,
-    SettingUse,
-    Share,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from benchmarks.synthetic import CampaignRun
     from initadvisor.model.setting import Setting
-    from initadvisor.model.simulation import CampaignRun, MachineRun
 
 _OUTSIDE = 0.025
 _Z95 = NormalDist().inv_cdf(1 - _OUTSIDE)
 _LEAST_FOR_MEAN = 20
-"""Of fewer values the mean is far from normal where most are 0 and a few large."""
+"""The mean of fewer values is far from normal where most are 0 and a few large."""
 
 _LEVELS = (0.0, 0.4, 0.8)
-"""Where decisions are parted by what was said of them, on the way from the certainty asked for to
-1: with 0.95 that is 0.95, 0.97 and 0.99.
+"""The edges between groups of stated probabilities, from the certainty asked for to 1: with 0.95
+that is 0.95, 0.97 and 0.99.
 """
 
 
-def figures(runs: Sequence[MachineRun], *, certainty: float) -> Figures:
-    """Put runs (at least one) into figures."""
-    campaigns = [run.campaign for run in runs]
-    settled = [run for run in campaigns if _is_settled(run)]
-    boots = [run.boots if _is_settled(run) else inf for run in campaigns]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """A part of a number of machines; ``low`` and ``high`` are its interval."""
+
+    count: int
+    of: int
+    part: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootCount:
+    """The boots after which some part of all campaigns is settled, and its interval.
+
+    None: not within the boots that a campaign may take.
+    """
+
+    boots: int | None
+    low: int | None
+    high: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mean:
+    """A mean over machines and its interval, None where they are few or do not differ."""
+
+    mean: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationBin:
+    """Settled decisions with about the same stated probability, and the share that was right."""
+
+    stated: float
+    right: Share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Figures of the campaigns on some machines.
+
+    ``settled``, ``right``: parts of all; what is not settled is not right. ``regret_ms``: what a
+    boot costs more than with the best setting; ``beyond_ms``: the part of it that is beyond the
+    tolerance.
+    """
+
+    machines: int
+    boots_median: BootCount
+    boots_90: BootCount
+    settled: Share
+    right: Share
+    regret_ms: Mean
+    beyond_ms: Mean
+    calibration: tuple[CalibrationBin, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingUse:
+    """One setting, over all machines.
+
+    ``best``: it truly costs least. ``chosen``: a campaign ended with it, settled or not.
+    ``booted``: it was booted at all; ``boots``: how often, on average.
+    """
+
+    setting: Setting
+    best: Share
+    chosen: Share
+    booted: Share
+    boots: Mean
+
+
+def figures(runs: Sequence[CampaignRun], *, certainty: float) -> Figures:
+    """Return the figures of at least one campaign."""
+    settled = [run for run in runs if _is_settled(run)]
+    boots = [run.boots if _is_settled(run) else inf for run in runs]
     return Figures(
         machines=len(runs),
         boots_median=boot_count(boots, 0.5),
         boots_90=boot_count(boots, 0.9),
         settled=share(len(settled), len(runs)),
         right=share(sum(run.right for run in settled), len(runs)),
-        regret_ms=mean([run.regret_ms for run in campaigns]),
-        beyond_ms=mean([max(0.0, run.regret_ms - run.tolerance_ms) for run in campaigns]),
+        regret_ms=mean([run.regret_ms for run in runs]),
+        beyond_ms=mean([max(0.0, run.regret_ms - run.tolerance_ms) for run in runs]),
         calibration=_calibration(settled, certainty),
-        fixed=FixedFigures(
-            boots=round(float(np.median([run.fixed.boots for run in runs]))),
-            right=share(sum(run.fixed.right for run in runs), len(runs)),
-            regret_ms=mean([run.fixed.regret_ms for run in runs]),
-            beyond_ms=mean(
-                [max(0.0, run.fixed.regret_ms - run.campaign.tolerance_ms) for run in runs]
-            ),
-        ),
     )
 
 
-def setting_uses(runs: Sequence[MachineRun]) -> tuple[SettingUse, ...]:
-    """Say of every setting that was booted, chosen or the best what became of it, best first."""
+def setting_uses(runs: Sequence[CampaignRun]) -> tuple[SettingUse, ...]:
+    """Return the use of every setting that was booted, chosen or the best, best first."""
     named: dict[Setting, None] = {}
     for run in runs:
-        campaign = run.campaign
-        named |= dict.fromkeys(
-            (campaign.best, campaign.setting, run.fixed.setting, *campaign.booted)
-        )
+        named |= dict.fromkeys((run.best, run.setting, *run.booted))
     uses = [_use(setting, runs) for setting in named]
     return tuple(
         sorted(uses, key=lambda use: (-use.best.count, -use.chosen.count, -use.boots.mean))
     )
 
 
-def _use(setting: Setting, runs: Sequence[MachineRun]) -> SettingUse:
-    def counted(holds: Callable[[MachineRun], bool]) -> Share:
+def _use(setting: Setting, runs: Sequence[CampaignRun]) -> SettingUse:
+    def counted(holds: Callable[[CampaignRun], bool]) -> Share:
         return share(sum(map(holds, runs)), len(runs))
 
     return SettingUse(
         setting=setting,
-        best=counted(lambda run: run.campaign.best == setting),
-        chosen=counted(lambda run: run.campaign.setting == setting),
-        booted=counted(lambda run: setting in run.campaign.booted),
-        boots=mean([run.campaign.booted.count(setting) for run in runs]),
-        fixed_chosen=counted(lambda run: run.fixed.setting == setting),
+        best=counted(lambda run: run.best == setting),
+        chosen=counted(lambda run: run.setting == setting),
+        booted=counted(lambda run: setting in run.booted),
+        boots=mean([run.booted.count(setting) for run in runs]),
     )
 
 
@@ -109,7 +162,7 @@ def share(count: int, of: int) -> Share:
 
 
 def boot_count(boots: Sequence[float], part: float) -> BootCount:
-    """Return after how many boots a part of the campaigns is settled; infinity for those never.
+    """Return the boots after which a part of the campaigns is settled; infinity for those never.
 
     How many of the campaigns are below that quantile of all is binomial, whatever the distribution
     is; so the values at the bounds of that number are the bounds of the quantile.
@@ -158,15 +211,15 @@ def _is_settled(run: CampaignRun) -> bool:
     return run.outcome is not Outcome.UNDECIDED
 
 
-def _calibration(settled: Sequence[CampaignRun], certainty: float) -> tuple[Believed, ...]:
-    """Hold what was stated against how often it was right."""
+def _calibration(settled: Sequence[CampaignRun], certainty: float) -> tuple[CalibrationBin, ...]:
+    """Compare stated probabilities with how often decisions were right."""
     edges = [certainty + level * (1 - certainty) for level in _LEVELS]
     found = []
     for low, high in zip(edges, (*edges[1:], inf), strict=True):
         inside = [run for run in settled if low <= run.stated < high]
         if inside:
             found.append(
-                Believed(
+                CalibrationBin(
                     stated=float(np.mean([run.stated for run in inside])),
                     right=share(sum(run.right for run in inside), len(inside)),
                 )

@@ -1,15 +1,24 @@
-"""Make the calibration table anew: kernel code against user space, on this machine.
+"""The calibration table, measured anew: kernel code against user space, on this machine.
 
-A kernel's time for a codec less its time for the uncompressed image of the same content is its
-decompress part; the ratio of that to the time the same bytes take in this process is what the table
-holds, and the time for the uncompressed image, per megabyte, is what creating the files takes.
+    python -m benchmarks.calibrate [--uml FILE] [--rounds 5] [--output FILE] IMAGE...
+
+The content of each image is compressed with every codec. User-mode Linux unpacks each candidate,
+and this process decompresses the same bytes, in turns. A kernel's time for a codec, less its time
+for the uncompressed image, is its time to decompress. Its ratio to the time in this process is what
+the table holds. The time for the uncompressed image, per megabyte, is the time to create the files.
+
+The table goes to the state directory, from which `recommend` uses it in place of the shipped one;
+remove it there to have the shipped one back. It takes some minutes for each image and needs a quiet
+machine; several images of different content give a truer interval.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
+import sys
 from collections import defaultdict
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,11 +28,13 @@ from pathlib import Path
 from statistics import median, stdev
 from typing import TYPE_CHECKING, Any
 
+from initadvisor.cli.progress import Progress
 from initadvisor.generators import unknown
+from initadvisor.host import Host
 from initadvisor.host.files import make_directory, whole_file
 from initadvisor.host.hardware import cpu_model
 from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, UsageError
+from initadvisor.model.errors import InitadvisorError
 from initadvisor.model.lab import Engine, LabSubject
 from initadvisor.model.setting import Setting
 from initadvisor.store.store import open_store
@@ -37,7 +48,6 @@ from initadvisor.workflow.timing import LEAST_ROUNDS, LabImage, Rounds, time_ima
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from initadvisor.host import Host
     from initadvisor.model.candidate import Candidate
     from initadvisor.model.lab import LabSample, LostBoot
     from initadvisor.workflow.lab import Observer
@@ -60,10 +70,9 @@ SETTINGS = tuple(
         "zstd -19",
     )
 )
-ROUNDS = 5
 _LEAST_LOG_SD = 0.05
 _ONE_CONTENT_LOG_SD = 0.15
-"""What is said of other contents where only one was measured."""
+"""The spread over contents where only one was measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,36 +104,6 @@ class _Interleaved:
     def lost(self, subject: LabSubject, lost: LostBoot) -> None:
         """Tell."""
         self._observer.lost(subject, lost)
-
-
-def calibrate(
-    host: Host,
-    images: Sequence[Path],
-    *,
-    uml: Path | None,
-    rounds: int | None,
-    observer: Observer,
-) -> Path:
-    """Measure the table on the content of ``images`` and keep it in the state directory.
-
-    The kernel is user-mode Linux. Return where the table is. Raises ``InitadvisorError`` where an
-    image cannot be read or a codec has no compressor here, ``NoEngineError`` without user-mode
-    Linux.
-    """
-    rounds = rounds or ROUNDS
-    if rounds < LEAST_ROUNDS:
-        msg = f"cannot calibrate with {rounds} rounds: {LEAST_ROUNDS} at least give a median"
-        raise UsageError(msg)
-    if len({os.path.realpath(image) for image in images}) < len(images):
-        msg = "cannot calibrate with the same image twice: how contents differ is measured"
-        raise UsageError(msg)
-    measured = [_measure(host, image, uml, rounds, observer) for image in images]
-    document = table(measured, source=_provenance(host, measured, rounds))
-    path = host.state_dir() / CALIBRATION
-    make_directory(path.parent)
-    with whole_file(path) as file:
-        file.write(json.dumps(document, indent=2).encode() + b"\n")
-    return path
 
 
 def table(measured: Sequence[Measured], *, source: str) -> dict[str, Any]:
@@ -166,7 +145,14 @@ def table(measured: Sequence[Measured], *, source: str) -> dict[str, Any]:
     }
 
 
-def _measure(host: Host, path: Path, uml: Path | None, rounds: int, observer: Observer) -> Measured:
+def measure(
+    host: Host, path: Path, *, uml: Path | None, rounds: int, observer: Observer
+) -> Measured:
+    """Time the candidates of an image.
+
+    Raises ``InitadvisorError`` where it cannot be read, a codec has no compressor here or boots
+    were lost, ``NoEngineError`` without user-mode Linux.
+    """
     with ExitStack() as stack:
         source = stack.enter_context(open_source(path))
         built = build_candidates(host, unknown, source, SETTINGS, observer=observer)
@@ -219,7 +205,8 @@ def _require_difference(content: Measured) -> None:
             raise InitadvisorError(msg, hint="name larger images; the machine must be quiet")
 
 
-def _provenance(host: Host, measured: Sequence[Measured], rounds: int) -> str:
+def provenance(host: Host, measured: Sequence[Measured], rounds: int) -> str:
+    """Say what was measured, with what and when."""
     contents = ", ".join(content.name for content in measured)
     doubts = dict.fromkeys(doubt for content in measured for doubt in content.disturbed)
     disturbed = f"; disturbed: {', '.join(doubts)}" if doubts else ""
@@ -256,3 +243,38 @@ def _lab_image(candidate: Candidate) -> LabImage:
         ),
         file=Path(candidate.path),
     )
+
+
+def main() -> None:
+    """Measure, write the table and print its ratios."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("images", type=Path, nargs="+", metavar="IMAGE")
+    parser.add_argument("--uml", type=Path, metavar="FILE", help="instead of linux.uml")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--output", type=Path, metavar="FILE")
+    asked = parser.parse_args()
+    if asked.rounds < LEAST_ROUNDS:
+        parser.error(f"{LEAST_ROUNDS} rounds at least give a median")
+    if len({os.path.realpath(image) for image in asked.images}) < len(asked.images):
+        parser.error("the same image twice does not tell how contents differ")
+    host = Host()
+    try:
+        with Progress() as progress:
+            measured = [
+                measure(host, image, uml=asked.uml, rounds=asked.rounds, observer=progress)
+                for image in asked.images
+            ]
+    except InitadvisorError as err:
+        sys.exit(err.with_hint)
+    document = table(measured, source=provenance(host, measured, asked.rounds))
+    path = asked.output or host.state_dir() / CALIBRATION
+    make_directory(path.parent)
+    with whole_file(path) as file:
+        file.write(json.dumps(document, indent=2).encode() + b"\n")
+    print(f"{path}: {document['source']}")
+    for codec, row in document["decompress"].items():
+        print(f"{codec:6} kernel/user {row['ratio']:.2f}")
+
+
+if __name__ == "__main__":
+    main()

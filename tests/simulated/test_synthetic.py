@@ -1,4 +1,4 @@
-"""Made-up machines boot as they are said to, and break the model where they are said to."""
+"""Synthetic machines boot as they are said to, and break the model where they are said to."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from initadvisor.model.boot_marks import Waiting
-from initadvisor.model.codec import Codec
-from initadvisor.model.setting import Setting
-from initadvisor.model.simulation import BREAKING, Scenario, Strain
-from initadvisor.model.whatif import Span
-from initadvisor.stats.simulated_machine import (
+from benchmarks.synthetic import (
+    BREAKING,
     Booter,
+    ModelViolation,
+    Scenario,
     draw_conditions,
     draw_machine,
     known_beforehand,
     true_costs,
 )
-from tests.unit.stats.made_up import (
+from initadvisor.model.boot_marks import Waiting
+from initadvisor.model.codec import Codec
+from initadvisor.model.setting import Setting
+from initadvisor.model.whatif import Span
+from tests.fixtures.synthetic_machines import (
     CAT,
     LZ4,
     TABLE,
@@ -35,10 +37,10 @@ from tests.unit.stats.made_up import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from benchmarks.synthetic import TrueMachine
     from initadvisor.model.boot_evidence import BootEvidence
-    from initadvisor.model.simulation import TrueMachine
 
-QUIET = tuple(strain for strain in Strain if strain is not Strain.DRIFT)
+QUIET = tuple(violation for violation in ModelViolation if violation is not ModelViolation.DRIFT)
 
 
 def boots(machine: TrueMachine, column: int, *, count: int, seed: int = 1) -> list[BootEvidence]:
@@ -73,13 +75,13 @@ def test_what_ends_within_the_shadow_costs_nothing() -> None:
     assert costs == pytest.approx([1200, 1900, 1350, 1640])
 
 
-@pytest.mark.parametrize("strain", QUIET)
+@pytest.mark.parametrize("violation", QUIET)
 @pytest.mark.parametrize("shadow_ms", [0.0, 150.0, 5000.0])
 @pytest.mark.parametrize("seed", range(5))
 def test_without_noise_boots_take_what_they_cost(
-    seed: int, shadow_ms: float, strain: Strain
+    seed: int, shadow_ms: float, violation: ModelViolation
 ) -> None:
-    machine = drawn(seed, shadow_ms=shadow_ms, strain=strain)
+    machine = drawn(seed, shadow_ms=shadow_ms, violation=violation)
     costs = true_costs(machine)
     booter = Booter(machine, np.random.default_rng(seed))
     for column in (2, 0, 3, 1, 0):
@@ -109,32 +111,34 @@ def test_noise_is_as_large_as_said_and_its_own_in_each_part() -> None:
     assert abs(np.corrcoef(logs(found)[1:], logs(found)[:-1])[0, 1]) < 0.12
 
 
-@pytest.mark.parametrize("strain", BREAKING)
+@pytest.mark.parametrize("violation", BREAKING)
 @pytest.mark.parametrize("seed", range(3))
-def test_a_strain_changes_what_it_says_and_nothing_else(seed: int, strain: Strain) -> None:
+def test_a_violation_changes_what_it_says_and_nothing_else(
+    seed: int, violation: ModelViolation
+) -> None:
     plain = drawn(seed, noise_log_sd=0.06, outliers=0.05)
-    strained = drawn(seed, noise_log_sd=0.06, outliers=0.05, strain=strain)
+    violating = drawn(seed, noise_log_sd=0.06, outliers=0.05, violation=violation)
     different = {
         field.name
         for field in fields(plain)
-        if getattr(plain, field.name) != getattr(strained, field.name)
+        if getattr(plain, field.name) != getattr(violating, field.name)
     }
     own = {
-        Strain.CURVED: {"read_power"},
-        Strain.DRIFT: {"drift_ms"},
-        Strain.CONTENTION: set(),
-        Strain.CORRELATED: set(),
-        Strain.OUTLIERS: {"outliers"},
-    }[strain]
-    assert different == {"strain", *own}
-    if strain not in {Strain.CURVED, Strain.CONTENTION}:
-        assert true_costs(strained) == pytest.approx(true_costs(plain))
+        ModelViolation.CURVED: {"read_power"},
+        ModelViolation.DRIFT: {"drift_ms"},
+        ModelViolation.CONTENTION: set(),
+        ModelViolation.CORRELATED: set(),
+        ModelViolation.OUTLIERS: {"outliers"},
+    }[violation]
+    assert different == {"violation", *own}
+    if violation not in {ModelViolation.CURVED, ModelViolation.CONTENTION}:
+        assert true_costs(violating) == pytest.approx(true_costs(plain))
 
 
 def test_curved_reading_takes_a_power_of_what_is_read_and_as_long_for_today_s() -> None:
     powers = set()
     for seed in range(8):
-        plain, curved = drawn(seed), drawn(seed, strain=Strain.CURVED)
+        plain, curved = drawn(seed), drawn(seed, violation=ModelViolation.CURVED)
         straight_ms, bent_ms = (
             true_costs(machine) - true_costs_but_reading(machine) for machine in (plain, curved)
         )
@@ -156,7 +160,7 @@ def true_costs_but_reading(machine: TrueMachine) -> NDArray[np.float64]:
 def test_drift_adds_the_same_to_every_boot_before_the_kernel_starts() -> None:
     signs = set()
     for seed in range(8):
-        machine = drawn(seed, strain=Strain.DRIFT)
+        machine = drawn(seed, violation=ModelViolation.DRIFT)
         found = boots(machine, 0, count=4)
         steps = np.diff([read_us(boot) / 1000 for boot in found])
         assert steps == pytest.approx(np.full(3, machine.drift_ms), abs=0.002)
@@ -168,7 +172,7 @@ def test_drift_adds_the_same_to_every_boot_before_the_kernel_starts() -> None:
 
 def test_contention_slows_unpacking_by_a_third_of_what_is_shared() -> None:
     plain = the_table_s(shadow_ms=100.0)
-    contended = the_table_s(shadow_ms=100.0, strain=Strain.CONTENTION)
+    contended = the_table_s(shadow_ms=100.0, violation=ModelViolation.CONTENTION)
     # cat takes 80 ms, all within the shadow; the others lose 30 ms in it.
     assert boots(contended, 1, count=1)[0].unpack_us == pytest.approx(104_000)
     assert boots(contended, 0, count=1)[0].unpack_us == pytest.approx(230_000)
@@ -176,14 +180,20 @@ def test_contention_slows_unpacking_by_a_third_of_what_is_shared() -> None:
 
 
 def test_correlated_noise_lasts_and_is_no_larger() -> None:
-    found = logs(boots(the_table_s(noise_log_sd=0.1, strain=Strain.CORRELATED), 0, count=3000))
+    found = logs(
+        boots(the_table_s(noise_log_sd=0.1, violation=ModelViolation.CORRELATED), 0, count=3000)
+    )
     assert np.corrcoef(found[1:], found[:-1])[0, 1] == pytest.approx(0.8, abs=0.05)
     assert found.std() == pytest.approx(0.1, rel=0.15)
 
 
-@pytest.mark.parametrize(("strain", "part"), [(Strain.NONE, 0.05), (Strain.OUTLIERS, 0.15)])
-def test_so_many_boots_are_disturbed_in_one_of_four_parts(strain: Strain, part: float) -> None:
-    found = boots(the_table_s(outliers=0.05, strain=strain), 0, count=3000)
+@pytest.mark.parametrize(
+    ("violation", "part"), [(ModelViolation.NONE, 0.05), (ModelViolation.OUTLIERS, 0.15)]
+)
+def test_so_many_boots_are_disturbed_in_one_of_four_parts(
+    violation: ModelViolation, part: float
+) -> None:
+    found = boots(the_table_s(outliers=0.05, violation=violation), 0, count=3000)
     disturbed = logs(found) > np.log(200_000) + 0.4
     assert disturbed.mean() == pytest.approx(part / 4, rel=0.35)
     assert logs(found).max() <= np.log(200_000) + 2.01
@@ -253,7 +263,7 @@ def scenario(read_mb_s: float | Span, shadow_ms: float | Span) -> Scenario:
         shadow_ms=shadow_ms,
         noise_log_sd=0.06,
         outliers=0.05,
-        strains=(Strain.NONE, Strain.DRIFT),
+        violations=(ModelViolation.NONE, ModelViolation.DRIFT),
         unpack_log_sd=0.3,
         lab=False,
     )
@@ -271,8 +281,8 @@ def test_conditions_are_drawn_of_ranges_all_orders_of_magnitude_alike() -> None:
     assert abs(np.corrcoef(np.log(speeds), shadows)[0, 1]) < 0.12
 
 
-def test_one_value_is_that_and_strains_take_turns() -> None:
+def test_one_value_is_that_and_violations_take_turns() -> None:
     fixed = scenario(77.0, 0.0)
     found = [draw_conditions(np.random.default_rng(1), fixed, number) for number in range(4)]
     assert {(one.read_mb_s, one.shadow_ms) for one in found} == {(77.0, 0.0)}
-    assert [one.strain for one in found] == [Strain.NONE, Strain.DRIFT] * 2
+    assert [one.violation for one in found] == [ModelViolation.NONE, ModelViolation.DRIFT] * 2

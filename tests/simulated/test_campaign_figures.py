@@ -9,10 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.campaign_figures import (
+    BootCount,
+    Mean,
+    boot_count,
+    figures,
+    mean,
+    setting_uses,
+    share,
+)
 from initadvisor.model.cost import Outcome
-from initadvisor.model.simulation import BootCount, Mean
-from initadvisor.stats.simulation_figures import boot_count, figures, mean, setting_uses, share
-from tests.unit.stats.made_up import CAT, LZ4, XZ, ZSTD, campaign, fixed, machine_run
+from tests.fixtures.synthetic_machines import LZ4, XZ, ZSTD, campaign
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,20 +105,53 @@ def test_a_mean_of_few_values_or_of_the_same_has_no_interval() -> None:
 
 def test_figures_of_machines_reckoned_by_hand() -> None:
     runs = [
-        machine_run(campaign(2)),
-        machine_run(campaign(4, regret_ms=8.0), fixed(regret_ms=12.0, right=False)),
-        machine_run(campaign(6, outcome=Outcome.KEEP, right=False, regret_ms=30.0, stated=0.9)),
-        machine_run(campaign(40, outcome=Outcome.UNDECIDED, right=True)),
+        campaign(2),
+        campaign(4, regret_ms=8.0),
+        campaign(6, outcome=Outcome.KEEP, right=False, regret_ms=30.0, stated=0.9),
+        campaign(40, outcome=Outcome.UNDECIDED, right=True),
     ]
     found = figures(runs, certainty=0.9)
     assert (found.machines, found.settled.count, found.right.count) == (4, 3, 2)
     assert (found.boots_median.boots, found.boots_90.boots) == (4, None)
     assert (found.regret_ms.mean, found.beyond_ms.mean) == (38 / 4, 20 / 4)
-    assert (found.fixed.boots, found.fixed.right.count) == (80, 3)
-    assert (found.fixed.regret_ms.mean, found.fixed.beyond_ms.mean) == (3, 0.5)
     low, high = found.calibration
     assert (low.stated, low.right.count, low.right.of) == (0.9, 0, 1)
     assert (high.stated, high.right.count, high.right.of) == (0.99, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("settled", "undecided", "median", "most"),
+    [
+        (range(1, 11), 0, 5, 9),
+        (range(1, 10), 1, 5, 9),
+        (range(1, 9), 2, 5, None),
+        (range(1, 5), 6, None, None),
+        ([7], 0, 7, 7),
+        ([], 3, None, None),
+    ],
+)
+def test_boots_to_a_decision_count_those_that_never_come_to_one(
+    settled: list[int], undecided: int, median: int | None, most: int | None
+) -> None:
+    runs = [campaign(boots) for boots in settled]
+    runs += [campaign(40, outcome=Outcome.UNDECIDED)] * undecided
+    found = figures(runs, certainty=0.95)
+    assert (found.boots_median.boots, found.boots_90.boots) == (median, most)
+
+
+def test_what_was_stated_is_held_against_what_was_right() -> None:
+    runs = [
+        campaign(1, stated=0.95),
+        campaign(1, stated=0.96, right=False),
+        campaign(1, stated=0.97),
+        campaign(1, stated=0.99),
+        campaign(1, stated=1.0),
+        campaign(40, stated=0.999, right=False, outcome=Outcome.UNDECIDED),
+    ]
+    low, middle, high = figures(runs, certainty=0.95).calibration
+    assert [one.stated for one in (low, middle, high)] == pytest.approx([0.955, 0.97, 0.995])
+    assert [one.right.part for one in (low, middle, high)] == [0.5, 1, 1]
+    assert [one.right.of for one in (low, middle, high)] == [2, 1, 2]
 
 
 @given(st.floats(0.5, 0.999), st.lists(st.floats(0, 1), min_size=1, max_size=30))
@@ -119,24 +159,22 @@ def test_every_settled_decision_is_held_against_what_it_said(
     certainty: float, beyond: list[float]
 ) -> None:
     stated = [certainty + part * (1 - certainty) for part in beyond]
-    runs = [machine_run(campaign(1, stated=min(1.0, max(certainty, one)))) for one in stated]
+    runs = [campaign(1, stated=min(1.0, max(certainty, one))) for one in stated]
     found = figures(runs, certainty=certainty).calibration
     assert sum(one.right.of for one in found) == len(runs)
 
 
 def test_of_every_setting_it_is_said_what_became_of_it() -> None:
     runs = [
-        machine_run(campaign(3, booted=(ZSTD, LZ4, LZ4))),
-        machine_run(campaign(1, setting=ZSTD, booted=(ZSTD,), best=XZ), fixed(setting=CAT)),
+        campaign(3, booted=(ZSTD, LZ4, LZ4)),
+        campaign(1, setting=ZSTD, booted=(ZSTD,), best=XZ),
     ]
     uses = {use.setting: use for use in setting_uses(runs)}
-    assert set(uses) == {ZSTD, LZ4, XZ, CAT}
-    lz4 = uses[LZ4]
+    assert set(uses) == {ZSTD, LZ4, XZ}
+    lz4, zstd = uses[LZ4], uses[ZSTD]
     assert (lz4.best.count, lz4.chosen.count, lz4.booted.count) == (1, 1, 1)
-    assert (lz4.boots.mean, lz4.fixed_chosen.count) == (1.0, 1)
-    zstd = uses[ZSTD]
+    assert lz4.boots.mean == 1.0
     assert (zstd.best.count, zstd.chosen.count, zstd.booted.count) == (0, 1, 2)
     assert (uses[XZ].best.count, uses[XZ].booted.count) == (1, 0)
-    assert uses[CAT].fixed_chosen.count == 1
     assert sum(use.best.count for use in uses.values()) == len(runs)
     assert setting_uses(runs)[0].setting == LZ4
