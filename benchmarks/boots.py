@@ -22,19 +22,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from initadvisor.model.boot_evidence import BootEvidence, Relation
-from initadvisor.model.boot_marks import Waiting
-from initadvisor.model.read_interval import Beside, IntervalSource
-from initadvisor.stats.decision import Thresholds, decide
-from initadvisor.stats.given import draw_costs_given, summarised
-from initadvisor.stats.next_boot import Limits, next_boots
+from initadvisor.decide.boot_evidence import BootEvidence, Relation
+from initadvisor.decide.decision import Thresholds, decide
+from initadvisor.decide.next_boot import Limits, next_boots
+from initadvisor.decide.posterior.posterior import draw_costs_given, summarised
+from initadvisor.records.marks import Waiting
+from initadvisor.records.read_interval import Beside, IntervalSource
 from tests.fixtures.known_machines import candidate, draw_costs
 from tests.fixtures.synthetic_boots import FIELD, unknown_machine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from initadvisor.model.cost import CandidateFacts, Machine
+    from initadvisor.decide.cost import CandidateFacts, Machine
 
 SUMMARY_S = 0.3
 DRAWS_S = 0.5

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from initadvisor.candidates.schedule import threads_of
 from initadvisor.image.cpio import CpioWriter
-from initadvisor.workflow.schedule import threads_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

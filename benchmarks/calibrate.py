@@ -28,29 +28,29 @@ from pathlib import Path
 from statistics import median, stdev
 from typing import TYPE_CHECKING, Any
 
-from initadvisor.cli.progress import Progress
+from initadvisor.candidates.build import build_candidates
+from initadvisor.candidates.decompression import Stream, time_once
+from initadvisor.cli.rendering.progress import Progress
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.settings import Setting
+from initadvisor.data.tables import CALIBRATION, shipped_document
 from initadvisor.generators import unknown
 from initadvisor.host import Host
 from initadvisor.host.files import make_directory, whole_file
 from initadvisor.host.hardware import cpu_model
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.lab import Engine, LabSubject
-from initadvisor.model.setting import Setting
+from initadvisor.lab.timing import LEAST_ROUNDS, LabImage, Rounds, time_images, unpack_ms
+from initadvisor.records.lab import Engine, LabSubject
 from initadvisor.store.store import open_store
+from initadvisor.target.source import open_source
 from initadvisor.vm.choose import Wanted, machine_for
-from initadvisor.workflow.bench import Stream, time_once
-from initadvisor.workflow.candidates import build_candidates
-from initadvisor.workflow.knowledge import CALIBRATION, shipped_document
-from initadvisor.workflow.source import open_source
-from initadvisor.workflow.timing import LEAST_ROUNDS, LabImage, Rounds, time_images, unpack_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from initadvisor.model.candidate import Candidate
-    from initadvisor.model.lab import LabSample, LostBoot
-    from initadvisor.workflow.lab import Observer
+    from initadvisor.lab.lab import Observer
+    from initadvisor.records.built_image import Candidate
+    from initadvisor.records.lab import LabSample, LostBoot
 
 SETTINGS = tuple(
     Setting.parse(text)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from initadvisor.model.cost import Outcome
+from initadvisor.decide.cost import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from benchmarks.synthetic import CampaignRun
-    from initadvisor.model.setting import Setting
+    from initadvisor.core.settings import Setting
 
 _OUTSIDE = 0.025
 _Z95 = NormalDist().inv_cdf(1 - _OUTSIDE)

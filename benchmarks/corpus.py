@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
+from initadvisor.core.codecs import Codec
+from initadvisor.core.settings import Setting
 from initadvisor.host import Host
 from initadvisor.image.scan import scan
-from initadvisor.model.codec import Codec
-from initadvisor.model.setting import Setting
 from tests.fixtures.arch import ArchContents, arch_image
 from tests.fixtures.debian import Kernel, Suite, debian
 from tests.fixtures.generated import dracut_image, initramfs_tools_image, large_image

@@ -24,13 +24,14 @@ from pathlib import Path
 from initadvisor.daemon import work
 from initadvisor.daemon.loop import Daemon
 from initadvisor.host import Host
-from initadvisor.model.daemon import Needs
+from initadvisor.daemon.planning import Needs
 
 host = Host()
 worker = work.AdvisorsWork(host=host)
 if len(sys.argv) > 1:
-    from initadvisor.workflow.recommend import Request, recommend
-    from initadvisor.workflow.target import Target
+    from initadvisor.advise.evaluation import Request
+    from initadvisor.advise.recommend import recommend
+    from initadvisor.target.target import Target
 
     image = Path(sys.argv[1])
 

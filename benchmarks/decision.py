@@ -41,8 +41,8 @@ from benchmarks.synthetic import (
     simulate_one,
     spread,
 )
-from initadvisor.stats.decision import Thresholds
-from initadvisor.stats.next_boot import Limits
+from initadvisor.decide.decision import Thresholds
+from initadvisor.decide.next_boot import Limits
 
 if TYPE_CHECKING:
     from benchmarks.campaign_figures import Figures

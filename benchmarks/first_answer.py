@@ -20,12 +20,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from initadvisor.core.codecs import Codec
+from initadvisor.core.settings import Setting
 from initadvisor.host import Host
-from initadvisor.image.decompress import decompress
+from initadvisor.image.decompressors.decompress import decompress
 from initadvisor.image.scan import scan
-from initadvisor.model.codec import Codec
-from initadvisor.model.setting import Setting
-from initadvisor.workflow.target import find_target
+from initadvisor.target.target import find_target
 
 LIMIT, AIM = 15.0, 30.0
 SECOND_LIMIT_S = 0.6

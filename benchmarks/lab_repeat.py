@@ -22,7 +22,7 @@ SETTINGS = ("cat", "lz4 -9", "zstd -19", "gzip -9")
 
 def small_image() -> Path:
     """Return an image in Arch's layout, made once."""
-    from initadvisor.model.setting import Setting
+    from initadvisor.core.settings import Setting
     from tests.fixtures.arch import arch_image
 
     return arch_image(Setting.parse("zstd"))

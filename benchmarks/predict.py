@@ -28,19 +28,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from initadvisor.candidates.build import build_candidates
+from initadvisor.candidates.decompression import Stream, time_once
+from initadvisor.core.codecs import Codec
+from initadvisor.core.settings import Setting
+from initadvisor.data.tables import shipped_calibration
 from initadvisor.generators import unknown
 from initadvisor.host import Host
-from initadvisor.model.codec import Codec
-from initadvisor.model.setting import Setting
+from initadvisor.target.source import open_source
 from initadvisor.vm.boot import boot
 from initadvisor.vm.engines import uml_machine
-from initadvisor.workflow.bench import Stream, time_once
-from initadvisor.workflow.candidates import build_candidates
-from initadvisor.workflow.knowledge import shipped_calibration
-from initadvisor.workflow.source import open_source
 
 if TYPE_CHECKING:
-    from initadvisor.model.candidate import Candidate
+    from initadvisor.records.built_image import Candidate
 
 SETTINGS = tuple(
     Setting.parse(text)

@@ -25,21 +25,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from benchmarks.corpus import CorpusImage, built_host, corpus, sampled_host
-from initadvisor.model.config import Config
-from initadvisor.stats.sampling import Error
-from initadvisor.workflow.candidates import kept_candidates
-from initadvisor.workflow.estimates import estimates
-from initadvisor.workflow.field import surveyed
-from initadvisor.workflow.knowledge import sampling_error
-from initadvisor.workflow.observing import Unseen
-from initadvisor.workflow.plan import recipes
-from initadvisor.workflow.recommend import Request, recommend
-from initadvisor.workflow.sampler import subject_of
-from initadvisor.workflow.target import find_target
+from initadvisor.advise.evaluation import Request
+from initadvisor.advise.recommend import recommend
+from initadvisor.candidates.build import kept_candidates
+from initadvisor.candidates.estimates import estimates
+from initadvisor.candidates.plan import recipes
+from initadvisor.candidates.sampler import subject_of
+from initadvisor.candidates.search_space import surveyed
+from initadvisor.core.config import Config
+from initadvisor.data.tables import sampling_error
+from initadvisor.decide.sampling import Error
+from initadvisor.lab.observing import Unseen
+from initadvisor.target.target import find_target
 
 if TYPE_CHECKING:
+    from initadvisor.core.settings import Setting
     from initadvisor.host import Host
-    from initadvisor.model.setting import Setting
 
 SPEEDS_MB_S = (20.0, 100.0, 500.0, 2000.0)
 LIMIT = 0.03

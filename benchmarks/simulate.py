@@ -43,18 +43,18 @@ from benchmarks.synthetic import (
     simulate_one,
     spread,
 )
-from initadvisor.model.errors import UsageError
-from initadvisor.model.setting import Setting
-from initadvisor.model.whatif import Span
-from initadvisor.stats.decision import Thresholds
-from initadvisor.stats.next_boot import Limits
-from initadvisor.workflow.truth_tables import truth_table
+from initadvisor.advise.truth_tables import truth_table
+from initadvisor.core.errors import UsageError
+from initadvisor.core.settings import Setting
+from initadvisor.decide.decision import Thresholds
+from initadvisor.decide.next_boot import Limits
+from initadvisor.decide.whatif_values import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from benchmarks.campaign_figures import BootCount, Figures, Mean, Share
-    from initadvisor.model.whatif import Given
+    from initadvisor.decide.whatif_values import Given
 
 MIXES: dict[str, tuple[ModelViolation, ...]] = {
     "half": tuple(one for breaking in BREAKING for one in (ModelViolation.NONE, breaking)),

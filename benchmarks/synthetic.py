@@ -14,30 +14,30 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from initadvisor.model.boot_evidence import BootEvidence, Relation
-from initadvisor.model.boot_marks import Waiting
-from initadvisor.model.codec import Codec
-from initadvisor.model.cost import CandidateFacts, Machine, Outcome, Quantity, Shadow
-from initadvisor.model.read_interval import Beside, IntervalSource
-from initadvisor.model.whatif import Span
-from initadvisor.stats.costs import priced
-from initadvisor.stats.decision import decide
-from initadvisor.stats.given import draw_posterior
-from initadvisor.stats.next_boot import next_boots
-from initadvisor.workflow.knowledge import observed_boots, shipped_calibration
-from initadvisor.workflow.machine import LAB, LOADER_FIXED, LOADER_LOG_SD
-from initadvisor.workflow.truth_tables import truth_table, truth_table_names
+from initadvisor.advise.machine import LAB, LOADER_FIXED, LOADER_LOG_SD
+from initadvisor.advise.truth_tables import truth_table, truth_table_names
+from initadvisor.core.codecs import Codec
+from initadvisor.data.tables import observed_boots, shipped_calibration
+from initadvisor.decide.boot_evidence import BootEvidence, Relation
+from initadvisor.decide.cost import CandidateFacts, Machine, Outcome, Quantity, Shadow
+from initadvisor.decide.costs import priced
+from initadvisor.decide.decision import decide
+from initadvisor.decide.next_boot import next_boots
+from initadvisor.decide.posterior.posterior import draw_posterior
+from initadvisor.decide.whatif_values import Span
+from initadvisor.records.marks import Waiting
+from initadvisor.records.read_interval import Beside, IntervalSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from initadvisor.model.setting import Setting
-    from initadvisor.model.truth_table import TruthTable
-    from initadvisor.model.whatif import Given
-    from initadvisor.stats.decision import Thresholds
-    from initadvisor.stats.next_boot import Limits
+    from initadvisor.core.settings import Setting
+    from initadvisor.decide.decision import Thresholds
+    from initadvisor.decide.next_boot import Limits
+    from initadvisor.decide.truth_table import TruthTable
+    from initadvisor.decide.whatif_values import Given
 
     Floats = NDArray[np.float64]
 

@@ -30,25 +30,25 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from benchmarks.corpus import OwnCacheHost, images
+from initadvisor.candidates.build import kept_candidates
+from initadvisor.candidates.plan import recipes
+from initadvisor.candidates.search_space import Ground, surveyed
+from initadvisor.core.codecs import Codec
+from initadvisor.core.config import Config
+from initadvisor.core.settings import Setting
+from initadvisor.decide.repeats import BETWEEN_RUNS_LOG_SD
 from initadvisor.host import Host
 from initadvisor.host.hardware import cpu_model
-from initadvisor.model.codec import Codec
-from initadvisor.model.config import Config
-from initadvisor.model.setting import Setting
-from initadvisor.stats.repeats import BETWEEN_RUNS_LOG_SD
+from initadvisor.target.context import disturbances
+from initadvisor.target.target import find_target
 from initadvisor.vm.boot import boot
 from initadvisor.vm.engines import uml_machine
-from initadvisor.workflow.candidates import kept_candidates
-from initadvisor.workflow.field import Ground, surveyed
-from initadvisor.workflow.noise import disturbances
-from initadvisor.workflow.plan import recipes
-from initadvisor.workflow.target import find_target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from benchmarks.corpus import CorpusImage
-    from initadvisor.model.candidate import Candidate
+    from initadvisor.records.built_image import Candidate
     from initadvisor.vm.machine import VirtualMachine
 
 CONTENTS = {

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from initadvisor.bootloaders.entry import BootEntry, EntryKind, TrialPlan, TrialRequest
+    from initadvisor.bootloaders.one_shot import OneShot
+    from initadvisor.core.refusals import Refusal, RefusalKind
     from initadvisor.host import Host
-    from initadvisor.model.boot_entry import BootEntry, EntryKind, TrialPlan, TrialRequest
-    from initadvisor.model.one_shot import OneShot
-    from initadvisor.model.refusal import Refusal, RefusalKind
 
 
 class BootLoader(Protocol):

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from initadvisor.bootloaders import efi_bootnext, grub, systemd_boot
+from initadvisor.bootloaders.efi import efi_bootnext
+from initadvisor.bootloaders.grub import grub
 from initadvisor.bootloaders.places import is_file
-from initadvisor.measure.efi import loader_variables
-from initadvisor.measure.way import boot_start
-from initadvisor.model.errors import UnsafeError
-from initadvisor.model.loader import BootWay
-from initadvisor.model.refusal import RefusalKind, RefusedError, refused
+from initadvisor.bootloaders.systemd_boot import systemd_boot
+from initadvisor.core.errors import UnsafeError
+from initadvisor.core.refusals import RefusalKind, RefusedError, refused
+from initadvisor.firmware.boot_method import boot_start
+from initadvisor.firmware.efi_variables import loader_variables
+from initadvisor.records.boot_start import BootWay
 
 if TYPE_CHECKING:
     from initadvisor.bootloaders import BootLoader
     from initadvisor.host import Host
-    from initadvisor.model.loader import LoaderVariables
+    from initadvisor.records.boot_start import LoaderVariables
+
 
 BOOT_LOADERS: Final[tuple[BootLoader, ...]] = (systemd_boot, grub, efi_bootnext)
 

@@ -14,15 +14,16 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from initadvisor.bootloaders.places import read_bytes
-from initadvisor.model.errors import ProgramError
-from initadvisor.model.nested_text import from_json
-from initadvisor.model.refusal import RefusalKind, RefusedError, refused
+from initadvisor.core.errors import ProgramError
+from initadvisor.core.plain_values import from_json
+from initadvisor.core.refusals import RefusalKind, RefusedError, refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from initadvisor.host import Host
+
 
 _CHANGED_BY_TRIAL: Final = frozenset({1, 4, 5, 8, 9, 11, 12})
 _TIMEOUT_S = 20

@@ -12,14 +12,15 @@ import stat
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.model.refusal import RefusalKind, refused
-from initadvisor.storage.mounts import Mount, machine_path, mount_of, mounts_of_host
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.core.refusals import RefusalKind, refused
+from initadvisor.host.storage.mounts import Mount, machine_path, mount_of, mounts_of_host
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
+
 
 _PLAIN = re.compile(r"/[A-Za-z0-9._/+@-]+", re.ASCII)
 """What every loader reads as it is written, and vfat takes as a name."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initadvisor.model.errors import UnsafeError
+from initadvisor.core.errors import UnsafeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from initadvisor.model.boot_entry import BootFile, TrialRequest
+    from initadvisor.bootloaders.entry import BootFile, TrialRequest
 
 
 def replaced(files: Sequence[BootFile], request: TrialRequest, image: str) -> tuple[str, ...]:

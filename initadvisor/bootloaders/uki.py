@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from initadvisor.core.errors import BadImageError
+from initadvisor.core.refusals import RefusalKind, refused
 from initadvisor.host.files import open_regular
 from initadvisor.image.pe import read_uki
-from initadvisor.model.errors import BadImageError
-from initadvisor.model.refusal import RefusalKind, refused
 
 if TYPE_CHECKING:
     from initadvisor.host import Host

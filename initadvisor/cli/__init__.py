@@ -17,9 +17,9 @@ import click
 from typing_extensions import override
 
 from initadvisor import __version__
-from initadvisor.cli.output import named_output, no_output
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
-from initadvisor.model.text import shown
+from initadvisor.cli.rendering.output import named_output, no_output
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.core.plain_values import shown
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "recommend": ("initadvisor.cli.recommend:recommend", "Which compression suits this machine."),

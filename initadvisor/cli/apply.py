@@ -1,21 +1,36 @@
-"""``initadvisor apply``: change the compression, in the configuration and in the images."""
+"""``initadvisor apply``: change the compression, in the configuration and in the images.
+
+The plan of ``apply`` for programs.
+
+The plan of ``apply`` for a person.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from initadvisor.model.apply import Step
-from initadvisor.model.errors import UnsafeError
+from initadvisor.apply.plan_values import Step
+from initadvisor.cli.rendering.paragraphs import print_item, print_paragraph
+from initadvisor.cli.rendering.tables import Table, print_table
+from initadvisor.cli.rendering.wording import figure, turned_round
+from initadvisor.core.errors import UnsafeError
+from initadvisor.core.plain_values import shown
+from initadvisor.transaction.armed_boot import ProofStage
+from initadvisor.transaction.transaction import TransactionState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from initadvisor.cli.progress import Progress
+    from initadvisor.apply.apply import Applied, ApplyChoices
+    from initadvisor.apply.plan_values import ApplyPlan, PlannedImage, StagedImage
+    from initadvisor.cli.rendering.progress import Progress
+    from initadvisor.core.estimates import Estimate
     from initadvisor.host import Host
-    from initadvisor.model.apply import ApplyPlan, StagedImage
-    from initadvisor.workflow.apply import ApplyChoices
+    from initadvisor.image.difference import ImageDifference
+
 
 _WITHOUT = {
     Step.VERIFYING: "--unverified",
@@ -67,11 +82,11 @@ def apply(
     today's setting and unpacked by a kernel in a virtual machine. A setting that has not booted on
     this machine yet then boots once, at the next reboot, before anything is replaced.
     """
-    from initadvisor.cli.progress import Progress
+    from initadvisor.apply.apply import ApplyChoices
+    from initadvisor.apply.plan import ApplyRequest, plan_apply
+    from initadvisor.cli.rendering.progress import Progress
+    from initadvisor.core.settings import Setting
     from initadvisor.host import Host
-    from initadvisor.model.setting import Setting
-    from initadvisor.workflow.apply import ApplyChoices
-    from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
 
     if confirm and as_json:
         msg = "--confirm and --json exclude each other"
@@ -85,12 +100,8 @@ def apply(
     with Progress() as progress:
         plan = plan_apply(host, request, observer=progress)
     if as_json:
-        from initadvisor.cli.apply_json import print_plan as print_json
-
         print_json(plan)
     else:
-        from initadvisor.cli.apply_text import print_plan
-
         print_plan(plan)
     if not plan.edits:
         return
@@ -131,16 +142,203 @@ class _Shown:
 
     def built(self, staged: Sequence[StagedImage]) -> None:
         """Print what was built, before anything is decided about it."""
-        from initadvisor.cli.apply_text import print_staged
 
         print_staged(staged)
 
 
 def _apply(host: Host, plan: ApplyPlan, choices: ApplyChoices) -> None:
-    from initadvisor.cli.apply_text import print_applied
-    from initadvisor.cli.progress import Progress
-    from initadvisor.workflow.apply import apply as apply_planned
+    from initadvisor.apply.apply import apply as apply_planned
+    from initadvisor.cli.rendering.progress import Progress
 
     with Progress() as progress:
         applied = apply_planned(host, plan, choices, observer=_Shown(progress))
     print_applied(applied)
+
+
+_SCHEMA = 1
+
+
+def print_json(plan: ApplyPlan) -> None:
+    """Print the whole plan as one object."""
+    saving = plan.saving_ms
+    document = {
+        "schema": _SCHEMA,
+        "generator": plan.generator,
+        "setting": str(plan.setting),
+        "why": plan.why,
+        "today": {"setting": str(plan.today.setting), "source": plan.today.source},
+        "edits": [
+            {"path": edit.path, "new": edit.before is None, "diff": edit.diff}
+            for edit in plan.edits
+        ],
+        "images": [_image(planned) for planned in plan.images],
+        "room": [
+            {
+                "mount_point": room.mount_point,
+                "needed_bytes": room.needed_bytes,
+                "free_bytes": room.free_bytes,
+                "purpose": room.purpose,
+                "enough": room.enough,
+            }
+            for room in plan.room
+        ],
+        "saving_ms": saving and {"mean": saving.mean, "low": saving.low, "high": saving.high},
+        "obstacles": [
+            {"step": one.step.value, "reason": one.reason, "remedy": one.remedy}
+            for one in plan.obstacles
+        ],
+        "warnings": list(plan.warnings),
+    }
+    click.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def _image(planned: PlannedImage) -> dict[str, Any]:
+    return {
+        "path": str(planned.image.path),
+        "kernel": planned.image.kernel_release,
+        "uki": planned.image.uki,
+        "fallback": planned.image.fallback,
+        "rebuilt": planned.rebuilt,
+        "setting": str(planned.after.setting),
+        "size_bytes": planned.size_bytes,
+        "expected_bytes": planned.expected_bytes,
+    }
+
+
+_MOST_LINES = 10
+_LEAVE_IT = (
+    "A boot is measured about two minutes after it is complete: let it run that long. initadvisor "
+    "status tells how far it is."
+)
+_IN_THE_WAY = {
+    Step.BUILD: "In the way of applying it",
+    Step.VERIFYING: "In the way of having a kernel unpack it in a virtual machine",
+    Step.PROVING_BOOT: "In the way of booting it once before it becomes the default",
+    Step.PREVIOUS_ENTRY: "In the way of a menu entry for the previous image",
+    Step.UNLOCKING: "In the way of unlocking the disk without a passphrase",
+}
+
+
+def print_plan(plan: ApplyPlan) -> None:
+    """Print the whole plan to stdout."""
+    click.echo(f"Today: {shown(str(plan.today.setting))} ({shown(plan.today.source)})")
+    click.echo(f"To apply: {shown(str(plan.setting))} ({shown(plan.why)})")
+    if not plan.edits:
+        click.echo("There is nothing to change in the configuration.")
+        return
+    if plan.saving_ms:
+        click.echo(f"Expected to {_save_or_cost(plan.saving_ms)} per boot.")
+    click.echo("\nConfiguration:\n")
+    for edit in plan.edits:
+        for line in edit.diff.rstrip("\n").split("\n"):
+            click.echo(shown(line.replace("\t", "    ")))
+    click.echo(f"\nImages of {plan.generator}:\n")
+    print_table(_images(plan.images))
+    for room in plan.room:
+        enough = "" if room.enough else ": NOT ENOUGH"
+        print_item(
+            f"{room.mount_point}: {_mb(room.needed_bytes)} MB for {room.purpose}, "
+            f"{_mb(room.free_bytes)} MB free{enough}"
+        )
+    _print_obstacles(plan)
+    if plan.warnings:
+        click.echo("\nWorth knowing:")
+        for warning in plan.warnings:
+            print_item(warning)
+
+
+def _save_or_cost(saving_ms: Estimate) -> str:
+    if saving_ms.mean >= 0:
+        return f"save {figure(saving_ms)} ms"
+    return f"cost {figure(turned_round(saving_ms))} ms"
+
+
+def _print_obstacles(plan: ApplyPlan) -> None:
+    for step, title in _IN_THE_WAY.items():
+        if found := [obstacle for obstacle in plan.obstacles if obstacle.step is step]:
+            click.echo(f"\n{title}:")
+            for obstacle in found:
+                remedy = f" ({obstacle.remedy})" if obstacle.remedy else ""
+                print_item(f"{obstacle.reason}{remedy}")
+
+
+def print_staged(staged: Sequence[StagedImage]) -> None:
+    """Print what was built and what the installed images lack."""
+    for image in staged:
+        click.echo()
+        print_paragraph(
+            f"{shown(str(image.image.path))}: built as {image.codec}, {_mb(image.size_bytes)} MB, "
+            f"lint: {image.lint.verdict}, same content as with today's setting"
+        )
+        for reason in image.lint.reasons:
+            print_item(reason)
+        if image.updates is None:
+            print_item(f"the installed image cannot be compared: {image.unreadable}")
+        elif image.updates.count:
+            click.echo("Updates since the installed image was built, which any rebuild brings:")
+            _print_difference(image.updates)
+
+
+def print_applied(applied: Applied) -> None:
+    """Print what came of it, and what is still to come."""
+    transaction, setting = applied.transaction, applied.transaction.setting
+    after = shown(setting.after) if setting else ""
+    click.echo()
+    if applied.unverified:
+        print_paragraph(f"No kernel was asked whether it unpacks them: {applied.unverified}")
+    if transaction.state is TransactionState.COMMITTED:
+        if applied.proven:
+            started = f"{applied.proven.started_at.astimezone():%Y-%m-%d}"
+            click.echo(f"{after} has booted on this machine before, on {started}.")
+        print_paragraph(
+            f"{after} is configured and installed. initadvisor rollback --confirm goes back."
+        )
+    elif transaction.proof and transaction.proof.stage is ProofStage.REHEARSAL:
+        print_paragraph(
+            "Nothing was replaced yet. The next boot is a rehearsal: it uses today's image, from "
+            f"an entry of its own. If all goes well, the boot after it uses {after}, and when that "
+            f"was measured it becomes the default. {_LEAVE_IT}"
+        )
+    else:
+        print_paragraph(
+            f"Nothing was replaced yet. The next boot uses {after} once; when it was measured, "
+            f"{after} becomes the default. {_LEAVE_IT}"
+        )
+
+
+def _print_difference(found: ImageDifference) -> None:
+    lines = [f"new: {path}" for path in found.added]
+    lines += [f"gone: {path}" for path in found.removed]
+    lines += [f"changed: {entry.path} ({', '.join(entry.aspects)})" for entry in found.changed]
+    for line in lines[:_MOST_LINES]:
+        print_item(line)
+    if len(lines) > _MOST_LINES:
+        print_item(f"and {len(lines) - _MOST_LINES} more")
+
+
+def _images(images: Sequence[PlannedImage]) -> Table:
+    return Table(
+        titles=("image", "kernel", "MB", "about", "what happens"),
+        rows=tuple(
+            (
+                shown(str(planned.image.path)),
+                shown(planned.image.kernel_release),
+                _mb(planned.size_bytes),
+                "?" if planned.expected_bytes is None else _mb(planned.expected_bytes),
+                _fate(planned),
+            )
+            for planned in images
+        ),
+        text=0,
+    )
+
+
+def _fate(planned: PlannedImage) -> str:
+    kind = " (unified kernel image)" if planned.image.uki else ""
+    if planned.rebuilt:
+        return f"rebuilt with {planned.after.setting}{kind}"
+    return f"stays{' (fallback)' if planned.image.fallback else ''}{kind}"
+
+
+def _mb(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:.1f}"

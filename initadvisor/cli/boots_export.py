@@ -10,14 +10,15 @@ import csv
 import json
 from typing import IO, TYPE_CHECKING, Any
 
-from initadvisor.measure.machine_name import without_id
-from initadvisor.model.record_form import as_plain
-from initadvisor.model.text import shown
+from initadvisor.boots.machine_name import without_id
+from initadvisor.core.plain_values import shown
+from initadvisor.records.boot_form import as_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from initadvisor.model.boot_record import BootRecord
+    from initadvisor.records.boot import BootRecord
+
 
 RECORD = "record"
 """The column of the CSV that has everything, as JSON."""

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.intervals import explain_intervals, interval
-from initadvisor.cli.paragraphs import moment, print_item, print_paragraph
-from initadvisor.cli.tables import Table, print_table
-from initadvisor.model.boot_record import RecordSource
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.text import shown
+from initadvisor.cli.rendering.paragraphs import moment, print_item, print_paragraph
+from initadvisor.cli.rendering.tables import Table, print_table
+from initadvisor.cli.rendering.wording import explain_intervals, measured_interval
+from initadvisor.core.estimates import Certainty
+from initadvisor.core.plain_values import shown
+from initadvisor.records.boot import RecordSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from initadvisor.model.boot_record import BootRecord
-    from initadvisor.model.setting import Setting
-    from initadvisor.stats.repeats import Middle
-    from initadvisor.workflow.boot_summary import ClassSummary, SettingSummary
+    from initadvisor.boots.summary import ClassSummary, SettingSummary
+    from initadvisor.core.settings import Setting
+    from initadvisor.decide.repeats import Middle
+    from initadvisor.records.boot import BootRecord
 
 
 def print_boots(records: Sequence[BootRecord]) -> None:
@@ -110,4 +110,4 @@ def _summary_row(summary: SettingSummary) -> tuple[str, ...]:
 def _middle(middle: Middle | None, count: int) -> tuple[str, str, str]:
     if middle is None:
         return "", "", ""
-    return f"{middle.median:.1f}", interval(middle), str(count)
+    return f"{middle.median:.1f}", measured_interval(middle), str(count)

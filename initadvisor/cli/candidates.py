@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from initadvisor.cli.file_name import FileName
-from initadvisor.cli.span import Whole
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.text import shown
+from initadvisor.cli.options import FileName, Whole
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.plain_values import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from initadvisor.model.candidate import Candidate
-    from initadvisor.workflow.cache import CachedCandidate
-    from initadvisor.workflow.candidates import BuildResult
+    from initadvisor.candidates.build import BuildResult
+    from initadvisor.candidates.cache import CachedCandidate
+    from initadvisor.records.built_image import Candidate
+
 
 _SCHEMA = 1
 
@@ -55,15 +55,15 @@ def build(
     What cannot be built, because a compressor is not installed or does not do its work, is reported
     and is no failure, as long as anything can be built.
     """
-    from initadvisor.cli.progress import Progress
+    from initadvisor.candidates.build import build_candidates
+    from initadvisor.candidates.plan import plan_settings
+    from initadvisor.cli.rendering.progress import Progress
+    from initadvisor.core.settings import Setting
     from initadvisor.host import Host
-    from initadvisor.model.setting import Setting
-    from initadvisor.workflow.candidates import build_candidates
-    from initadvisor.workflow.configuration import load_config
-    from initadvisor.workflow.context import what_matters_more
-    from initadvisor.workflow.plan import plan_settings
-    from initadvisor.workflow.source import open_source
-    from initadvisor.workflow.target import find_target
+    from initadvisor.host.configuration import load_config
+    from initadvisor.target.context import what_matters_more
+    from initadvisor.target.source import open_source
+    from initadvisor.target.target import find_target
 
     wanted = tuple(Setting.parse(text) for text in only)
     if wanted and everything:
@@ -106,8 +106,8 @@ def build(
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
 def list_(*, as_json: bool) -> None:
     """List the candidates that are kept, and the image each was derived from."""
+    from initadvisor.candidates.build import cached_candidates
     from initadvisor.host import Host
-    from initadvisor.workflow.candidates import cached_candidates
 
     kept = cached_candidates(Host())
     if as_json:
@@ -129,9 +129,9 @@ def prune(*, everything: bool) -> None:
 
     The limit is cache_limit_mb in /etc/initadvisor.toml; the oldest candidates go first.
     """
+    from initadvisor.candidates.build import prune as prune_candidates
     from initadvisor.host import Host
-    from initadvisor.workflow.candidates import prune as prune_candidates
-    from initadvisor.workflow.configuration import load_config
+    from initadvisor.host.configuration import load_config
 
     host = Host()
     limit_bytes = load_config(host).cache_limit_bytes

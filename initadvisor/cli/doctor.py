@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from initadvisor.model.diagnosis import Diagnosis
+    from initadvisor.doctor.findings import Diagnosis
+
 
 _SCHEMA = 1
 
@@ -23,9 +24,9 @@ def doctor(context: click.Context, *, try_engines: bool, as_json: bool) -> None:
     Each line says what was found: all is well, something is worth knowing, or something is in the
     way; then the exit status is 1. Nothing is changed. Without root, not all can be looked at.
     """
+    from initadvisor.doctor.doctor import diagnose
+    from initadvisor.doctor.findings import Grade
     from initadvisor.host import Host
-    from initadvisor.model.diagnosis import Grade
-    from initadvisor.workflow.doctor import diagnose
 
     found = diagnose(Host(), try_engines=try_engines)
     if as_json:
@@ -53,9 +54,9 @@ def _print_json(found: Diagnosis) -> None:
 
 
 def _print_text(found: Diagnosis) -> None:
-    from initadvisor.cli.paragraphs import print_paragraph
-    from initadvisor.model.diagnosis import Grade
-    from initadvisor.model.text import shown
+    from initadvisor.cli.rendering.paragraphs import print_paragraph
+    from initadvisor.core.plain_values import shown
+    from initadvisor.doctor.findings import Grade
 
     marks = {Grade.OK: "ok  ", Grade.NOTE: "note", Grade.OBSTACLE: "STOP"}
     indent = " " * 6

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initadvisor.cli.wording import (
+from initadvisor.advise.boots import SHARED_WORDS
+from initadvisor.cli.rendering.wording import (
     boots,
     figure,
     more_or_less,
@@ -13,20 +14,22 @@ from initadvisor.cli.wording import (
     short,
     turned_round,
 )
-from initadvisor.model.boot_evidence import Shared
-from initadvisor.model.cost import Objective, Outcome
-from initadvisor.model.estimate import Evidence, three_digits
-from initadvisor.workflow.boots import SHARED_WORDS
+from initadvisor.core.config import Objective
+from initadvisor.core.estimates import Evidence, three_digits
+from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.cost import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from initadvisor.model.boot_evidence import Learnt
-    from initadvisor.model.cost import Stretch
-    from initadvisor.model.estimate import Estimate
-    from initadvisor.model.explanation import Explanation, Step, Weight
-    from initadvisor.model.recommendation import Contrast, Recommendation
-    from initadvisor.model.setting import Setting
+    from initadvisor.advise.recommendation import Recommendation
+    from initadvisor.core.estimates import Estimate
+    from initadvisor.core.settings import Setting
+    from initadvisor.decide.boot_evidence import Learnt
+    from initadvisor.decide.contrast import Contrast
+    from initadvisor.decide.cost import Stretch
+    from initadvisor.decide.explanation import Explanation, Step, Weight
+
 
 _MOST_FACTS = 3
 _LEAST_SHARE = 0.01

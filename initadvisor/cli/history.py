@@ -1,23 +1,39 @@
-"""``initadvisor history``: what was measured so far."""
+"""``initadvisor history``: what was measured so far.
+
+The JSON of ``history``; its fields are part of the interface (schema 1).
+
+What was measured, for a person, in 80 columns.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from typing import TYPE_CHECKING
+from collections import Counter
+from math import inf
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from initadvisor.cli.file_name import FileName
-from initadvisor.cli.since import moment_since
-from initadvisor.cli.span import Whole
+from initadvisor.cli.options import FileName, Whole, moment_since
+from initadvisor.cli.rendering.paragraphs import moment, print_item, print_paragraph
+from initadvisor.cli.rendering.tables import Table, print_table
+from initadvisor.cli.rendering.wording import explain_intervals, measured_interval
+from initadvisor.core.plain_values import shown
+from initadvisor.lab.history import results
+from initadvisor.records.lab import RunEnd, Unpacked
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
+    from initadvisor.decide.repeats import Middle
     from initadvisor.host import Host
+    from initadvisor.lab.history import SubjectResult
+    from initadvisor.records.lab import LabKernel, RecordedRun, Verification
     from initadvisor.store.store import Store
+
 
 _SHOWN = 10
 
@@ -81,8 +97,8 @@ def history(
 
 
 def _import(host: Host, path: Path) -> None:
-    from initadvisor.model.text import shown
-    from initadvisor.workflow.boot_import import import_boots
+    from initadvisor.core.plain_values import shown
+    from initadvisor.measure.boot_import import import_boots
 
     done = import_boots(host, path)
     click.echo(shown(f"{done.new} of {done.boots} boots are new; kept in {done.path}"))
@@ -90,7 +106,6 @@ def _import(host: Host, path: Path) -> None:
 
 def _print_json(store: Store, since: datetime | None, limit: int | None) -> None:
     from initadvisor.cli.boots_export import write_json
-    from initadvisor.cli.history_json import as_document
 
     runs = store.lab_runs(limit=limit or _SHOWN, since=since)
     verifications = store.verifications(limit=limit or _SHOWN, since=since)
@@ -100,10 +115,9 @@ def _print_json(store: Store, since: datetime | None, limit: int | None) -> None
 
 
 def _print_text(store: Store, since: datetime | None, limit: int) -> None:
+    from initadvisor.boots.summary import summaries
     from initadvisor.cli.boots_text import explain_summaries, print_boots, print_summaries
-    from initadvisor.cli.history_text import print_run, print_verifications
-    from initadvisor.model.text import shown
-    from initadvisor.workflow.boot_summary import summaries
+    from initadvisor.core.plain_values import shown
 
     boots = store.boots(since=since, limit=limit)
     runs = store.lab_runs(limit=limit, since=since)
@@ -121,3 +135,176 @@ def _print_text(store: Store, since: datetime | None, limit: int) -> None:
     if verifications:
         print_verifications(verifications)
     click.echo(f"Kept in {shown(str(store.path))}")
+
+
+def as_document(
+    path: Path, runs: Sequence[RecordedRun], verifications: Sequence[Verification]
+) -> dict[str, Any]:
+    """Return what was measured as plain values for ``json.dumps``."""
+    return {
+        "schema": 1,
+        "store": str(path),
+        "lab_runs": [run_document(recorded) for recorded in runs],
+        "verifications": [verification_document(verification) for verification in verifications],
+    }
+
+
+def run_document(recorded: RecordedRun) -> dict[str, Any]:
+    """Return one lab run as plain values."""
+    run = recorded.run
+    return {
+        "number": recorded.number,
+        "started_at": run.started_at.isoformat(timespec="seconds"),
+        "end": recorded.end,
+        "engine": run.engine,
+        "engine_version": run.engine_version,
+        "kernel": _kernel(run.kernel),
+        "cpu_model": run.cpu_model,
+        "settings": [_subject(result) for result in results(recorded)],
+        "warnings": list(recorded.warnings),
+    }
+
+
+def _subject(result: SubjectResult) -> dict[str, Any]:
+    subject = result.subject
+    return {
+        "setting": str(subject.setting),
+        "today": subject.today,
+        "path": subject.path,
+        "sha256": subject.sha256,
+        "size_bytes": subject.size_bytes,
+        "unpack_ms": _figure(result.unpack_ms),
+        "init_ms": None if result.init_ms is None else round(result.init_ms, 3),
+        "samples": [
+            {
+                "round": sample.round,
+                "kind": sample.kind,
+                "unpack_us": sample.unpack_us,
+                "init_us": sample.init_us,
+                "waiter": sample.waiter,
+            }
+            for sample in result.samples
+        ],
+        "lost": [{"round": boot.round, "reason": boot.reason} for boot in result.lost],
+    }
+
+
+def verification_document(verification: Verification) -> dict[str, Any]:
+    """Return one verification as plain values."""
+    return {
+        "at": verification.at.isoformat(timespec="seconds"),
+        "engine": verification.engine,
+        "kernel": _kernel(verification.kernel),
+        "image_sha256": verification.image_sha256,
+        "content_sha256": verification.content_sha256,
+        "unpacked": verification.unpacked,
+        "words": verification.words,
+    }
+
+
+def _kernel(kernel: LabKernel) -> dict[str, Any]:
+    return {"path": kernel.path, "sha256": kernel.sha256, "release": kernel.release}
+
+
+def _figure(middle: Middle | None) -> dict[str, Any] | None:
+    if middle is None:
+        return None
+    return {
+        "median": round(middle.median, 3),
+        "low": None if middle.assumed else round(middle.low, 3),
+        "high": None if middle.assumed else round(middle.high, 3),
+        "count": middle.count,
+        "outliers": [round(value, 3) for value in middle.outliers],
+    }
+
+
+_ENDS = {
+    RunEnd.SETTLED: "the ranking was settled",
+    RunEnd.ROUNDS: "all rounds were done",
+    RunEnd.INTERRUPTED: "it was interrupted",
+    RunEnd.FAILED: "it failed",
+    None: "its end was not recorded",
+}
+
+
+def print_verifications(verifications: Sequence[Verification]) -> None:
+    """Print what kernels made of images to stdout."""
+    click.echo("What kernels made of images:")
+    for verification in verifications:
+        print_item(_verified(verification))
+    click.echo()
+
+
+def print_run(recorded: RecordedRun) -> None:
+    """Print one lab run to stdout."""
+    run = recorded.run
+    print_paragraph(
+        f"Lab run {recorded.number}, {moment(run.started_at)}: "
+        f"{shown(f'Linux {run.kernel.release}, {run.engine} ({run.engine_version})')}, "
+        f"{shown(run.cpu_model)}; {_ENDS[recorded.end]}"
+    )
+    if not run.engine.keeps_time:
+        print_item("its processor was emulated: the times say nothing of a real one")
+    found = results(recorded)
+    click.echo()
+    print_table(_table(found))
+    explain_intervals([result.unpack_ms for result in found if result.unpack_ms is not None])
+    lines = (*_until_init(found), *_lost(found), *recorded.warnings)
+    for line in lines:
+        print_item(line)
+    click.echo()
+
+
+def _table(found: Sequence[SubjectResult]) -> Table:
+    return Table(
+        titles=("setting", "MB", "unpack ms", "95 %", "boots", "lost"),
+        rows=tuple(
+            (
+                f"{shown(str(result.subject.setting))}{' (today)' if result.subject.today else ''}",
+                f"{result.subject.size_bytes / 1e6:.1f}",
+                f"{result.unpack_ms.median:.1f}" if result.unpack_ms else "",
+                measured_interval(result.unpack_ms) if result.unpack_ms else "",
+                str(result.unpack_ms.count if result.unpack_ms else 0),
+                str(len(result.lost) or ""),
+            )
+            for result in sorted(found, key=_median_ms)
+        ),
+        text=0,
+    )
+
+
+def _median_ms(result: SubjectResult) -> float:
+    return result.unpack_ms.median if result.unpack_ms else inf
+
+
+def _until_init(found: Iterable[SubjectResult]) -> Iterator[str]:
+    """Yield what the boots up to /init showed."""
+    for result in found:
+        if result.init_ms is None:
+            continue
+        waiters = {sample.waiter for sample in result.samples if sample.waiter}
+        waited = f"; first to wait for it: {', '.join(sorted(waiters))}" if waiters else ""
+        yield (
+            f"{result.subject.setting}: /init would run {result.init_ms:.0f} ms after unpacking "
+            f"began{waited}"
+        )
+
+
+def _lost(found: Iterable[SubjectResult]) -> Iterator[str]:
+    """Yield why boots were lost, each reason once for each setting."""
+    for result in found:
+        for reason, count in Counter(boot.reason for boot in result.lost).items():
+            boots = "1 boot" if count == 1 else f"{count} boots"
+            yield f"{result.subject.setting}: {boots} lost: {reason}"
+
+
+def _verified(verification: Verification) -> str:
+    kernel = f"Linux {verification.kernel.release}, {verification.engine}"
+    verdict = (
+        "unpacked"
+        if verification.unpacked is Unpacked.YES
+        else f"refused: {verification.words or 'without a word'}"
+    )
+    return (
+        f"{moment(verification.at)}: image {verification.image_sha256[:12]}: {verdict} ({kernel})"
+    )

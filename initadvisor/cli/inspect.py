@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.file_name import FileName
+from initadvisor.cli.options import FileName
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,12 +33,12 @@ def inspect(*, image: Path, kernel_config: Path | None, as_json: bool) -> None:
     # Reading starts before what is needed to show the result is imported.
     with read_image(image) as reading:
         if as_json:
-            from initadvisor.cli.inspect_json import print_result as show
+            from initadvisor.cli.inspect_text import print_json as show
         else:
             from initadvisor.cli.inspect_text import print_result as show
         from initadvisor.host import Host
         from initadvisor.image.lint import lint
-        from initadvisor.workflow.kernel_config import find_kernel_config, read_kernel_config
+        from initadvisor.target.kernel_config import find_kernel_config, read_kernel_config
 
         host = Host()
         config = read_kernel_config(kernel_config) if kernel_config else None

@@ -1,21 +1,27 @@
-"""The result of ``inspect`` for a person, in 80 columns."""
+"""The result of ``inspect`` for a person, in 80 columns.
+
+The result of ``inspect`` for programs.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import textwrap
 from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.tables import Table, print_table
-from initadvisor.model.image import Verdict
-from initadvisor.model.text import shown
+from initadvisor.cli.rendering.tables import Table, print_table
+from initadvisor.core.plain_values import shown
+from initadvisor.image.contents import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from initadvisor.model.image import ImageContents, Lint
-    from initadvisor.model.kernel import KernelConfig
+    from initadvisor.image.contents import Finding, ImageContents, Lint, Segment, Stretch
+    from initadvisor.image.kernel import KernelConfig
+
 
 _WIDTH = 80
 _VERDICTS = {
@@ -117,3 +123,52 @@ def _print_list(lines: Iterable[str]) -> None:
 
 def _mb(size_bytes: int) -> str:
     return f"{size_bytes / 1e6:.2f}"
+
+
+def print_json(
+    name: str, contents: ImageContents, verdict: Lint, config: KernelConfig | None
+) -> None:
+    """Print the JSON that initadvisor-inspect(1) describes to stdout."""
+    document = {
+        "schema": 1,
+        "image": name,
+        "segments": [_segment(segment) for segment in contents.segments],
+        "kernel": contents.kernel_release,
+        "kernel_config": config.source if config else None,
+        "lint": {
+            "verdict": verdict.verdict,
+            "reasons": list(verdict.reasons),
+            "notes": list(verdict.notes),
+        },
+        "generator": contents.generator,
+        "uki": contents.uki,
+        "microcode": contents.microcode,
+        "file_system": contents.file_system,
+        "kinds": [dataclasses.asdict(kind) for kind in contents.kinds],
+        "largest": [dataclasses.asdict(file) for file in contents.largest],
+        "initrd": _stretch(contents.initrd),
+        "junk": _stretch(contents.junk),
+        "bootconfig": _stretch(contents.bootconfig),
+    }
+    click.echo(json.dumps(document, indent=2))
+
+
+def _segment(segment: Segment) -> dict[str, object]:
+    return {
+        "offset": segment.offset,
+        "size_bytes": segment.size_bytes,
+        "codec": segment.codec,
+        "unpacked_bytes": segment.unpacked_bytes,
+        "entries": segment.entries,
+        "padding_bytes": segment.padding_bytes,
+        "streams": segment.streams,
+        "warnings": [_finding(finding) for finding in segment.findings],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, object]:
+    return dataclasses.asdict(finding)
+
+
+def _stretch(stretch: Stretch | None) -> dict[str, object] | None:
+    return dataclasses.asdict(stretch) if stretch else None

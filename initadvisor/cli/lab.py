@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from initadvisor.cli.file_name import FileName
-from initadvisor.cli.span import Whole
-from initadvisor.model.lab import Engine
+from initadvisor.cli.options import FileName, Whole
+from initadvisor.records.lab import Engine
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
-    from initadvisor.workflow.verify import Verified
+    from initadvisor.lab.verify import Verified
+
 
 _FILE = FileName()
 
@@ -87,11 +87,10 @@ def _time(
     everything: bool,
     as_json: bool,
 ) -> None:
-    from initadvisor.cli.history_json import run_document
-    from initadvisor.cli.history_text import print_run
-    from initadvisor.cli.progress import Progress
-    from initadvisor.model.setting import Setting
-    from initadvisor.workflow.lab import LabRequest, run_lab
+    from initadvisor.cli.history import print_run, run_document
+    from initadvisor.cli.rendering.progress import Progress
+    from initadvisor.core.settings import Setting
+    from initadvisor.lab.lab import LabRequest, run_lab
 
     request = LabRequest(
         image=image,
@@ -120,11 +119,11 @@ def _time(
 def _verify(
     host: Host, image: Path, kernel: Path | None, engine: Engine | None, *, as_json: bool
 ) -> None:
-    from initadvisor.cli.history_json import verification_document
-    from initadvisor.cli.progress import Progress
-    from initadvisor.model.errors import UnsafeError
-    from initadvisor.model.text import shown
-    from initadvisor.workflow.verify import verify
+    from initadvisor.cli.history import verification_document
+    from initadvisor.cli.rendering.progress import Progress
+    from initadvisor.core.errors import UnsafeError
+    from initadvisor.core.plain_values import shown
+    from initadvisor.lab.verify import verify
 
     with Progress() as progress:
         progress.doing(f"reading {shown(str(image))}, and booting a kernel with it")
@@ -148,7 +147,7 @@ def _verify(
 
 
 def _print_verified(verified: Verified) -> None:
-    from initadvisor.model.text import shown
+    from initadvisor.core.plain_values import shown
 
     found = verified.verification
     click.echo(

@@ -1,17 +1,33 @@
-"""``initadvisor measure``: record what this machine's boots spent, and on which image."""
+"""``initadvisor measure``: record what this machine's boots spent, and on which image.
+
+The JSON of ``measure``; its fields are part of the interface (schema 1).
+
+What ``measure`` made of boots, for a person.
+"""
 
 from __future__ import annotations
 
 import gc
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from initadvisor.cli.file_name import FileName
+from initadvisor.cli.boots_text import milliseconds, print_boots, setting_words
+from initadvisor.cli.options import FileName
+from initadvisor.cli.rendering.paragraphs import moment, print_item
+from initadvisor.cli.rendering.wording import boots
+from initadvisor.core.plain_values import shown
+from initadvisor.records.marks import Waiting
+from initadvisor.records.read_interval import ReadInterval
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from initadvisor.measure.measure import Measured
+    from initadvisor.records.boot import BootRecord
+
 
 _PATH = FileName()
 
@@ -47,11 +63,11 @@ def measure(
     if not (backfill or directory or files):
         gc.disable()  # one boot makes little garbage, and looking for it takes time
 
-    from initadvisor.cli.progress import Progress
+    from initadvisor.boots.journal_files import JournalSource
+    from initadvisor.cli.rendering.progress import Progress
     from initadvisor.host import Host
-    from initadvisor.measure.journal_files import JournalSource
-    from initadvisor.workflow.measure import measure as measure_boots
-    from initadvisor.workflow.measure import measure_journal
+    from initadvisor.measure.measure import measure as measure_boots
+    from initadvisor.measure.measure import measure_journal
 
     host = Host()
     with Progress() as progress:
@@ -63,10 +79,83 @@ def measure(
             measured = measure_boots(host, observer=progress, backfill=backfill, dry_run=dry_run)
     if as_json:
         from initadvisor.cli.boots_export import write_json
-        from initadvisor.cli.measure_json import head_document
 
         write_json(head_document(measured, dry_run=dry_run), measured.records, sys.stdout)
     else:
-        from initadvisor.cli.measure_text import print_measured
-
         print_measured(measured, dry_run=dry_run)
+
+
+def head_document(measured: Measured, *, dry_run: bool) -> dict[str, Any]:
+    """Return what comes before the boots as plain values for ``json.dumps``."""
+    return {
+        "schema": 1,
+        "store": str(measured.path),
+        "recorded": not dry_run,
+        "new": [record.boot_id for record in measured.records if record.boot_id in measured.new],
+        "known": measured.known,
+        "warnings": list(measured.warnings),
+    }
+
+
+def print_measured(measured: Measured, *, dry_run: bool) -> None:
+    """Print what was measured to stdout: one boot in words, several as a table."""
+    if len(measured.records) == 1:
+        [record] = measured.records
+        click.echo(f"Boot of {moment(record.started_at)}:")
+        for line in _described(record):
+            print_item(line)
+    elif measured.records:
+        print_boots(measured.records)
+    for warning in measured.warnings:
+        print_item(warning)
+    there = len(measured.records) - len(measured.new) + measured.known
+    verb = "would be recorded" if dry_run else "recorded"
+    click.echo(
+        f"{boots(len(measured.new))} {verb}, {boots(there)} had been before, "
+        f"in {shown(str(measured.path))}"
+    )
+
+
+def _described(record: BootRecord) -> Iterator[str]:
+    """Yield what is known of a boot, a line for each."""
+    yield f"started by {record.start.way.description} ({record.start.certainty})"
+    if record.phases:
+        phases = (f"{p.phase} {milliseconds(p.duration_us)} ms" for p in record.phases)
+        yield ", ".join(phases)
+    if isinstance(record.read, ReadInterval):
+        beside = "; ".join(record.read.beside)
+        took = milliseconds(record.read.duration_us)
+        yield f"the image was read within {took} ms ({record.read.source}), beside: {beside}"
+    else:
+        yield f"the time to read the image is not known: {record.read.reason}"
+    if record.reboot_gap.duration_us is not None:
+        gap = record.reboot_gap.duration_us / 1e6
+        yield f"{gap:.1f} s from the last sign of the boot before to this kernel's start"
+    if record.unpack_us is not None:
+        yield f"the kernel unpacked the image in {milliseconds(record.unpack_us)} ms"
+    if record.begin_to_init_us is not None:
+        yield f"/init ran {milliseconds(record.begin_to_init_us)} ms after that began"
+    if words := _waited(record):
+        yield words
+    image = record.attribution.image
+    setting = setting_words(image.setting if image else None, record.attribution.certainty)
+    certainty = record.attribution.certainty
+    yield f"image: {record.attribution.words} ({certainty}); setting: {setting}"
+    for reason in record.rejections:
+        part = "its loader's times are no sample" if reason.only_loader else "no sample"
+        yield f"{part}: {reason.explanation}"
+    yield from record.notes
+
+
+def _waited(record: BootRecord) -> str:
+    shadow = record.shadow
+    match shadow.waiting:
+        case Waiting.WAITED:
+            first = milliseconds(shadow.shadow_us)
+            return f"the kernel waited for it, after {first} ms of other work ({shadow.waiter})"
+        case Waiting.HIDDEN:
+            return "the kernel had other work all the while: unpacking cost this boot nothing"
+        case Waiting.SYNCHRONOUS:
+            return "the kernel did nothing beside it"
+        case Waiting.UNKNOWN:
+            return ""

@@ -5,14 +5,16 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from initadvisor.cli.wording import figure, listed, percent, turned_round
-from initadvisor.model.boot_plan import Purpose
-from initadvisor.model.cost import Objective, Outcome
+from initadvisor.cli.rendering.wording import figure, listed, percent, turned_round
+from initadvisor.core.config import Objective
+from initadvisor.decide.boot_plan import Purpose
+from initadvisor.decide.cost import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from initadvisor.model.recommendation import Contrast, Plan, Recommendation
+    from initadvisor.advise.recommendation import Plan, Recommendation
+    from initadvisor.decide.contrast import Contrast
 
 
 def plan_sentences(answer: Recommendation) -> Iterator[str]:

@@ -8,16 +8,17 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
+from initadvisor.core.errors import BadImageError, InitadvisorError
 from initadvisor.host.files import open_regular
 from initadvisor.image.scan import scan
-from initadvisor.model.errors import BadImageError, InitadvisorError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from typing import IO
 
-    from initadvisor.model.image import ImageContents
+    from initadvisor.image.contents import ImageContents
+
 
 _SWITCH_INTERVAL_S = 0.0002
 """How long a thread that imports modules may keep the decompressing one waiting; Python's own 5 ms

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.file_name import FileName
-from initadvisor.cli.span import Single
-from initadvisor.model.cost import Objective
+from initadvisor.cli.options import FileName, Single
+from initadvisor.core.config import Objective
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,13 +80,13 @@ def recommend(
     the machine is changed. Without a reboot it stays open how fast the boot loader reads, so "keep
     what you have" is a frequent answer.
     """
-    from initadvisor.cli.progress import Progress
+    from initadvisor.advise.evaluation import Request
+    from initadvisor.advise.recommend import recommend as ask
     from initadvisor.cli.recommend_json import as_document
     from initadvisor.cli.recommend_text import print_recommendation
+    from initadvisor.cli.rendering.progress import Progress
+    from initadvisor.core.settings import Setting
     from initadvisor.host import Host
-    from initadvisor.model.setting import Setting
-    from initadvisor.workflow.recommend import Request
-    from initadvisor.workflow.recommend import recommend as ask
 
     if image is not None and sample:
         msg = "--image and --sample exclude each other"

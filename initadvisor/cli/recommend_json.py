@@ -6,13 +6,14 @@ from dataclasses import asdict
 from math import exp
 from typing import TYPE_CHECKING, Any
 
-from initadvisor.cli.json_figures import rounded
+from initadvisor.cli.rendering.output import rounded
 
 if TYPE_CHECKING:
-    from initadvisor.model.cost import DecidingFact, Stretch
-    from initadvisor.model.estimate import Estimate
-    from initadvisor.model.explanation import Explanation
-    from initadvisor.model.recommendation import Contrast, Plan, Recommendation, Rival, Row
+    from initadvisor.advise.recommendation import Plan, Recommendation, Rival, Row
+    from initadvisor.core.estimates import Estimate
+    from initadvisor.decide.contrast import Contrast
+    from initadvisor.decide.cost import DecidingFact, Stretch
+    from initadvisor.decide.explanation import Explanation
 
 
 _Z95 = 1.96

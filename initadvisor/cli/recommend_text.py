@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING
 import click
 
 from initadvisor.cli.plan_text import plan_sentences
-from initadvisor.cli.wording import figure, interval, percent, rounded, short
-from initadvisor.model.cost import Factor, Objective, Outcome
-from initadvisor.model.text import shown
+from initadvisor.cli.rendering.wording import figure, interval, percent, rounded, short
+from initadvisor.core.config import Objective
+from initadvisor.core.plain_values import shown
+from initadvisor.decide.cost import Factor, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rich.console import Console
 
-    from initadvisor.model.cost import DecidingFact
-    from initadvisor.model.estimate import Estimate
-    from initadvisor.model.recommendation import Recommendation, Row
+    from initadvisor.advise.recommendation import Recommendation, Row
+    from initadvisor.core.estimates import Estimate
+    from initadvisor.decide.cost import DecidingFact
+
 
 _FACTORS = {
     Factor.LOADER: (

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.model.text import shown
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.plain_values import shown
 
 if TYPE_CHECKING:
+    from initadvisor.apply.rollback import RollbackPlan
     from initadvisor.host import Host
-    from initadvisor.model.rollback import RollbackPlan
 
 
 @click.command()
@@ -34,8 +34,8 @@ def rollback(*, confirm: bool, unverified: bool, drop: bool, keep: int | None) -
     by one. Without --confirm nothing is changed, and the exit status is 3 unless there is nothing
     to go back to.
     """
+    from initadvisor.apply.rollback import plan_rollback
     from initadvisor.host import Host
-    from initadvisor.workflow.rollback import plan_rollback
 
     if keep and not drop:
         msg = "--keep goes with --drop"
@@ -56,7 +56,7 @@ def rollback(*, confirm: bool, unverified: bool, drop: bool, keep: int | None) -
 
 
 def _print_plan(plan: RollbackPlan) -> None:
-    from initadvisor.cli.paragraphs import print_item
+    from initadvisor.cli.rendering.paragraphs import print_item
 
     transaction = plan.transaction
     click.echo(f"Transaction {transaction.number}: {shown(transaction.purpose)}")
@@ -71,8 +71,8 @@ def _print_plan(plan: RollbackPlan) -> None:
 
 
 def _roll_back(host: Host, plan: RollbackPlan, *, unverified: bool) -> None:
-    from initadvisor.cli.progress import Progress
-    from initadvisor.workflow.rollback import rollback as roll_back
+    from initadvisor.apply.rollback import rollback as roll_back
+    from initadvisor.cli.rendering.progress import Progress
 
     with Progress() as progress:
         done = roll_back(host, plan, unverified=unverified, observer=progress)
@@ -85,8 +85,8 @@ def _roll_back(host: Host, plan: RollbackPlan, *, unverified: bool) -> None:
 
 
 def _drop(host: Host, *, confirm: bool, keep: int) -> None:
-    from initadvisor.cli.paragraphs import print_item
-    from initadvisor.workflow.drop import drop, kept
+    from initadvisor.apply.rollback import drop, kept
+    from initadvisor.cli.rendering.paragraphs import print_item
 
     found = kept(host, keep=keep)
     if not found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from initadvisor.model.text import shown
+from initadvisor.core.plain_values import shown
 
 
 @click.command()
@@ -17,17 +17,18 @@ def settle(*, before_sleep: bool) -> None:
     initadvisor-settle.timer runs this after each boot that something is waiting for. What was done
     is printed, a line each; where there is nothing to do, nothing is.
     """
+    from initadvisor.apply import proving
     from initadvisor.host import Host
-    from initadvisor.workflow import campaign, proving
+    from initadvisor.trial import campaigns
 
     host = Host()
     done = proving.take_back_before_sleep(host) if before_sleep else proving.settle(host)
     for line in done:
         click.echo(shown(line))
     told = (
-        campaign.take_back_before_sleep(host)
+        campaigns.take_back_before_sleep(host)
         if before_sleep
-        else campaign.advance(host, may_build=False).told
+        else campaigns.advance(host, may_build=False).told
     )
     for line in told:
         click.echo(shown(line))

@@ -1,8 +1,31 @@
-"""``initadvisor status``: what is configured, used by this boot, pending and kept."""
+"""``initadvisor status``: what is configured, used by this boot, pending and kept.
+
+The status for programs.
+
+The status for a person.
+"""
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
 import click
+
+from initadvisor.bootloaders.one_shot import OneShotState
+from initadvisor.cli.rendering.paragraphs import print_item, print_paragraph
+from initadvisor.core.plain_values import shown
+from initadvisor.transaction.armed_boot import ProofStage
+from initadvisor.transaction.transaction import Duty
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initadvisor.campaign.campaign import Campaign
+    from initadvisor.doctor.status import Entries, RunningBoot, Status
+    from initadvisor.transaction.backups import Backup
+    from initadvisor.transaction.transaction import Transaction
 
 
 @click.command()
@@ -14,15 +37,187 @@ def status(*, check: bool, as_json: bool) -> None:
     Transactions that are not over, entries in the boot menu and images that are kept for going
     back. Without root, what the boot loader has is not shown.
     """
+    from initadvisor.doctor.status import status as look
     from initadvisor.host import Host
-    from initadvisor.workflow.status import status as look
 
     found = look(Host(), check=check)
     if as_json:
-        from initadvisor.cli.status_json import print_status as print_json
-
         print_json(found)
     else:
-        from initadvisor.cli.status_text import print_status
-
         print_status(found)
+
+
+_SCHEMA = 1
+
+
+def print_json(found: Status) -> None:
+    """Print all of it as one object."""
+    configured = found.configured
+    document = {
+        "schema": _SCHEMA,
+        "generator": found.generator,
+        "image": found.image and str(found.image),
+        "configured": configured
+        and {
+            "setting": str(configured.setting),
+            "source": configured.source,
+            "warnings": list(configured.warnings),
+        },
+        "running": _running(found.running),
+        "loader": _entries(found.entries),
+        "pending": [transaction.number for transaction in found.pending],
+        "transactions": [_transaction(transaction) for transaction in found.transactions],
+        "backups": [
+            {
+                "path": backup.path,
+                "of": backup.of,
+                "transaction": backup.transaction,
+                "size_bytes": backup.size_bytes,
+                "current": backup.current,
+                "compared": backup.compared,
+                "problem": backup.problem or None,
+            }
+            for backup in found.backups
+        ],
+        "campaign": found.campaign
+        and {
+            "number": found.campaign.number,
+            "state": found.campaign.state.value,
+            "reason": found.campaign.reason,
+        },
+        "notes": list(found.notes),
+    }
+    click.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def _running(running: RunningBoot) -> dict[str, Any]:
+    return {
+        "certainty": running.certainty and running.certainty.value,
+        "image": running.image,
+        "setting": running.setting and str(running.setting),
+        "words": running.words,
+    }
+
+
+def _entries(entries: Entries) -> dict[str, Any]:
+    selected = entries.next_boot
+    return {
+        "name": entries.loader,
+        "trial": entries.trial,
+        "previous": entries.previous,
+        "next_boot": selected
+        and {"state": selected.state.value, "identifier": selected.identifier},
+        "problem": entries.problem or None,
+    }
+
+
+def _transaction(transaction: Transaction) -> dict[str, Any]:
+    setting, proof = transaction.setting, transaction.proof
+    return {
+        "number": transaction.number,
+        "state": transaction.state.value,
+        "purpose": transaction.purpose,
+        "began_at_s": transaction.began_at_s,
+        "reason": transaction.reason or None,
+        "before": setting and setting.before,
+        "after": setting and setting.after,
+        "waits_for": proof and proof.stage.value,
+        "files": [change.path for change in transaction.files],
+        "left": list(transaction.left),
+    }
+
+
+_LATEST = 5
+_TO_DO = {
+    Duty.WAIT: "waits for a boot",
+    Duty.REPLACE: "was interrupted; initadvisor settle finishes it",
+    Duty.RESTORE: "was interrupted; initadvisor settle undoes it",
+}
+
+
+def print_status(found: Status) -> None:
+    """Print all of it to stdout."""
+    if found.configured:
+        source = shown(found.configured.source)
+        click.echo(f"Configured: {shown(str(found.configured.setting))} ({source})")
+    _print_running(found.running)
+    _print_entries(found.entries)
+    if found.pending:
+        click.echo("\nNot over:")
+        for transaction in found.pending:
+            print_item(f"{_name(transaction)}: {_to_do(transaction)}")
+    _print_campaign(found.campaign)
+    over = [t for t in found.transactions if t.state.duty is Duty.NOTHING]
+    if over:
+        click.echo("\nThe latest changes:")
+        for transaction in over[-_LATEST:]:
+            why = f" ({shown(transaction.reason)})" if transaction.reason else ""
+            print_item(f"{_name(transaction)}: {transaction.state}{why}")
+    if found.backups:
+        _print_backups(found.backups)
+    if found.notes:
+        click.echo("\nWorth knowing:")
+        for note in found.notes:
+            print_item(note)
+
+
+def _print_running(running: RunningBoot) -> None:
+    if running.certainty is None:
+        click.echo(f"This boot used: not known ({shown(running.words)})")
+        return
+    setting = f"{shown(str(running.setting))}, " if running.setting else ""
+    click.echo(f"This boot used: {setting}{running.certainty} ({shown(running.words)})")
+
+
+def _print_entries(entries: Entries) -> None:
+    if entries.problem:
+        click.echo(f"Boot loader: {shown(entries.problem)}")
+        return
+    click.echo(f"Boot loader: {entries.loader}")
+    if entries.trial:
+        print_item(f"an entry of ours boots {entries.trial} on trial")
+    if entries.previous:
+        print_item(f"an entry of ours boots the previous image, {entries.previous}")
+    selected = entries.next_boot
+    if selected and selected.state is OneShotState.OURS:
+        print_item("the next boot is the trial's")
+    elif selected and selected.state is OneShotState.OTHERS:
+        print_item(f"the next boot is somebody else's: {selected.identifier}")
+    elif selected and selected.state is OneShotState.UNREADABLE:
+        print_item(f"what the next boot uses cannot be read: {selected.reason}")
+
+
+def _print_backups(backups: Sequence[Backup]) -> None:
+    total = sum(backup.size_bytes for backup in backups)
+    click.echo(f"\nKept for going back, {total / 1e6:.1f} MB:")
+    for backup in backups:
+        stale = "" if backup.current else ", which others have changed since"
+        damage = f"; NOT AS IT WAS KEPT: {backup.problem}" if backup.problem else ""
+        print_item(
+            f"{shown(backup.path)}: {backup.size_bytes / 1e6:.1f} MB, before transaction "
+            f"{backup.transaction} in {shown(backup.of)}{stale}{damage}"
+        )
+    latest = max(backup.transaction for backup in backups)
+    older = sum(b.size_bytes for b in backups if b.transaction != latest)
+    if older:
+        print_paragraph(
+            f"{older / 1e6:.1f} MB of that are of changes before the latest: initadvisor rollback "
+            "--drop --keep 1 removes those."
+        )
+
+
+def _print_campaign(campaign: Campaign | None) -> None:
+    if campaign:
+        click.echo(f"\nCampaign {campaign.number} of trials: {campaign.state}")
+        print_item(f"{campaign.reason} (initadvisor trial status)")
+
+
+def _name(transaction: Transaction) -> str:
+    began = datetime.fromtimestamp(transaction.began_at_s, UTC).astimezone()
+    return f"{transaction.number}, {began:%Y-%m-%d %H:%M}, {transaction.purpose}"
+
+
+def _to_do(transaction: Transaction) -> str:
+    if transaction.proof and transaction.proof.stage is ProofStage.REHEARSAL:
+        return "waits for a boot with today's image from the trial's entry, a rehearsal"
+    return _TO_DO[transaction.state.duty]

@@ -1,20 +1,31 @@
-"""``initadvisor trial``: candidates boot one at a time, until it is known which one suits."""
+"""``initadvisor trial``: candidates boot one at a time, until it is known which one suits.
+
+A campaign for programs.
+
+A campaign for a person.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.span import Whole
-from initadvisor.model.errors import UnsafeError
-from initadvisor.model.text import shown
+from initadvisor.campaign.campaign import CampaignState
+from initadvisor.cli.options import Whole
+from initadvisor.cli.rendering.paragraphs import print_item, print_paragraph
+from initadvisor.core.errors import UnsafeError
+from initadvisor.core.plain_values import shown
 
 if TYPE_CHECKING:
+    from initadvisor.campaign.campaign import Arming, Campaign
     from initadvisor.host import Host
-    from initadvisor.workflow.campaign_run import Advanced
+    from initadvisor.trial.choice import Choice
+    from initadvisor.trial.run import Advanced
+
 
 _REBOOT = click.option(
     "--reboot",
@@ -75,11 +86,11 @@ def start(
 
     The first one on a machine tries the boot loader with today's image.
     """
-    from initadvisor.cli.progress import Progress
+    from initadvisor.cli.rendering.progress import Progress
+    from initadvisor.core.settings import Setting
     from initadvisor.host import Host
-    from initadvisor.model.setting import Setting
-    from initadvisor.workflow.campaign import CampaignOptions, require_startable
-    from initadvisor.workflow.campaign import start as start_campaign
+    from initadvisor.trial.campaigns import CampaignOptions, require_startable
+    from initadvisor.trial.campaigns import start as start_campaign
 
     host = Host()
     options = CampaignOptions(
@@ -99,17 +110,13 @@ def start(
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def status(*, as_json: bool) -> None:
     """Show the latest campaign: what has booted, what must not, what is next."""
+    from initadvisor.campaign.record import read_campaign
     from initadvisor.host import Host
-    from initadvisor.workflow.campaign_log import read_campaign
 
     campaign = read_campaign(Host())
     if as_json:
-        from initadvisor.cli.trial_json import print_campaign as print_json
-
         print_json(campaign)
     else:
-        from initadvisor.cli.trial_text import print_campaign
-
         print_campaign(campaign)
 
 
@@ -117,7 +124,7 @@ def status(*, as_json: bool) -> None:
 def pause() -> None:
     """Have nothing armed, and nothing on the boot partition, until it is resumed."""
     from initadvisor.host import Host
-    from initadvisor.workflow.campaign import pause as pause_campaign
+    from initadvisor.trial.campaigns import pause as pause_campaign
 
     host = Host()
     _tell(host, pause_campaign(host))
@@ -128,9 +135,9 @@ def pause() -> None:
 @_COUNTDOWN
 def resume(*, reboot: bool, countdown: int) -> None:
     """Go on with a campaign: judge this boot, build what is missing, arm the next."""
-    from initadvisor.cli.progress import Progress
+    from initadvisor.cli.rendering.progress import Progress
     from initadvisor.host import Host
-    from initadvisor.workflow.campaign import resume as resume_campaign
+    from initadvisor.trial.campaigns import resume as resume_campaign
 
     host = Host()
     with Progress() as progress:
@@ -142,7 +149,7 @@ def resume(*, reboot: bool, countdown: int) -> None:
 def stop() -> None:
     """End the campaign, and leave the machine as it was."""
     from initadvisor.host import Host
-    from initadvisor.workflow.campaign import stop as stop_campaign
+    from initadvisor.trial.campaigns import stop as stop_campaign
 
     host = Host()
     _tell(host, stop_campaign(host))
@@ -157,9 +164,9 @@ def next_(*, dry_run: bool, as_json: bool, countdown: int) -> None:
     if as_json and not dry_run:
         msg = "--json goes with --dry-run"
         raise click.UsageError(msg)
-    from initadvisor.cli.progress import Progress
+    from initadvisor.cli.rendering.progress import Progress
     from initadvisor.host import Host
-    from initadvisor.workflow.campaign import arm_next, next_choice
+    from initadvisor.trial.campaigns import arm_next, next_choice
 
     host = Host()
     if not dry_run:
@@ -170,8 +177,6 @@ def next_(*, dry_run: bool, as_json: bool, countdown: int) -> None:
     with Progress() as progress:
         found = next_choice(host, observer=progress)
     if as_json:
-        from initadvisor.cli.trial_json import print_next
-
         print_next(found)
     elif found is None:
         click.echo("No boot can be chosen yet: no candidates are prepared.")
@@ -183,8 +188,8 @@ def next_(*, dry_run: bool, as_json: bool, countdown: int) -> None:
 
 def _require_consent(host: Host, *, yes: bool) -> None:
     """Say when a person may be needed, and go on only if that is accepted."""
-    from initadvisor.cli.paragraphs import print_paragraph
-    from initadvisor.workflow.trial_risks import risks
+    from initadvisor.cli.rendering.paragraphs import print_paragraph
+    from initadvisor.trial.risks import risks
 
     for sentence in risks(host):
         print_paragraph(shown(sentence))
@@ -207,7 +212,7 @@ def _tell(host: Host, done: Advanced, countdown_s: int = 0) -> None:
 
 def _count_down(host: Host, seconds: int) -> None:
     """Reboot when the time is up; interrupted, the boot stays armed for any later reboot."""
-    from initadvisor.workflow.campaign_reboot import reboot_now
+    from initadvisor.trial.reboot import reboot_now
 
     try:
         for left in range(seconds, 0, -1):
@@ -219,3 +224,111 @@ def _count_down(host: Host, seconds: int) -> None:
         return
     click.echo(err=True)
     reboot_now(host)
+
+
+_SCHEMA = 1
+
+
+def print_json(campaign: Campaign) -> None:
+    """Print all of it as one object."""
+    document = {
+        "schema": _SCHEMA,
+        "number": campaign.number,
+        "state": campaign.state.value,
+        "reason": campaign.reason or None,
+        "boots": campaign.boots,
+        "most_boots": campaign.most_boots,
+        "only": list(campaign.only),
+        "reboots": campaign.reboots,
+        "candidates": [
+            {
+                "setting": candidate.setting,
+                "size_bytes": candidate.size_bytes,
+                "sha256": candidate.sha256,
+                "today": candidate.today,
+                "verified": candidate.verified or None,
+                "booted": campaign.booted(candidate.setting),
+            }
+            for candidate in campaign.eligible
+        ],
+        "quarantined": [
+            {"setting": found.setting, "reason": found.reason} for found in campaign.quarantined
+        ],
+        "armed": [
+            {
+                "trial": arming.proof.trial,
+                "stage": arming.proof.stage.value,
+                "setting": arming.setting,
+                "sha256": arming.sha256,
+                "at_s": arming.at_s,
+                "fate": arming.fate and arming.fate.value,
+                "reason": arming.words or None,
+            }
+            for arming in campaign.armings
+        ],
+    }
+    click.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def print_next(found: Choice | None) -> None:
+    """Print which boot would be next; what is null is not known, or not needed any more."""
+    candidate = found.candidate if found else None
+    document = {
+        "schema": _SCHEMA,
+        "next": candidate and {"setting": candidate.setting, "today": candidate.today},
+        "reason": found and found.words,
+    }
+    click.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+_LATEST = 10
+
+_AT_A_BOOT = "It goes on after the next boot, or with initadvisor trial resume"
+_FOLLOWING = {
+    CampaignState.PREPARING: _AT_A_BOOT,
+    CampaignState.CHOOSING: _AT_A_BOOT,
+    CampaignState.PAUSED: "It goes on with initadvisor trial resume",
+}
+"""What has one go on that has nothing armed."""
+
+
+def print_campaign(campaign: Campaign) -> None:
+    """Print where it stands to stdout."""
+    if not campaign.number:
+        click.echo("No campaign was started yet.")
+        return
+    _print_state(campaign)
+    if campaign.eligible:
+        click.echo("\nMay be booted:")
+        for candidate in campaign.eligible:
+            how = "today's image" if candidate.today else f"unpacked by {candidate.verified}"
+            times = campaign.booted(candidate.setting)
+            booted = f"; booted well: {times}" if times else ""
+            size = f"{candidate.size_bytes / 1e6:.1f} MB"
+            print_item(f"{candidate.setting}: {size}, {how}{booted}")
+    if campaign.quarantined:
+        click.echo("\nNot booted any more:")
+        for quarantined in campaign.quarantined:
+            print_item(f"{quarantined.setting}: {quarantined.reason}")
+    if campaign.armings:
+        click.echo("\nThe latest boots:")
+        for arming in campaign.armings[-_LATEST:]:
+            print_item(_said(arming))
+
+
+def _print_state(campaign: Campaign) -> None:
+    print_paragraph(shown(f"Campaign {campaign.number} is {campaign.state}: {campaign.reason}."))
+    if (following := _FOLLOWING.get(campaign.state)) is not None:
+        print_paragraph(f"{following}; initadvisor trial stop ends it.")
+    click.echo(f"Boots: {campaign.boots} of at most {campaign.most_boots}.")
+    if campaign.only:
+        click.echo(shown(f"Only: {', '.join(campaign.only)}."))
+    if campaign.state.is_active and campaign.reboots:
+        click.echo("The machine reboots by itself, a minute after each boot was judged.")
+
+
+def _said(arming: Arming) -> str:
+    what = "rehearsal with today's image" if arming.is_rehearsal else arming.setting
+    if arming.fate is None:
+        return f"{what}: not judged yet"
+    return f"{what}: {arming.fate.replace('-', ' ')} ({arming.words})"

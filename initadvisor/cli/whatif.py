@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.file_name import FileName
-from initadvisor.cli.span import number_or_range
-from initadvisor.model.cost import Objective
-from initadvisor.model.errors import UsageError
+from initadvisor.cli.options import FileName, number_or_range
+from initadvisor.core.config import Objective
+from initadvisor.core.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initadvisor.model.truth_table import TruthTable
-    from initadvisor.model.whatif import Given
+    from initadvisor.decide.truth_table import TruthTable
+    from initadvisor.decide.whatif_values import Given
 
 
 def _only_one(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> str | None:
@@ -92,9 +91,9 @@ def whatif(
     if table is not None and image is not None:
         msg = "--table and --image exclude each other"
         raise UsageError(msg)
-    from initadvisor.cli.progress import Progress
+    from initadvisor.advise.whatif import Question, what_if
+    from initadvisor.cli.rendering.progress import Progress
     from initadvisor.host import Host
-    from initadvisor.workflow.whatif import Question, what_if
 
     question = Question(
         table=table,
@@ -117,9 +116,9 @@ def whatif(
 
 
 def _print_tables(*, as_json: bool) -> None:
+    from initadvisor.advise.truth_tables import truth_table, truth_table_names
     from initadvisor.cli.whatif_json import tables_document
     from initadvisor.cli.whatif_text import print_tables
-    from initadvisor.workflow.truth_tables import truth_table, truth_table_names
 
     tables: list[TruthTable] = [truth_table(name) for name in truth_table_names()]
     if as_json:

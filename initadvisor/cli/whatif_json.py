@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from initadvisor.cli.json_figures import rounded
-from initadvisor.stats.whatif_views import UNITS
+from initadvisor.cli.rendering.output import rounded
+from initadvisor.decide.whatif_views import UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from initadvisor.model.cost import Stretch
-    from initadvisor.model.estimate import Estimate
-    from initadvisor.model.truth_table import TruthTable
-    from initadvisor.model.whatif import Choice, Column, Line, WhatIf, WinnersMap
+    from initadvisor.core.estimates import Estimate
+    from initadvisor.decide.cost import Stretch
+    from initadvisor.decide.truth_table import TruthTable
+    from initadvisor.decide.whatif_values import Choice, Column, Line, WhatIf, WinnersMap
 
 
 def as_document(answer: WhatIf) -> dict[str, Any]:

@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.paragraphs import print_item, print_paragraph
-from initadvisor.cli.tables import WIDTH, Table, print_table
-from initadvisor.model.cost import Factor, Objective
-from initadvisor.model.text import shown
-from initadvisor.stats.whatif_views import UNITS
+from initadvisor.cli.rendering.paragraphs import print_item, print_paragraph
+from initadvisor.cli.rendering.tables import WIDTH, Table, print_table
+from initadvisor.core.config import Objective
+from initadvisor.core.plain_values import shown
+from initadvisor.decide.cost import Factor
+from initadvisor.decide.whatif_views import UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from initadvisor.model.estimate import Estimate
-    from initadvisor.model.setting import Setting
-    from initadvisor.model.truth_table import TruthTable
-    from initadvisor.model.whatif import (
+    from initadvisor.core.estimates import Estimate
+    from initadvisor.core.settings import Setting
+    from initadvisor.decide.truth_table import TruthTable
+    from initadvisor.decide.whatif_values import (
         Choice,
         Column,
         Line,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         WhatIf,
         WinnersMap,
     )
+
 
 _FACTORS = {
     Factor.LOADER: "read speed",

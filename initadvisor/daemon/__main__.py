@@ -11,14 +11,14 @@ import sys
 from typing import NoReturn
 
 from initadvisor import __version__
+from initadvisor.core.config import Policy
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.core.plain_values import shown
 from initadvisor.daemon.loop import Daemon
 from initadvisor.daemon.manager import set_up_logging
 from initadvisor.daemon.work import Work
 from initadvisor.host import Host
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
-from initadvisor.model.policy import Policy
-from initadvisor.model.text import shown
-from initadvisor.workflow.configuration import load_config
+from initadvisor.host.configuration import load_config
 
 _log = logging.getLogger(__name__)
 

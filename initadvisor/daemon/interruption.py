@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+
 DISTURB = signal.SIGUSR1
 """What a thread sends to its own process to have the running job put off."""
 

@@ -1,4 +1,7 @@
-"""The daemon's loop: takes notes in, does what can be done, and ends."""
+"""The daemon's loop: takes notes in, does what can be done, and ends.
+
+What holds on this machine now, of what jobs need.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,23 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from initadvisor.daemon.attendant import Attendant
-from initadvisor.daemon.conditions import lacking
+from initadvisor.core.config import Policy
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.daemon.changes import notice
 from initadvisor.daemon.interruption import Disturbed, Interruption, Terminated
 from initadvisor.daemon.manager import arrange_waking, tell, tell_status
+from initadvisor.daemon.planning import TERMS, Do, Leave, Needs, Wait, decide, needed
 from initadvisor.daemon.queue import Queue
-from initadvisor.daemon.seen import notice
-from initadvisor.model.daemon import TERMS, Do, Leave, Needs, Wait, decide, needed
-from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.model.policy import Policy
+from initadvisor.daemon.watchdog import Attendant
+from initadvisor.host.package_managers import busy_package_managers
+from initadvisor.host.power import on_battery
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from initadvisor.daemon.notes import Job
     from initadvisor.host import Host
-    from initadvisor.model.queue import Job
+
 
 _log = logging.getLogger(__name__)
 
@@ -39,6 +44,22 @@ class Worker(Protocol):
         any other exception, and done again.
         """
         ...
+
+
+def lacking(host: Host, needs: Needs) -> Needs:
+    """Return what of ``needs`` does not hold; only that is looked at, the cheapest first.
+
+    Where a machine does not tell what it runs on, it is no laptop.
+    """
+    found = Needs.NOTHING
+    if Needs.POWER in needs and on_battery(host):
+        found |= Needs.POWER
+    if Needs.MANAGERS in needs and busy_package_managers(host):
+        found |= Needs.MANAGERS
+    # Looking at processors takes time; whatever needs them idle needs the others, too.
+    if Needs.PROCESSORS in needs and not found and _busy():
+        found |= Needs.PROCESSORS
+    return found
 
 
 @dataclass(slots=True, kw_only=True)
@@ -147,3 +168,15 @@ def _is_final(err: InitadvisorError) -> bool:
     A configuration that cannot be meant may be mended meanwhile.
     """
     return isinstance(err, UnsafeError | NeedsRootError)
+
+
+_LOOK_S = 2.0
+_BUSY_PERCENT = 50.0
+"""Of all processors together. Work here is idle anyway and yields to everything; but a machine that
+is being used is not to be made hot, and times taken on it are worth less."""
+
+
+def _busy() -> bool:
+    import psutil
+
+    return float(psutil.cpu_percent(interval=_LOOK_S)) > _BUSY_PERCENT

@@ -1,4 +1,7 @@
-"""What the daemon and systemd tell each other: how it goes, that it lives, when to go on."""
+"""What the daemon and systemd tell each other: how it goes, that it lives, when to go on.
+
+Tells systemd how the work goes.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,21 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from initadvisor.model.daemon import Wake
-from initadvisor.model.errors import ProgramError
-from initadvisor.model.text import shown
+from initadvisor.core.errors import ProgramError
+from initadvisor.core.plain_values import shown
+from initadvisor.daemon.planning import Wake
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initadvisor.apply.plan_values import StagedImage
+    from initadvisor.candidates.decompression import Stream
+    from initadvisor.core.settings import Setting
+    from initadvisor.daemon.planning import Leave
     from initadvisor.host import Host
-    from initadvisor.model.daemon import Leave
+    from initadvisor.records.built_image import Candidate, Gap
+    from initadvisor.records.lab import LabSample, LabSubject, LostBoot
+
 
 _log = logging.getLogger(__name__)
 
@@ -90,3 +101,41 @@ def arrange_waking(host: Host, leave: Leave) -> None:
         host.runner.run(["systemctl", "--no-block", "restart", RETRY_TIMER], timeout_s=_TIMEOUT_S)
     except ProgramError as err:
         _log.warning("what is left waits for the next boot: %s", err.message)
+
+
+class Told:
+    """Observes every kind of work; what comes too often is not told."""
+
+    def doing(self, what: str) -> None:
+        """Tell what goes on."""
+        tell_status(what)
+
+    def started(self, setting: Setting) -> None:
+        """Tell what is being built."""
+        tell_status(f"building {setting}")
+
+    def finished(self, candidate: Candidate, *, cached: bool) -> None:
+        """Say nothing: the next one is told when it begins."""
+
+    def gap(self, gap: Gap) -> None:
+        """Tell what cannot be built."""
+        tell_status(f"{gap.setting} cannot be built: {gap.reason}")
+
+    def sampled(self, done: int, of: int) -> None:
+        """Say nothing: there are many steps, of seconds each."""
+
+    def timed(self, stream: Stream, elapsed_ms: float) -> None:
+        """Say nothing: the same."""
+
+    def booted(self, subject: LabSubject, sample: LabSample) -> None:
+        """Tell which image a virtual machine has unpacked."""
+        took = f"{sample.unpack_us / 1000:.0f} ms"
+        tell_status(f"lab, round {sample.round}: {subject.setting} was unpacked in {took}")
+
+    def lost(self, subject: LabSubject, lost: LostBoot) -> None:
+        """Tell which virtual machine was lost."""
+        tell_status(f"lab, round {lost.round}: {subject.setting} gave no sample: {lost.reason}")
+
+    def built(self, staged: Sequence[StagedImage]) -> None:
+        """Tell what was built to be installed."""
+        tell_status(f"built {len(staged)} images")

@@ -15,17 +15,18 @@ import shutil
 import stat
 from typing import TYPE_CHECKING
 
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.core.plain_values import shown
+from initadvisor.daemon.notes import Job, Note, jobs_of
 from initadvisor.host.files import make_directory, sync_directory
-from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.model.queue import Job, Note, jobs_of
-from initadvisor.model.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from initadvisor.core.config import Policy
     from initadvisor.host import Host
-    from initadvisor.model.policy import Policy
+
 
 _log = logging.getLogger(__name__)
 

@@ -6,21 +6,22 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from initadvisor.daemon.told import Told
+from initadvisor.core.config import Policy
+from initadvisor.core.plain_values import shown
+from initadvisor.daemon.manager import Told
+from initadvisor.daemon.notes import Job, Task
+from initadvisor.decide.cost import Outcome
 from initadvisor.generators.detect import detect_generator
-from initadvisor.model.cost import Outcome
-from initadvisor.model.policy import Policy
-from initadvisor.model.queue import Job, Task
-from initadvisor.model.text import shown
-from initadvisor.workflow.configuration import load_config
-from initadvisor.workflow.target import Target, find_target
+from initadvisor.host.configuration import load_config
+from initadvisor.target.target import Target, find_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from initadvisor.advise.recommendation import Recommendation
+    from initadvisor.core.config import Config
     from initadvisor.host import Host
-    from initadvisor.model.config import Config
-    from initadvisor.model.recommendation import Recommendation
+
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ class AdvisorsWork:
         return ()
 
     def _settle(self) -> None:
-        from initadvisor.workflow.proving import settle
+        from initadvisor.apply.proving import settle
 
         for line in settle(self.host):
             _log.warning("%s", shown(line))
@@ -77,19 +78,19 @@ class AdvisorsWork:
     def _watch(self, config: Config) -> None:
         if config.policy is not Policy.APPLY:
             return
-        from initadvisor.workflow.policy import go_back_if_slower
+        from initadvisor.apply.policy import go_back_if_slower
 
         if line := go_back_if_slower(self.host, config, observer=self.told):
             _log.warning("%s", shown(line))
 
     def _prune(self) -> None:
-        from initadvisor.workflow.candidates import prune
+        from initadvisor.candidates.build import prune
 
         removed = prune(self.host)
         _log.info("%d candidates of images that are gone were removed", removed.removed)
 
     def _build(self, config: Config, release: str | None) -> None:
-        from initadvisor.workflow.field import gathered
+        from initadvisor.candidates.search_space import gathered
 
         target = self._target(release)
         if target is None:
@@ -100,8 +101,8 @@ class AdvisorsWork:
             _log.info("%d candidates of %s are there", len(field.contenders), target.path)
 
     def _lab(self, release: str | None) -> None:
+        from initadvisor.lab.lab import LabRequest, run_lab
         from initadvisor.vm.engines import NoEngineError
-        from initadvisor.workflow.lab import LabRequest, run_lab
 
         target = self._target(release)
         if target is None:
@@ -116,13 +117,14 @@ class AdvisorsWork:
         _log.info("the lab has run: %d samples", len(result.recorded.samples))
 
     def _advance(self) -> None:
-        from initadvisor.workflow.campaign import advance
+        from initadvisor.trial.campaigns import advance
 
         for line in advance(self.host, observer=self.told).told:
             _log.warning("%s", shown(line))
 
     def _advise(self, config: Config) -> tuple[Job, ...]:
-        from initadvisor.workflow.recommend import Request, recommend
+        from initadvisor.advise.evaluation import Request
+        from initadvisor.advise.recommend import recommend
 
         found = recommend(self.host, Request(build=True), observer=self.told)
         _log.warning("%s", shown(_in_words(found)))
@@ -133,7 +135,7 @@ class AdvisorsWork:
     def _apply(self, config: Config) -> None:
         if config.policy is not Policy.APPLY:  # it may have been changed meanwhile
             return
-        from initadvisor.workflow.policy import apply_advice
+        from initadvisor.apply.policy import apply_advice
 
         _log.warning("%s", shown(apply_advice(self.host, observer=self.told)))
 

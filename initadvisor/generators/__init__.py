@@ -1,16 +1,19 @@
-"""The programs that make initramfs images; each is a module that satisfies ``Generator``."""
+"""The programs that make initramfs images; each is a module that satisfies ``Generator``.
+
+What is known of the program that makes this machine's images.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from initadvisor.core.settings import Setting
     from initadvisor.host import Host
-    from initadvisor.model.generator import ConfiguredSetting, InstalledImage
-    from initadvisor.model.setting import Setting
     from initadvisor.rewrite.files import FileEdit
 
 
@@ -149,3 +152,31 @@ class Generator(Protocol):
     def context(self, host: Host) -> tuple[str, ...]:
         """Return in words what in the configuration changes the result more than the codec does."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfiguredSetting:
+    """The setting the generator would use now, and where it comes from.
+
+    ``setting`` is what takes effect, after the generator's own fall-backs (a compressor that is not
+    installed); ``source`` names the file, the environment or ``default of mkinitcpio 41``;
+    ``warnings`` say where what takes effect is not what was written.
+    """
+
+    setting: Setting
+    source: str
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstalledImage:
+    """An image that the generator makes for one kernel of this machine.
+
+    ``path`` is below the host's root. ``uki`` tells that the image is a section of a unified kernel
+    image; ``fallback`` that it is not the one booted by default.
+    """
+
+    path: Path
+    kernel_release: str
+    uki: bool = False
+    fallback: bool = False

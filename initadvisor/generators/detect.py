@@ -15,16 +15,17 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
+from initadvisor.core.errors import UnsafeError
 from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, unknown
-from initadvisor.generators.files import listing
 from initadvisor.generators.safety import refuse_unsupported
-from initadvisor.model.errors import UnsafeError
+from initadvisor.host.files import listing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from initadvisor.generators import Generator
     from initadvisor.host import Host
+
 
 GENERATORS: Final[tuple[Generator, ...]] = (mkinitcpio, dracut, initramfs_tools)
 

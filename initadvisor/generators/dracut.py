@@ -2,6 +2,8 @@
 
 What it does was read in ``dracut.sh`` of 059 and of 102 to 111. Its installed images are those that
 its own kernel hooks write, and kernel-install's.
+
+How dracut is called so that it builds one kernel's image somewhere else.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from initadvisor.generators.dracut_build import NOTED_INSIDE, private_build
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import UnsafeError
+from initadvisor.generators import InstalledImage
 from initadvisor.generators.dracut_commands import CommandLine, command_line, completed
 from initadvisor.generators.dracut_config import (
     config_paths,
@@ -18,25 +22,30 @@ from initadvisor.generators.dracut_config import (
     evaluate_config,
     squashes,
 )
-from initadvisor.generators.entries import entry_images, in_order
-from initadvisor.generators.files import exists, has_program, listing, modules_suffix
+from initadvisor.generators.files import exists, has_program, modules_suffix
+from initadvisor.generators.kernel_install import entry_images, in_order
 from initadvisor.generators.levels import level_of
-from initadvisor.generators.private import build_privately
+from initadvisor.generators.private_build import (
+    PrivateBuild,
+    build_privately,
+    run_generator,
+    text_for,
+    write_text,
+)
 from initadvisor.generators.rewriting import config_files, confirm, refuse_unusable, texts_of
-from initadvisor.generators.running import run_generator
 from initadvisor.generators.safety import require_installed_system
-from initadvisor.model.codec import Codec
-from initadvisor.model.generator import InstalledImage
+from initadvisor.host.files import listing
 from initadvisor.rewrite.dracut import with_setting_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from initadvisor.core.settings import Setting
+    from initadvisor.generators import ConfiguredSetting
     from initadvisor.host import Host
-    from initadvisor.model.generator import ConfiguredSetting
-    from initadvisor.model.setting import Setting
     from initadvisor.rewrite.files import FileEdit
+
 
 NAME: Final = "dracut"
 
@@ -243,3 +252,41 @@ def _image(file: Path) -> InstalledImage | None:
                 path=file, kernel_release=release, fallback=release.startswith("0-rescue")
             )
     return None
+
+
+NOTED_INSIDE = ("lib/dracut/build-parameter.txt", "usr/lib/dracut/build-parameter.txt")
+"""Where dracut keeps its command line for ``--rebuild``, on a merged /usr or not."""
+
+_MAIN = "/etc/dracut.conf"
+
+
+def private_build(
+    host: Host,
+    image: InstalledImage,
+    files: Sequence[Path],
+    texts: Mapping[Path, str],
+    makes_ukis: bool,
+    place: Path,
+) -> PrivateBuild:
+    """Put the files below ``/etc`` into ``place`` and return the command that reads them there.
+
+    Those of other directories dracut reads as ever, unless ``--confdir`` has one of their name. A
+    main file must be given, or it would be the installed one.
+
+    Raises ``UnsafeError`` for a unified kernel image that dracut is not configured to make: then it
+    is another program's work.
+    """
+    if image.uki and not makes_ukis:
+        msg = f"not building {image.path}: dracut is not configured to make unified kernel images"
+        raise UnsafeError(msg, hint="kernel-install(8) has another program make it")
+    main, drop_ins, built = place / "dracut.conf", place / "dracut.conf.d", place / "image"
+    drop_ins.mkdir()
+    write_text(main, "")
+    for file in files:
+        if file == host.path(_MAIN):
+            write_text(main, text_for(host, file, texts))
+        elif file.parent == host.path(f"{_MAIN}.d"):
+            write_text(drop_ins / file.name, text_for(host, file, texts))
+    argv = ("dracut", "--force", "--conf", main, "--confdir", drop_ins, "--tmpdir", place)
+    kind = "--uefi" if image.uki else "--no-uefi"
+    return PrivateBuild(argv=(*argv, kind, "--kver", image.kernel_release, built), image=built)

@@ -10,10 +10,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from initadvisor.model.codec import Codec
+from initadvisor.core.codecs import Codec
 
 if TYPE_CHECKING:
-    from initadvisor.model.setting import Setting
+    from initadvisor.core.settings import Setting
+
 
 _LEVEL = re.compile(r"^-(\d+e?)$")
 

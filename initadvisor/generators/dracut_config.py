@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.settings import Setting
+from initadvisor.generators import ConfiguredSetting
 from initadvisor.generators.dracut_commands import command_line
-from initadvisor.generators.files import has_program, listing
+from initadvisor.generators.files import has_program
 from initadvisor.generators.levels import level_of
 from initadvisor.generators.rewriting import drop_in_named, name_read_last
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.generator import ConfiguredSetting
-from initadvisor.model.kernel import KernelConfig
-from initadvisor.model.setting import Setting
-from initadvisor.model.shell import Shell
+from initadvisor.host.files import listing
+from initadvisor.image.kernel import KernelConfig
+from initadvisor.rewrite.syntax import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from initadvisor.host import Host
     from initadvisor.rewrite.files import DropIn
+
 
 _DROP_INS = "/etc/dracut.conf.d"
 _RUN_DIRECTORY_SINCE = 109

@@ -6,13 +6,14 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from initadvisor.host import Host
+
 
 PACKAGE_MANAGER_PATH = (
     "/usr/local/sbin",
@@ -39,24 +40,6 @@ def has_program(
         return False
     paths = [program] if "/" in program else [f"{place}/{program}" for place in directories]
     return any(host.path(path).is_file() and os.access(host.path(path), os.X_OK) for path in paths)
-
-
-def listing(host: Host, directory: str) -> tuple[Path, ...]:
-    """Return what is in a directory of the host, in order of name; nothing if there is none.
-
-    Raises ``NeedsRootError`` where only root may look into it.
-    """
-    path = host.path(directory)
-    try:
-        return tuple(sorted(path.iterdir()))
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
-    except PermissionError as err:
-        msg = f"cannot look into {path}: only root may"
-        raise NeedsRootError(msg) from err
-    except OSError as err:
-        msg = f"cannot look into {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
 
 
 def exists(host: Host, path: str | Path) -> bool:

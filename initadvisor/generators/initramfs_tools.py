@@ -2,19 +2,26 @@
 
 What it does was read in ``mkinitramfs`` of 0.142 and 0.148, which run it differently (a file as
 argument, a pipe) with the same flags.
+
+How mkinitramfs is called so that it reads a configuration directory of its own.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from initadvisor.generators.entries import in_order
-from initadvisor.generators.files import debian_version, has_program, listing, modules_suffix
-from initadvisor.generators.initramfs_tools_build import private_build
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.settings import Setting
+from initadvisor.generators import ConfiguredSetting, InstalledImage
+from initadvisor.generators.files import debian_version, has_program, modules_suffix
+from initadvisor.generators.kernel_install import in_order
 from initadvisor.generators.levels import level_of
-from initadvisor.generators.private import build_privately
+from initadvisor.generators.private_build import PrivateBuild, build_privately, text_for, write_text
 from initadvisor.generators.rewriting import (
     config_files,
     confirm,
@@ -24,20 +31,17 @@ from initadvisor.generators.rewriting import (
     texts_of,
 )
 from initadvisor.generators.shell import Evaluation, evaluate
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.model.generator import ConfiguredSetting, InstalledImage
-from initadvisor.model.kernel import KernelConfig
-from initadvisor.model.setting import Setting
-from initadvisor.model.shell import Shell
+from initadvisor.host.files import listing
+from initadvisor.image.kernel import KernelConfig
 from initadvisor.rewrite.initramfs_tools import with_setting_in
+from initadvisor.rewrite.syntax import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from initadvisor.host import Host
     from initadvisor.rewrite.files import FileEdit
+
 
 NAME: Final = "initramfs-tools"
 
@@ -281,3 +285,51 @@ def _own_level(host: Host, codec: Codec) -> int | None:
     pattern = rf'^{codec.value}\)\s*compresslevel="-\$\{{compresslevel:-(\d+)\}}"'
     match = re.search(pattern, script, re.MULTILINE)
     return int(match[1]) if match else _DEFAULT_LEVEL.get(codec)
+
+
+_MAIN = "initramfs.conf"
+_DROP_INS = "conf.d"
+
+
+def private_build(
+    host: Host, image: InstalledImage, texts: Mapping[Path, str], place: Path
+) -> PrivateBuild:
+    """Make a configuration directory in ``place`` and return the command that reads it.
+
+    Configuration files are copied, because the image gets copies of them as they are, with their
+    modes; links stay links, hooks and scripts are those of the installed directory.
+
+    Raises ``UnsafeError`` where the image would show where it was made.
+    """
+    if host.path(f"{_ETC}/DSDT.aml").exists():
+        msg = f"not building {image.path}: {_ETC}/DSDT.aml would get another path inside"
+        raise UnsafeError(msg)
+    own, built = place / "conf", place / "image"
+    (own / _DROP_INS).mkdir(parents=True)
+    for entry in listing(host, _ETC):
+        if entry.name == _MAIN:
+            shutil.copy2(entry, own / _MAIN)
+        elif entry.name != _DROP_INS:
+            (own / entry.name).symlink_to(f"{_ETC}/{entry.name}")
+    for entry in listing(host, f"{_ETC}/{_DROP_INS}"):
+        _copy(entry, own / _DROP_INS / entry.name)
+    for path in texts:
+        _put(host, path, own / path.relative_to(host.path(_ETC)), texts)
+    argv = ("mkinitramfs", "-d", own, "-o", built, image.kernel_release)
+    return PrivateBuild(argv=argv, image=built)
+
+
+def _copy(entry: Path, target: Path) -> None:
+    if entry.is_symlink():
+        target.symlink_to(Path(f"{_ETC}/{_DROP_INS}") / entry.readlink())
+    elif entry.is_dir():
+        target.mkdir()  # it hides a shared file of its name
+    elif entry.is_file():
+        shutil.copy2(entry, target)
+
+
+def _put(host: Host, path: Path, target: Path, texts: Mapping[Path, str]) -> None:
+    """Write a text over a copy, which keeps its mode, or as a new file."""
+    mode = target.stat().st_mode & 0o7777 if target.exists() else 0o644
+    write_text(target, text_for(host, path, texts))
+    target.chmod(mode)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from initadvisor.model.codec import Codec
+from initadvisor.core.codecs import Codec
 
 if TYPE_CHECKING:
-    from initadvisor.model.setting import Setting
+    from initadvisor.core.settings import Setting
+
 
 _LEVEL = re.compile(r"^-(\d+)e?$")
 _UNTOLD = ("--fast", "--best", "--lzma1", "--lzma2")

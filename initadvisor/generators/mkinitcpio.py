@@ -3,6 +3,8 @@
 What it does was read in its source (script ``mkinitcpio``, versions 30 to 41) and tried with
 version 41: ``validate_compression`` chooses the compressor, ``build_image`` adds its flags,
 ``create_image`` pipes the cpio through it.
+
+How mkinitcpio is called so that it builds one image of a preset somewhere else.
 """
 
 from __future__ import annotations
@@ -11,21 +13,26 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from initadvisor.generators.entries import entry_images
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.settings import Setting
+from initadvisor.firmware.efi_variables import enforces_signatures
+from initadvisor.generators import ConfiguredSetting, InstalledImage
 from initadvisor.generators.files import has_program
+from initadvisor.generators.kernel_install import entry_images
 from initadvisor.generators.levels import level_of
-from initadvisor.generators.mkinitcpio_build import private_build
 from initadvisor.generators.mkinitcpio_config import config_paths, evaluate_config, preset_of
-from initadvisor.generators.presets import Preset, installed_presets, preset_images
-from initadvisor.generators.private import build_privately
+from initadvisor.generators.mkinitcpio_presets import Preset, installed_presets, preset_images
+from initadvisor.generators.private_build import (
+    PrivateBuild,
+    build_privately,
+    run_generator,
+    text_for,
+    write_text,
+)
 from initadvisor.generators.rewriting import config_files, confirm, refuse_unusable, texts_of
-from initadvisor.generators.running import run_generator
 from initadvisor.generators.safety import require_installed_system
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.generator import ConfiguredSetting, InstalledImage
-from initadvisor.model.kernel import kernel_version
-from initadvisor.model.setting import Setting
+from initadvisor.image.kernel import kernel_version
 from initadvisor.rewrite.mkinitcpio import with_setting_in
 
 if TYPE_CHECKING:
@@ -35,6 +42,7 @@ if TYPE_CHECKING:
     from initadvisor.generators.shell import Evaluation
     from initadvisor.host import Host
     from initadvisor.rewrite.files import FileEdit
+
 
 NAME: Final = "mkinitcpio"
 
@@ -289,3 +297,45 @@ def _setting(
         + (f": mkinitcpio leaves out {lost}" if lost else "")
     )
     return Setting(codec, options)
+
+
+def private_build(
+    host: Host,
+    image: InstalledImage,
+    preset: Preset | None,
+    files: Sequence[Path],
+    texts: Mapping[Path, str],
+    place: Path,
+) -> PrivateBuild:
+    """Put the configuration into ``place`` and return the command that makes ``image`` of it.
+
+    mkinitcpio makes one text of ``files``, without a newline between them; ``-c`` with that text
+    is the same, because it switches drop-ins off. The rest is as ``process_preset`` passes it: of
+    options that are given twice mkinitcpio takes the last, therefore ours stand behind the
+    preset's. Post hooks (signing, copying) are for installed images, but for a unified kernel image
+    where Secure Boot is on: they sign it, and it could not be started otherwise.
+
+    Raises ``UnsafeError`` for a unified kernel image that no preset describes.
+    """
+    config, built = place / "mkinitcpio.conf", place / "image"
+    write_text(config, "".join(text_for(host, file, texts) for file in files))
+    signed = image.uki and enforces_signatures(host)
+    hooks = () if signed else ("--nopost",)
+    ours = ("-c", config, "-U" if image.uki else "-g", built, *hooks)
+    if preset is None:
+        if image.uki:
+            msg = (
+                f"not building {image.path}: no preset tells how that unified kernel image is made"
+            )
+            raise UnsafeError(msg)
+        return PrivateBuild(argv=("mkinitcpio", "-k", image.kernel_release, *ours), image=built)
+    parts: list[str] = []
+    if image.uki:
+        parts += ["--cmdline", preset.cmdline] if preset.cmdline else []
+        parts += ["--splash", preset.splash] if preset.splash else []
+    return PrivateBuild(
+        argv=("mkinitcpio", "-k", preset.kernel, *parts, *preset.options, *ours),
+        image=built,
+        # A unified kernel image says in its os-release section which preset it is of.
+        env={"MKINITCPIO_PROCESS_PRESET": f"{preset.file.stem}-{preset.name}"},
+    )

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from initadvisor.generators.files import exists, listing
-from initadvisor.generators.presets import Preset, installed_presets
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.generators.files import exists
+from initadvisor.generators.mkinitcpio_presets import Preset, installed_presets
 from initadvisor.generators.rewriting import drop_in_named, name_read_last
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.shell import Shell
+from initadvisor.host.files import listing
+from initadvisor.rewrite.syntax import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from initadvisor.host import Host
     from initadvisor.rewrite.files import DropIn
+
 
 _CONFIG = "/etc/mkinitcpio.conf"
 _DROP_INS = f"{_CONFIG}.d"

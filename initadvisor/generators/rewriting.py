@@ -5,18 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.plain_values import decoded
 from initadvisor.host.files import open_regular
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.model.text import decoded
 from initadvisor.rewrite.files import ConfigFile, DropIn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from initadvisor.core.settings import Setting
+    from initadvisor.generators import ConfiguredSetting
     from initadvisor.host import Host
-    from initadvisor.model.generator import ConfiguredSetting
-    from initadvisor.model.setting import Setting
     from initadvisor.rewrite.files import FileEdit
+
 
 _LIMIT_BYTES = 1 << 20
 _NAMES = ("90-initadvisor", "zz-initadvisor", "zzz-initadvisor", "zzzzzz-initadvisor")

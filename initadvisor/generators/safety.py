@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initadvisor.model.errors import NeedsRootError, UnsafeError
+from initadvisor.core.errors import NeedsRootError, UnsafeError
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
+
 
 _VIRT_TIMEOUT_S = 10.0
 

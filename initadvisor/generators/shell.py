@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.model.errors import InitadvisorError, NeedsRootError, ProgramError
-from initadvisor.model.shell import Shell
-from initadvisor.model.text import encoded
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, ProgramError
+from initadvisor.core.plain_values import encoded
+from initadvisor.rewrite.syntax import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from initadvisor.host import Host
+
 
 _TIMEOUT_S = 5.0
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.generators.levels import level_of
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, UnsafeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from initadvisor.core.settings import Setting
+    from initadvisor.generators import ConfiguredSetting, InstalledImage
     from initadvisor.host import Host
-    from initadvisor.model.generator import ConfiguredSetting, InstalledImage
-    from initadvisor.model.setting import Setting
     from initadvisor.rewrite.files import FileEdit
+
 
 NAME: Final = "none"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from initadvisor.model.errors import InitadvisorError
+from initadvisor.core.errors import InitadvisorError
 
 if TYPE_CHECKING:
     from initadvisor.host.run import Runner

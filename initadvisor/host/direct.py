@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+
 _BLOCK_BYTES = 1 << 20
 
 

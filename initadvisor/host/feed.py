@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+
 log = logging.getLogger(__name__)
 
 _CHUNK_BYTES = 1 << 20

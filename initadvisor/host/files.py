@@ -12,12 +12,15 @@ from typing import IO, TYPE_CHECKING
 
 from typing_extensions import override
 
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from typing_extensions import Buffer
+
+    from initadvisor.host import Host
+
 
 _CHUNK_BYTES = 1 << 20
 
@@ -254,3 +257,21 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def listing(host: Host, directory: str) -> tuple[Path, ...]:
+    """Return what is in a directory of the host, in order of name; nothing if there is none.
+
+    Raises ``NeedsRootError`` where only root may look into it.
+    """
+    path = host.path(directory)
+    try:
+        return tuple(sorted(path.iterdir()))
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    except PermissionError as err:
+        msg = f"cannot look into {path}: only root may"
+        raise NeedsRootError(msg) from err
+    except OSError as err:
+        msg = f"cannot look into {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err

@@ -1,7 +1,11 @@
-"""What the machine is made of, as far as measurements depend on it."""
+"""What the machine is made of, as far as measurements depend on it.
+
+How much memory the machine has.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,3 +19,28 @@ def cpu_model(host: Host) -> str:
         if name.strip() == "model name":
             return value.strip()
     return host.machine()
+
+
+_KIB = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """All of the machine's memory, and what of it could be had now without swapping."""
+
+    total_bytes: int
+    available_bytes: int
+
+
+def memory(host: Host) -> Memory | None:
+    """Return what ``/proc/meminfo`` says, None where it does not (proc_meminfo(5))."""
+    values = {}
+    for line in (host.read_text("/proc/meminfo") or "").splitlines():
+        name, _, value = line.partition(":")
+        number, _, unit = value.strip().partition(" ")
+        if unit == "kB" and number.isdecimal():
+            values[name] = int(number) * _KIB
+    total = values.get("MemTotal", 0)
+    if not total:
+        return None
+    return Memory(total_bytes=total, available_bytes=values.get("MemAvailable", total))

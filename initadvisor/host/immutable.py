@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 
 _GETFLAGS: Final = 2 << 30 | struct.calcsize("l") << 16 | ord("f") << 8 | 1
 """FS_IOC_GETFLAGS of linux/fs.h; architectures that number it otherwise do not know this one."""

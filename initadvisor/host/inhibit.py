@@ -6,12 +6,13 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
-from initadvisor.model.errors import ProgramError
+from initadvisor.core.errors import ProgramError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from initadvisor.host import Host
+
 
 log = logging.getLogger(__name__)
 

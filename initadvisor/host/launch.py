@@ -16,6 +16,7 @@ from initadvisor.host.process import give_way
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+
 _CODE = Path(__file__).with_name("launcher.py").read_text(encoding="ascii")
 """Read now: later an upgrade may have put another one there."""
 _POLICY = os.SCHED_IDLE

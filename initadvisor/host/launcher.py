@@ -8,6 +8,8 @@ writes a line: ``ended STATUS WALL_NS CPU_US PEAK_BYTES``, or ``failed ERRNO``. 
 program's; the launcher itself would hold everybody up if it had to wait for idle time.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 import time

@@ -10,10 +10,11 @@ import time
 from enum import Enum, auto
 from typing import IO, TYPE_CHECKING
 
-from initadvisor.model.errors import ProgramError
+from initadvisor.core.errors import ProgramError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 CAPTURE_LIMIT_BYTES = 16 << 20
 """What a program may say before it is stopped."""

@@ -8,13 +8,14 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.core.plain_values import shown
 from initadvisor.host.files import make_directory
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
-from initadvisor.model.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
 
 _POLL_S = 0.05
 _WHO_BYTES = 200

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Protocol
 
 from typing_extensions import override
 
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.core.plain_values import shown
 from initadvisor.host.pacman_lock import clear_stale, pacman_lock
 from initadvisor.host.record_lock import RecordLock
-from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.model.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from initadvisor.host import Host
+
 
 _WAIT_S = 10.0
 _POLL_S = 0.1

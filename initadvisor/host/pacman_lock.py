@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from initadvisor.host import Host
 
+
 log = logging.getLogger(__name__)
 
 _CONFIG = "/etc/pacman.conf"

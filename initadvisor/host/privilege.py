@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initadvisor.model.errors import NeedsRootError
+from initadvisor.core.errors import NeedsRootError
 
 if TYPE_CHECKING:
     from initadvisor.host import Host

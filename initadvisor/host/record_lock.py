@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+
 _FLOCK = "hhqqi0q"
 """``struct flock`` with 64-bit offsets: type, whence, start, length, process, padded to its end."""
 

@@ -7,9 +7,9 @@ import os
 import stat
 from typing import IO, TYPE_CHECKING
 
+from initadvisor.core.errors import UnsafeError
 from initadvisor.host.files import PARTIAL_PREFIX, whole_file
 from initadvisor.host.immutable import file_error
-from initadvisor.model.errors import UnsafeError
 
 if TYPE_CHECKING:
     from pathlib import Path

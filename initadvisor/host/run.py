@@ -21,20 +21,15 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
+from initadvisor.core.errors import ProgramError
 from initadvisor.host.launch import Launch, Usage
-from initadvisor.host.listen import (
-    CAPTURE_LIMIT_BYTES,
-    Ending,
-    await_word,
-    listen,
-    pipe,
-)
+from initadvisor.host.listen import CAPTURE_LIMIT_BYTES, Ending, await_word, listen, pipe
 from initadvisor.host.process import environment, kill_session, search_path
-from initadvisor.model.errors import ProgramError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
+
 
 log = logging.getLogger(__name__)
 

@@ -14,10 +14,11 @@ import struct
 from os.path import samestat
 from typing import TYPE_CHECKING
 
-from initadvisor.model.errors import InitadvisorError
+from initadvisor.core.errors import InitadvisorError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 _FIBMAP = 1
 """ioctl that tells where a block of a file lies (linux/fs.h); needs CAP_SYS_RAWIO."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import IO
 
+from initadvisor.image.contents import Stretch
 from initadvisor.image.reader import Reader
-from initadvisor.model.image import Stretch
 
 _MAGIC = b"#BOOTCONFIG\n"
 _FIELDS_BYTES = 8

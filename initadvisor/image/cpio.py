@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from types import TracebackType
 
+
 S_IFMT, S_IFLNK, S_IFREG, S_IFDIR = 0o170000, 0o120000, 0o100000, 0o040000
 
 HEADER_BYTES = 110

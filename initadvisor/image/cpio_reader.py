@@ -12,6 +12,8 @@ from binascii import Error as HexError
 from binascii import unhexlify
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from initadvisor.core.errors import BadImageError
+from initadvisor.image.contents import FindingKind
 from initadvisor.image.cpio import (
     CRC_MAGIC,
     HEADER_BYTES,
@@ -24,14 +26,12 @@ from initadvisor.image.cpio import (
     name_area_bytes,
     sum_of_bytes,
 )
-from initadvisor.model.errors import BadImageError
-from initadvisor.model.image import FindingKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from initadvisor.image.findings import Findings
-    from initadvisor.image.limits import Budget
+    from initadvisor.image.findings import Budget, Findings
+
 
 _OLD_MAGIC = b"070707"
 _FIELDS = struct.Struct(">13I")

@@ -1,9 +1,14 @@
-"""Collecting findings, so that a million alike take no more room than one."""
+"""Collecting findings, so that a million alike take no more room than one.
+
+What reading an image may cost, so that a hostile one ends in an error and not in trouble.
+"""
 
 from __future__ import annotations
 
-from initadvisor.model.image import Finding, FindingKind
-from initadvisor.model.text import shown
+from dataclasses import dataclass
+
+from initadvisor.core.plain_values import shown
+from initadvisor.image.contents import Finding, FindingKind
 
 
 class Findings:
@@ -30,3 +35,56 @@ class Findings:
 def printable(name: bytes) -> str:
     """Return a stored name as ``shown`` shows it; what is not UTF-8 is written as an escape."""
     return shown(name.decode(errors="backslashreplace"))
+
+
+class LimitReachedError(Exception):
+    """Raised below the reader that knows the offset, which turns it into ``BadImageError``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What an image may cost its reader; a larger one is taken for an attack.
+
+    ``unpacked_bytes``: of all compressed segments together. ``headers``: cpio headers in the whole
+    image, ``segments`` and ``streams`` likewise. ``padding_bytes``: zeros in a row between
+    segments. ``names_bytes``: memory for the names of directories and links. The defaults are far
+    beyond any image that boots.
+    """
+
+    unpacked_bytes: int = 2 << 30
+    headers: int = 500_000
+    segments: int = 4096
+    streams: int = 1 << 14
+    padding_bytes: int = 64 << 20
+    names_bytes: int = 64 << 20
+
+
+class Budget:
+    """What is left of the limits while one image is read."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._unpacked_bytes = limits.unpacked_bytes
+        self._headers = limits.headers
+        self._streams = limits.streams
+
+    def unpack(self, size_bytes: int) -> None:
+        """Account for unpacked bytes; like all here, raises ``LimitReachedError``."""
+        self._unpacked_bytes -= size_bytes
+        if self._unpacked_bytes < 0:
+            msg = f"more than {self.limits.unpacked_bytes} bytes when unpacked: a bomb"
+            raise LimitReachedError(msg)
+
+    def header(self) -> None:
+        """Account for one cpio header."""
+        self._headers -= 1
+        if self._headers < 0:
+            msg = f"more than {self.limits.headers} cpio headers"
+            raise LimitReachedError(msg)
+
+    def stream(self) -> None:
+        """Account for one compressed stream."""
+        self._streams -= 1
+        if self._streams < 0:
+            msg = f"more than {self.limits.streams} compressed streams"
+            raise LimitReachedError(msg)

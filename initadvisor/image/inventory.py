@@ -7,14 +7,15 @@ import heapq
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from initadvisor.core.codecs import Codec
+from initadvisor.image.contents import FileKind, FindingKind, KindUse, StoredFile
 from initadvisor.image.cpio import S_IFMT, S_IFREG
 from initadvisor.image.findings import Findings, printable
 from initadvisor.image.tree import Tree, normalised
-from initadvisor.model.codec import Codec
-from initadvisor.model.image import FileKind, FindingKind, KindUse, StoredFile
 
 if TYPE_CHECKING:
     from initadvisor.image.cpio_reader import Entry
+
 
 _LARGEST = 10
 _RELEASES_MAX = 64

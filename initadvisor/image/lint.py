@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initadvisor.image.judgement import Judgement
 from initadvisor.image.lint_archive import judge_archive
+from initadvisor.image.lint_report import Judgement
 from initadvisor.image.lint_streams import judge_stream
 
 if TYPE_CHECKING:
-    from initadvisor.model.image import ImageContents, Lint
-    from initadvisor.model.kernel import KernelConfig
+    from initadvisor.image.contents import ImageContents, Lint
+    from initadvisor.image.kernel import KernelConfig
+
 
 _BOOTCONFIG_SINCE = (5, 6)
 

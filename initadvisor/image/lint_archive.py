@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initadvisor.model.codec import Codec
-from initadvisor.model.image import FindingKind
+from initadvisor.core.codecs import Codec
+from initadvisor.image.contents import FindingKind
 
 if TYPE_CHECKING:
-    from initadvisor.image.judgement import Judgement
-    from initadvisor.model.image import Finding, Segment
+    from initadvisor.image.contents import Finding, Segment
+    from initadvisor.image.lint_report import Judgement
+
 
 _CRC_SINCE = (5, 19)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initadvisor.image import gunzip, lzop
-from initadvisor.image.unlzma import USUAL_PROPERTIES
-from initadvisor.image.unxz import LZMA2
-from initadvisor.model.stream import (
+from initadvisor.image.decompressors import gunzip, lzop
+from initadvisor.image.decompressors.unlzma import USUAL_PROPERTIES
+from initadvisor.image.decompressors.unxz import LZMA2
+from initadvisor.image.stream_facts import (
     Bzip2Facts,
     GzipFacts,
     Lz4Facts,
@@ -19,7 +19,8 @@ from initadvisor.model.stream import (
 )
 
 if TYPE_CHECKING:
-    from initadvisor.image.judgement import Judgement
+    from initadvisor.image.lint_report import Judgement
+
 
 ZSTD_WINDOW_MAX_BYTES = (1 << 27) + 1
 """ZSTD_MAXWINDOWSIZE_DEFAULT (lib/zstd/decompress/zstd_decompress.c), which is what stops large

@@ -9,12 +9,13 @@ import struct
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
+from initadvisor.core.errors import BadImageError
+from initadvisor.image.contents import Stretch
 from initadvisor.image.reader import Reader
-from initadvisor.model.errors import BadImageError
-from initadvisor.model.image import Stretch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 _PE_MAGIC = b"PE\0\0"
 _PE_OFFSET_FIELD = 0x3C

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from initadvisor.model.errors import BadImageError
+from initadvisor.core.errors import BadImageError
 
 if TYPE_CHECKING:
     from typing import IO
+
 
 CHUNK_BYTES = 4 << 20
 """How much is read or unpacked at a time."""

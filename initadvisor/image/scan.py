@@ -6,19 +6,19 @@ import dataclasses
 import io
 from typing import IO, TYPE_CHECKING
 
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import BadImageError
 from initadvisor.image.bootconfig import find_bootconfig
-from initadvisor.image.decompress import MAGIC_BYTES, codec_of
+from initadvisor.image.contents import ImageContents, Stretch
+from initadvisor.image.decompressors.decompress import MAGIC_BYTES, codec_of
+from initadvisor.image.findings import Budget, Limits
 from initadvisor.image.inventory import Inventory
-from initadvisor.image.limits import Budget, Limits
 from initadvisor.image.reader import Reader
 from initadvisor.image.segment import SegmentReader
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import BadImageError
-from initadvisor.model.image import ImageContents, Stretch
 
 if TYPE_CHECKING:
+    from initadvisor.image.contents import Segment
     from initadvisor.image.segment import Tap, Witness
-    from initadvisor.model.image import Segment
 
 
 def scan(

@@ -5,24 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import BadImageError
+from initadvisor.image.contents import FindingKind, Segment
 from initadvisor.image.cpio_reader import CpioReader
-from initadvisor.image.decompress import MAGIC_BYTES, codec_of, open_stream
-from initadvisor.image.findings import Findings
-from initadvisor.image.limits import LimitReachedError
-from initadvisor.image.unzstd import is_skippable
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import BadImageError
-from initadvisor.model.image import FindingKind, Segment
-from initadvisor.model.stream import ZstdFacts
+from initadvisor.image.decompressors.decompress import MAGIC_BYTES, codec_of, open_stream
+from initadvisor.image.decompressors.unzstd import is_skippable
+from initadvisor.image.findings import Findings, LimitReachedError
+from initadvisor.image.stream_facts import ZstdFacts
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from initadvisor.image.cpio_reader import Entry
+    from initadvisor.image.findings import Budget
     from initadvisor.image.inventory import Inventory
-    from initadvisor.image.limits import Budget
     from initadvisor.image.reader import Reader
-    from initadvisor.model.stream import StreamFacts
+    from initadvisor.image.stream_facts import StreamFacts
 
 
 class Tap(Protocol):

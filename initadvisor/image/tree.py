@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from initadvisor.image.contents import FindingKind
 from initadvisor.image.cpio import S_IFDIR, S_IFLNK, S_IFMT
-from initadvisor.image.limits import LimitReachedError
-from initadvisor.model.image import FindingKind
+from initadvisor.image.findings import LimitReachedError
 
 if TYPE_CHECKING:
     from initadvisor.image.cpio_reader import Entry
+
 
 _BUILT_IN = (b"", b"dev", b"root")
 """Directories of the kernel's built-in archive (usr/default_cpio_list), unpacked before."""

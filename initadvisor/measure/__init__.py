@@ -1,1 +1,1 @@
-"""What one boot left behind: kernel messages, EFI variables, ACPI tables, the journal."""
+"""From what boots left behind to recorded boots."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from initadvisor.model.shell import Shell
-from initadvisor.rewrite.syntax import Array, Assignment, UnreadableError, Word
+from initadvisor.rewrite.syntax import Array, Assignment, Shell, UnreadableError, Word
 from initadvisor.rewrite.words import META, read_word
 
 DECLARING = frozenset({"export", "declare", "typeset", "readonly", "local"})

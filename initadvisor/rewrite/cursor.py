@@ -6,12 +6,12 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from initadvisor.model.shell import Shell
-from initadvisor.rewrite.syntax import Command, Comment, UnreadableError, Word
+from initadvisor.rewrite.syntax import Command, Comment, Shell, UnreadableError, Word
 from initadvisor.rewrite.words import read_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 _RESERVED = re.compile(
     r"(?:if|then|elif|else|fi|for|select|while|until|do|done|case|esac|function|time|coproc"

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initadvisor.model.errors import RefusedRewriteError
-from initadvisor.model.shell import Shell
+from initadvisor.core.errors import RefusedRewriteError
 from initadvisor.rewrite.edits import Wish
 from initadvisor.rewrite.files import Reading
 from initadvisor.rewrite.plan import rewrite
+from initadvisor.rewrite.syntax import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from initadvisor.model.setting import Setting
+    from initadvisor.core.settings import Setting
     from initadvisor.rewrite.files import ConfigFile, DropIn, FileEdit
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from initadvisor.rewrite.syntax import Assignment
 
+
 _BARE = re.compile(r"[A-Za-z0-9_@%+=:,./-]+")
 _SPECIAL_IN_DOUBLE_QUOTES = frozenset('"$`\\')
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from initadvisor.model.shell import Shell
+    from initadvisor.rewrite.syntax import Shell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

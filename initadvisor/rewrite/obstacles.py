@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from initadvisor.rewrite.syntax import Assignment, Command
 
+
 _READS_FILES = frozenset({".", "source"})
 _RUNS_TEXT = frozenset({"eval", "trap", "alias", "enable"})
 _ENDS = frozenset({"return", "exit", "exec"})

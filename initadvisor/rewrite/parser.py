@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 
-from initadvisor.model.shell import Shell
 from initadvisor.rewrite.assignment import DECLARING, read_assignment
 from initadvisor.rewrite.cursor import Cursor
-from initadvisor.rewrite.syntax import Assignment, Command, Script, UnreadableError, Word
+from initadvisor.rewrite.syntax import Assignment, Command, Script, Shell, UnreadableError, Word
 from initadvisor.rewrite.words import META, skip_parentheses
 
 _CLOSERS = {"while": ("do", "done"), "until": ("do", "done"), "{": ("}",)}

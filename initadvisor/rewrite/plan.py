@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from initadvisor.model.errors import RefusedRewriteError
+from initadvisor.core.errors import RefusedRewriteError
 from initadvisor.rewrite.edits import Edit, Wish, applied, edits_for
 from initadvisor.rewrite.files import ConfigFile, FileEdit
 from initadvisor.rewrite.insertion import insertion
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initadvisor.rewrite.files import DropIn, Reading
+
 
 _DROP_IN_HEADER = '# Written by "initadvisor apply"; "initadvisor rollback" takes it back.\n'
 

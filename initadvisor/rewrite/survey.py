@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from initadvisor.model.errors import RefusedRewriteError
+from initadvisor.core.errors import RefusedRewriteError
 from initadvisor.rewrite.obstacles import (
     always_matters,
     assigned,

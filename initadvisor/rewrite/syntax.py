@@ -1,8 +1,12 @@
-"""What a configuration file consists of, with where it stands; offsets count characters."""
+"""What a configuration file consists of, with where it stands; offsets count characters.
+
+The shells that generators' configuration files are written for.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 
 class UnreadableError(Exception):
@@ -99,3 +103,10 @@ class Script:
 
     commands: tuple[Command, ...]
     comments: tuple[Comment, ...] = ()
+
+
+class Shell(StrEnum):
+    """The shell that a generator's configuration is written for."""
+
+    BASH = "bash"
+    SH = "sh"

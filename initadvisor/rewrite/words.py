@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-from initadvisor.model.shell import Shell
-from initadvisor.rewrite.syntax import UnreadableError, Word
+from initadvisor.rewrite.syntax import Shell, UnreadableError, Word
 
 META = frozenset(" \t\n;&|()<>")
 """What ends a word."""

@@ -6,13 +6,13 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from initadvisor.model.boot_figures import BootFigures, BootGroup, BootKind
-from initadvisor.model.boot_marks import Waiting
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.loader import BootWay
-from initadvisor.model.nested_text import from_json
-from initadvisor.model.read_interval import Beside, IntervalSource
-from initadvisor.model.setting import Setting
+from initadvisor.core.estimates import Certainty
+from initadvisor.core.plain_values import from_json
+from initadvisor.core.settings import Setting
+from initadvisor.records.boot_start import BootWay
+from initadvisor.records.figures import BootFigures, BootGroup, BootKind
+from initadvisor.records.marks import Waiting
+from initadvisor.records.read_interval import Beside, IntervalSource
 from initadvisor.store.boots import OWN, since_text
 from initadvisor.store.rows import number, text, utc_time
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from initadvisor.model.boot_record import RecordSource
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.nested_text import from_json
-from initadvisor.model.read_interval import ReadInterval
-from initadvisor.model.record_form import as_record
-from initadvisor.model.record_text import as_text
+from initadvisor.core.estimates import Certainty
+from initadvisor.core.plain_values import from_json
+from initadvisor.records.boot import RecordSource
+from initadvisor.records.boot_form import as_record, as_text
+from initadvisor.records.read_interval import ReadInterval
 from initadvisor.store.rows import bound, holder, insert, number, text, utc_text
 
 if TYPE_CHECKING:
@@ -22,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from datetime import datetime
 
-    from initadvisor.model.boot_record import BootRecord
+    from initadvisor.records.boot import BootRecord
     from initadvisor.store.rows import Value
+
 
 OWN = ""
 """The owner of this machine's boots; that of others is their machine, as far as it is known."""

@@ -8,12 +8,13 @@ import sqlite3
 import stat
 from typing import TYPE_CHECKING
 
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
-from initadvisor.model.text import shown
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.core.plain_values import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
 
 _WAIT_S = 5.0
 """How long to wait for another process; what is written at once takes milliseconds."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initadvisor.model.attribution import KnownImage
-from initadvisor.model.setting import Setting
+from initadvisor.core.settings import Setting
+from initadvisor.records.attribution import KnownImage
 from initadvisor.store.rows import number, text, utc_time
 
 if TYPE_CHECKING:

@@ -1,13 +1,18 @@
-"""Lab runs in the data base; every function expects to be called within a transaction."""
+"""Lab runs in the data base; every function expects to be called within a transaction.
+
+The kernel of a run or a verdict in a row.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from initadvisor.model.lab import (
+from initadvisor.core.settings import Setting
+from initadvisor.records.lab import (
     BootKind,
     Engine,
+    LabKernel,
     LabRun,
     LabSample,
     LabSubject,
@@ -15,21 +20,14 @@ from initadvisor.model.lab import (
     RecordedRun,
     RunEnd,
 )
-from initadvisor.model.setting import Setting
-from initadvisor.store.kernels import kernel_columns, kernel_of
-from initadvisor.store.rows import (
-    as_bytes,
-    insert,
-    number,
-    text,
-    utc_text,
-    utc_time,
-)
+from initadvisor.store.rows import as_bytes, insert, number, text, utc_text, utc_time
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Mapping
     from datetime import datetime
+
+    from initadvisor.store.rows import Value
 
 
 def begin(connection: sqlite3.Connection, run: LabRun) -> int:
@@ -212,4 +210,22 @@ def _lost(connection: sqlite3.Connection, run: int) -> tuple[LostBoot, ...]:
             reason=text(row, "reason"),
         )
         for row in rows
+    )
+
+
+def kernel_columns(kernel: LabKernel) -> dict[str, Value]:
+    """Return a kernel as the columns that every table with one has."""
+    return {
+        "kernel_path": kernel.path,
+        "kernel_sha256": kernel.sha256,
+        "kernel_release": kernel.release,
+    }
+
+
+def kernel_of(row: sqlite3.Row) -> LabKernel:
+    """Return the kernel of a row."""
+    return LabKernel(
+        path=text(row, "kernel_path"),
+        sha256=text(row, "kernel_sha256"),
+        release=text(row, "kernel_release"),
     )

@@ -10,18 +10,24 @@ directory could not open the data base any more. A connection for reading only c
 so one is closed last wherever there was one for writing. The files are then there, empty, and all
 that is committed is in the data base itself. Where they are missing all the same (it is a copy)
 nobody is writing, and it is read as something that does not change.
+
+A data base that cannot be used is moved aside: whole, and never onto anything else.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import itertools
+import logging
+import os
 import sqlite3
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from initadvisor.host.files import make_directory
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.store.aside import alone_in, move_aside
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.plain_values import shown
+from initadvisor.host.files import make_directory, sync_directory
 from initadvisor.store.connection import (
     MOVED_ASIDE,
     DamagedError,
@@ -38,6 +44,7 @@ from initadvisor.store.schema import NewerError, is_current, migrate, version_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
 
 _Opening = TypeVar("_Opening")
 
@@ -249,3 +256,34 @@ def _closed_on_error(connection: sqlite3.Connection) -> Iterator[sqlite3.Connect
     except BaseException:
         connection.close()
         raise
+
+
+_log = logging.getLogger(__name__)
+
+
+@contextlib.contextmanager
+def alone_in(directory: Path) -> Iterator[None]:
+    """Wait until nobody else is in such a block for this directory (flock(2))."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def move_aside(path: Path, *, because: str) -> Path:
+    """Give a data base another name and say so; to be called by one process at a time.
+
+    What belongs to it goes first: a log that stayed would be taken for that of the next data base
+    of this name. Interrupted, it is finished by whoever comes next.
+    """
+    numbered = (path.with_name(f"{path.name}.aside-{number}") for number in itertools.count(1))
+    aside = next(name for name in numbered if not os.path.lexists(name))
+    for what in ("wal", "shm", "journal"):
+        with contextlib.suppress(FileNotFoundError):
+            beside(path, what).rename(beside(aside, what))
+    path.rename(aside)
+    sync_directory(path.parent)
+    _log.warning("%s", shown(f"{because}; it was moved to {aside}, and a new one is begun"))
+    return aside

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.nested_text import from_json
-from initadvisor.model.record_form import as_record
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.plain_values import from_json
+from initadvisor.records.boot_form import as_record
 from initadvisor.store.connection import transaction
 
 if TYPE_CHECKING:
     import sqlite3
+
 
 APPLICATION_ID = 0x494E4144
 """What marks a data base as ours (PRAGMA application_id): "INAD"."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from initadvisor.model.errors import UsageError
-from initadvisor.model.record_text import UnfitRecordError, as_text
+from initadvisor.core.errors import UsageError
+from initadvisor.records.boot_form import UnfitRecordError, as_text
 from initadvisor.store import boots
 from initadvisor.store.connection import damaged, explained, transaction
 from initadvisor.store.opening import opened_for_reading, opened_for_writing
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from initadvisor.host import Host
-    from initadvisor.model.attribution import KnownImage
-    from initadvisor.model.boot_figures import BootFigures, BootGroup
-    from initadvisor.model.boot_record import BootRecord, RecordSource
-    from initadvisor.model.lab import (
+    from initadvisor.records.attribution import KnownImage
+    from initadvisor.records.boot import BootRecord, RecordSource
+    from initadvisor.records.figures import BootFigures, BootGroup
+    from initadvisor.records.lab import (
         Engine,
         EngineTrial,
         LabRun,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Verification,
     )
     from initadvisor.store.opening import Opened
+
 
 FILE_NAME = "initadvisor.sqlite"
 

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initadvisor.model.lab import Engine, EngineTrial, Unpacked, Verification
-from initadvisor.store.kernels import kernel_columns, kernel_of
-from initadvisor.store.rows import (
-    as_bytes,
-    insert,
-    number,
-    text,
-    utc_text,
-    utc_time,
-)
+from initadvisor.records.lab import Engine, EngineTrial, Unpacked, Verification
+from initadvisor.store.lab_runs import kernel_columns, kernel_of
+from initadvisor.store.rows import as_bytes, insert, number, text, utc_text, utc_time
 
 if TYPE_CHECKING:
     import sqlite3

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from initadvisor.core.errors import LostVMError
+from initadvisor.core.plain_values import shown
 from initadvisor.host.files import append_range, open_regular
 from initadvisor.host.listen import Ending
 from initadvisor.image.cpio import CpioWriter
-from initadvisor.model.errors import LostVMError
-from initadvisor.model.lab import BootKind
-from initadvisor.model.text import shown
+from initadvisor.records.lab import BootKind
 from initadvisor.vm.kernel import scratch_directory
 from initadvisor.vm.listener import Listener
 from initadvisor.vm.machine import DIES_WITH_US, END_PROGRAM, memory_mb, time_limit_s
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from initadvisor.host import Host
     from initadvisor.vm.machine import VirtualMachine
+
 
 _NO_MEMORY = ("write error", "ut of memory", "deadlocked on memory")
 """What the kernel says when its memory is full, which here has the size we gave it."""

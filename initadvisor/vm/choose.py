@@ -6,8 +6,8 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
-from initadvisor.model.lab import Engine
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.records.lab import Engine
 from initadvisor.vm.engines import NoEngineError, qemu_machine, uml_machine, why_not_kvm
 from initadvisor.vm.kernel import bootable, find_kernel
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
     from initadvisor.store.store import Store
     from initadvisor.vm.machine import VirtualMachine
+
 
 FOR_TIMING = (Engine.KVM, Engine.UML)
 FOR_VERIFYING = (Engine.KVM, Engine.TCG)

@@ -7,13 +7,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
+from initadvisor.core.plain_values import shown
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.hardware import cpu_model
 from initadvisor.host.listen import Ending
-from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
-from initadvisor.model.kernel_log import Event, read_line
-from initadvisor.model.lab import BootKind, Engine, EngineTrial, LabKernel
-from initadvisor.model.text import shown
+from initadvisor.records.kernel_log import Event, read_line
+from initadvisor.records.lab import BootKind, Engine, EngineTrial, LabKernel
 from initadvisor.vm.kernel import scratch_directory
 from initadvisor.vm.machine import DIES_WITH_US, QEMU, UML, VirtualMachine
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
     from initadvisor.store.store import Store
     from initadvisor.vm.kernel import BootableKernel
+
 
 KVM_TRIAL_S = 5.0
 """A kernel says its first word within a second under KVM, and within two or three under TCG."""

@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from initadvisor.core.errors import BadImageError, InitadvisorError, NeedsRootError
 from initadvisor.host.files import append_range, free_bytes, open_regular, sha256_of
 from initadvisor.image.pe import read_uki
-from initadvisor.model.errors import BadImageError, InitadvisorError, NeedsRootError
-from initadvisor.model.lab import LabKernel
+from initadvisor.records.lab import LabKernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from initadvisor.host import Host
-    from initadvisor.model.image import Stretch
+    from initadvisor.image.contents import Stretch
+
 
 _HEADER_BYTES = 0x210
 _VERSION_BYTES = 256

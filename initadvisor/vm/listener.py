@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from initadvisor.model.kernel_log import UNPACKING_INITCALL, Event, KernelLine, read_line
-from initadvisor.model.lab import BootKind
+from initadvisor.records.kernel_log import UNPACKING_INITCALL, Event, KernelLine, read_line
+from initadvisor.records.lab import BootKind
 
 _TAIL_LINES = 8
 _FIRST_PROCESS = 1

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from initadvisor.model.lab import BootKind, Engine, LabKernel
+from initadvisor.records.lab import BootKind, Engine, LabKernel
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 QEMU = "qemu-system-x86_64"
 UML = "linux.uml"

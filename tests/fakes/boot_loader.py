@@ -5,33 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from initadvisor.apply import plan as apply_loaded
+from initadvisor.apply import plan as apply_plan
+from initadvisor.apply import previous_entry, proving
 from initadvisor.bootloaders import detect
-from initadvisor.model.boot_entry import BootEntry, BootFile, EntryKind, TrialPlan, TrialRequest
-from initadvisor.model.errors import UnsafeError
-from initadvisor.model.one_shot import OneShot, OneShotState
-from initadvisor.workflow import (
-    apply_loaded,
-    apply_plan,
-    campaign,
-    campaign_arming,
-    campaign_run,
-    campaign_salvage,
-    previous_entry,
-    proving,
-    status,
-)
+from initadvisor.bootloaders.entry import BootEntry, BootFile, EntryKind, TrialPlan, TrialRequest
+from initadvisor.bootloaders.one_shot import OneShot, OneShotState
+from initadvisor.core.errors import UnsafeError
+from initadvisor.doctor import status
+from initadvisor.trial import campaign_arming, campaigns, recovery, run
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     import pytest
 
+    from initadvisor.core.refusals import Refusal, RefusalKind
     from initadvisor.host import Host
-    from initadvisor.model.refusal import Refusal, RefusalKind
 
 _WHO_ASKS = (
     *(apply_loaded, apply_plan, previous_entry, proving, status),
-    *(campaign, campaign_arming, campaign_run, campaign_salvage),
+    *(campaigns, campaign_arming, run, recovery),
 )
 
 

@@ -14,8 +14,8 @@ from typing import IO, TYPE_CHECKING
 
 from typing_extensions import override
 
+from initadvisor.core.errors import ProgramError
 from initadvisor.host.run import Completed, Priority
-from initadvisor.model.errors import ProgramError
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.trees import GLOBAL, LOADER
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import lz4.block
 import zstandard
 
-from initadvisor.model.codec import Codec
+from initadvisor.core.codecs import Codec
 from tests.fakes.runner import FakeRunner
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
+from initadvisor.core.errors import ProgramError
 from initadvisor.host.run import Completed, Priority, SystemRunner
-from initadvisor.model.errors import ProgramError
 from tests.fakes.scripts import SHELLS
 from tests.fixtures.namespace import FailedInside, TreeRunner
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from initadvisor.host.listen import Ending
-from initadvisor.model.lab import Engine, LabKernel
+from initadvisor.records.lab import Engine, LabKernel
 from initadvisor.vm.machine import VirtualMachine
 from tests.fakes.runner import FakeRunner
 

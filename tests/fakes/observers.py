@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from initadvisor.model.apply import StagedImage
+    from initadvisor.apply.plan_values import StagedImage
 
 
 @dataclass

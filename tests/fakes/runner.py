@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from initadvisor.core.errors import ProgramError
 from initadvisor.host.listen import Ending
 from initadvisor.host.run import Completed, Priority
-from initadvisor.model.errors import ProgramError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

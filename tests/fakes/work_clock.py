@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from initadvisor.model.stream import StreamFacts
+    from initadvisor.image.stream_facts import StreamFacts
 
     Stream = Generator[bytes | memoryview, None, StreamFacts]
 
@@ -38,7 +38,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have decompressors, and nothing else, move the machine's clock of processor time."""
     clock = WorkClock()
     for module_name, name, ns_per_byte in _DECOMPRESSORS:
-        module = importlib.import_module(f"initadvisor.image.{module_name}")
+        module = importlib.import_module(f"initadvisor.image.decompressors.{module_name}")
         counted = _counted(clock, getattr(module, name), ns_per_byte)
         monkeypatch.setattr(module, name, counted)
     monkeypatch.setattr(SystemClock, "thread_cpu_ns", lambda _: round(clock.cpu_ns))

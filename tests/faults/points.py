@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from initadvisor.model.errors import InitadvisorError
+from initadvisor.core.errors import InitadvisorError
 from tests.faults.calls import ERRORS, WRITING, Calls, Fault, KilledError, Moment
 from tests.faults.runs import Run, perform, prepare, start_again, wrong_after_recovery, wrong_now
 

@@ -8,10 +8,10 @@ import random
 import subprocess
 from typing import TYPE_CHECKING
 
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.model.transaction import FileRole
-from initadvisor.workflow.transaction import Replacement, pending, transactions
-from initadvisor.workflow.transaction_log import read_transactions
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.transaction.log import read_transactions
+from initadvisor.transaction.transaction import FileRole
+from initadvisor.transaction.transactions import Replacement, pending, transactions
 from tests.faults.machine import NEW, replacements
 from tests.faults.runs import Run, prepare, wrong_after_recovery, wrong_now
 

@@ -6,10 +6,10 @@ import contextlib
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from initadvisor.model.proof import Proof, ProofStage
-from initadvisor.model.transaction import Duty, TransactionState
-from initadvisor.workflow.transaction import pending, transactions
-from initadvisor.workflow.transaction_log import read_transactions
+from initadvisor.transaction.armed_boot import Proof, ProofStage
+from initadvisor.transaction.log import read_transactions
+from initadvisor.transaction.transaction import Duty, TransactionState
+from initadvisor.transaction.transactions import pending, transactions
 from tests.faults.calls import Calls, KilledError
 from tests.faults.machine import (
     CONFIGURATION,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from initadvisor.host import Host
-    from initadvisor.model.transaction import Transaction
+    from initadvisor.transaction.transaction import Transaction
 
 PROOF = Proof(
     stage=ProofStage.PROOF,

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.model.kernel import KernelConfig
+from initadvisor.image.kernel import KernelConfig
 from tests.fixtures.collection import read_collection, write_collection
 from tests.fixtures.variants import exhibits
 

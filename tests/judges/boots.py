@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.host.run import SystemRunner
-from initadvisor.model.kernel_log import Event, read_line
+from initadvisor.records.kernel_log import Event, read_line
 from tests.judges.kernels import qemu
 from tests.judges.unified import firmware_options
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from initadvisor.core.errors import BadImageError
+from initadvisor.image.contents import ImageContents, Verdict
 from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
-from initadvisor.model.errors import BadImageError
-from initadvisor.model.image import ImageContents, Verdict
 from tests.judges.answers import kept_exhibits, read
 from tests.judges.judge import Judge
 

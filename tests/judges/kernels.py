@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.model.kernel import KernelConfig
+from initadvisor.image.kernel import KernelConfig
 from tests.fixtures.cache import made_once
 from tests.fixtures.debian import Kernel, Suite, debian
 from tests.judges.judge import Judge

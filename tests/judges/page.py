@@ -6,8 +6,8 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.model.codec import Codec
-from initadvisor.model.image import Verdict
+from initadvisor.core.codecs import Codec
+from initadvisor.image.contents import Verdict
 from tests.fixtures.variants import Origin
 from tests.judges.arguments import DOUBTED, STRICTER, Argument
 from tests.judges.boots import CRASH

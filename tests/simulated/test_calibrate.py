@@ -7,8 +7,8 @@ from math import log
 import pytest
 
 from benchmarks.calibrate import Measured, table
-from initadvisor.model.codec import Codec
-from initadvisor.model.setting import Setting
+from initadvisor.core.codecs import Codec
+from initadvisor.core.settings import Setting
 
 
 def measured(name: str, *, populate_ms: float, lz4_ms: float, factor: float = 1.0) -> Measured:

@@ -18,7 +18,7 @@ from benchmarks.campaign_figures import (
     setting_uses,
     share,
 )
-from initadvisor.model.cost import Outcome
+from initadvisor.decide.cost import Outcome
 from tests.fixtures.synthetic_machines import LZ4, XZ, ZSTD, campaign
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.model.boot_evidence import BootEvidence, Relation
-from initadvisor.model.boot_marks import Waiting
-from initadvisor.model.read_interval import Beside, IntervalSource
-from initadvisor.stats.boot_columns import columns
-from initadvisor.stats.boot_summary import summarise_shadow, summarise_unpacking
-from initadvisor.stats.costs import draw_parts, priced
-from initadvisor.stats.given import draw_costs_given
+from initadvisor.decide.boot_evidence import BootEvidence, Relation
+from initadvisor.decide.costs import draw_parts, priced
+from initadvisor.decide.posterior.boot_columns import columns
+from initadvisor.decide.posterior.boot_summary import summarise_shadow, summarise_unpacking
+from initadvisor.decide.posterior.posterior import draw_costs_given
+from initadvisor.records.marks import Waiting
+from initadvisor.records.read_interval import Beside, IntervalSource
 from tests.fixtures.synthetic_boots import FIELD, WITH_LAB, simulate, unknown_machine
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from initadvisor.model.cost import CandidateFacts
-    from initadvisor.stats.given import Given
+    from initadvisor.decide.cost import CandidateFacts
+    from initadvisor.decide.posterior.posterior import Given
 
     Floats = NDArray[np.float64]
 

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from benchmarks.synthetic import Booter, known_beforehand, true_costs
-from initadvisor.model.boot_evidence import BootEvidence, Relation
-from initadvisor.model.cost import Outcome
-from initadvisor.stats.costs import priced
-from initadvisor.stats.decision import Thresholds, decide
-from initadvisor.stats.given import draw_posterior
+from initadvisor.decide.boot_evidence import BootEvidence, Relation
+from initadvisor.decide.cost import Outcome
+from initadvisor.decide.costs import priced
+from initadvisor.decide.decision import Thresholds, decide
+from initadvisor.decide.posterior.posterior import draw_posterior
 from tests.fixtures.synthetic_machines import LZ4, XZ, ZSTD, conditions, prior, the_table_s
 
 if TYPE_CHECKING:
     from benchmarks.synthetic import TrueMachine
-    from initadvisor.model.setting import Setting
+    from initadvisor.core.settings import Setting
 
 UPGRADES = 50
 BOOTS = 2

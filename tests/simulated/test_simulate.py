@@ -20,12 +20,12 @@ from benchmarks.synthetic import (
     TableSet,
     measured_tables,
 )
-from initadvisor.model.cost import Outcome
-from initadvisor.model.errors import UsageError
-from initadvisor.model.setting import Setting
-from initadvisor.model.whatif import Span
-from initadvisor.stats.decision import Thresholds
-from initadvisor.stats.next_boot import Limits
+from initadvisor.core.errors import UsageError
+from initadvisor.core.settings import Setting
+from initadvisor.decide.cost import Outcome
+from initadvisor.decide.decision import Thresholds
+from initadvisor.decide.next_boot import Limits
+from initadvisor.decide.whatif_values import Span
 from tests.fixtures.synthetic_machines import TABLE
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from benchmarks.synthetic import (
     known_beforehand,
     true_costs,
 )
-from initadvisor.model.boot_marks import Waiting
-from initadvisor.model.codec import Codec
-from initadvisor.model.setting import Setting
-from initadvisor.model.whatif import Span
+from initadvisor.core.codecs import Codec
+from initadvisor.core.settings import Setting
+from initadvisor.decide.whatif_values import Span
+from initadvisor.records.marks import Waiting
 from tests.fixtures.synthetic_machines import (
     CAT,
     LZ4,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from benchmarks.synthetic import TrueMachine
-    from initadvisor.model.boot_evidence import BootEvidence
+    from initadvisor.decide.boot_evidence import BootEvidence
 
 QUIET = tuple(violation for violation in ModelViolation if violation is not ModelViolation.DRIFT)
 

@@ -14,9 +14,9 @@ from benchmarks.synthetic import (
     tolerance_ms,
     true_costs,
 )
-from initadvisor.model.cost import Outcome
-from initadvisor.stats.decision import Thresholds
-from initadvisor.stats.next_boot import Limits
+from initadvisor.decide.cost import Outcome
+from initadvisor.decide.decision import Thresholds
+from initadvisor.decide.next_boot import Limits
 from tests.fixtures.synthetic_machines import (
     CAT,
     LZ4,

@@ -13,14 +13,15 @@ from typing import IO, TYPE_CHECKING
 import pytest
 from typing_extensions import override
 
-from initadvisor.bootloaders import efi_bootnext, grub
-from initadvisor.bootloaders.boot_options import our_options
 from initadvisor.bootloaders.disk_unlocking import require_no_binding
+from initadvisor.bootloaders.efi import efi_bootnext
+from initadvisor.bootloaders.efi.boot_options import our_options
+from initadvisor.bootloaders.entry import EntryKind
+from initadvisor.bootloaders.grub import grub
+from initadvisor.bootloaders.one_shot import OneShotState
+from initadvisor.core.errors import UnsafeError
+from initadvisor.core.refusals import RefusedError
 from initadvisor.host.run import Completed, Priority, SystemRunner
-from initadvisor.model.boot_entry import EntryKind
-from initadvisor.model.errors import UnsafeError
-from initadvisor.model.one_shot import OneShotState
-from initadvisor.model.refusal import RefusedError
 from tests.fakes.boot_programs import BootPrograms, load_option
 from tests.fixtures.loader_machines import (
     GRUB_FIXTURES,

@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
+from initadvisor.candidates.build import build_candidates, cached_candidates
+from initadvisor.candidates.plan import plan_settings
+from initadvisor.core.codecs import Codec
+from initadvisor.core.config import Config
 from initadvisor.generators import unknown
 from initadvisor.host import Host
-from initadvisor.image.decompress import decompress
+from initadvisor.image.decompressors.decompress import decompress
 from initadvisor.image.scan import scan
-from initadvisor.model.codec import Codec
-from initadvisor.model.config import Config
-from initadvisor.workflow.candidates import build_candidates, cached_candidates
-from initadvisor.workflow.plan import plan_settings
-from initadvisor.workflow.source import open_source
+from initadvisor.target.source import open_source
 from tests.fixtures.small_images import early_archive, program_archive, write_image
 from tests.fixtures.waiting import HANGS_S, alive, wait_until
 
 if TYPE_CHECKING:
-    from initadvisor.model.candidate import Candidate
+    from initadvisor.records.built_image import Candidate
 
 pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("build")]
 

@@ -18,19 +18,20 @@ import subprocess, sys
 from pathlib import Path
 
 from initadvisor.host import Host
-from initadvisor.workflow.campaign_reboot import cancel_reboot
+from initadvisor.trial.reboot import cancel_reboot
 
 INSIDE = '''
 import hashlib, os
 from pathlib import Path
 from initadvisor.host import Host
-from initadvisor.host.confinement import confinement
-from initadvisor.model.campaign import TrialCandidate
-from initadvisor.model.setting import Setting
-from initadvisor.workflow.campaign_reboot import reboot_soon
-from initadvisor.workflow.observing import Unseen
-from initadvisor.workflow.recommend import Request, recommend
-from initadvisor.workflow.trial_slot import clear_slot, fill_slot
+from initadvisor.host.sandbox import confinement
+from initadvisor.campaign.campaign import TrialCandidate
+from initadvisor.core.settings import Setting
+from initadvisor.trial.reboot import reboot_soon
+from initadvisor.lab.observing import Unseen
+from initadvisor.advise.evaluation import Request
+from initadvisor.advise.recommend import recommend
+from initadvisor.trial.slot import clear_slot, fill_slot
 host = Host()
 assert confinement(host)
 assert host.cache_dir() == Path("/var/cache/initadvisor")

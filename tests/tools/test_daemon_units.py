@@ -96,8 +96,8 @@ from pathlib import Path
 from initadvisor.daemon import loop
 from initadvisor.daemon.loop import Daemon
 from initadvisor.host import Host
-from initadvisor.model.daemon import TERMS, Needs, Terms
-from initadvisor.model.queue import Task
+from initadvisor.daemon.planning import TERMS, Needs, Terms
+from initadvisor.daemon.notes import Task
 
 class Worker:
     def do(self, job):
@@ -127,7 +127,7 @@ REAL = '''
 from initadvisor.daemon.loop import Daemon
 from initadvisor.daemon.work import AdvisorsWork
 from initadvisor.host import Host
-from initadvisor.model.daemon import Needs
+from initadvisor.daemon.planning import Needs
 
 host = Host()
 Daemon(host=host, worker=AdvisorsWork(host=host), look=lambda host, needs: Needs(0)).run()

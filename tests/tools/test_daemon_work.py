@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
+from initadvisor.candidates.build import cached_candidates
 from initadvisor.host import Host
-from initadvisor.image.decompress import decompress
-from initadvisor.workflow.candidates import cached_candidates
+from initadvisor.image.decompressors.decompress import decompress
 from tests.fixtures.dracut_machine import OTHER, make_machine
 from tests.fixtures.hosts import RELEASE
 from tests.fixtures.small_images import program_archive, write_image
@@ -30,14 +30,14 @@ DRIVER = """
 import os, sys, threading, time
 from pathlib import Path
 import psutil
-from initadvisor.daemon import attendant
+from initadvisor.daemon import watchdog as attendant
 from initadvisor.daemon.loop import Daemon
 from initadvisor.daemon.manager import set_up_logging
 from initadvisor.daemon.interruption import disturb
 from initadvisor.daemon.work import AdvisorsWork, Work
 from initadvisor.host import Host
-from initadvisor.model.daemon import Needs
-from initadvisor.workflow import proving
+from initadvisor.daemon.planning import Needs
+from initadvisor.apply import proving
 from tests.fixtures.idle_programs import run_like_others
 
 run_like_others()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from initadvisor.model.diagnosis import Grade, Topic
+from initadvisor.doctor.findings import Grade, Topic
 from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, private
+from initadvisor.apply import plan as apply_plan
+from initadvisor.apply.build import staged_images
+from initadvisor.apply.plan import ApplyRequest, plan_apply
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import ProgramError, UnsafeError
+from initadvisor.core.settings import Setting
+from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, private_build
 from initadvisor.host import Host
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import ProgramError, UnsafeError
-from initadvisor.model.setting import Setting
-from initadvisor.workflow import apply_plan
-from initadvisor.workflow.apply_build import staged_images
-from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
-from initadvisor.workflow.observing import Unseen
+from initadvisor.lab.observing import Unseen
 from tests.fakes.installed import InstalledRunner
 from tests.fixtures.cache import hard_linked_copy
 from tests.fixtures.debian import Suite, debian
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-    from initadvisor.model.apply import ApplyPlan, StagedImage
+    from initadvisor.apply.plan_values import ApplyPlan, StagedImage
 
 pytestmark = pytest.mark.tools
 
@@ -139,7 +139,7 @@ def system(
         path.write_text(text)
     monkeypatch.setenv("CACHE_DIRECTORY", str(work))
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
-    for module in (apply_plan, private):  # an unpacked tree has no process 1
+    for module in (apply_plan, private_build):  # an unpacked tree has no process 1
         monkeypatch.setattr(module, "require_installed_system", lambda _host, _name: None)
     monkeypatch.setattr(apply_plan, "recommend", nothing_weighed)
     monkeypatch.setattr(apply_plan, "detect_generator", lambda _host: generator)

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, private
-from initadvisor.generators.running import REBUILDING
+from initadvisor.apply import plan as apply_plan
+from initadvisor.apply.build import staged_images
+from initadvisor.apply.plan import ApplyRequest, plan_apply
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import ProgramError, UnsafeError
+from initadvisor.core.settings import Setting
+from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, private_build
+from initadvisor.generators.private_build import REBUILDING
 from initadvisor.host import run
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import ProgramError, UnsafeError
-from initadvisor.model.setting import Setting
-from initadvisor.workflow import apply_plan
-from initadvisor.workflow.apply_build import staged_images
-from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
-from initadvisor.workflow.observing import Unseen
+from initadvisor.lab.observing import Unseen
 from tests.fakes.scripts import ScriptRunner
 from tests.fixtures.dracut_machine import make_machine, nothing_weighed, snapshot
 from tests.fixtures.hosts import RELEASE, Machine
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import ModuleType
 
-    from initadvisor.model.apply import StagedImage
+    from initadvisor.apply.plan_values import StagedImage
 
 pytestmark = pytest.mark.tools
 
@@ -164,7 +164,7 @@ def system(
     monkeypatch.setattr(apply_plan, "detect_generator", lambda _host: generator)
     monkeypatch.setattr(apply_plan, "recommend", nothing_weighed)
     monkeypatch.setattr(apply_plan, "_of_the_boot_loader", lambda _host, _images: ())
-    monkeypatch.setattr(private, "_TIMEOUT_S", HANGS_S)
+    monkeypatch.setattr(private_build, "_TIMEOUT_S", HANGS_S)
     begun = tmp_path.with_name(f"{tmp_path.name}-begun")
     time_is_up_once(monkeypatch, run, begun.exists)
     found = System(machine=machine, generator=generator, script=made.path(script), begun=begun)

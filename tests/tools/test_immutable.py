@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.bootloaders.ours import remove_file, write_whole
+from initadvisor.bootloaders.managed_files import remove_file, write_whole
+from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host.immutable import forbidding_attribute
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.workflow.transaction import transactions
-from initadvisor.workflow.transaction_log import read_transactions
+from initadvisor.transaction.log import read_transactions
+from initadvisor.transaction.transactions import transactions
 from tests.fixtures.replaced_files import NEW, OLD, apply, held, host_of_old, wanted
 from tests.fixtures.waiting import HANGS_S
 

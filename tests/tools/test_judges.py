@@ -8,9 +8,9 @@ import random
 
 import pytest
 
+from initadvisor.image.contents import Verdict
 from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
-from initadvisor.model.image import Verdict
 from tests.fixtures.images import archive
 from tests.fixtures.small_images import program_archive
 from tests.fixtures.variants.tools import Fed, ToolRun

@@ -13,10 +13,10 @@ import psutil
 import pytest
 from typing_extensions import override
 
+from initadvisor.core.codecs import Codec
 from initadvisor.host import Host
 from initadvisor.host.run import SystemRunner
-from initadvisor.model.codec import Codec
-from initadvisor.model.lab import Engine
+from initadvisor.records.lab import Engine
 from initadvisor.store.store import open_store
 from initadvisor.vm import engines
 from initadvisor.vm.choose import FOR_VERIFYING, Wanted, machine_for

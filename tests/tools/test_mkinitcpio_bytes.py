@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.generators import mkinitcpio
+from initadvisor.core.codecs import Codec
+from initadvisor.core.settings import Setting
+from initadvisor.generators import InstalledImage, mkinitcpio
 from initadvisor.host import Host
 from initadvisor.host.feed import piped
-from initadvisor.model.codec import Codec
-from initadvisor.model.generator import InstalledImage
-from initadvisor.model.setting import Setting
 from tests.fixtures.mkinitcpio import mkinitcpio_image, mkinitcpio_system
 from tests.fixtures.namespace import Tree, TreeRunner
 from tests.fixtures.payload import early_bytes, main_bytes, main_codec, main_payload

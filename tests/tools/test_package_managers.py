@@ -37,7 +37,7 @@ sys.path.insert(0, {repository!r})
 from pathlib import Path
 from initadvisor.host import Host
 from initadvisor.host.package_managers import busy_package_managers, package_managers_held
-from initadvisor.model.errors import UnsafeError
+from initadvisor.core.errors import UnsafeError
 host = Host(root=Path({root!r}))
 try:
     with package_managers_held(host, wait_s=3600):

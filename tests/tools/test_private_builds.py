@@ -6,21 +6,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, private
+from initadvisor.apply import plan as apply_plan
+from initadvisor.apply.build import staged_images
+from initadvisor.apply.plan import ApplyRequest, plan_apply
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError, ProgramError
+from initadvisor.core.settings import Setting
+from initadvisor.generators import (
+    InstalledImage,
+    dracut,
+    initramfs_tools,
+    mkinitcpio,
+    private_build,
+)
 from initadvisor.generators.rewriting import texts_of
 from initadvisor.host import Host
-from initadvisor.image.listing import Listing, difference
+from initadvisor.image.contents import Verdict
+from initadvisor.image.difference import ImageDifference, Listing, difference
 from initadvisor.image.scan import scan
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, ProgramError
-from initadvisor.model.generator import InstalledImage
-from initadvisor.model.image import Verdict
-from initadvisor.model.image_difference import ImageDifference
-from initadvisor.model.setting import Setting
-from initadvisor.workflow import apply_plan
-from initadvisor.workflow.apply_build import staged_images
-from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
-from initadvisor.workflow.observing import Unseen
+from initadvisor.lab.observing import Unseen
 from tests.fakes.installed import InstalledRunner
 from tests.fixtures.cache import hard_linked_copy
 from tests.fixtures.debian import RELEASED, Suite, debian
@@ -54,7 +58,7 @@ _INITRAMFS_TOOLS = {
 @pytest.fixture(autouse=True)
 def _installed_system(monkeypatch: pytest.MonkeyPatch) -> None:
     """An unpacked tree has no process 1; that such places are refused is another test's matter."""
-    monkeypatch.setattr(private, "require_installed_system", lambda _host, _name: None)
+    monkeypatch.setattr(private_build, "require_installed_system", lambda _host, _name: None)
 
 
 def system(tree: Tree, tmp_path: Path, files: Mapping[str, str]) -> Host:

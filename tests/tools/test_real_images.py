@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.codecs import Codec
+from initadvisor.core.settings import Setting
 from initadvisor.generators.detect import generator_of_image
 from initadvisor.image.scan import scan
-from initadvisor.model.codec import Codec
-from initadvisor.model.setting import Setting
 from tests.fixtures.arch import arch_image
 from tests.fixtures.debian import RELEASED, Suite, debian
 from tests.fixtures.generated import dracut_image, initramfs_tools_image, large_image
@@ -17,7 +17,7 @@ from tests.fixtures.generated import dracut_image, initramfs_tools_image, large_
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initadvisor.model.image import ImageContents
+    from initadvisor.image.contents import ImageContents
 
 pytestmark = pytest.mark.tools
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from initadvisor.core.codecs import Codec
 from initadvisor.image.cpio import CpioWriter
-from initadvisor.model.codec import Codec
 from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ import psutil
 import pytest
 from typing_extensions import override
 
+from initadvisor.candidates.plan import recipes
+from initadvisor.candidates.sampling import sample_candidates
+from initadvisor.core.settings import Setting
 from initadvisor.generators import unknown
 from initadvisor.host import Host
 from initadvisor.host.run import SystemRunner
-from initadvisor.model.setting import Setting
-from initadvisor.workflow.observing import Unseen
-from initadvisor.workflow.plan import recipes
-from initadvisor.workflow.sampling import sample_candidates
+from initadvisor.lab.observing import Unseen
 from tests.fixtures.content import mixed_content
 from tests.fixtures.small_images import archive, write_image
 from tests.fixtures.waiting import HANGS_S, alive, wait_until
@@ -31,9 +31,9 @@ from tests.fixtures.waiting import HANGS_S, alive, wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from initadvisor.candidates.plan import Recipe
+    from initadvisor.candidates.sampling import Sampled
     from initadvisor.host.run import Completed
-    from initadvisor.workflow.plan import Recipe
-    from initadvisor.workflow.sampling import Sampled
 
 pytestmark = pytest.mark.tools
 

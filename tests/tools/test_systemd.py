@@ -71,7 +71,7 @@ import os, subprocess, sys, time
 from pathlib import Path
 
 from initadvisor.host import Host
-from initadvisor.host.confinement import confinement
+from initadvisor.host.sandbox import confinement
 
 HARDENED = [
     "PrivateTmp=yes", "ProtectSystem=strict", "ReadWritePaths=/mnt", "ProtectHome=read-only",
@@ -83,9 +83,9 @@ INSIDE = '''
 import os, sys
 from pathlib import Path
 from initadvisor.host import Host
-from initadvisor.host.confinement import confinement
-from initadvisor.host.outside import run_outside
-from initadvisor.model.errors import InitadvisorError
+from initadvisor.host.sandbox import confinement
+from initadvisor.host.sandbox import run_outside
+from initadvisor.core.errors import InitadvisorError
 
 REPORT = (
     'echo "$1|$2|$A|$(readlink /proc/self/ns/mnt)|$(grep -c "^NoNewPrivs:.0$" /proc/self/status)|'
@@ -169,7 +169,7 @@ INSIDE = '''
 import subprocess, sys, time
 from pathlib import Path
 from initadvisor.host import Host
-from initadvisor.host.confinement import confinement
+from initadvisor.host.sandbox import confinement
 from initadvisor.host.inhibit import inhibited
 from initadvisor.host.package_managers import busy_package_managers, package_managers_held
 host = Host()

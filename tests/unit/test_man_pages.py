@@ -14,11 +14,10 @@ import pytest
 
 from initadvisor import __version__
 from initadvisor.cli import COMMANDS, root
+from initadvisor.core.config import _KEYS, Config, Policy
 from initadvisor.daemon import __main__ as initadvisord
-from initadvisor.model.config import _KEYS, Config
-from initadvisor.model.policy import Policy
-from initadvisor.model.queue import Reason
-from initadvisor.model.upgrade_pace import ASSUMED_BOOTS
+from initadvisor.daemon.notes import Reason
+from initadvisor.decide.upgrades import ASSUMED_BOOTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,11 +11,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from initadvisor.core.codecs import Codec
+from initadvisor.image.contents import Verdict
+from initadvisor.image.kernel import KernelConfig
 from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
-from initadvisor.model.codec import Codec
-from initadvisor.model.image import Verdict
-from initadvisor.model.kernel import KernelConfig
 from tests.vm import tools
 from tests.vm.applying import CONFIGURATION, Word, wait_for
 from tests.vm.crash import Demand, Outcome, Sampling, replay

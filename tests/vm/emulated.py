@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from initadvisor.model.setting import Setting
+from initadvisor.core.settings import Setting
 from tests.fixtures.debian import program
 from tests.vm.boot import boot
 from tests.vm.entries import add_trial_entry

@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.bootloaders.entry import EntryKind, TrialRequest
+from initadvisor.bootloaders.extra_cmdline import words_of_trial
 from initadvisor.host import Host
-from initadvisor.model.boot_entry import EntryKind, TrialRequest
-from initadvisor.model.trial_words import words_of_trial
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from initadvisor.bootloaders import BootLoader
-    from initadvisor.model.boot_entry import TrialPlan
+    from initadvisor.bootloaders.entry import TrialPlan
 
 _VARIABLES = Path("/sys/firmware/efi/efivars")
 _KEPT = 0x1

@@ -12,18 +12,26 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from initadvisor.advise.boot_context import BootContext
+from initadvisor.advise.boots import recorded_boots
+from initadvisor.advise.machine import know_machine
+from initadvisor.core.estimates import Estimate, Evidence
+from initadvisor.data.tables import calibration
+from initadvisor.decide.cost import CandidateFacts, Quantity
+from initadvisor.decide.decision import Thresholds, decide
+from initadvisor.decide.posterior.posterior import draw_costs_given
+from initadvisor.decide.samples import pooled
 from initadvisor.host import Host
-from initadvisor.model.cost import CandidateFacts, Quantity
-from initadvisor.model.estimate import Estimate, Evidence
-from initadvisor.model.lab import BootKind, Engine, LabKernel, LabRun, LabSample, LabSubject, RunEnd
-from initadvisor.stats.decision import Thresholds, decide
-from initadvisor.stats.given import draw_costs_given
-from initadvisor.stats.samples import pooled
+from initadvisor.records.lab import (
+    BootKind,
+    Engine,
+    LabKernel,
+    LabRun,
+    LabSample,
+    LabSubject,
+    RunEnd,
+)
 from initadvisor.store.store import open_store
-from initadvisor.workflow.boot_context import BootContext
-from initadvisor.workflow.boots import recorded_boots
-from initadvisor.workflow.knowledge import calibration
-from initadvisor.workflow.machine import know_machine
 from tests.fixtures.booted import Booted
 from tests.fixtures.journals import Boot as JournalledBoot
 from tests.fixtures.measured_boots import measured
@@ -32,10 +40,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from initadvisor.model.boot_evidence import BootEvidence
-    from initadvisor.model.boot_record import BootRecord
-    from initadvisor.model.cost import Decision, Machine
-    from initadvisor.stats.given import Given
+    from initadvisor.decide.boot_evidence import BootEvidence
+    from initadvisor.decide.cost import Decision, Machine
+    from initadvisor.decide.posterior.posterior import Given
+    from initadvisor.records.boot import BootRecord
     from tests.vm.boot import Boot
     from tests.vm.emulated import Candidate
     from tests.vm.guest import Guest

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.workflow import transaction_files
+from initadvisor.transaction import files
 from tests.faults import points
 from tests.faults.machine import Machine
 from tests.faults.runs import Run
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from initadvisor.host import Host
-    from initadvisor.model.transaction import FileChange
+    from initadvisor.transaction.transaction import FileChange
 
 SEED = 20
 
@@ -87,7 +87,7 @@ def test_a_file_that_is_written_in_place_is_found_torn(
         os.write(descriptor, host.path(change.staged).read_bytes())
         os.close(descriptor)
 
-    monkeypatch.setattr(transaction_files, "put", put)
+    monkeypatch.setattr(files, "put", put)
     chooser = random.Random(SEED)
     tried = points.try_each(in_memory, Run.APPLY, points.KILLED, chooser, share=0.3)
     assert any("neither old nor new: ['/boot/initrd.img']" in bad for bad in tried.bad)
@@ -96,6 +96,6 @@ def test_a_file_that_is_written_in_place_is_found_torn(
 def test_a_step_back_that_is_left_out_is_found(
     in_memory: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transaction_files, "put_back", lambda *_: True)
+    monkeypatch.setattr(files, "put_back", lambda *_: True)
     with pytest.raises(AssertionError, match="but not so"):
         points.try_each(in_memory, Run.UNDO, points.KILLED, random.Random(SEED))

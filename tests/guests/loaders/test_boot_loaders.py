@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from initadvisor.model.boot_class import comparable_command_line
+from initadvisor.records.boot_class import comparable_command_line
 from tests.vm.boot import End
 from tests.vm.loader_boots import WAYS, Image, Images, Step, Told, booted
 

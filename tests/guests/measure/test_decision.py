@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from initadvisor.model.boot_evidence import Shared
-from initadvisor.model.boot_marks import WaitEvidence, Waiting
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.cost import Outcome
-from initadvisor.workflow import measure
+from initadvisor.core.estimates import Certainty
+from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.cost import Outcome
+from initadvisor.measure import measure
+from initadvisor.records.marks import WaitEvidence, Waiting
 from tests.vm.emulated import Disk, booted, candidates, unpacked_us
 from tests.vm.guest import Recipe, guest
 from tests.vm.remembered import Memory

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from initadvisor.measure.announce import MESSAGE_ID
+from initadvisor.boots.announce import MESSAGE_ID
 from tests.vm.guest import Recipe, guest
 from tests.vm.journal import journal
 from tests.vm.measured_boots import Outcome, measured

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.bootloaders import grub, systemd_boot
 from initadvisor.bootloaders.detect import detect_boot_loader
-from initadvisor.bootloaders.unfinished import PREFIX
-from initadvisor.model.boot_class import comparable_command_line
-from initadvisor.model.boot_entry import BootEntry, TrialRequest
-from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
-from initadvisor.model.loader import TRIAL_TAG
-from initadvisor.model.one_shot import OneShot, OneShotState, Outcome, outcome
-from initadvisor.model.refusal import RefusalKind
+from initadvisor.bootloaders.entry import BootEntry, TrialRequest
+from initadvisor.bootloaders.grub import grub
+from initadvisor.bootloaders.managed_files import PREFIX
+from initadvisor.bootloaders.one_shot import OneShot, OneShotState, Outcome, outcome
+from initadvisor.bootloaders.systemd_boot import systemd_boot
+from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
+from initadvisor.core.refusals import RefusalKind
+from initadvisor.records.boot_class import comparable_command_line
+from initadvisor.records.boot_start import TRIAL_TAG
 from tests.fixtures.loader_machines import (
     LOADERS,
     WORDS,

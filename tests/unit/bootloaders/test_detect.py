@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.bootloaders.detect import detect_boot_loader
-from initadvisor.model.refusal import RefusalKind, RefusedError
+from initadvisor.core.refusals import RefusalKind, RefusedError
 from tests.fakes.boot_programs import load_option
 from tests.fixtures.loader_machines import PARTITION
 from tests.fixtures.trees import GLOBAL, host_at, write, write_texts, write_variable

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from initadvisor.bootloaders import systemd_boot
 from initadvisor.bootloaders.disk_unlocking import open_devices, require_no_binding
-from initadvisor.model.errors import ProgramError
-from initadvisor.model.one_shot import OneShotState
-from initadvisor.model.refusal import RefusalKind, RefusedError
+from initadvisor.bootloaders.one_shot import OneShotState
+from initadvisor.bootloaders.systemd_boot import systemd_boot
+from initadvisor.core.errors import ProgramError
+from initadvisor.core.refusals import RefusalKind, RefusedError
 from tests.fixtures.loader_machines import Machine, systemd_boot_machine
 from tests.fixtures.trees import write
 

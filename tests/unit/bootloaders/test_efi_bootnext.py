@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.bootloaders import efi_bootnext, efibootmgr
-from initadvisor.bootloaders.boot_options import option, our_options
-from initadvisor.model.boot_entry import TrialRequest
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.model.one_shot import OneShotState
-from initadvisor.model.refusal import RefusalKind, RefusedError
+from initadvisor.bootloaders.efi import boot_options, efi_bootnext
+from initadvisor.bootloaders.efi.boot_options import option, our_options
+from initadvisor.bootloaders.entry import TrialRequest
+from initadvisor.bootloaders.one_shot import OneShotState
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.refusals import RefusalKind, RefusedError
 from tests.fakes.boot_programs import load_option
 from tests.fixtures.images import pe
 from tests.fixtures.loader_machines import (
@@ -179,14 +179,14 @@ def test_firmware_that_reorders_by_itself_is_told_and_the_option_goes(
 ) -> None:
     machine = efi_stub_machine(tmp_path)
     plan = efi_bootnext.trial(machine.host, machine.request)
-    real = efibootmgr.run
+    real = boot_options.run
 
     def reordering(*args: object) -> object:
         listing = real(*args)  # type: ignore[arg-type]
         variable("BootOrder", b"\1\0\3\0")(machine)
         return listing
 
-    monkeypatch.setattr(efibootmgr, "run", reordering)
+    monkeypatch.setattr(boot_options, "run", reordering)
     with pytest.raises(UnsafeError, match="changed its BootOrder") as caught:
         efi_bootnext.write(machine.host, plan)
     assert caught.value.hint == "it was: efibootmgr --bootorder 0003,0000"
@@ -278,6 +278,6 @@ MirrorMemoryBelow4GB: false
 def test_what_every_version_prints_is_understood(
     text: str, next_number: int | None, descriptions: dict[int, str]
 ) -> None:
-    assert efibootmgr.parse(text) == efibootmgr.Listing(
+    assert boot_options.parse(text) == boot_options.Listing(
         next_number=next_number, descriptions=descriptions
     )

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.bootloaders import grub, grub_custom
-from initadvisor.bootloaders.grub_script import ScriptError, statements
-from initadvisor.model.boot_entry import EntryKind
-from initadvisor.model.errors import UnsafeError
-from initadvisor.model.one_shot import OneShotState, Outcome, outcome
-from initadvisor.model.refusal import RefusalKind, RefusedError
+from initadvisor.bootloaders.entry import EntryKind
+from initadvisor.bootloaders.grub import custom as grub_custom
+from initadvisor.bootloaders.grub import grub
+from initadvisor.bootloaders.grub.script import ScriptError, statements
+from initadvisor.bootloaders.one_shot import OneShotState, Outcome, outcome
+from initadvisor.core.errors import UnsafeError
+from initadvisor.core.refusals import RefusalKind, RefusedError
 from tests.fakes.boot_programs import block
 from tests.fixtures.loader_machines import Machine, armed_machine, grub_machine
 from tests.fixtures.trees import write

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.bootloaders import efi_bootnext, grub, systemd_boot
-from initadvisor.bootloaders.boot_options import our_options
-from initadvisor.bootloaders.stale import remove_stale
-from initadvisor.model.boot_class import comparable_command_line
-from initadvisor.model.boot_entry import EntryKind, TrialRequest
-from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
-from initadvisor.model.loader import TRIAL_TAG
-from initadvisor.model.one_shot import OneShotState
-from initadvisor.model.refusal import RefusalKind, RefusedError
+from initadvisor.apply.previous_entry import remove_stale
+from initadvisor.bootloaders.efi import efi_bootnext
+from initadvisor.bootloaders.efi.boot_options import our_options
+from initadvisor.bootloaders.entry import EntryKind, TrialRequest
+from initadvisor.bootloaders.grub import grub
+from initadvisor.bootloaders.one_shot import OneShotState
+from initadvisor.bootloaders.systemd_boot import systemd_boot
+from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
+from initadvisor.core.refusals import RefusalKind, RefusedError
+from initadvisor.records.boot_class import comparable_command_line
+from initadvisor.records.boot_start import TRIAL_TAG
 from tests.fakes.boot_programs import load_option
 from tests.fixtures.loader_machines import (
     LOADERS,

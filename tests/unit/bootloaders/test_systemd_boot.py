@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.bootloaders import systemd_boot
-from initadvisor.bootloaders.type1 import entry_identifier, parse
-from initadvisor.model.boot_entry import TrialRequest
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
-from initadvisor.model.one_shot import OneShotState
-from initadvisor.model.refusal import RefusalKind, RefusedError
+from initadvisor.bootloaders.entry import TrialRequest
+from initadvisor.bootloaders.one_shot import OneShotState
+from initadvisor.bootloaders.systemd_boot import systemd_boot
+from initadvisor.bootloaders.systemd_boot.type1 import entry_identifier, parse
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.core.refusals import RefusalKind, RefusedError
 from tests.fixtures.hosts import RELEASE
 from tests.fixtures.images import pe
 from tests.fixtures.loader_machines import (

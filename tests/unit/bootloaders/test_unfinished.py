@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders import unfinished
-from initadvisor.bootloaders.unfinished import PREFIX, clear_unfinished
+from initadvisor.bootloaders import managed_files
+from initadvisor.bootloaders.managed_files import PREFIX, clear_unfinished
 from initadvisor.host import shared_clusters
 
 if TYPE_CHECKING:
@@ -21,9 +21,9 @@ class Clusters:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.removed: list[str] = []
-        monkeypatch.setattr(unfinished, "share_clusters", self.share)
-        monkeypatch.setattr(unfinished, "remove_durably", self.remove)
-        monkeypatch.setattr(unfinished, "exchange", shared_clusters.exchange)
+        monkeypatch.setattr(managed_files, "share_clusters", self.share)
+        monkeypatch.setattr(managed_files, "remove_durably", self.remove)
+        monkeypatch.setattr(managed_files, "exchange", shared_clusters.exchange)
 
     def share(self, one: Path, other: Path) -> bool:
         return one.samefile(other)

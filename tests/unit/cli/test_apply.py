@@ -9,14 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 from initadvisor import host as host_package
+from initadvisor.apply import plan
+from initadvisor.apply.plan_values import Obstacle, Step
 from initadvisor.cli.apply import apply
-from initadvisor.model.apply import Obstacle, Step
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import UnsafeError, UsageError
-from initadvisor.model.setting import Setting
-from initadvisor.model.transaction import TransactionState
-from initadvisor.workflow import apply_plan
-from initadvisor.workflow.transaction_log import read_transactions
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import UnsafeError, UsageError
+from initadvisor.core.settings import Setting
+from initadvisor.transaction.log import read_transactions
+from initadvisor.transaction.transaction import TransactionState
 from tests.fakes.generators import FakeGenerators
 from tests.fixtures.dracut_machine import (
     CONFIG,
@@ -87,7 +87,7 @@ def test_what_a_slower_setting_costs_is_no_negative_saving(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slower = advice(machine, _ZSTD, "switch", saving_ms=-16)
-    monkeypatch.setattr(apply_plan, "recommend", lambda *_args, **_named: slower)
+    monkeypatch.setattr(plan, "recommend", lambda *_args, **_named: slower)
     output, _ = call(machine, "zstd")
     assert "Expected to cost 16 (12..20) ms per boot." in told(output)
 
@@ -96,7 +96,7 @@ def test_what_is_in_the_way_is_listed_by_what_it_hinders(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     obstacle = Obstacle(step=Step.PROVING_BOOT, reason="rEFInd started it", remedy="use another")
-    monkeypatch.setattr(apply_plan, "_of_the_boot_loader", lambda _host, _images: (obstacle,))
+    monkeypatch.setattr(plan, "_of_the_boot_loader", lambda _host, _images: (obstacle,))
     output, error = call(machine, "zstd")
     assert isinstance(error, UnsafeError)
     assert error.hint == "--confirm does it, once nothing is in the way or with --immediate"
@@ -109,7 +109,7 @@ def test_what_no_option_passes_has_to_be_out_of_the_way(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     obstacles = tuple(Obstacle(step=step, reason="no") for step in (Step.BUILD, Step.UNLOCKING))
-    monkeypatch.setattr(apply_plan, "_of_the_boot_loader", lambda _host, _images: obstacles)
+    monkeypatch.setattr(plan, "_of_the_boot_loader", lambda _host, _images: obstacles)
     _, error = call(machine, "zstd")
     assert isinstance(error, UnsafeError)
     assert error.hint == "--confirm does it, once nothing is in the way"
@@ -185,7 +185,7 @@ def test_each_obstacle_names_the_option_that_passes_it(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, step: Step, option: str
 ) -> None:
     obstacle = Obstacle(step=step, reason="it is so")
-    monkeypatch.setattr(apply_plan, "_of_the_boot_loader", lambda _host, _images: (obstacle,))
+    monkeypatch.setattr(plan, "_of_the_boot_loader", lambda _host, _images: (obstacle,))
     _, error = call(machine, "zstd", "--confirm")
     assert isinstance(error, UnsafeError)
     assert error.hint is not None

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from initadvisor import host as host_package
 from initadvisor.cli.candidates import candidates
+from initadvisor.core.errors import InitadvisorError, UsageError
 from initadvisor.host import Host
-from initadvisor.model.errors import InitadvisorError, UsageError
 from tests.fakes.compressors import fake_compressors
 from tests.fixtures.small_images import archive, write_image
 

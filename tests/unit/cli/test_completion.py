@@ -11,7 +11,7 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from initadvisor.cli import COMMANDS, root
-from initadvisor.model.lab import Engine
+from initadvisor.records.lab import Engine
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from initadvisor.cli.doctor import doctor
-from initadvisor.model.diagnosis import Diagnosis, Finding, Grade, Topic
-from initadvisor.workflow import doctor as looking
+from initadvisor.doctor import doctor as looking
+from initadvisor.doctor.findings import Diagnosis, Finding, Grade, Topic
 
 _FINE = Finding(topic=Topic.PYTHON, grade=Grade.OK, text="Python 3.11")
 _NOTE = Finding(

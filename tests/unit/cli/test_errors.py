@@ -11,8 +11,8 @@ import pytest
 
 from initadvisor import __main__ as start
 from initadvisor import cli
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError, UsageError
 from initadvisor.host import Host
-from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError, UsageError
 from initadvisor.store.store import open_store
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.boots import boot_record

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING
 from initadvisor.cli.explain_text import explained
 from initadvisor.cli.recommend_json import as_document
 from initadvisor.cli.recommend_text import print_recommendation
-from initadvisor.model.boot_evidence import Learnt, Shared
-from initadvisor.model.cost import Objective, Outcome, Stretch
-from initadvisor.model.estimate import Evidence
-from initadvisor.model.explanation import Explanation, Step, Weight
-from initadvisor.model.setting import Setting
+from initadvisor.core.config import Objective
+from initadvisor.core.estimates import Evidence
+from initadvisor.core.settings import Setting
+from initadvisor.decide.boot_evidence import Learnt, Shared
+from initadvisor.decide.cost import Outcome, Stretch
+from initadvisor.decide.explanation import Explanation, Step, Weight
 from tests.fixtures.answers import LOADER_DECIDES, LZ4, ZSTD, answer, contrast, decision, figure
 
 if TYPE_CHECKING:
     import pytest
 
-    from initadvisor.model.estimate import Estimate
-    from initadvisor.model.recommendation import Recommendation
+    from initadvisor.advise.recommendation import Recommendation
+    from initadvisor.core.estimates import Estimate
 
 CAT = Setting.parse("cat")
 SPEED = figure(316, 31.6, 3160)

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from initadvisor.cli import COMMANDS, root
-from initadvisor.cli.file_name import FileName
+from initadvisor.cli.options import FileName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,17 +13,17 @@ import pytest
 from click.testing import CliRunner
 
 from initadvisor import host as host_package
+from initadvisor.boots.machine_name import machine_name
 from initadvisor.cli.history import history
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.estimates import Certainty
+from initadvisor.core.settings import Setting
 from initadvisor.host import Host
-from initadvisor.measure.machine_name import machine_name
-from initadvisor.model.boot_record import RecordSource
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.lab import BootKind, Engine, LabKernel, RunEnd
-from initadvisor.model.record_form import as_record
-from initadvisor.model.rejection import Reason
-from initadvisor.model.setting import Setting
+from initadvisor.records.boot import RecordSource
+from initadvisor.records.boot_form import as_record
+from initadvisor.records.lab import BootKind, Engine, LabKernel, RunEnd
+from initadvisor.records.rejection import Reason
 from initadvisor.store.store import open_store
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.boots import LZ4, OTHER_MACHINE, boot_record

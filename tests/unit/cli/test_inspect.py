@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.codec import Codec
+from initadvisor.core.codecs import Codec
 from tests.fixtures import images
 from tests.fixtures.images import archive, compress, entry, padded, pe
 from tests.fixtures.variants import CONFIG_OPTIONS

@@ -14,12 +14,11 @@ import pytest
 from click.testing import CliRunner
 
 from initadvisor import host as host_package
-from initadvisor.cli.measure import measure
-from initadvisor.cli.measure_text import print_measured
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.record_form import as_record
-from initadvisor.workflow import measure as workflow
-from initadvisor.workflow.measure import Measured
+from initadvisor.cli.measure import measure, print_measured
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.measure import measure as workflow
+from initadvisor.measure.measure import Measured
+from initadvisor.records.boot_form import as_record
 from tests.fixtures.booted import IMAGE_BYTES, Booted
 from tests.fixtures.boots import boot_record, full_record
 from tests.fixtures.journals import Boot, write_journal
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
 HEAVY = [
     *("numpy", "rich", "pyudev", "psutil", "zstandard", "lz4", "lzo", "xml", "email", "asyncio"),
-    *("initadvisor.image.scan", "initadvisor.stats.repeats", "initadvisor.model.lab"),
+    *("initadvisor.image.scan", "initadvisor.decide.repeats", "initadvisor.records.lab"),
 ]
 SCRIPT = """
 import sys
@@ -174,5 +173,5 @@ def test_measuring_loads_nothing_that_takes_long(machine: Booted, tmp_path: Path
     )
     assert "unpacked the image in 200.0 ms" in done.stdout
     loaded = set(done.stderr.splitlines()[-1].split())
-    assert "initadvisor.measure.record" in loaded
+    assert "initadvisor.boots.record" in loaded
     assert loaded.isdisjoint(HEAVY)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from initadvisor.cli.progress import Progress
-from initadvisor.model.candidate import Candidate, Gap
-from initadvisor.model.codec import Codec
-from initadvisor.model.setting import Setting
-from initadvisor.workflow.bench import Stream
+from initadvisor.candidates.decompression import Stream
+from initadvisor.cli.rendering.progress import Progress
+from initadvisor.core.codecs import Codec
+from initadvisor.core.settings import Setting
+from initadvisor.records.built_image import Candidate, Gap
 
 if TYPE_CHECKING:
     import pytest

@@ -9,8 +9,9 @@ import pytest
 
 from initadvisor.cli.recommend_json import as_document
 from initadvisor.cli.recommend_text import advice, print_recommendation, verdict
-from initadvisor.model.cost import DecidingFact, Factor, Objective, Outcome, Stretch
-from initadvisor.model.image import Lint, Verdict
+from initadvisor.core.config import Objective
+from initadvisor.decide.cost import DecidingFact, Factor, Outcome, Stretch
+from initadvisor.image.contents import Lint, Verdict
 from tests.fixtures.answers import LOADER_DECIDES, LZ4, ZSTD, answer, decision, figure
 
 GAIN = figure(61.4, 20.2, 103.9)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
+from initadvisor.apply import proving
 from initadvisor.cli.settle import settle
 from initadvisor.host import Host
-from initadvisor.workflow import proving
 
 if TYPE_CHECKING:
     from pathlib import Path

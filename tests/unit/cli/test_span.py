@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from initadvisor.cli.candidates import candidates
 from initadvisor.cli.history import history
 from initadvisor.cli.lab import lab
+from initadvisor.cli.options import Number, Single, Whole
 from initadvisor.cli.recommend import recommend
-from initadvisor.cli.span import Number, Single, Whole
 
 NO_NUMBERS = ("abc", "", "5MB", "nan", "inf", "1_000", "\u0663", " 5", "--5", "1e", "0x10")
 

@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from initadvisor import host as host_package
+from initadvisor.apply.apply import ApplyChoices
 from initadvisor.cli.rollback import rollback
 from initadvisor.cli.status import status
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import UnsafeError
-from initadvisor.model.setting import Setting
-from initadvisor.workflow.apply import ApplyChoices
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import UnsafeError
+from initadvisor.core.settings import Setting
 from tests.fixtures.dracut_machine import (
     CONFIG,
     IMAGE,

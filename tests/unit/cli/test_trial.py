@@ -11,16 +11,16 @@ import pytest
 from click.testing import CliRunner
 
 from initadvisor import host as host_package
+from initadvisor.campaign.campaign import CampaignState
+from initadvisor.campaign.record import read_campaign, write_campaign
 from initadvisor.cli import trial as trial_module
 from initadvisor.cli.status import status as machine_status
 from initadvisor.cli.trial import trial
+from initadvisor.core.errors import InitadvisorError, UnsafeError, UsageError
 from initadvisor.host import Host
-from initadvisor.model.campaign import CampaignState
-from initadvisor.model.errors import InitadvisorError, UnsafeError, UsageError
-from initadvisor.workflow import measure
-from initadvisor.workflow.campaign import pause
-from initadvisor.workflow.campaign_log import read_campaign, write_campaign
-from initadvisor.workflow.trial_notes import forget_rehearsed, note_rehearsed
+from initadvisor.measure import measure
+from initadvisor.trial.campaigns import pause
+from initadvisor.trial.markers import forget_rehearsed, note_rehearsed
 from tests.fixtures.booted import Booted
 from tests.fixtures.campaign_machine import Campaigning, make_campaigning
 from tests.fixtures.campaigns import campaign
@@ -28,7 +28,7 @@ from tests.fixtures.campaigns import campaign
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initadvisor.model.boot_record import BootRecord
+    from initadvisor.records.boot import BootRecord
 
 
 @pytest.fixture

@@ -11,16 +11,17 @@ import pytest
 from click.testing import CliRunner
 
 from initadvisor import host as host_package
+from initadvisor.advise.truth_tables import truth_table, truth_table_names
 from initadvisor.cli.whatif import whatif
 from initadvisor.cli.whatif_json import as_document
+from initadvisor.core.codecs import Codec
+from initadvisor.core.config import Objective
+from initadvisor.core.errors import UsageError
+from initadvisor.core.estimates import Estimate
+from initadvisor.core.settings import Setting
+from initadvisor.decide.cost import Factor, Stretch
+from initadvisor.decide.whatif_values import Choice, Line, Rule, Span, WhatIf
 from initadvisor.host import Host
-from initadvisor.model.codec import Codec
-from initadvisor.model.cost import Factor, Objective, Stretch
-from initadvisor.model.errors import UsageError
-from initadvisor.model.estimate import Estimate
-from initadvisor.model.setting import Setting
-from initadvisor.model.whatif import Choice, Line, Rule, Span, WhatIf
-from initadvisor.workflow.truth_tables import truth_table, truth_table_names
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.waiting import HANGS_S
 

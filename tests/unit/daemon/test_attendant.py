@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.daemon import attendant as module
-from initadvisor.daemon.attendant import Attendant
+from initadvisor.daemon import watchdog as module
 from initadvisor.daemon.interruption import Disturbed, Interruption
 from initadvisor.daemon.manager import watchdog_s
+from initadvisor.daemon.watchdog import Attendant
 from initadvisor.host import Host
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.waiting import HANGS_S, wait_until

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from initadvisor.daemon.conditions import lacking
+from initadvisor.daemon.loop import lacking
+from initadvisor.daemon.planning import Needs
 from initadvisor.host import Host
-from initadvisor.model.daemon import Needs
 from tests.fakes.runner import FakeRunner
 
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.daemon import attendant, loop
+from initadvisor.core.config import Policy
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.daemon import loop, watchdog
 from initadvisor.daemon.interruption import disturb
 from initadvisor.daemon.loop import Daemon
+from initadvisor.daemon.notes import Job, Note, Reason, Task
+from initadvisor.daemon.planning import MOST_WAITING_S, Needs, Wake
 from initadvisor.daemon.queue import Queue
 from initadvisor.host import Host
-from initadvisor.model.daemon import MOST_WAITING_S, Needs, Wake
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.model.policy import Policy
-from initadvisor.model.queue import Job, Note, Reason, Task
 from tests.fakes.runner import FakeRunner
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Machine:
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """A machine run by systemd, which tells nobody that it booted."""
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
-    monkeypatch.setattr(attendant, "_monitor", lambda: None)
+    monkeypatch.setattr(watchdog, "_monitor", lambda: None)
     (tmp_path / "run/systemd/system").mkdir(parents=True)
     runner = FakeRunner(programs=["systemctl"])
     runner.answer("systemctl --no-block restart initadvisord-retry.timer")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.config import Policy
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.daemon.notes import Job, Note, Reason, Task
 from initadvisor.daemon.queue import Queue
 from initadvisor.host import Host
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.model.policy import Policy
-from initadvisor.model.queue import Job, Note, Reason, Task
 from tests.fakes.runner import FakeRunner
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.daemon import seen as module
+from initadvisor.core.config import Policy
+from initadvisor.daemon import changes as module
+from initadvisor.daemon.changes import Seen, changes, notice
+from initadvisor.daemon.notes import Note, Reason
 from initadvisor.daemon.queue import Queue
-from initadvisor.daemon.seen import Seen, changes, notice
+from initadvisor.generators import InstalledImage
 from initadvisor.host import Host
-from initadvisor.model.generator import InstalledImage
-from initadvisor.model.policy import Policy
-from initadvisor.model.queue import Note, Reason
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.dracut_machine import OTHER, make_machine
 from tests.fixtures.hosts import RELEASE

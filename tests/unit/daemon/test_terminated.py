@@ -18,11 +18,11 @@ REPOSITORY = Path(__file__).parents[3]
 DAEMONS = """
 import os, sys
 from pathlib import Path
-from initadvisor.daemon import attendant
+from initadvisor.daemon import watchdog as attendant
 from initadvisor.daemon.loop import Daemon
 from initadvisor.host import Host
-from initadvisor.model.daemon import Needs
-from initadvisor.model.queue import Job, Task
+from initadvisor.daemon.planning import Needs
+from initadvisor.daemon.notes import Job, Task
 
 attendant._monitor = lambda: None
 

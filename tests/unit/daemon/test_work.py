@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.advise import evaluation, recommend
+from initadvisor.apply import policy, proving
+from initadvisor.candidates import build, search_space
+from initadvisor.core.errors import UsageError
+from initadvisor.daemon.notes import Job, Task
 from initadvisor.daemon.work import AdvisorsWork
-from initadvisor.model.cost import Outcome
-from initadvisor.model.errors import UsageError
-from initadvisor.model.queue import Job, Task
+from initadvisor.decide.cost import Outcome
+from initadvisor.lab import lab
+from initadvisor.trial import campaigns
 from initadvisor.vm.engines import NoEngineError
-from initadvisor.workflow import campaign, candidates, field, lab, policy, proving, recommend
 from tests.fixtures.dracut_machine import OTHER, make_machine
 from tests.fixtures.hosts import RELEASE
 
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
-    from initadvisor.workflow.target import Target
+    from initadvisor.target.target import Target
     from tests.fixtures.hosts import Machine
 
 
@@ -64,7 +68,7 @@ def test_a_campaign_is_advanced_with_all_it_takes(
         assert observer is not None
         return SimpleNamespace(told=("zstd is armed",))
 
-    monkeypatch.setattr(campaign, "advance", advance)
+    monkeypatch.setattr(campaigns, "advance", advance)
     do(machine, Task.ADVANCE)
     assert "zstd is armed" in caplog.messages
 
@@ -78,7 +82,7 @@ def test_candidates_of_what_is_gone_are_removed(
         pruned.append(host)
         return SimpleNamespace(removed=2)
 
-    monkeypatch.setattr(candidates, "prune", prune)
+    monkeypatch.setattr(build, "prune", prune)
     do(machine, Task.PRUNE)
     assert pruned == [machine]
 
@@ -106,7 +110,7 @@ def test_it_builds_for_the_kernel_it_is_about(
         built.append(target.path.name)
         yield SimpleNamespace(contenders=())
 
-    monkeypatch.setattr(field, "gathered", gathered)
+    monkeypatch.setattr(search_space, "gathered", gathered)
     do(machine, Task.BUILD, release)
     assert built == ([image] if image else [])
 
@@ -142,7 +146,7 @@ def test_a_machine_without_a_lab_is_none_that_fails(
 def advises(monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> None:
     """Have the advice be so."""
 
-    def advice(_host: object, request: recommend.Request, *, observer: object) -> object:
+    def advice(_host: object, request: evaluation.Request, *, observer: object) -> object:
         assert request.build
         assert observer is not None
         return SimpleNamespace(

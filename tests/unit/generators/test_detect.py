@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.generators import unknown
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.settings import Setting
+from initadvisor.generators import InstalledImage, unknown
 from initadvisor.generators.detect import GENERATORS, detect_generator, generator_of_image
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.model.generator import InstalledImage
-from initadvisor.model.setting import Setting
 
 if TYPE_CHECKING:
     from pathlib import Path

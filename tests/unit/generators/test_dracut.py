@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.generators import dracut
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.settings import Setting
+from initadvisor.generators import InstalledImage, dracut
 from initadvisor.host import Host
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.model.generator import InstalledImage
-from initadvisor.model.setting import Setting
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.hosts import RELEASE
 

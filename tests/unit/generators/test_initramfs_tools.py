@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.generators import initramfs_tools
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.model.generator import InstalledImage
-from initadvisor.model.setting import Setting
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.settings import Setting
+from initadvisor.generators import InstalledImage, initramfs_tools
 from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:

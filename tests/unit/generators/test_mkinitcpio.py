@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.generators import mkinitcpio
-from initadvisor.generators.presets import kernel_image_release
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.core.settings import Setting
+from initadvisor.generators import InstalledImage, mkinitcpio
+from initadvisor.generators.mkinitcpio_presets import kernel_image_release
 from initadvisor.host import Host
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.model.generator import InstalledImage
-from initadvisor.model.setting import Setting
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.hosts import RELEASE
 from tests.fixtures.kernels import bzimage

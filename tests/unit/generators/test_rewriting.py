@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, unknown
-from initadvisor.generators.rewriting import name_read_last
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import (
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import (
     InitadvisorError,
     NeedsRootError,
     RefusedRewriteError,
     UnsafeError,
 )
-from initadvisor.model.setting import Setting
+from initadvisor.core.settings import Setting
+from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, unknown
+from initadvisor.generators.rewriting import name_read_last
 from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from initadvisor.core.errors import NeedsRootError
 from initadvisor.generators.safety import elsewhere
 from initadvisor.host import Host
-from initadvisor.model.errors import NeedsRootError
 from tests.fakes.runner import FakeRunner
 
 FIRST = "proc/1/root"

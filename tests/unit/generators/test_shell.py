@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.generators import shell as module
 from initadvisor.generators.shell import Variable, evaluate, version_sorted
 from initadvisor.host import Host
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
-from initadvisor.model.shell import Shell
+from initadvisor.rewrite.syntax import Shell
 from tests.fakes.runner import FakeRunner
 
 if TYPE_CHECKING:

@@ -21,30 +21,27 @@ import pytest
 from click.testing import CliRunner
 
 from initadvisor import host as host_package
+from initadvisor.apply import plan
+from initadvisor.apply.apply import ApplyChoices, apply
+from initadvisor.apply.plan import ApplyRequest, plan_apply
+from initadvisor.apply.plan_values import Obstacle, Step
+from initadvisor.candidates import sampling
 from initadvisor.cli import root as initadvisor
-from initadvisor.daemon.told import Told
+from initadvisor.core.codecs import Codec
+from initadvisor.core.estimates import Estimate
+from initadvisor.core.settings import Setting
+from initadvisor.daemon.manager import Told
+from initadvisor.decide.sampling import BLOCK_BYTES
+from initadvisor.doctor import software
 from initadvisor.host import Host, SystemClock
+from initadvisor.host.storage.device import device_of
 from initadvisor.image.cpio import CpioWriter
-from initadvisor.model.apply import Obstacle, Step
-from initadvisor.model.codec import Codec
-from initadvisor.model.estimate import Estimate
-from initadvisor.model.setting import Setting
-from initadvisor.model.storage import ColdRead
-from initadvisor.stats.sampling import BLOCK_BYTES
-from initadvisor.storage.device import device_of
-from initadvisor.workflow import (
-    apply_plan,
-    doctor_software,
-    lab,
-    measure,
-    read_speed,
-    sampling,
-    timing,
-)
-from initadvisor.workflow.apply import ApplyChoices, apply
-from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
-from initadvisor.workflow.campaign import pause
-from initadvisor.workflow.trial_notes import note_rehearsed
+from initadvisor.lab import lab, timing
+from initadvisor.measure import measure
+from initadvisor.records.storage import ColdRead
+from initadvisor.target import disk
+from initadvisor.trial.campaigns import pause
+from initadvisor.trial.markers import note_rehearsed
 from tests.fakes import work_clock
 from tests.fakes.compressors import COMPRESSORS, fake_compressors
 from tests.fakes.machines import REFUSED, UNPACKED, UNTIL_INIT, Machines
@@ -98,7 +95,7 @@ def _same_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab, "time_ns", lambda: 1)
     monkeypatch.setattr(sampling, "_LARGE_BYTES", 3 * BLOCK_BYTES)
     monkeypatch.setattr(sampling, "_SMALL_BYTES", 2 * BLOCK_BYTES)
-    monkeypatch.setattr(read_speed, "cold_read", read_at_once)
+    monkeypatch.setattr(disk, "cold_read", read_at_once)
     monkeypatch.setattr(os, "statvfs", lambda _path: ROOM)
     monkeypatch.setitem(COMPRESSORS, Codec.GZIP, stored)
     work_clock.install(monkeypatch)
@@ -265,7 +262,7 @@ def test_apply_in_the_way(
 ) -> None:
     del appliable
     obstacle = Obstacle(step=Step.PROVING_BOOT, reason="rEFInd started it", remedy="use another")
-    monkeypatch.setattr(apply_plan, "_of_the_boot_loader", lambda _host, _images: (obstacle,))
+    monkeypatch.setattr(plan, "_of_the_boot_loader", lambda _host, _images: (obstacle,))
     golden("apply", "lz4", "--json")
 
 
@@ -285,7 +282,7 @@ def test_doctor(golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     machine, _ = make_examinable(tmp_path / "machine", monkeypatch)
     is_host(monkeypatch, machine)
     monkeypatch.setattr(platform, "python_version", lambda: "3.11.0")
-    monkeypatch.setattr(doctor_software, "version", lambda _package: "1.0")
+    monkeypatch.setattr(software, "version", lambda _package: "1.0")
     golden("doctor", "--json")
 
 

@@ -14,8 +14,7 @@ import pytest
 
 from initadvisor.host.direct import direct_reads, read_once
 from initadvisor.host.files import open_regular, sha256_of
-from initadvisor.storage.cold_read import drop_from_memory
-from initadvisor.storage.resident import resident_fraction
+from initadvisor.host.storage.cold_read import drop_from_memory, resident_fraction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.host.files import (
     append_range,
     free_bytes,
@@ -24,7 +25,6 @@ from initadvisor.host.files import (
     sha256_of,
     whole_file,
 )
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from tests.fixtures.waiting import HANGS_S
 
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.host.immutable import (
     file_error,
     forbidding_attribute,
     hint_for,
     require_changeable,
 )
-from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
 
 if TYPE_CHECKING:
     from pathlib import Path

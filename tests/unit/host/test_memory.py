@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.host import Host
-from initadvisor.host.memory import Memory, memory
+from initadvisor.host.hardware import Memory, memory
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.errors import ProgramError, UnsafeError
 from initadvisor.host import Host
-from initadvisor.host.confinement import confinement, is_private, own_unit
-from initadvisor.host.outside import run_outside
 from initadvisor.host.run import Priority
-from initadvisor.model.errors import ProgramError, UnsafeError
+from initadvisor.host.sandbox import confinement, is_private, own_unit, run_outside
 from tests.fakes.runner import FakeRunner
 
 if TYPE_CHECKING:

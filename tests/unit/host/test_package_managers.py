@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.host import Host
 from initadvisor.host.package_managers import (
     busy_package_managers,
     clear_stale_locks,
     package_managers_held,
 )
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.waiting import HANGS_S
 
@@ -212,7 +212,7 @@ def test_a_hook_of_the_package_manager_is_told_that_it_is_one(host: Host, lock: 
         from pathlib import Path
         from initadvisor.host import Host
         from initadvisor.host.package_managers import busy_package_managers, package_managers_held
-        from initadvisor.model.errors import UnsafeError
+        from initadvisor.core.errors import UnsafeError
         host = Host(root=Path(sys.argv[1]))
         (busy,) = busy_package_managers(host)
         assert busy.around

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.host.replace import replace_file
-from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
+from initadvisor.core.errors import ProgramError
 from initadvisor.host import run
 from initadvisor.host.run import Priority, SystemRunner
-from initadvisor.model.errors import ProgramError
 from tests.fixtures.idle_programs import run_when_idle
 from tests.fixtures.waiting import HANGS_S, alive, time_is_up_once, wait_until
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.errors import ProgramError
 from initadvisor.host import listen
 from initadvisor.host.listen import Ending
 from initadvisor.host.run import SystemRunner
-from initadvisor.model.errors import ProgramError
 from tests.fixtures.waiting import HANGS_S, alive, time_is_up_once, wait_until
 
 if TYPE_CHECKING:

@@ -8,12 +8,11 @@ import subprocess
 
 import pytest
 
+from initadvisor.core.errors import BadImageError
+from initadvisor.image.contents import FindingKind
 from initadvisor.image.cpio import HEADER_BYTES, CpioWriter, sum_of_bytes
 from initadvisor.image.cpio_reader import CpioReader, Entry
-from initadvisor.image.findings import Findings
-from initadvisor.image.limits import Budget, Limits
-from initadvisor.model.errors import BadImageError
-from initadvisor.model.image import FindingKind
+from initadvisor.image.findings import Budget, Findings, Limits
 from tests.fixtures.images import archive, entry
 from tests.fixtures.waiting import HANGS_S
 

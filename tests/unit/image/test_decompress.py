@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.image.decompress import LIBRARIES, codec_of, decompress, open_stream
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import BadImageError, InitadvisorError
+from initadvisor.image.decompressors.decompress import LIBRARIES, codec_of, decompress, open_stream
 from initadvisor.image.reader import Reader
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import BadImageError, InitadvisorError
-from initadvisor.model.stream import Bzip2Facts, StreamFacts, XzFacts
+from initadvisor.image.stream_facts import Bzip2Facts, StreamFacts, XzFacts
 from tests.fixtures import images
 from tests.fixtures.images import compress
 from tests.fixtures.waiting import HANGS_S
@@ -126,8 +126,8 @@ def test_no_library_of_another_codec_is_loaded(codec: Codec) -> None:
         Codec.BZIP2: "bz2",
     }
     code = (
-        "import sys, io; from initadvisor.image.decompress import decompress;"
-        "from initadvisor.model.codec import Codec;"
+        "import sys, io; from initadvisor.image.decompressors.decompress import decompress;"
+        "from initadvisor.core.codecs import Codec;"
         "data = bytes.fromhex(sys.argv[2]);"
         "list(decompress(Codec(sys.argv[1]), io.BytesIO(data), 0, len(data)));"
         "print(*sys.modules)"

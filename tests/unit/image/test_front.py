@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from initadvisor.core.codecs import Codec
 from initadvisor.image.cpio import CpioWriter
-from initadvisor.image.front import main_codec
+from initadvisor.image.main_codec import main_codec
 from initadvisor.image.scan import scan
-from initadvisor.model.codec import Codec
 from tests.fixtures.images import compress
 from tests.fixtures.small_images import archive, early_archive, uki
 

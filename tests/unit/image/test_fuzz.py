@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from initadvisor.image.limits import Limits
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import BadImageError
+from initadvisor.image.findings import Limits
 from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import BadImageError
 from tests.fixtures import images
 from tests.fixtures.images import archive, compress, padded, pe
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.model.image import Verdict
+from initadvisor.image.contents import Verdict
 from tests.fixtures.images import archive, gzip_member
 from tests.fixtures.variants import Exhibit
 from tests.judges.answers import Answer, Recording, digest, kept_exhibits

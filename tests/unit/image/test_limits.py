@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import pytest
 import zstandard
 
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import BadImageError
 from initadvisor.image import tree
 from initadvisor.image.cpio import S_IFDIR, CpioWriter
-from initadvisor.image.limits import Limits
+from initadvisor.image.findings import Limits
 from initadvisor.image.scan import scan
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import BadImageError
 from tests.fixtures import images
 from tests.fixtures.images import archive, compress, entry
 from tests.fixtures.operations import grows_in_proportion, lines_run
@@ -74,9 +74,9 @@ def peak_of_scan(path: Path) -> tuple[str, int]:
     """
     code = f"""
         import sys
-        from initadvisor.image.limits import Limits
+        from initadvisor.image.findings import Limits
         from initadvisor.image.scan import scan
-        from initadvisor.model.errors import BadImageError
+        from initadvisor.core.errors import BadImageError
         try:
             with open(sys.argv[1], "rb") as file:
                 scan(file, limits=Limits(unpacked_bytes={UNPACKED_LIMIT_BYTES}))

@@ -7,11 +7,11 @@ import io
 
 import pytest
 
+from initadvisor.core.codecs import Codec
+from initadvisor.image.contents import Finding, FindingKind, Lint, Verdict
+from initadvisor.image.kernel import KernelConfig
 from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
-from initadvisor.model.codec import Codec
-from initadvisor.model.image import Finding, FindingKind, Lint, Verdict
-from initadvisor.model.kernel import KernelConfig
 from tests.fixtures import images
 from tests.fixtures.images import archive, compress, entry
 from tests.fixtures.variants import CONFIG_OPTIONS

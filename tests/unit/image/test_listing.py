@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import BadImageError
 from initadvisor.image.cpio import S_IFDIR, S_IFREG, CpioWriter
-from initadvisor.image.limits import Limits
-from initadvisor.image.listing import Listing, difference
+from initadvisor.image.difference import Aspect, ChangedEntry, ImageDifference, Listing, difference
+from initadvisor.image.findings import Limits
 from initadvisor.image.scan import scan
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import BadImageError
-from initadvisor.model.image_difference import Aspect, ChangedEntry, ImageDifference
 from tests.fixtures.images import archive, compress, entry
 from tests.fixtures.operations import grows_in_proportion
 from tests.fixtures.small_images import uki

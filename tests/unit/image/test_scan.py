@@ -6,11 +6,11 @@ import io
 
 import pytest
 
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import BadImageError
+from initadvisor.image.contents import FileKind, FindingKind, ImageContents, Stretch
 from initadvisor.image.cpio import CpioWriter
 from initadvisor.image.scan import scan
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import BadImageError
-from initadvisor.model.image import FileKind, FindingKind, ImageContents, Stretch
 from tests.fixtures import images
 from tests.fixtures.images import archive, compress, entry, padded, pe
 

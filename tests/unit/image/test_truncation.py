@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import BadImageError
+from initadvisor.image.contents import FindingKind, Verdict
 from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import BadImageError
-from initadvisor.model.image import FindingKind, Verdict
 from tests.fixtures.images import archive, compress, directory, pe
 
 if TYPE_CHECKING:
-    from initadvisor.model.image import ImageContents
+    from initadvisor.image.contents import ImageContents
 
 EARLY = archive({"kernel/x86/microcode/GenuineIntel.bin": b"microcode"})
 MAIN = archive({"init": b"#!/bin/sh\n" * 20, "d/file": bytes(range(256))})

@@ -6,11 +6,11 @@ import io
 
 import pytest
 
+from initadvisor.core.errors import BadImageError
+from initadvisor.image.contents import Verdict
+from initadvisor.image.kernel import KernelConfig
 from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
-from initadvisor.model.errors import BadImageError
-from initadvisor.model.image import Verdict
-from initadvisor.model.kernel import KernelConfig
 from tests.fixtures.variants import CONFIG_OPTIONS, KERNEL_RELEASE, Variant, all_variants
 
 VARIANTS = all_variants()

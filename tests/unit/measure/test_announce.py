@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.measure import announce as module
-from initadvisor.measure.announce import MESSAGE_ID, announce, described
-from initadvisor.model.record_form import as_record
-from initadvisor.model.rejection import Reason
+from initadvisor.boots import announce as module
+from initadvisor.boots.announce import MESSAGE_ID, announce, described
+from initadvisor.records.boot_form import as_record
+from initadvisor.records.rejection import Reason
 from tests.fixtures.boots import boot_record, full_record
 
 if TYPE_CHECKING:
-    from initadvisor.model.boot_record import BootRecord
+    from initadvisor.records.boot import BootRecord
 
 MAN = Path(__file__).parents[3] / "man/initadvisor-measure.1"
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.measure.attribute import attribute
-from initadvisor.model.attribution import ImageTraces, KnownImage, Witness
-from initadvisor.model.certainty import Certainty
+from initadvisor.boots.attribute import attribute
+from initadvisor.core.estimates import Certainty
+from initadvisor.records.attribution import ImageTraces, KnownImage, Witness
 
 ZSTD = KnownImage(
     path="/boot/initramfs-linux.img", size_bytes=22_716_001, sha256="a" * 64, entries=("arch.conf",)

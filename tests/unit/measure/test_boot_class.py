@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from initadvisor.boots.boot_class import boot_class
+from initadvisor.core.errors import ProgramError
 from initadvisor.host import Host
-from initadvisor.measure.boot_class import boot_class
-from initadvisor.measure.power import on_battery
-from initadvisor.model.boot_class import Hardware
-from initadvisor.model.errors import ProgramError
+from initadvisor.host.power import on_battery
+from initadvisor.records.boot_class import Hardware
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.trees import host_at, write
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.measure.boot_disk import boot_disk
+from initadvisor.host.storage.boot_partition import boot_disk
 from tests.fixtures.trees import host_at, write
 
 if TYPE_CHECKING:

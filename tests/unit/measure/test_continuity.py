@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.boots.continuity import same_loader_run, slept
 from initadvisor.host import Host
-from initadvisor.measure.continuity import same_loader_run, slept
-from initadvisor.model.loader import EfiTimes, FpdtTimes, LoaderTimes, ManagerTimes
+from initadvisor.records.boot_start import EfiTimes, FpdtTimes, LoaderTimes, ManagerTimes
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.trees import write
 

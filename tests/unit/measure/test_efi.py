@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.measure.boot_option import DEFAULT_LOADER, boot_option_file
-from initadvisor.measure.efi import efi_times, loader_variables
-from initadvisor.model.loader import EfiTimes, LoaderVariables
+from initadvisor.firmware.boot_option import DEFAULT_LOADER, boot_option_file
+from initadvisor.firmware.efi_variables import efi_times, loader_variables
+from initadvisor.records.boot_start import EfiTimes, LoaderVariables
 from tests.fixtures.trees import (
     GLOBAL,
     LOADER,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.measure.event_log import BadLogError, InitrdDigests, initrd_digests, read_events
+from initadvisor.firmware.event_log import BadLogError, InitrdDigests, initrd_digests, read_events
 from tests.fixtures.event_logs import (
     EVENT_TAG,
     IPL,

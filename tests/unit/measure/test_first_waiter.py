@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from initadvisor.model.boot_marks import WaitEvidence, Waiting
-from initadvisor.model.kernel_log import KernelMessage, read_message
+from initadvisor.records.kernel_log import KernelMessage, read_message
+from initadvisor.records.marks import WaitEvidence, Waiting
 from tests.fixtures.kernel_boots import read_boot
 
 if TYPE_CHECKING:
-    from initadvisor.model.boot_marks import KernelBoot
+    from initadvisor.records.marks import KernelBoot
 
 PUBLISHED = Path(__file__).parents[2] / "fixtures/kernel_logs/published_boots.json"
 BOOTS: list[dict[str, Any]] = json.loads(PUBLISHED.read_text(encoding="utf-8"))["boots"]

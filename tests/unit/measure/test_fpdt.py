@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.measure.fpdt import fpdt_times
-from initadvisor.model.loader import FpdtTimes
+from initadvisor.firmware.fpdt import fpdt_times
+from initadvisor.records.boot_start import FpdtTimes
 from tests.fixtures.trees import host_at, write, write_fpdt
 
 S = 1_000_000_000

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from initadvisor.boots.journal import opened_journal
+from initadvisor.boots.journal_files import JournalSource
 from initadvisor.host import Host
-from initadvisor.measure.journal import opened_journal
-from initadvisor.measure.journal_files import JournalSource
-from initadvisor.model.boot_marks import WaitEvidence, Waiting
-from initadvisor.model.rejection import Reason
-from initadvisor.workflow.measure import measure_journal
-from initadvisor.workflow.observing import Unseen
+from initadvisor.lab.observing import Unseen
+from initadvisor.measure.measure import measure_journal
+from initadvisor.records.marks import WaitEvidence, Waiting
+from initadvisor.records.rejection import Reason
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.debian import Suite
 from tests.fixtures.journals import write_exported
 from tests.vm.journal_fixtures import DIRECTORY, PLANS
 
 if TYPE_CHECKING:
-    from initadvisor.model.boot_record import BootRecord
-    from initadvisor.model.journal_boot import JournalBoot
+    from initadvisor.records.boot import BootRecord
+    from initadvisor.records.journal import JournalBoot
 
 WAITERS = {
     Suite.BOOKWORM: "crypto_kdf108_init",

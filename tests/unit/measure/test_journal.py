@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.boots.journal import opened_journal
+from initadvisor.boots.journal_files import JournalSource
+from initadvisor.boots.reject import rejections
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.host import Host
-from initadvisor.measure.journal import opened_journal
-from initadvisor.measure.journal_files import JournalSource
-from initadvisor.measure.reject import rejections
-from initadvisor.model.boot_marks import Waiting
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
-from initadvisor.model.journal_boot import JournalBoot, StartupTimes
-from initadvisor.model.rejection import Reason
+from initadvisor.records.journal import JournalBoot, StartupTimes
+from initadvisor.records.marks import Waiting
+from initadvisor.records.rejection import Reason
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.journals import MACHINE_ID, Boot, write_journal
 

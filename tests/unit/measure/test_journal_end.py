@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.boots.journal import opened_journal
+from initadvisor.boots.journal_files import JournalSource
 from initadvisor.host import Host
-from initadvisor.measure.journal import opened_journal
-from initadvisor.measure.journal_files import JournalSource
-from initadvisor.model.journal_boot import BootEnd, Ending
+from initadvisor.records.journal import BootEnd, Ending
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.journals import MACHINE_ID, Boot, write_journal
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.measure.kernel_messages import KernelMessages
-from initadvisor.model.boot_marks import BootMarks, DebugAid, MachineWords
-from initadvisor.model.kernel_log import KernelMessage
+from initadvisor.boots.kernel_messages import KernelMessages
+from initadvisor.records.kernel_log import KernelMessage
+from initadvisor.records.marks import BootMarks, DebugAid, MachineWords
 from tests.fixtures.kernel_boots import read_boot
 
 BEGIN = "Trying to unpack rootfs image as initramfs..."

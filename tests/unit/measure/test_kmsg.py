@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from initadvisor.boots.kmsg import parse_record, read_ring, running_boot
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.host import Host
-from initadvisor.measure.kmsg import parse_record, read_ring, running_boot
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
-from initadvisor.model.kernel_log import KernelMessage
+from initadvisor.records.kernel_log import KernelMessage
 from tests.fakes.runner import FakeRunner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from initadvisor.model.boot_marks import BootMarks
+    from initadvisor.records.marks import BootMarks
 
 VERSION = b"5,0,0,-;Linux version 6.1.0 (a@b) (cc) #1 SMP\n"
 BEGIN = b"6,100,300000,-;Trying to unpack rootfs image as initramfs...\n"

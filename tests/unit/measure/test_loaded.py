@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.measure.loaded import image_traces, loaded_bytes
-from initadvisor.model.attribution import ImageTraces
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.loader import BootStart, BootWay, Unreadable
+from initadvisor.boots.loaded import image_traces, loaded_bytes
+from initadvisor.core.estimates import Certainty
+from initadvisor.records.attribution import ImageTraces
+from initadvisor.records.boot_start import BootStart, BootWay, Unreadable
 from tests.fixtures.event_logs import event_log, initrd, section
 from tests.fixtures.trees import host_at, write
 

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.measure.machine_name import (
-    app_specific,
-    command_line_key,
-    machine_name,
-    without_id,
-)
+from initadvisor.boots.machine_name import app_specific, command_line_key, machine_name, without_id
 
 MACHINE_ID = "00112233445566778899aabbccddeeff"
 

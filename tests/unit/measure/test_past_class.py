@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.measure.past_class import class_with_words, past_class
-from initadvisor.model.boot_class import BootClass, Hardware, command_line_sha256
-from initadvisor.model.boot_marks import (
+from initadvisor.boots.boot_class import class_with_words, past_class
+from initadvisor.records.boot_class import BootClass, Hardware, command_line_sha256
+from initadvisor.records.journal import BootSpan, JournalBoot, Moment
+from initadvisor.records.marks import (
     BootMarks,
     KernelBoot,
     MachineWords,
     ShadowObservation,
     Waiting,
 )
-from initadvisor.model.journal_boot import BootSpan, JournalBoot, Moment
 
 PRODUCT = "LENOVO 20N588101/20N588101, BIOS N2IETA0W (1.78 ) 09/19/2023"
 WORDS = MachineWords(product=PRODUCT, processor="A Processor", microcode="0xf4")

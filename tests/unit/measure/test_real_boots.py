@@ -12,17 +12,22 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from initadvisor.boots.attribute import attribute
+from initadvisor.boots.loaded import image_traces
+from initadvisor.boots.loader_times import loader_times
+from initadvisor.core.estimates import Certainty
+from initadvisor.firmware.boot_method import boot_start
+from initadvisor.firmware.efi_variables import loader_variables
 from initadvisor.host import Host
-from initadvisor.measure.attribute import attribute
-from initadvisor.measure.efi import loader_variables
-from initadvisor.measure.loaded import image_traces
-from initadvisor.measure.loader_times import loader_times
-from initadvisor.measure.way import boot_start
-from initadvisor.model.attribution import KnownImage, Witness
-from initadvisor.model.boot_phases import Phase, PhaseSource, boot_phases
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.loader import BootWay
-from initadvisor.model.read_interval import IntervalSource, NoInterval, ReadInterval, read_interval
+from initadvisor.records.attribution import KnownImage, Witness
+from initadvisor.records.boot_start import BootWay
+from initadvisor.records.phases import Phase, PhaseSource, boot_phases
+from initadvisor.records.read_interval import (
+    IntervalSource,
+    NoInterval,
+    ReadInterval,
+    read_interval,
+)
 from tests.fakes.runner import FakeRunner
 from tests.vm.boot_traces import ARCHIVE, FACTS, MANAGER, WAYS
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from initadvisor.measure.reject import Circumstances, rejections
-from initadvisor.model.boot_marks import BootMarks, DebugAid
-from initadvisor.model.rejection import Reason
+from initadvisor.boots.reject import Circumstances, rejections
+from initadvisor.records.marks import BootMarks, DebugAid
+from initadvisor.records.rejection import Reason
 
 GOOD = BootMarks(
     release="6.1.0",

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.boots.loader_times import loader_times, manager_times
+from initadvisor.core.errors import ProgramError
 from initadvisor.host import Host
-from initadvisor.measure.loader_times import loader_times
-from initadvisor.measure.startup import manager_times
-from initadvisor.model.errors import ProgramError
-from initadvisor.model.loader import EfiTimes, FpdtTimes, LoaderTimes, ManagerTimes
+from initadvisor.records.boot_start import EfiTimes, FpdtTimes, LoaderTimes, ManagerTimes
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.trees import host_at, write_fpdt, write_texts
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.measure.startup_message import startup_times, timespan_us
-from initadvisor.model.journal_boot import StartupTimes
+from initadvisor.boots.loader_times import startup_times, timespan_us
+from initadvisor.records.journal import StartupTimes
 
 
 @pytest.mark.parametrize(

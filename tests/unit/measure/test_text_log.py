@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from initadvisor.measure.text_log import read_boots
-from initadvisor.model.boot_marks import Waiting
+from initadvisor.boots.text_log import read_boots
+from initadvisor.records.marks import Waiting
 
 PLAIN = """\
 [    0.000000] Linux version 6.1.0 (a@b) (cc) #1 SMP

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.measure.boot_option import DEFAULT_LOADER
-from initadvisor.measure.way import Traces, boot_start, judge
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.loader import BootWay, LoaderVariables, Unreadable
+from initadvisor.core.estimates import Certainty
+from initadvisor.firmware.boot_method import Traces, boot_start, judge
+from initadvisor.firmware.boot_option import DEFAULT_LOADER
+from initadvisor.records.boot_start import BootWay, LoaderVariables, Unreadable
 from tests.fixtures.trees import host_at, write
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.model.boot_class import (
+from initadvisor.records.boot_class import (
     command_line_sha256,
     command_line_words,
     comparable_command_line,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from initadvisor.model.boot_evidence import BootEvidence, Relation
+from initadvisor.decide.boot_evidence import BootEvidence, Relation
 
 BOOT = BootEvidence(
     relation=Relation.SAME,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from initadvisor.model.campaign import (
+from initadvisor.campaign.campaign import (
     Action,
     Arming,
     Campaign,
@@ -23,8 +23,8 @@ from initadvisor.model.campaign import (
     EventKind,
     Quarantined,
 )
-from initadvisor.model.campaign_step import step
-from initadvisor.model.fate import Fate
+from initadvisor.campaign.step import step
+from initadvisor.records.trial_outcome import Fate
 from tests.fixtures.campaigns import EVENTS, GROUND, READY, TODAY, arming
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from initadvisor.model.campaign import (
+from initadvisor.campaign.campaign import (
     Action,
     Campaign,
     CampaignState,
@@ -15,8 +15,8 @@ from initadvisor.model.campaign import (
     EventKind,
     Ground,
 )
-from initadvisor.model.campaign_step import step
-from initadvisor.model.fate import Fate
+from initadvisor.campaign.step import step
+from initadvisor.records.trial_outcome import Fate
 from tests.fixtures.campaigns import (
     ENDED,
     EVENTS,

@@ -6,12 +6,11 @@ import tomllib
 
 import pytest
 
-from initadvisor.model import config as module
-from initadvisor.model.codec import Codec
-from initadvisor.model.config import Config
-from initadvisor.model.cost import Objective
-from initadvisor.model.errors import UsageError
-from initadvisor.model.setting import Setting
+from initadvisor.core import config as module
+from initadvisor.core.codecs import Codec
+from initadvisor.core.config import Config, Objective
+from initadvisor.core.errors import UsageError
+from initadvisor.core.settings import Setting
 
 SOURCE = "/etc/initadvisor.toml"
 

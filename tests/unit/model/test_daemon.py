@@ -6,7 +6,8 @@ import itertools
 
 import pytest
 
-from initadvisor.model.daemon import (
+from initadvisor.daemon.notes import Job, Task
+from initadvisor.daemon.planning import (
     MOST_WAITING_S,
     TERMS,
     Do,
@@ -17,7 +18,6 @@ from initadvisor.model.daemon import (
     decide,
     needed,
 )
-from initadvisor.model.queue import Job, Task
 
 EVERYTHING = tuple(Job(task=task) for task in Task)
 SINGLE = (Needs.MANAGERS, Needs.POWER, Needs.PROCESSORS)

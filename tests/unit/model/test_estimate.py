@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.model.estimate import Evidence
+from initadvisor.core.estimates import Evidence
 
 BENCH, LAB, BOOTS = Evidence
 

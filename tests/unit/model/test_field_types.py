@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from initadvisor.model.field_types import require_types
+from initadvisor.core.plain_values import require_types
 
 
 class Colour(StrEnum):

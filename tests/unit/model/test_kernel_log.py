@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.model.kernel_log import Event, KernelLine, read_line
+from initadvisor.records.kernel_log import Event, KernelLine, read_line
 
 
 @pytest.mark.parametrize(

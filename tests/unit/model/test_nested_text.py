@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.model.nested_text import from_json, from_toml
+from initadvisor.core.plain_values import from_json, from_toml
 
 
 @pytest.mark.parametrize("text", [b'{"a": [1, null]}', '{"a": [1, null]}'])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.model.number import number, positive
+from initadvisor.core.plain_values import number, positive
 
 
 @given(st.floats(0, 1e15) | st.integers(0, 10**15))

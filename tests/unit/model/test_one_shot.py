@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.model.one_shot import OneShot, OneShotState, Outcome, outcome
+from initadvisor.bootloaders.one_shot import OneShot, OneShotState, Outcome, outcome
 
 
 @pytest.mark.parametrize(

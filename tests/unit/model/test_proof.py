@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.fate import Fate, Signs
-from initadvisor.model.one_shot import OneShot, OneShotState
-from initadvisor.model.proof import (
+from initadvisor.bootloaders.one_shot import OneShot, OneShotState
+from initadvisor.core.estimates import Certainty
+from initadvisor.records.rejection import Reason
+from initadvisor.records.trial_outcome import Fate, Signs
+from initadvisor.transaction.armed_boot import (
     Completion,
     Evidence,
     Left,
@@ -22,7 +23,6 @@ from initadvisor.model.proof import (
     judge,
     measured_boot,
 )
-from initadvisor.model.rejection import Reason
 from tests.fixtures.boots import boot_record
 
 ARMED_IN, NEXT, IMAGE = "a" * 32, "b" * 32, "1" * 64

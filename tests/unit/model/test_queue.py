@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.model.policy import Policy
-from initadvisor.model.queue import Job, Note, Reason, Task, jobs_of
+from initadvisor.core.config import Policy
+from initadvisor.daemon.notes import Job, Note, Reason, Task, jobs_of
 
 RELEASES = (None, "6.1.0-44-amd64", "6.9.1.arch1-1", "6.1_x+y~z", "6" * 64)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.loader import BootStart, BootWay, EfiTimes, FpdtTimes, LoaderTimes
-from initadvisor.model.read_interval import (
+from initadvisor.core.estimates import Certainty
+from initadvisor.records.boot_start import BootStart, BootWay, EfiTimes, FpdtTimes, LoaderTimes
+from initadvisor.records.read_interval import (
     Beside,
     IntervalSource,
     NoInterval,

@@ -12,16 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.model.record_form import as_record
-from initadvisor.model.record_text import UnfitRecordError, as_text
-from initadvisor.model.rejection import Reason
+from initadvisor.records.boot_form import UnfitRecordError, as_record, as_text
+from initadvisor.records.rejection import Reason
 from initadvisor.store import boots
 from initadvisor.store.connection import connect_memory, transaction
 from initadvisor.store.schema import migrate
 from tests.fixtures.boots import EPOCH, boot_record, full_record
 
 if TYPE_CHECKING:
-    from initadvisor.model.boot_record import BootRecord
+    from initadvisor.records.boot import BootRecord
 
 TEXTS = ("\x1b]0;owned\x07", "\0", "\ud83d", "\ude00", "\udcff", "\x7f\x9b\u202e", "x" * 9000, "")
 NUMBERS = (-1, 0, 1, -(2**63), 2**53, 2**62, 2**63 - 1, 2**63, 10**30, 10**5000)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.model.text import shown
+from initadvisor.core.plain_values import shown
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.model.transaction import (
-    Duty,
-    Transaction,
-    next_state,
-)
-from initadvisor.model.transaction import TransactionEvent as E
-from initadvisor.model.transaction import TransactionState as S
+from initadvisor.transaction.transaction import Duty, Transaction, next_state
+from initadvisor.transaction.transaction import TransactionEvent as E
+from initadvisor.transaction.transaction import TransactionState as S
 
 ROWS = {
     S.PLANNED: {E.STAGE: S.STAGED, E.UNDO: S.ROLLING_BACK, E.INTERRUPT: S.ROLLING_BACK},

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.model.boot_class import command_line_words, comparable_command_line
-from initadvisor.model.errors import UnsafeError, UsageError
-from initadvisor.model.trial_words import new_words, with_words, words_of_trial
+from initadvisor.bootloaders.extra_cmdline import new_words, with_words, words_of_trial
+from initadvisor.core.errors import UnsafeError, UsageError
+from initadvisor.records.boot_class import command_line_words, comparable_command_line
 
 TAG = "initadvisor.trial=t1"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from initadvisor.model.upgrade_pace import ASSUMED_BOOTS, PaceSource, UpgradePace, upgrade_pace
+from initadvisor.decide.upgrades import ASSUMED_BOOTS, PaceSource, UpgradePace, upgrade_pace
 
 COUNTED = UpgradePace(boots=23, source=PaceSource.COUNTED, recorded_boots=140, upgrades=6)
 

@@ -11,8 +11,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.model.codec import Codec
-from initadvisor.model.window import window_log
+from initadvisor.candidates.compression_window import window_log
+from initadvisor.core.codecs import Codec
 
 MKINITCPIO = [
     ("cat", None, 0),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.model.errors import RefusedRewriteError
-from initadvisor.model.setting import Setting
+from initadvisor.core.errors import RefusedRewriteError
+from initadvisor.core.settings import Setting
 from initadvisor.rewrite.dracut import with_setting_in
 from initadvisor.rewrite.files import ConfigFile, DropIn, FileEdit
 from tests.fixtures.rewritten_texts import with_dracut

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.model.errors import RefusedRewriteError
-from initadvisor.model.setting import Setting
-from initadvisor.model.shell import Shell
+from initadvisor.core.errors import RefusedRewriteError
+from initadvisor.core.settings import Setting
 from initadvisor.rewrite.files import ConfigFile, FileEdit
 from initadvisor.rewrite.mkinitcpio import with_setting_in
+from initadvisor.rewrite.syntax import Shell
 from tests.fixtures.rewritten_texts import with_mkinitcpio
 from tests.fixtures.shells import values_of
 

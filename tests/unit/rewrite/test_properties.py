@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from initadvisor.model.errors import RefusedRewriteError
-from initadvisor.model.setting import Setting
-from initadvisor.model.shell import Shell
+from initadvisor.core.errors import RefusedRewriteError
+from initadvisor.core.settings import Setting
 from initadvisor.rewrite import mkinitcpio
 from initadvisor.rewrite.files import ConfigFile
 from initadvisor.rewrite.parser import parse
-from initadvisor.rewrite.syntax import UnreadableError
+from initadvisor.rewrite.syntax import Shell, UnreadableError
 from tests.fixtures.configurations import Piece, expected, pieces, whole
 from tests.fixtures.rewritten_texts import with_dracut, with_initramfs_tools, with_mkinitcpio
 from tests.fixtures.shells import is_readable, values_of

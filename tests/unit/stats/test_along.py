@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from initadvisor.model.boot_evidence import Shared
-from initadvisor.model.cost import CandidateFacts, Factor, Machine, Stretch
-from initadvisor.model.estimate import Estimate
-from initadvisor.model.whatif import Choice, Conditions, Rule, Span
-from initadvisor.stats.along import ranges_of, stretches_along
-from initadvisor.stats.decision import Thresholds, standing
-from initadvisor.stats.given import draw_costs_given
-from initadvisor.stats.whatif import best_along
+from initadvisor.core.estimates import Estimate
+from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.cost import CandidateFacts, Factor, Machine, Stretch
+from initadvisor.decide.crossover import ranges_of, stretches_along
+from initadvisor.decide.decision import Thresholds, standing
+from initadvisor.decide.posterior.posterior import draw_costs_given
+from initadvisor.decide.whatif import best_along
+from initadvisor.decide.whatif_values import Choice, Conditions, Rule, Span
 from tests.fixtures.known_machines import candidate, known, machine
 from tests.fixtures.synthetic_boots import unknown_machine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from initadvisor.stats.costs import Parts
-    from initadvisor.stats.given import Given
+    from initadvisor.decide.costs import Parts
+    from initadvisor.decide.posterior.posterior import Given
 
 EXACT = Thresholds(tolerance_ms=0, tolerance_fraction=0)
 READ_MB_S = 100.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from initadvisor.stats.costs import draw_parts, summary
+from initadvisor.decide.costs import draw_parts, summary
 from tests.fixtures.known_machines import BOOTS, candidate, draw_costs, machine
 
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from initadvisor.model.boot_evidence import Shared
-from initadvisor.model.cost import CandidateFacts, DecidingFact, Factor, Machine, Outcome
-from initadvisor.stats.contrast import strongest_rival
-from initadvisor.stats.costs import Draws
-from initadvisor.stats.decision import Thresholds, decide, outcomes_within, standing
-from initadvisor.stats.explain import Pair, deciding_fact, weights
-from initadvisor.stats.given import draw_costs_given
+from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.contrast import strongest_rival
+from initadvisor.decide.cost import CandidateFacts, DecidingFact, Factor, Machine, Outcome
+from initadvisor.decide.costs import Draws
+from initadvisor.decide.decision import Thresholds, decide, outcomes_within, standing
+from initadvisor.decide.explanation import Pair, deciding_fact, weights
+from initadvisor.decide.posterior.posterior import draw_costs_given
 from tests.fixtures.known_machines import candidate, machine
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from initadvisor.model.explanation import Weight
+    from initadvisor.decide.explanation import Weight
 
 ZSTD, LZ4, CAT = candidate("zstd", 40, 120), candidate("lz4", 52, 40), candidate("cat", 100, 0)
 EXACT = Thresholds(tolerance_ms=5, tolerance_fraction=0.0)

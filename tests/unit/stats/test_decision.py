@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from initadvisor.model.cost import Action, CandidateFacts, Decision, Outcome
-from initadvisor.stats.decision import Thresholds, chances, decide, decide_by_size
+from initadvisor.decide.cost import Action, CandidateFacts, Decision, Outcome
+from initadvisor.decide.decision import Thresholds, chances, decide, decide_by_size
 from tests.fixtures.known_machines import candidate, draw_costs, known, machine
 
 ZSTD = candidate("zstd", 40, 120)

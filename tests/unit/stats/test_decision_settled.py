@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from initadvisor.model.cost import Action, Outcome
-from initadvisor.stats.costs import Draws
-from initadvisor.stats.decision import Thresholds, decide, standing
+from initadvisor.decide.cost import Action, Outcome
+from initadvisor.decide.costs import Draws
+from initadvisor.decide.decision import Thresholds, decide, standing
 from tests.fixtures.known_machines import candidate
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from initadvisor.model.cost import Decision
-    from initadvisor.stats.decision import Standing
+    from initadvisor.decide.cost import Decision
+    from initadvisor.decide.decision import Standing
 
     Floats = NDArray[np.float64]
 

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.boot_evidence import Shared
-from initadvisor.stats.contrast import contrast, strongest_rival
-from initadvisor.stats.decision import Thresholds, standing
-from initadvisor.stats.explain import Pair, images_share, weights
-from initadvisor.stats.given import draw_costs_given
+from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.contrast import contrast, strongest_rival
+from initadvisor.decide.decision import Thresholds, standing
+from initadvisor.decide.explanation import Pair, images_share, weights
+from initadvisor.decide.posterior.posterior import draw_costs_given
 from tests.fixtures.known_machines import candidate, machine
 
 if TYPE_CHECKING:
-    from initadvisor.model.cost import CandidateFacts, Machine
-    from initadvisor.model.explanation import Weight
+    from initadvisor.decide.cost import CandidateFacts, Machine
+    from initadvisor.decide.explanation import Weight
 
 ZSTD = candidate("zstd", 40, 120)
 LZ4 = candidate("lz4", 52, 40)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from initadvisor.model.boot_evidence import BootEvidence, Relation, Shared
-from initadvisor.model.boot_marks import Waiting
-from initadvisor.model.read_interval import Beside, IntervalSource
-from initadvisor.stats.given import Given, draw_costs_given
+from initadvisor.decide.boot_evidence import BootEvidence, Relation, Shared
+from initadvisor.decide.posterior.posterior import Given, draw_costs_given
+from initadvisor.records.marks import Waiting
+from initadvisor.records.read_interval import Beside, IntervalSource
 from tests.fixtures.known_machines import draw_costs
 from tests.fixtures.synthetic_boots import FIELD, WITH_LAB, simulate, unknown_machine
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from initadvisor.model.cost import CandidateFacts, Machine
-    from initadvisor.stats.costs import Draws
+    from initadvisor.decide.cost import CandidateFacts, Machine
+    from initadvisor.decide.costs import Draws
 
     Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.stats.groups import combined, grouped, location, scatter
+from initadvisor.decide.posterior.groups import combined, grouped, location, scatter
 
 VALUES = st.lists(
     st.tuples(st.integers(0, 5), st.floats(-20, 20, allow_nan=False)), min_size=0, max_size=60

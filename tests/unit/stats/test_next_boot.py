@@ -10,21 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.model.boot_plan import Purpose
-from initadvisor.model.cost import CandidateFacts, Machine, Outcome
-from initadvisor.stats.costs import priced
-from initadvisor.stats.decision import Thresholds, decide
-from initadvisor.stats.given import Noise, Posterior, draw_posterior
-from initadvisor.stats.next_boot import MOST_BOOTS, Limits, next_boots
+from initadvisor.decide.boot_plan import Purpose
+from initadvisor.decide.cost import CandidateFacts, Machine, Outcome
+from initadvisor.decide.costs import priced
+from initadvisor.decide.decision import Thresholds, decide
+from initadvisor.decide.next_boot import MOST_BOOTS, Limits, next_boots
+from initadvisor.decide.posterior.posterior import Noise, Posterior, draw_posterior
 from tests.fixtures.known_machines import candidate, known, machine
 from tests.fixtures.synthetic_boots import FIELD, WITH_LAB, simulate, unknown_machine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from initadvisor.model.boot_evidence import BootEvidence
-    from initadvisor.model.boot_plan import BootPlan
-    from initadvisor.model.cost import Decision
+    from initadvisor.decide.boot_evidence import BootEvidence
+    from initadvisor.decide.boot_plan import BootPlan
+    from initadvisor.decide.cost import Decision
 
 TODAY = candidate("zstd -19", 40, 120)
 CERTAIN = machine()

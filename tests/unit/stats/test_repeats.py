@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.stats.repeats import is_precise, is_settled, log_spread, middles
+from initadvisor.decide.repeats import is_precise, is_settled, log_spread, middles
 
 TRUE_MS = {"cat": 100.0, "lz4": 140.0, "zstd": 220.0, "gzip": 460.0, "xz": 1600.0}
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.stats.sampling import (
+from initadvisor.decide.sampling import (
     BLOCK_BYTES,
     Error,
     Growth,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from initadvisor.stats.tempering import log_logistic, log_sum, tempered
+from initadvisor.decide.posterior.smc import log_logistic, log_sum, tempered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from initadvisor.model.upgrade_pace import PaceSource, UpgradePace
-from initadvisor.stats.upgrades import counted_pace
+from initadvisor.decide.upgrades import PaceSource, UpgradePace, counted_pace
 
 START = datetime(2026, 1, 1, 8, tzinfo=UTC)
 

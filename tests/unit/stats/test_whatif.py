@@ -9,17 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.model.cost import Factor
-from initadvisor.model.estimate import Estimate
-from initadvisor.model.setting import Setting
-from initadvisor.model.whatif import Choice, Conditions, Place, Rule, Span
-from initadvisor.stats.whatif import (
-    best_along,
-    best_setting,
-    cost_ms,
-    standings,
-    suitable_along,
-)
+from initadvisor.core.estimates import Estimate
+from initadvisor.core.settings import Setting
+from initadvisor.decide.cost import Factor
+from initadvisor.decide.whatif import best_along, best_setting, cost_ms, standings, suitable_along
+from initadvisor.decide.whatif_values import Choice, Conditions, Place, Rule, Span
 
 RULE = Rule(tolerance_ms=5.0, tolerance_fraction=0.02)
 EXACT = Rule(tolerance_ms=0.0, tolerance_fraction=0.0)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from initadvisor.stats.worsening import _beyond, worsening
+from initadvisor.decide.regression import _beyond, worsening
 from tests.fixtures.slower_boots import BOOTS, boots, first_alarm
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.model.storage import DeviceKind
-from initadvisor.storage.block import BlockNode, device_behind
+from initadvisor.host.storage.device import BlockNode, device_behind
+from initadvisor.records.storage import DeviceKind
 
 NVME = BlockNode(name="nvme0n1", subsystems=("nvme", "pci"), model="Samsung SSD 980")
 NVME_PART = BlockNode(name="nvme0n1p3", subsystems=("block", "nvme", "pci"), disk=NVME)

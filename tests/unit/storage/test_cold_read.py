@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.host import Host
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
-from initadvisor.storage.cold_read import cold_read
-from initadvisor.storage.resident import resident_fraction
+from initadvisor.host.storage.cold_read import cold_read, resident_fraction
 
 
 @dataclass

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.errors import InitadvisorError
 from initadvisor.host import Host
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.storage import DeviceKind
-from initadvisor.storage.block import BlockNode
-from initadvisor.storage.device import device_of
+from initadvisor.host.storage.device import BlockNode, device_of
+from initadvisor.records.storage import DeviceKind
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from initadvisor.host import Host
-from initadvisor.storage.mounts import Mount, machine_path, mount_of, parse_mountinfo
+from initadvisor.host.storage.mounts import Mount, machine_path, mount_of, parse_mountinfo
 
 ARCH = r"""
 22 1 259:2 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw

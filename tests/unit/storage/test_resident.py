@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.host.files import open_regular
-from initadvisor.storage.resident import resident_fraction
+from initadvisor.host.storage.cold_read import resident_fraction
 
 if TYPE_CHECKING:
     import pytest

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.model.storage import DeviceKind, ReadWarning
-from initadvisor.storage.speed import doubts, next_read
+from initadvisor.host.storage.speed import doubts, next_read
+from initadvisor.records.storage import DeviceKind, ReadWarning
 
 EVEN = [500.0, 510.0, 490.0, 505.0, 495.0]
 

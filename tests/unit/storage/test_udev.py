@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 import pyudev
 
+from initadvisor.core.errors import InitadvisorError
 from initadvisor.host import Host
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.storage import DeviceKind
-from initadvisor.storage.device import device_of
-from initadvisor.storage.udev import block_node
+from initadvisor.host.storage.device import block_node, device_of
+from initadvisor.records.storage import DeviceKind
 
 
 @dataclass

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.host import Host
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.store import connection
 from initadvisor.store.store import open_store
 from tests.fakes.runner import FakeRunner

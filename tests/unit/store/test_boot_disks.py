@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.boot_record import RecordSource
+from initadvisor.records.boot import RecordSource
 from initadvisor.store.store import open_store
 from tests.fixtures.boots import LZ4, OTHER_MACHINE, ZSTD, boot_record
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
-    from initadvisor.model.boot_figures import BootGroup
-    from initadvisor.model.boot_record import BootRecord
+    from initadvisor.records.boot import BootRecord
+    from initadvisor.records.figures import BootGroup
 
 HDD, SSD = "HDD, 500.1 GB", "SSD, 1000.2 GB"
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.boot_marks import Waiting
-from initadvisor.model.boot_record import RecordSource
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.read_interval import Beside, IntervalSource
-from initadvisor.model.record_text import UnfitRecordError
-from initadvisor.model.rejection import Reason
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.estimates import Certainty
+from initadvisor.records.boot import RecordSource
+from initadvisor.records.boot_form import UnfitRecordError
+from initadvisor.records.marks import Waiting
+from initadvisor.records.read_interval import Beside, IntervalSource
+from initadvisor.records.rejection import Reason
 from initadvisor.store import schema
 from initadvisor.store.store import open_store
 from tests.fixtures.boots import (
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initadvisor.host import Host
-    from initadvisor.model.boot_record import BootRecord
+    from initadvisor.records.boot import BootRecord
 
 UNIT, BACKFILL, IMPORT = RecordSource.UNIT, RecordSource.BACKFILL, RecordSource.IMPORT
 WRITER = """

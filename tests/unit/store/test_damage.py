@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.lab import Engine
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.records.lab import Engine
 from initadvisor.store.connection import DamagedError
 from initadvisor.store.store import open_store
 from tests.fixtures.lab_runs import CPU, KERNEL, ZSTD, fill, lost, run, sample, trial, verification

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.errors import InitadvisorError
+from initadvisor.core.errors import InitadvisorError
 from initadvisor.store import schema
 from initadvisor.store.schema import MIGRATIONS, NewerError, NotOursError
 from initadvisor.store.store import open_store

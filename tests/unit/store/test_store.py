@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.settings import Setting
 from initadvisor.host import Host
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.lab import BootKind, Engine, LabKernel, LabSample, LabSubject, RunEnd
-from initadvisor.model.setting import Setting
+from initadvisor.records.lab import BootKind, Engine, LabKernel, LabSample, LabSubject, RunEnd
 from initadvisor.store.store import open_store
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.lab_runs import (

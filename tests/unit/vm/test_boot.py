@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.errors import InitadvisorError, LostVMError
 from initadvisor.host import Host
 from initadvisor.image.scan import scan
-from initadvisor.model.errors import InitadvisorError, LostVMError
-from initadvisor.model.lab import BootKind, Engine
+from initadvisor.records.lab import BootKind, Engine
 from initadvisor.vm.boot import boot
 from initadvisor.vm.machine import memory_mb, time_limit_s
 from tests.fakes.machines import REFUSED, UNPACKED, UNTIL_INIT, Machines, machine

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.host import Host
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
-from initadvisor.model.lab import Engine
+from initadvisor.records.lab import Engine
 from initadvisor.store.store import Store, open_store
 from initadvisor.vm.choose import (
     FOR_TIMING,

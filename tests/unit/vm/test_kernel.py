@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.host import Host
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.vm.kernel import bootable, find_kernel
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.images import archive, pe

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from initadvisor.model.lab import BootKind
+from initadvisor.records.lab import BootKind
 from initadvisor.vm.listener import Listener
 from tests.fakes.machines import REFUSED, UNPACKED, UNTIL_INIT
 

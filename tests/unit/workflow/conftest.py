@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.workflow import measure
+from initadvisor.measure import measure
 from tests.fakes import work_clock
 from tests.fixtures.booted import Booted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initadvisor.model.boot_record import BootRecord
+    from initadvisor.records.boot import BootRecord
 
 
 @pytest.fixture(autouse=True)

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.apply import apply as applying
+from initadvisor.apply import room
+from initadvisor.apply.apply import Applied, ApplyChoices, apply
+from initadvisor.bootloaders.entry import EntryKind
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.refusals import Refusal, RefusalKind
+from initadvisor.core.settings import Setting
 from initadvisor.generators import dracut
-from initadvisor.model.boot_entry import EntryKind
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.model.proof import ProofStage
-from initadvisor.model.refusal import Refusal, RefusalKind
-from initadvisor.model.setting import Setting
-from initadvisor.model.transaction import TransactionState
-from initadvisor.workflow import apply as applying
-from initadvisor.workflow import apply_room
-from initadvisor.workflow.apply import Applied, ApplyChoices, apply
-from initadvisor.workflow.transaction import pending
-from initadvisor.workflow.transaction_log import read_transactions
+from initadvisor.transaction.armed_boot import ProofStage
+from initadvisor.transaction.log import read_transactions
+from initadvisor.transaction.transaction import TransactionState
+from initadvisor.transaction.transactions import pending
 from tests.fakes.observers import Watching
 from tests.fixtures.dracut_machine import (
     CONFIG,
@@ -218,13 +218,13 @@ def test_what_somebody_else_replaces_meanwhile_is_theirs(
 def test_where_there_is_no_room_what_is_kept_is_named(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apply_room, "free_bytes", lambda _path: 0)
+    monkeypatch.setattr(room, "free_bytes", lambda _path: 0)
     remedies = []
     for setting in (_ZSTD, Setting(Codec.LZ4), Setting(Codec.GZIP)):
         (obstacle,) = planned(machine, setting).obstacles
         remedies.append(obstacle.remedy)
         with monkeypatch.context() as patched:
-            patched.setattr(apply_room, "free_bytes", lambda _path: 1 << 40)
+            patched.setattr(room, "free_bytes", lambda _path: 1 << 40)
             applied_setting(machine, setting)
     mb = r"[0-9]+\.[0-9] MB"
     assert remedies[0] == "make room"
@@ -232,7 +232,7 @@ def test_where_there_is_no_room_what_is_kept_is_named(
     assert re.fullmatch(way, remedies[1])
     way = rf"make room; initadvisor rollback --drop --keep 1 --confirm frees {mb}"
     assert re.fullmatch(way, remedies[2])
-    monkeypatch.setattr(apply_room, "kept", unreadable)
+    monkeypatch.setattr(room, "kept", unreadable)
     assert planned(machine).obstacles[0].remedy == "make room"
 
 

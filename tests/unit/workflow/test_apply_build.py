@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.apply import build, plan
+from initadvisor.apply.build import staged_images
+from initadvisor.apply.plan_values import ApplyPlan, Obstacle, StagedImage, Step
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
+from initadvisor.core.settings import Setting
 from initadvisor.generators import dracut
 from initadvisor.host.files import locked
-from initadvisor.model.apply import ApplyPlan, Obstacle, StagedImage, Step
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
-from initadvisor.model.image import Verdict
-from initadvisor.model.setting import Setting
-from initadvisor.workflow import apply_build, apply_plan
-from initadvisor.workflow.apply_build import staged_images
-from initadvisor.workflow.observing import Unseen
+from initadvisor.image.contents import Verdict
+from initadvisor.lab.observing import Unseen
 from tests.fixtures.dracut_machine import (
     CONFIG,
     advice,
@@ -47,8 +47,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """A machine whose dracut works."""
     found = make_machine(tmp_path, monkeypatch)
     known = advice(found, _ZSTD, "switch")
-    monkeypatch.setattr(apply_plan, "recommend", lambda *_args, **_named: known)
-    monkeypatch.setattr(apply_plan, "_of_the_boot_loader", lambda _host, _images: ())
+    monkeypatch.setattr(plan, "recommend", lambda *_args, **_named: known)
+    monkeypatch.setattr(plan, "_of_the_boot_loader", lambda _host, _images: ())
     return found
 
 
@@ -232,7 +232,7 @@ def test_a_uki_without_a_signature_is_refused_where_one_is_needed(
 ) -> None:
     path = make_unified(machine)
     assert [one.codec for one in staged(machine)] == [Codec.ZSTD]
-    monkeypatch.setattr(apply_build, "enforces_signatures", lambda _host: True)
+    monkeypatch.setattr(build, "enforces_signatures", lambda _host: True)
     with pytest.raises(UnsafeError, match="without a signature"):
         staged(machine)
     generator(machine).make = unified_and_signed

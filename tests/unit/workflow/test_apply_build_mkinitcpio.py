@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.apply import plan
+from initadvisor.apply.build import staged_images
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.settings import Setting
 from initadvisor.generators import mkinitcpio
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.model.image_difference import ImageDifference
-from initadvisor.model.setting import Setting
-from initadvisor.workflow import apply_plan
-from initadvisor.workflow.apply_build import staged_images
-from initadvisor.workflow.observing import Unseen
+from initadvisor.image.difference import ImageDifference
+from initadvisor.lab.observing import Unseen
 from tests.fakes.compressors import COMPRESSORS
 from tests.fixtures.dracut_machine import generator, make_machine, planned
 from tests.fixtures.hosts import RELEASE
@@ -62,9 +62,9 @@ def _nothing_weighed(*_args: object, **_named: object) -> None:
 def arch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """A machine whose mkinitcpio has one preset, with an image and a unified kernel image."""
     found = make_machine(tmp_path, monkeypatch)
-    monkeypatch.setattr(apply_plan, "detect_generator", lambda _host: mkinitcpio)
-    monkeypatch.setattr(apply_plan, "recommend", _nothing_weighed)
-    monkeypatch.setattr(apply_plan, "_against_a_proving_boot", lambda _host: ())
+    monkeypatch.setattr(plan, "detect_generator", lambda _host: mkinitcpio)
+    monkeypatch.setattr(plan, "recommend", _nothing_weighed)
+    monkeypatch.setattr(plan, "_against_a_proving_boot", lambda _host: ())
     texts = {
         "/usr/bin/mkinitcpio": "declare -r version='41'\n",
         "/etc/mkinitcpio.conf": "HOOKS=(base)\nCOMPRESSION=gzip\n",

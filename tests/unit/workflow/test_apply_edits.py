@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.apply import plan as apply_plan
+from initadvisor.apply.plan import ApplyRequest, plan_apply
+from initadvisor.apply.plan_values import Step
+from initadvisor.core.settings import Setting
 from initadvisor.generators import mkinitcpio
-from initadvisor.model.apply import Step
-from initadvisor.model.setting import Setting
-from initadvisor.workflow import apply_plan
-from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
-from initadvisor.workflow.observing import Unseen
+from initadvisor.lab.observing import Unseen
 from tests.fixtures.dracut_machine import OTHER, make_machine, nothing_weighed, snapshot
 from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initadvisor.model.apply import ApplyPlan
+    from initadvisor.apply.plan_values import ApplyPlan
     from tests.fixtures.hosts import Machine
 
 MAIN, DROP_IN, LTS = (

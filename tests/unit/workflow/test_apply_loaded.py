@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.apply import PlannedImage
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import UnsafeError
-from initadvisor.model.generator import ConfiguredSetting, InstalledImage
-from initadvisor.model.setting import Setting
-from initadvisor.workflow.apply_loaded import require_loaded
+from initadvisor.apply.plan import require_loaded
+from initadvisor.apply.plan_values import PlannedImage
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import UnsafeError
+from initadvisor.core.settings import Setting
+from initadvisor.generators import ConfiguredSetting, InstalledImage
 from tests.fixtures.hosts import RELEASE
 from tests.fixtures.loader_machines import (
     Machine,

@@ -6,23 +6,26 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.generators.safety import require_installed_system
-from initadvisor.host import immutable
-from initadvisor.model.apply import ApplyPlan, Obstacle, Step
-from initadvisor.model.codec import Codec
-from initadvisor.model.cost import Outcome
-from initadvisor.model.errors import (
+from initadvisor.apply import plan as apply_loaded
+from initadvisor.apply import plan as apply_plan
+from initadvisor.apply import previous_entry
+from initadvisor.apply import room as apply_room
+from initadvisor.apply.plan import ApplyRequest, plan_apply
+from initadvisor.apply.plan_values import ApplyPlan, Obstacle, Step
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import (
     InitadvisorError,
     NeedsRootError,
     RefusedRewriteError,
     UnsafeError,
 )
-from initadvisor.model.refusal import Refusal, RefusalKind, refused
-from initadvisor.model.setting import Setting
-from initadvisor.workflow import apply_loaded, apply_plan, apply_room, previous_entry
-from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
-from initadvisor.workflow.observing import Unseen
-from initadvisor.workflow.proof_evidence import require_boot_time_unit
+from initadvisor.core.refusals import Refusal, RefusalKind, refused
+from initadvisor.core.settings import Setting
+from initadvisor.decide.cost import Outcome
+from initadvisor.generators.safety import require_installed_system
+from initadvisor.host import immutable
+from initadvisor.lab.observing import Unseen
+from initadvisor.trial.proof_evidence import require_boot_time_unit
 from tests.fakes.boot_loader import FakeLoader
 from tests.fixtures.dracut_machine import CONFIG, OTHER, advice, make_machine, no_engine, snapshot
 from tests.fixtures.hosts import RELEASE

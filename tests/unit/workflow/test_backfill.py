@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.measure import record as record_module
-from initadvisor.measure.journal_files import JournalSource
-from initadvisor.measure.machine_name import machine_name
-from initadvisor.model.attribution import Witness
-from initadvisor.model.boot_record import RecordSource
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
-from initadvisor.model.read_interval import NoInterval
-from initadvisor.model.rejection import Reason
+from initadvisor.boots import record as record_module
+from initadvisor.boots.journal_files import JournalSource
+from initadvisor.boots.machine_name import machine_name
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.core.estimates import Certainty
+from initadvisor.lab.observing import Unseen
+from initadvisor.measure.measure import measure, measure_journal
+from initadvisor.records.attribution import Witness
+from initadvisor.records.boot import RecordSource
+from initadvisor.records.read_interval import NoInterval
+from initadvisor.records.rejection import Reason
 from initadvisor.store.store import open_store
-from initadvisor.workflow.measure import measure, measure_journal
-from initadvisor.workflow.observing import Unseen
 from tests.fixtures.booted import Booted
 from tests.fixtures.journals import MACHINE_ID, Boot, write_journal
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initadvisor.model.boot_record import BootRecord
+    from initadvisor.records.boot import BootRecord
 
 from tests.fixtures.measured_boots import ended, kernel, measured
 
@@ -122,7 +122,7 @@ def test_without_a_journal_there_is_no_backfill(
         msg = "cannot read the journal"
         raise NeedsRootError(msg)
 
-    monkeypatch.setattr("initadvisor.measure.journal.open_journal", unreadable)
+    monkeypatch.setattr("initadvisor.boots.journal.open_journal", unreadable)
     monkeypatch.setattr(record_module, "running_boot", lambda _host: kernel(111_000))
     with pytest.raises(NeedsRootError):
         measured(machine, backfill=True)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from initadvisor.model.candidate import Candidate
-from initadvisor.model.codec import Codec
-from initadvisor.model.generator import ConfiguredSetting
-from initadvisor.model.setting import Setting
-from initadvisor.workflow.baseline import identified, todays_setting
+from initadvisor.core.codecs import Codec
+from initadvisor.core.settings import Setting
+from initadvisor.generators import ConfiguredSetting
+from initadvisor.records.built_image import Candidate
+from initadvisor.target.baseline import identified, todays_setting
 
 if TYPE_CHECKING:
-    from initadvisor.workflow.source import Source
+    from initadvisor.target.source import Source
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.advise.boot_context import boot_context
+from initadvisor.core.errors import ProgramError
 from initadvisor.host import Host
-from initadvisor.model.errors import ProgramError
-from initadvisor.workflow.boot_context import boot_context
 from tests.fakes.runner import FakeRunner
 
 if TYPE_CHECKING:

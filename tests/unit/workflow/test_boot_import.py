@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from initadvisor.cli.boots_export import write_csv, write_json
+from initadvisor.core.errors import InitadvisorError
 from initadvisor.host import Host
-from initadvisor.model.boot_record import RecordSource
-from initadvisor.model.errors import InitadvisorError
+from initadvisor.measure import boot_import as module
+from initadvisor.measure.boot_import import import_boots
+from initadvisor.records.boot import RecordSource
 from initadvisor.store.store import open_store
-from initadvisor.workflow import boot_import as module
-from initadvisor.workflow.boot_import import import_boots
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.boots import OTHER_MACHINE, boot_record, full_record
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from initadvisor.model.boot_record import BootRecord
+    from initadvisor.records.boot import BootRecord
 
 BOTH = pytest.mark.parametrize("form", ["json", "csv"])
 FOREIGN = [replace(record, machine=OTHER_MACHINE) for record in (full_record(), boot_record(2))]

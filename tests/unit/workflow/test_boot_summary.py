@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.boot_figures import BootGroup
-from initadvisor.model.certainty import Certainty
-from initadvisor.stats.repeats import middles
-from initadvisor.workflow.boot_summary import summaries
+from initadvisor.boots.summary import summaries
+from initadvisor.core.estimates import Certainty
+from initadvisor.decide.repeats import middles
+from initadvisor.records.figures import BootGroup
 from tests.fixtures.boots import EPOCH, LZ4, ZSTD
 
 if TYPE_CHECKING:
-    from initadvisor.model.setting import Setting
+    from initadvisor.core.settings import Setting
 
 
 def group(

@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.advise.boots import recorded_boots, what_was_learnt
+from initadvisor.core.estimates import Certainty, Estimate
+from initadvisor.decide.boot_evidence import Learnt, Lessons, Relation, Shared
 from initadvisor.host import Host
-from initadvisor.model.boot_evidence import Learnt, Lessons, Relation, Shared
-from initadvisor.model.boot_marks import Waiting
-from initadvisor.model.boot_record import RecordSource
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.estimate import Estimate
-from initadvisor.model.loader import BootWay
-from initadvisor.model.rejection import Reason
+from initadvisor.records.boot import RecordSource
+from initadvisor.records.boot_start import BootWay
+from initadvisor.records.marks import Waiting
+from initadvisor.records.rejection import Reason
 from initadvisor.store.store import open_store
-from initadvisor.workflow.boots import recorded_boots, what_was_learnt
 from tests.fixtures.boots import OTHER_MACHINE, ZSTD, boot_record, image_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initadvisor.model.boot_evidence import BootEvidence
-    from initadvisor.model.boot_record import BootRecord
+    from initadvisor.decide.boot_evidence import BootEvidence
+    from initadvisor.records.boot import BootRecord
 
 RELEASE = "6.12.1-amd64"
 

@@ -7,14 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from initadvisor.core.codecs import Codec
+from initadvisor.data.tables import CALIBRATION, calibration, shipped_calibration, shipped_document
 from initadvisor.host import Host
-from initadvisor.model.codec import Codec
-from initadvisor.workflow.knowledge import (
-    CALIBRATION,
-    calibration,
-    shipped_calibration,
-    shipped_document,
-)
 from tests.fakes.runner import FakeRunner
 
 if TYPE_CHECKING:

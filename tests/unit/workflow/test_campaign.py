@@ -9,40 +9,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.boot_entry import EntryKind
-from initadvisor.model.campaign import CampaignState
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.model.fate import Fate
-from initadvisor.model.one_shot import OneShot, OneShotState
-from initadvisor.model.proof import ProofStage
-from initadvisor.model.refusal import Refusal, RefusalKind, RefusedError
-from initadvisor.model.setting import Setting
+from initadvisor.apply.proving import settle
+from initadvisor.bootloaders.entry import EntryKind
+from initadvisor.bootloaders.one_shot import OneShot, OneShotState
+from initadvisor.campaign.campaign import CampaignState
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.estimates import Certainty
+from initadvisor.core.refusals import Refusal, RefusalKind, RefusedError
+from initadvisor.core.settings import Setting
+from initadvisor.lab.observing import Unseen
+from initadvisor.records.trial_outcome import Fate
 from initadvisor.store.store import open_store
-from initadvisor.workflow import (
-    campaign_choice,
-    campaign_judge,
-    campaign_prepare,
-    campaign_run,
-    trial_slot,
-)
-from initadvisor.workflow.campaign import (
-    advance,
-    pause,
-    resume,
-    stop,
-    take_back_before_sleep,
-)
-from initadvisor.workflow.campaign_reboot import reboot_now, reboot_soon
-from initadvisor.workflow.observing import Unseen
-from initadvisor.workflow.proving import settle
-from initadvisor.workflow.transaction import pending
-from initadvisor.workflow.trial_notes import (
-    forget_rehearsed,
-    note_rehearsed,
-    noted_entry,
-    was_rehearsed,
-)
+from initadvisor.transaction.armed_boot import ProofStage
+from initadvisor.transaction.transactions import pending
+from initadvisor.trial import campaign_judge, choice, prepare, run
+from initadvisor.trial import slot as trial_slot
+from initadvisor.trial.campaigns import advance, pause, resume, stop, take_back_before_sleep
+from initadvisor.trial.markers import forget_rehearsed, note_rehearsed, noted_entry, was_rehearsed
+from initadvisor.trial.reboot import reboot_now, reboot_soon
 from tests.fixtures.campaign_machine import (
     FOUR,
     KERNEL,
@@ -60,11 +44,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+    from initadvisor.advise.evaluation import Observer
+    from initadvisor.bootloaders.entry import TrialPlan
+    from initadvisor.campaign.campaign import Campaign
     from initadvisor.host import Host
-    from initadvisor.model.boot_entry import TrialPlan
-    from initadvisor.model.campaign import Campaign
-    from initadvisor.workflow.campaign_choice import Choice
-    from initadvisor.workflow.recommend import Observer
+    from initadvisor.trial.choice import Choice
     from tests.fixtures.booted import Booted
 
 
@@ -427,13 +411,13 @@ def test_a_paused_campaign_boots_nothing_until_it_is_resumed(ready: Campaigning)
     assert ready.booted == ["lz4 -9"]
 
 
-@pytest.mark.parametrize("module", [campaign_prepare, campaign_choice])
+@pytest.mark.parametrize("module", [prepare, choice])
 @pytest.mark.parametrize("anew", [False, True])
 def test_what_takes_long_is_in_vain_once_it_was_stopped(
     ready: Campaigning, monkeypatch: pytest.MonkeyPatch, module: ModuleType, anew: bool
 ) -> None:
     """Another run stops it meanwhile, and may have begun another one, with other candidates."""
-    name = {campaign_prepare: "prepared", campaign_choice: "choice"}[module]
+    name = {prepare: "prepared", choice: "choice"}[module]
     original = getattr(module, name)
 
     def meddle(*arguments: object, **named: object) -> object:
@@ -459,10 +443,10 @@ def test_what_takes_long_is_in_vain_once_it_was_stopped(
 def test_what_was_chosen_for_one_campaign_is_not_armed_by_the_next(
     ready: Campaigning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = campaign_choice.choice
+    original = choice.choice
 
     def meddle(host: Host, found: Campaign, *, observer: Observer) -> Choice:
-        monkeypatch.setattr(campaign_choice, "choice", original)
+        monkeypatch.setattr(choice, "choice", original)
         chosen = original(host, found, observer=observer)
         stop(host)
         with monkeypatch.context() as patched:
@@ -471,7 +455,7 @@ def test_what_was_chosen_for_one_campaign_is_not_armed_by_the_next(
                 ready.start()
         return chosen
 
-    monkeypatch.setattr(campaign_choice, "choice", meddle)
+    monkeypatch.setattr(choice, "choice", meddle)
     ready.start()
     assert (ready.record.number, ready.record.state) == (2, CampaignState.STOPPED)
     assert not ready.provable.loader.is_armed
@@ -480,13 +464,13 @@ def test_what_was_chosen_for_one_campaign_is_not_armed_by_the_next(
 def test_a_proving_boot_that_was_armed_meanwhile_stays_armed(
     ready: Campaigning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = campaign_choice.choice
+    original = choice.choice
 
     def meddle(host: Host, found: Campaign, *, observer: Observer) -> Choice:
         ready.provable.arm()
         return original(host, found, observer=observer)
 
-    monkeypatch.setattr(campaign_choice, "choice", meddle)
+    monkeypatch.setattr(choice, "choice", meddle)
     with pytest.raises(UnsafeError, match="transaction 1"):
         ready.start()
     assert ready.record.state is CampaignState.STOPPED
@@ -504,7 +488,7 @@ def test_today_s_image_is_looked_at_once_more_before_it_is_rehearsed_with(
     machine_of_four.start()
     pause(machine_of_four.host)
     machine_of_four.host.path(IMAGE).write_bytes(NEW)
-    monkeypatch.setattr(campaign_run, "changed", lambda *_arguments: None)
+    monkeypatch.setattr(run, "changed", lambda *_arguments: None)
     resume(machine_of_four.host, observer=Unseen())
     assert machine_of_four.record.reason == f"{IMAGE} is not what it was"
     machine_of_four.require_nothing_armed()

@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.bootloaders.one_shot import OneShotState
+from initadvisor.campaign.campaign import Campaign, CampaignState, Event, EventKind, TrialCandidate
+from initadvisor.campaign.record import read_campaign
+from initadvisor.core.errors import UnsafeError
+from initadvisor.generators import InstalledImage
 from initadvisor.host import Host
-from initadvisor.model.campaign import Campaign, CampaignState, Event, EventKind, TrialCandidate
-from initadvisor.model.errors import UnsafeError
-from initadvisor.model.generator import InstalledImage
-from initadvisor.model.loader import TRIAL_TAG
-from initadvisor.model.one_shot import OneShotState
-from initadvisor.workflow import (
-    campaign,
+from initadvisor.lab.observing import Unseen
+from initadvisor.records.boot_start import TRIAL_TAG
+from initadvisor.trial import (
     campaign_arming,
-    campaign_choice,
-    campaign_ground,
-    campaign_prepare,
-    campaign_run,
-    campaign_salvage,
+    campaigns,
+    choice,
+    default_boot,
+    prepare,
+    recovery,
+    run,
 )
-from initadvisor.workflow.campaign import CampaignOptions, advance, pause, resume, start, stop
-from initadvisor.workflow.campaign_choice import Choice
-from initadvisor.workflow.campaign_log import read_campaign
-from initadvisor.workflow.observing import Unseen
-from initadvisor.workflow.trial_notes import note_rehearsed
+from initadvisor.trial.campaigns import CampaignOptions, advance, pause, resume, start, stop
+from initadvisor.trial.choice import Choice
+from initadvisor.trial.markers import note_rehearsed
 from tests.fixtures.loader_machines import LOADERS, Machine
 from tests.fixtures.trees import write
 
@@ -59,14 +59,14 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     generator = SimpleNamespace(NAME="initramfs-tools", images=lambda _host: (installed,))
     candidate = tmp_path / "candidate.img"
     candidate.write_bytes(IMAGE)
-    for module in (campaign_arming, campaign_ground, campaign_salvage):
+    for module in (campaign_arming, default_boot, recovery):
         monkeypatch.setattr(module, "detect_generator", lambda _host: generator)
     monkeypatch.setattr(Host, "is_root", property(lambda _self: True))
     monkeypatch.setattr(Host, "kernel_release", lambda _self: RELEASE)
-    monkeypatch.setattr(campaign, "require_boot_time_unit", lambda _host: None)
-    monkeypatch.setattr(campaign_run, "busy_package_managers", lambda _host: ())
-    monkeypatch.setattr(campaign_prepare, "prepared", partial_of(machine, candidate))
-    monkeypatch.setattr(campaign_choice, "choice", chosen)
+    monkeypatch.setattr(campaigns, "require_boot_time_unit", lambda _host: None)
+    monkeypatch.setattr(run, "busy_package_managers", lambda _host: ())
+    monkeypatch.setattr(prepare, "prepared", partial_of(machine, candidate))
+    monkeypatch.setattr(choice, "choice", chosen)
     note_rehearsed(machine.host, loader.NAME)
     return loader, machine
 
@@ -201,7 +201,7 @@ def test_what_others_have_selected_stays_theirs(case: Case) -> None:
     assert read_campaign(machine.host).state is CampaignState.CHOOSING
     assert machine.tree() == theirs
     with pytest.raises(UnsafeError):
-        campaign.require_startable(machine.host, CampaignOptions())
+        campaigns.require_startable(machine.host, CampaignOptions())
     machine.reboots()
     advance(machine.host)
     assert read_campaign(machine.host).state is CampaignState.ARMED

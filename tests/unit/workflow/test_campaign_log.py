@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from initadvisor.host import Host
-from initadvisor.model.campaign import Campaign, CampaignState, Quarantined
-from initadvisor.model.errors import UnsafeError
-from initadvisor.model.fate import Fate
-from initadvisor.workflow.campaign_log import (
+from initadvisor.campaign.campaign import Campaign, CampaignState, Quarantined
+from initadvisor.campaign.record import (
     DamagedCampaignError,
     campaign_stands,
     following_number,
@@ -25,6 +22,9 @@ from initadvisor.workflow.campaign_log import (
     set_aside,
     write_campaign,
 )
+from initadvisor.core.errors import UnsafeError
+from initadvisor.host import Host
+from initadvisor.records.trial_outcome import Fate
 from tests.fixtures.campaigns import arming, campaign
 
 if TYPE_CHECKING:

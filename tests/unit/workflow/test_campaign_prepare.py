@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.campaign import Campaign, CampaignState, EventKind, TrialCandidate
-from initadvisor.model.errors import LostVMError
-from initadvisor.model.fate import Fate
+from initadvisor.campaign.campaign import Campaign, CampaignState, EventKind, TrialCandidate
+from initadvisor.core.errors import LostVMError
+from initadvisor.lab.observing import Unseen
+from initadvisor.records.trial_outcome import Fate
+from initadvisor.trial import prepare
+from initadvisor.trial.choice import choice
+from initadvisor.trial.prepare import prepared
 from initadvisor.vm.engines import NoEngineError
-from initadvisor.workflow import campaign_prepare
-from initadvisor.workflow.campaign_choice import choice
-from initadvisor.workflow.campaign_prepare import prepared
-from initadvisor.workflow.observing import Unseen
 from tests.fixtures.booted import RELEASE, Booted
 from tests.fixtures.campaigns import GROUND, arming
 from tests.fixtures.weighable_machine import boot, with_image
 
 if TYPE_CHECKING:
+    from initadvisor.campaign.campaign import Event
     from initadvisor.host import Host
-    from initadvisor.model.campaign import Event
 
 NAMED = ("lz4 -9", "gzip -9")
 
@@ -44,7 +44,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, str]]:
         found.append((path, release))
         return SimpleNamespace(problems=())
 
-    monkeypatch.setattr(campaign_prepare, "verify", verify)
+    monkeypatch.setattr(prepare, "verify", verify)
     return found
 
 
@@ -99,7 +99,7 @@ def test_what_a_kernel_does_not_unpack_is_refused(
         is_gzip = path.read_bytes().startswith(b"\x1f\x8b")
         return SimpleNamespace(problems=(f"Linux {release} does not",) if is_gzip else ())
 
-    monkeypatch.setattr(campaign_prepare, "verify", verify)
+    monkeypatch.setattr(prepare, "verify", verify)
     refused, rest = events(weighable, begun(*NAMED))
     assert refused.refused is not None
     assert refused.refused.setting == "gzip -9"
@@ -114,7 +114,7 @@ def test_a_lost_virtual_machine_proves_nothing(
         msg = "the virtual machine hung"
         raise LostVMError(msg)
 
-    monkeypatch.setattr(campaign_prepare, "verify", lose)
+    monkeypatch.setattr(prepare, "verify", lose)
     *refused, rest = events(weighable, begun(*NAMED))
     assert {found.refused.setting for found in refused if found.refused} == set(NAMED)
     assert [found.today for found in rest.ready] == [True]
@@ -127,7 +127,7 @@ def test_without_a_virtual_machine_nothing_may_boot(
         msg = "no virtual machine"
         raise NoEngineError(msg)
 
-    monkeypatch.setattr(campaign_prepare, "verify", fail)
+    monkeypatch.setattr(prepare, "verify", fail)
     [blocked] = events(weighable, begun(*NAMED))
     assert blocked.kind is EventKind.BLOCKED
     assert "no virtual machine" in blocked.reason

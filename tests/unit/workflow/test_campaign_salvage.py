@@ -8,25 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.boot_entry import EntryKind
-from initadvisor.model.campaign import CampaignState
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.transaction import TransactionState
-from initadvisor.workflow.campaign import (
-    advance,
-    pause,
-    resume,
-    stop,
-    take_back_before_sleep,
-)
-from initadvisor.workflow.campaign_log import DamagedCampaignError
-from initadvisor.workflow.campaign_salvage import left_over
-from initadvisor.workflow.doctor_boots import changes
-from initadvisor.workflow.doctor_subject import Subject
-from initadvisor.workflow.observing import Unseen
-from initadvisor.workflow.proving import settle
-from initadvisor.workflow.trial_notes import note_rehearsed
+from initadvisor.apply.proving import settle
+from initadvisor.bootloaders.entry import EntryKind
+from initadvisor.campaign.campaign import CampaignState
+from initadvisor.campaign.record import DamagedCampaignError
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.estimates import Certainty
+from initadvisor.doctor.boots import changes
+from initadvisor.doctor.findings import Subject
+from initadvisor.lab.observing import Unseen
+from initadvisor.transaction.transaction import TransactionState
+from initadvisor.trial.campaigns import advance, pause, resume, stop, take_back_before_sleep
+from initadvisor.trial.markers import note_rehearsed
+from initadvisor.trial.recovery import left_over
 from tests.fixtures.campaign_machine import FOUR, SLOT, Campaigning, make_campaigning
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.campaign import CampaignState
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.workflow import campaign_choice, campaign_prepare
-from initadvisor.workflow.campaign import advance
-from initadvisor.workflow.trial_notes import note_rehearsed
+from initadvisor.campaign.campaign import CampaignState
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.trial import choice, prepare
+from initadvisor.trial.campaigns import advance
+from initadvisor.trial.markers import note_rehearsed
 from tests.fixtures.campaign_machine import (
     Campaigning,
     PowerCutError,
@@ -47,7 +47,7 @@ def failing(error: BaseException) -> Callable[..., Iterator[object]]:
 def test_one_that_fails_or_is_interrupted_is_over(
     ready: Campaigning, monkeypatch: pytest.MonkeyPatch, error: BaseException, what: str
 ) -> None:
-    module = {"prepared": campaign_prepare, "choice": campaign_choice}[what]
+    module = {"prepared": prepare, "choice": choice}[what]
     with monkeypatch.context() as patched:
         patched.setattr(module, what, failing(error))
         with pytest.raises(type(error)) as raised:
@@ -98,7 +98,7 @@ def test_the_power_may_go_while_it_is_started_and_it_goes_on(
     ready: Campaigning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(campaign_prepare, "prepared", failing(PowerCutError()))
+        patched.setattr(prepare, "prepared", failing(PowerCutError()))
         with pytest.raises(PowerCutError):
             ready.start()
     begun = ready.record

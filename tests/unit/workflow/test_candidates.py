@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 import pytest
 from typing_extensions import override
 
+from initadvisor.candidates import build_pool
+from initadvisor.candidates.build import build_candidates, cached_candidates, kept_candidates
+from initadvisor.candidates.plan import recipes
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
+from initadvisor.core.settings import Setting
 from initadvisor.generators import unknown
 from initadvisor.host import Host
 from initadvisor.host.files import locked
 from initadvisor.host.run import Priority
-from initadvisor.image.decompress import decompress
-from initadvisor.model.candidate import Candidate, Gap
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, ProgramError, UnsafeError
-from initadvisor.model.setting import Setting
-from initadvisor.workflow import floor
-from initadvisor.workflow.candidates import build_candidates, cached_candidates, kept_candidates
-from initadvisor.workflow.plan import recipes
-from initadvisor.workflow.source import open_source
+from initadvisor.image.decompressors.decompress import decompress
+from initadvisor.records.built_image import Candidate, Gap
+from initadvisor.target.source import open_source
 from tests.fakes.compressors import COMPRESSORS, fake_compressors
 from tests.fixtures.payload import main_codec
 from tests.fixtures.small_images import archive, early_archive, write_image
@@ -32,7 +32,7 @@ from tests.fixtures.small_images import archive, early_archive, write_image
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from initadvisor.workflow.candidates import BuildResult
+    from initadvisor.candidates.build import BuildResult
     from tests.fakes.runner import FakeRunner
 
 ALL = [Setting(codec) for codec in COMPRESSORS]
@@ -356,7 +356,7 @@ def test_candidates_are_for_their_owner_only(host: Host, image: Path) -> None:
 def test_without_room_nothing_is_begun(
     host: Host, image: Path, monkeypatch: pytest.MonkeyPatch, runner: FakeRunner
 ) -> None:
-    monkeypatch.setattr(floor, "free_bytes", lambda _: 50_000_000)
+    monkeypatch.setattr(build_pool, "free_bytes", lambda _: 50_000_000)
     with pytest.raises(InitadvisorError, match="50 MB are free"):
         build(host, image, ZSTD)
     assert all(call.argv[1:] == ("--version",) for call in runner.calls)
@@ -368,7 +368,7 @@ def test_when_the_room_runs_out_the_rest_are_gaps(
     def free(path: Path) -> int:
         return 80_000_000 if len(list(path.glob("*.json"))) < 2 else 60_000_000
 
-    monkeypatch.setattr(floor, "free_bytes", free)
+    monkeypatch.setattr(build_pool, "free_bytes", free)
     result = build(host, image, *ALL)
     assert len(result.candidates) == 2
     assert len(result.gaps) == len(ALL) - 2
@@ -378,7 +378,7 @@ def test_when_the_room_runs_out_the_rest_are_gaps(
 def test_a_disk_that_fills_up_anyhow_is_a_gap(
     host: Host, image: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from initadvisor.workflow import build as build_module
+    from initadvisor.candidates import builder as build_module
 
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.host.memory import Memory
-from initadvisor.model.config import Config
-from initadvisor.model.cost import Objective, Outcome
-from initadvisor.model.setting import Setting
-from initadvisor.model.upgrade_pace import PaceSource, UpgradePace
-from initadvisor.workflow.case import judge
-from initadvisor.workflow.weigh import Weighed
+from initadvisor.advise.decision_input import judge
+from initadvisor.advise.ranking import Weighed
+from initadvisor.core.config import Config, Objective
+from initadvisor.core.settings import Setting
+from initadvisor.decide.cost import Outcome
+from initadvisor.decide.upgrades import PaceSource, UpgradePace
+from initadvisor.host.hardware import Memory
 from tests.fixtures.decision_cases import case, image, lab_of, weigh
 
 if TYPE_CHECKING:
-    from initadvisor.workflow.contenders import Contender
-    from initadvisor.workflow.weigh import Weighed
+    from initadvisor.advise.ranking import Weighed
+    from initadvisor.candidates.candidate import Contender
 
 BALANCED = Config(objective=Objective.BALANCED)
 SMALL = Memory(total_bytes=460_000_000, available_bytes=200_000_000)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.config import Config
+from initadvisor.core.errors import InitadvisorError, UsageError
 from initadvisor.host import Host
-from initadvisor.model.config import Config
-from initadvisor.model.errors import InitadvisorError, UsageError
-from initadvisor.workflow.configuration import load_config
+from initadvisor.host.configuration import load_config
 
 if TYPE_CHECKING:
     from pathlib import Path

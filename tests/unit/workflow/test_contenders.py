@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.generators import unknown
+from initadvisor.candidates.build import build_candidates
+from initadvisor.candidates.candidate import contenders
+from initadvisor.candidates.sampling import SampledCandidate
+from initadvisor.core.codecs import Codec
+from initadvisor.core.estimates import SizeSource
+from initadvisor.core.settings import Setting
+from initadvisor.decide.cost import Quantity
+from initadvisor.generators import ConfiguredSetting, unknown
 from initadvisor.host import Host
-from initadvisor.model.codec import Codec
-from initadvisor.model.cost import Quantity
-from initadvisor.model.estimate import SizeSource
-from initadvisor.model.generator import ConfiguredSetting
-from initadvisor.model.sampling import SampledCandidate
-from initadvisor.model.setting import Setting
-from initadvisor.workflow.baseline import Baseline, todays_setting
-from initadvisor.workflow.candidates import build_candidates
-from initadvisor.workflow.contenders import contenders
-from initadvisor.workflow.source import open_source
+from initadvisor.target.baseline import Baseline, todays_setting
+from initadvisor.target.source import open_source
 from tests.fakes.compressors import COMPRESSORS, fake_compressors
 from tests.fixtures.small_images import archive, early_archive, write_image
 
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from initadvisor.model.candidate import Candidate
-    from initadvisor.workflow.contenders import Contender
-    from initadvisor.workflow.source import Source
+    from initadvisor.candidates.candidate import Contender
+    from initadvisor.records.built_image import Candidate
+    from initadvisor.target.source import Source
 
 ZSTD, GZIP, CAT = (Setting(codec) for codec in (Codec.ZSTD, Codec.GZIP, Codec.CAT))
 
@@ -106,7 +105,7 @@ def test_what_failed_in_a_trial_is_of_no_use(
 ) -> None:
     built = build_candidates(host, unknown, source, [GZIP, CAT]).candidates
     failed = {built[0].sha256: "it hung"}
-    monkeypatch.setattr("initadvisor.workflow.contenders.failed_in_trials", lambda _: failed)
+    monkeypatch.setattr("initadvisor.candidates.candidate.failed_in_trials", lambda _: failed)
     _, *others = field(host, source, built=built)
     assert {other.setting: other.unusable for other in others} == {
         GZIP: "it failed in a trial: it hung",

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import BadImageError
 from initadvisor.host import Host
 from initadvisor.image.scan import scan
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import BadImageError
-from initadvisor.workflow import contents as module
-from initadvisor.workflow.contents import known_contents, read_contents
-from initadvisor.workflow.source import open_source
-from initadvisor.workflow.tee import Tee
+from initadvisor.target import contents as module
+from initadvisor.target.content_spool import Tee
+from initadvisor.target.contents import known_contents, read_contents
+from initadvisor.target.source import open_source
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.small_images import archive, early_archive, uki, write_image
 from tests.fixtures.variants import exhibits
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from initadvisor.model.image import ImageContents
+    from initadvisor.image.contents import ImageContents
 
 DIGEST = "0123456789abcdef" * 4
 Record = dict[str, Any]

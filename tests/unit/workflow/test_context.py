@@ -6,13 +6,12 @@ import io
 import random
 from typing import TYPE_CHECKING
 
-from initadvisor.generators import unknown
+from initadvisor.core.codecs import Codec
+from initadvisor.generators import InstalledImage, unknown
 from initadvisor.host import Host
 from initadvisor.image.cpio import CpioWriter
-from initadvisor.model.codec import Codec
-from initadvisor.model.generator import InstalledImage
-from initadvisor.workflow.context import what_matters_more
-from initadvisor.workflow.source import open_source
+from initadvisor.target.context import what_matters_more
+from initadvisor.target.source import open_source
 from tests.fakes.compressors import COMPRESSORS
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.small_images import archive, write_image

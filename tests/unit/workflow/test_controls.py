@@ -11,11 +11,11 @@ import lz4.block
 import pytest
 import zstandard
 
-from initadvisor.image.decompress import decompress
-from initadvisor.image.lz4_legacy import BLOCK_BYTES
-from initadvisor.model.codec import Codec
-from initadvisor.stats.sampling import Stretch
-from initadvisor.workflow.controls import Control, controls_for, pieces_of
+from initadvisor.candidates.controls import Control, controls_for, pieces_of
+from initadvisor.core.codecs import Codec
+from initadvisor.decide.sampling import Stretch
+from initadvisor.image.decompressors.decompress import decompress
+from initadvisor.image.decompressors.lz4_legacy import BLOCK_BYTES
 from tests.fixtures.content import mixed_content
 
 if TYPE_CHECKING:

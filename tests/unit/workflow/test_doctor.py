@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.doctor import doctor, lab, software
+from initadvisor.doctor.doctor import diagnose
+from initadvisor.doctor.findings import Grade, Topic
 from initadvisor.generators import dracut
-from initadvisor.model.diagnosis import Grade, Topic
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
 from initadvisor.vm import engines
-from initadvisor.workflow import doctor, doctor_lab, doctor_software
-from initadvisor.workflow.doctor import diagnose
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.doctor_machine import (
     KERNEL_CONFIG,
@@ -62,7 +62,7 @@ def test_nothing_is_in_the_way_of_a_machine_that_has_it_all(machine: Machine) ->
 
 
 def test_a_container_is_in_the_way(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_software, "elsewhere", lambda _host: "a container")
+    monkeypatch.setattr(software, "elsewhere", lambda _host: "a container")
     assert "this is a container" in only(diagnose(machine), Topic.SYSTEM, Grade.OBSTACLE).text
 
 
@@ -191,7 +191,7 @@ def test_no_engine_is_started_unless_asked_for(
         tried.append(wanted)
         return ()
 
-    monkeypatch.setattr(doctor_lab, "engine_states", states_of)
+    monkeypatch.setattr(lab, "engine_states", states_of)
     diagnose(machine, try_engines=True)
     assert len(tried) == 1
 
@@ -220,9 +220,7 @@ def test_a_check_that_fails_fails_for_itself(
 
 def test_it_runs_without_any_module_that_can_be_missing(tmp_path: Path) -> None:
     """Its own imports may need none of what it is to report."""
-    missing = [
-        name for name in doctor_software.MODULES if name not in {"click", "typing_extensions"}
-    ]
+    missing = [name for name in software.MODULES if name not in {"click", "typing_extensions"}]
     script = f"""
 import sys
 for name in {missing!r}:

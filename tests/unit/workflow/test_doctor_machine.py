@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.codec import Codec
-from initadvisor.model.diagnosis import Grade, Topic
-from initadvisor.model.refusal import Refusal, RefusalKind, refused
-from initadvisor.model.setting import Setting
-from initadvisor.workflow import apply_room, doctor_boots, doctor_lab, doctor_services, trial_notes
-from initadvisor.workflow.apply import ApplyChoices
-from initadvisor.workflow.doctor import diagnose
+from initadvisor.apply import room
+from initadvisor.apply.apply import ApplyChoices
+from initadvisor.core.codecs import Codec
+from initadvisor.core.refusals import Refusal, RefusalKind, refused
+from initadvisor.core.settings import Setting
+from initadvisor.doctor import boots, lab, services
+from initadvisor.doctor.doctor import diagnose
+from initadvisor.doctor.findings import Grade, Topic
+from initadvisor.trial import markers
 from tests.fixtures.checkout import ROOT
 from tests.fixtures.doctor_machine import about, make_examinable, only, said_of, with_units
 from tests.fixtures.dracut_machine import applied_setting
@@ -73,7 +75,7 @@ def test_a_unified_image_is_worth_knowing(
 
 def test_a_rehearsal_is_remembered(machine: Machine) -> None:
     assert "not rehearsed" in said_of(machine, Topic.LOADER)
-    trial_notes.note_rehearsed(machine, "fake")
+    markers.note_rehearsed(machine, "fake")
     assert "not rehearsed" not in said_of(machine, Topic.LOADER)
 
 
@@ -86,21 +88,21 @@ def test_a_watchdog_makes_a_difference(machine: Machine) -> None:
 
 
 def test_a_bound_key_is_worth_knowing(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor_boots, "open_devices", lambda _host: ("/dev/sda3",))
-    monkeypatch.setattr(doctor_boots, "require_no_binding", lambda _host: None)
+    monkeypatch.setattr(boots, "open_devices", lambda _host: ("/dev/sda3",))
+    monkeypatch.setattr(boots, "require_no_binding", lambda _host: None)
     assert "/dev/sda3: no key" in said_of(machine, Topic.UNLOCKING)
 
     def bound(_host: Host) -> None:
         raise refused(RefusalKind.BOUND_TO_TPM, "bound to PCR 9", "bind it to PCR 7")
 
-    monkeypatch.setattr(doctor_boots, "require_no_binding", bound)
+    monkeypatch.setattr(boots, "require_no_binding", bound)
     found = only(diagnose(machine), Topic.UNLOCKING, Grade.NOTE)
     assert (found.text, found.advice) == ("bound to PCR 9", "bind it to PCR 7")
 
 
 def test_too_little_room_is_in_the_way(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     assert about(diagnose(machine), Topic.ROOM, Grade.OBSTACLE) == []
-    monkeypatch.setattr(apply_room, "free_bytes", lambda _path: 1000)
+    monkeypatch.setattr(room, "free_bytes", lambda _path: 1000)
     found = only(diagnose(machine), Topic.ROOM, Grade.OBSTACLE)
     assert "/: 0 MB are free" in found.text
 
@@ -109,7 +111,7 @@ def test_a_trial_s_image_has_to_fit_beside_today_s(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert about(diagnose(machine), Topic.ROOM, Grade.NOTE) == []
-    monkeypatch.setattr(doctor_lab, "free_bytes", lambda _path: 10)
+    monkeypatch.setattr(lab, "free_bytes", lambda _path: 10)
     found = only(diagnose(machine), Topic.ROOM, Grade.NOTE)
     assert "a trial's image of up to 0 MB fits" in found.text
 
@@ -161,9 +163,9 @@ def test_every_unit_that_is_shipped_is_looked_at() -> None:
         for kind in ("service", "timer", "path")
         for path in (ROOT / "systemd").glob(f"*.{kind}")
     }
-    assert set(doctor_services.UNITS) == shipped
+    assert set(services.UNITS) == shipped
     presets = " ".join(path.read_text() for path in (ROOT / "systemd").glob("*.preset"))
-    assert all(f"enable {unit}\n" in presets for unit in doctor_services.ENABLED_BY_USER)
+    assert all(f"enable {unit}\n" in presets for unit in services.ENABLED_BY_USER)
 
 
 @pytest.mark.parametrize("distribution", ["debian", "arch", "fedora", "opensuse"])

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typing_extensions import override
 
+from initadvisor.candidates import estimates as module
+from initadvisor.candidates.estimates import estimates
+from initadvisor.candidates.plan import recipes
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.settings import Setting
 from initadvisor.generators import unknown
 from initadvisor.host import Host
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.setting import Setting
-from initadvisor.workflow import estimates as module
-from initadvisor.workflow.estimates import estimates
-from initadvisor.workflow.plan import recipes
-from initadvisor.workflow.source import open_source
+from initadvisor.target.source import open_source
 from tests.fakes.compressors import fake_compressors
 from tests.fakes.observers import Steps
 from tests.fixtures.small_images import archive, early_archive, write_image
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from initadvisor.model.sampling import SampledCandidate
-    from initadvisor.workflow.sampling import Sampled
+    from initadvisor.candidates.sampling import Sampled, SampledCandidate
     from tests.fakes.runner import FakeRunner
 
 SETTINGS = tuple(Setting(codec) for codec in (Codec.GZIP, Codec.ZSTD, Codec.CAT))

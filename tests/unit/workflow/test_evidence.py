@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.estimates import Evidence
+from initadvisor.decide.cost import Quantity
 from initadvisor.host import Host
-from initadvisor.model.cost import Quantity
-from initadvisor.model.estimate import Evidence
-from initadvisor.model.lab import BootKind, Engine, LabKernel, LabRun, LabSample
+from initadvisor.lab import evidence
+from initadvisor.lab.evidence import LabEvidence, difference, lab_evidence
+from initadvisor.records.lab import BootKind, Engine, LabKernel, LabRun, LabSample
 from initadvisor.store.store import open_store
-from initadvisor.workflow import evidence
-from initadvisor.workflow.evidence import LabEvidence, difference, lab_evidence
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.decision_cases import contender
 from tests.fixtures.lab_runs import NOON

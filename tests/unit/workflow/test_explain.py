@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.boot_evidence import Shared
-from initadvisor.model.config import Config
-from initadvisor.model.cost import Objective, Outcome, Quantity
-from initadvisor.model.estimate import Evidence
-from initadvisor.workflow.case import Case, judge
-from initadvisor.workflow.evidence import LabEvidence
-from initadvisor.workflow.explain import explain
+from initadvisor.advise.decision_input import Case, judge
+from initadvisor.advise.explain import explain
+from initadvisor.core.config import Config, Objective
+from initadvisor.core.estimates import Evidence
+from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.cost import Outcome, Quantity
+from initadvisor.lab.evidence import LabEvidence
 from tests.fixtures.decision_cases import boot, case, image, lab_of
 
 if TYPE_CHECKING:
-    from initadvisor.model.explanation import Explanation, Step
+    from initadvisor.decide.explanation import Explanation, Step
 
 ALL = ("zstd", "lz4 -9", "cat")
 BOOTS = [boot("zstd", 400), boot("zstd", 400), boot("cat", 400)]

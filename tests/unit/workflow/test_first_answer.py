@@ -11,24 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from initadvisor.generators import unknown
+from initadvisor.advise import evaluation
+from initadvisor.advise import recommend as module
+from initadvisor.advise.evaluation import Request
+from initadvisor.advise.recommend import recommend
+from initadvisor.candidates import sampling
+from initadvisor.candidates.build import build_candidates, cached_candidates
+from initadvisor.core.codecs import Codec
+from initadvisor.core.config import Objective
+from initadvisor.core.errors import InitadvisorError, ProgramError
+from initadvisor.core.estimates import SizeSource
+from initadvisor.core.settings import Setting
+from initadvisor.decide.cost import Outcome
+from initadvisor.decide.sampling import BLOCK_BYTES
+from initadvisor.generators import ConfiguredSetting, InstalledImage, unknown
 from initadvisor.host import Host
+from initadvisor.image.contents import Verdict
 from initadvisor.image.cpio import CpioWriter
-from initadvisor.model.codec import Codec
-from initadvisor.model.cost import Objective, Outcome
-from initadvisor.model.errors import InitadvisorError, ProgramError
-from initadvisor.model.estimate import SizeSource
-from initadvisor.model.generator import ConfiguredSetting, InstalledImage
-from initadvisor.model.image import Verdict
-from initadvisor.model.setting import Setting
-from initadvisor.stats.sampling import BLOCK_BYTES
-from initadvisor.workflow import recommend as module
-from initadvisor.workflow import sampling, scales
-from initadvisor.workflow.candidates import build_candidates, cached_candidates
-from initadvisor.workflow.observing import Unseen
-from initadvisor.workflow.recommend import Request, recommend
-from initadvisor.workflow.source import open_source
-from initadvisor.workflow.target import Target
+from initadvisor.lab.observing import Unseen
+from initadvisor.target.source import open_source
+from initadvisor.target.target import Target
 from tests.fakes.compressors import COMPRESSORS, fake_compressors
 from tests.fixtures.content import mixed_content
 from tests.fixtures.small_images import early_archive, write_image
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from initadvisor.model.recommendation import Recommendation, Row
+    from initadvisor.advise.recommendation import Recommendation, Row
     from tests.fakes.runner import FakeRunner
 
 RELEASE = "6.12.1-amd64"
@@ -111,7 +113,7 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Setting, ...]]:
         asked_for.append(tuple(args[3]))
         return build_candidates(*args, **named)
 
-    monkeypatch.setattr(scales, "build_candidates", noting)
+    monkeypatch.setattr(evaluation, "build_candidates", noting)
     return asked_for
 
 
@@ -204,7 +206,7 @@ def test_the_second_time_no_program_is_run_but_for_its_version(
     first = asked(host, image, build=build)
     runner.calls.clear()
     read: Counter[str] = Counter()
-    for name in ("segment.open_stream", "decompress.open_stream"):
+    for name in ("segment.open_stream", "decompressors.decompress.open_stream"):
         monkeypatch.setattr(
             f"initadvisor.image.{name}", lambda *_args, _name=name, **_named: read.update([_name])
         )

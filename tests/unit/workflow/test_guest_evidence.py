@@ -17,23 +17,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from initadvisor.advise.boots import recorded_boots
+from initadvisor.advise.truth_tables import truth_table
+from initadvisor.boots.loader_times import loader_times
+from initadvisor.core.settings import Setting
+from initadvisor.data.tables import observed_boots
+from initadvisor.decide.boot_evidence import BootEvidence, Relation, Shared
+from initadvisor.decide.cost import CandidateFacts, Machine, Outcome, Quantity, Shadow
+from initadvisor.decide.costs import summary
+from initadvisor.decide.decision import Thresholds, decide
+from initadvisor.decide.posterior.posterior import draw_costs_given
+from initadvisor.firmware.boot_method import boot_start
+from initadvisor.firmware.efi_variables import loader_variables
 from initadvisor.host import Host
-from initadvisor.measure.efi import loader_variables
-from initadvisor.measure.loader_times import loader_times
-from initadvisor.measure.way import boot_start
-from initadvisor.model.boot_evidence import BootEvidence, Relation, Shared
-from initadvisor.model.boot_marks import Waiting
-from initadvisor.model.cost import CandidateFacts, Machine, Outcome, Quantity, Shadow
-from initadvisor.model.read_interval import ReadInterval, read_interval
-from initadvisor.model.setting import Setting
-from initadvisor.stats.costs import summary
-from initadvisor.stats.decision import Thresholds, decide
-from initadvisor.stats.given import draw_costs_given
-from initadvisor.workflow.boots import recorded_boots
-from initadvisor.workflow.knowledge import observed_boots
-from initadvisor.workflow.measure import measure
-from initadvisor.workflow.observing import Unseen
-from initadvisor.workflow.truth_tables import truth_table
+from initadvisor.lab.observing import Unseen
+from initadvisor.measure.measure import measure
+from initadvisor.records.marks import Waiting
+from initadvisor.records.read_interval import ReadInterval, read_interval
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.journals import MACHINE_ID, write_exported
 from tests.vm.boot_traces import ARCHIVE, MANAGER
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from initadvisor.model.estimate import Estimate
+    from initadvisor.core.estimates import Estimate
     from tests.fixtures.booted import Booted
     from tests.fixtures.debian import Suite
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from initadvisor.measure.journal import opened_journal
-from initadvisor.measure.journal_files import JournalSource
-from initadvisor.model.attribution import Witness
-from initadvisor.model.boot_record import RecordSource
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.journal_boot import Ending
+from initadvisor.boots.journal import opened_journal
+from initadvisor.boots.journal_files import JournalSource
+from initadvisor.core.estimates import Certainty
+from initadvisor.lab.observing import Unseen
+from initadvisor.measure.measure import measure
+from initadvisor.records.attribution import Witness
+from initadvisor.records.boot import RecordSource
+from initadvisor.records.journal import Ending
 from initadvisor.store.store import open_store
-from initadvisor.workflow.measure import measure
-from initadvisor.workflow.observing import Unseen
 from tests.fixtures.journals import MACHINE_ID, write_exported
 from tests.vm.clock import CLOCK_ERROR_S
 from tests.vm.journal_fixtures import DIRECTORY, REBOOTS
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
-    from initadvisor.model.boot_record import BootRecord
+    from initadvisor.records.boot import BootRecord
     from tests.fixtures.booted import Booted
 
 TRUTH = json.loads((DIRECTORY / f"{REBOOTS}.json").read_text())

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.errors import InitadvisorError
 from initadvisor.host import Host
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.workflow.kernel_config import find_kernel_config, read_kernel_config
+from initadvisor.target.kernel_config import find_kernel_config, read_kernel_config
 
 if TYPE_CHECKING:
     from pathlib import Path

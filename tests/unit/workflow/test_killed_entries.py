@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.transaction import FileRole
-from initadvisor.workflow import proving
-from initadvisor.workflow.previous_entry import settle_previous_entry
-from initadvisor.workflow.proving import settle
-from initadvisor.workflow.transaction import Replacement, transactions
-from initadvisor.workflow.trial_notes import note_previous, previous_noted
+from initadvisor.apply import proving
+from initadvisor.apply.previous_entry import settle_previous_entry
+from initadvisor.apply.proving import settle
+from initadvisor.transaction.transaction import FileRole
+from initadvisor.transaction.transactions import Replacement, transactions
+from initadvisor.trial.markers import note_previous, previous_noted
 from tests.fixtures.loader_machines import Machine, grub_machine, systemd_boot_machine
 
 if TYPE_CHECKING:

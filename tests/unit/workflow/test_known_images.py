@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.attribution import Attribution, ImageTraces, KnownImage
-from initadvisor.model.candidate import Candidate
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.setting import Setting
-from initadvisor.model.transaction import FileRole, SettingChange
-from initadvisor.storage.cold_read import drop_from_memory
-from initadvisor.storage.resident import resident_fraction
-from initadvisor.workflow.cache import Cache, CachedCandidate
-from initadvisor.workflow.known_images import KnownImages
-from initadvisor.workflow.transaction import Replacement, transactions
+from initadvisor.candidates.cache import Cache, CachedCandidate
+from initadvisor.core.estimates import Certainty
+from initadvisor.core.settings import Setting
+from initadvisor.host.storage.cold_read import drop_from_memory, resident_fraction
+from initadvisor.measure.known_images import KnownImages
+from initadvisor.records.attribution import Attribution, ImageTraces, KnownImage
+from initadvisor.records.built_image import Candidate
+from initadvisor.transaction.transaction import FileRole, SettingChange
+from initadvisor.transaction.transactions import Replacement, transactions
 from tests.fixtures.booted import RELEASE, Booted
 from tests.fixtures.small_images import uki
 

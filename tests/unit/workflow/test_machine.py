@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.boot_evidence import Shared
-from initadvisor.model.codec import Codec
-from initadvisor.model.estimate import Estimate
-from initadvisor.workflow.boot_context import BootContext
-from initadvisor.workflow.knowledge import observed_boots, shipped_calibration
-from initadvisor.workflow.machine import LOADER_FACTOR, know_machine
+from initadvisor.advise.boot_context import BootContext
+from initadvisor.advise.machine import LOADER_FACTOR, know_machine
+from initadvisor.core.codecs import Codec
+from initadvisor.core.estimates import Estimate
+from initadvisor.data.tables import observed_boots, shipped_calibration
+from initadvisor.decide.boot_evidence import Shared
 
 if TYPE_CHECKING:
-    from initadvisor.workflow.machine import Knowledge
+    from initadvisor.advise.machine import Knowledge
 
 READ = Estimate(mean=500, low=480, high=520, source="a test")
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.measure import record as record_module
-from initadvisor.measure.machine_name import command_line_key, machine_name
-from initadvisor.model.boot_class import command_line_sha256, comparable_command_line
-from initadvisor.model.boot_marks import KernelBoot, Waiting
-from initadvisor.model.boot_record import RecordSource
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.errors import InitadvisorError, NeedsRootError
-from initadvisor.model.loader import BootWay
-from initadvisor.model.read_interval import IntervalSource, NoInterval, ReadInterval
-from initadvisor.model.rejection import Reason
-from initadvisor.model.setting import Setting
-from initadvisor.workflow.measure import measure
-from initadvisor.workflow.observing import Unseen
+from initadvisor.boots import record as record_module
+from initadvisor.boots.machine_name import command_line_key, machine_name
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.core.estimates import Certainty
+from initadvisor.core.settings import Setting
+from initadvisor.lab.observing import Unseen
+from initadvisor.measure.measure import measure
+from initadvisor.records.boot import RecordSource
+from initadvisor.records.boot_class import command_line_sha256, comparable_command_line
+from initadvisor.records.boot_start import BootWay
+from initadvisor.records.marks import KernelBoot, Waiting
+from initadvisor.records.read_interval import IntervalSource, NoInterval, ReadInterval
+from initadvisor.records.rejection import Reason
 from tests.fixtures.booted import IMAGE_BYTES, RELEASE, Booted
 from tests.fixtures.journals import MACHINE_ID, Boot
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO
 
-    from initadvisor.model.boot_record import BootRecord
+    from initadvisor.records.boot import BootRecord
 
 from tests.fixtures.measured_boots import ended, kernel, measured
 
@@ -254,7 +254,7 @@ def test_only_images_that_fit_are_read(machine: Booted, monkeypatch: pytest.Monk
         read.append(size_bytes)
         return "d" * 64
 
-    monkeypatch.setattr("initadvisor.workflow.known_images.sha256_of", digest)
+    monkeypatch.setattr("initadvisor.measure.known_images.sha256_of", digest)
     machine.initramfs_tools()
     machine.image()
     machine.image("6.1.0-43-amd64", size_bytes=1000)

@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.generators import unknown
+from initadvisor.candidates.build import build_candidates, cached_candidates, kept_candidates
+from initadvisor.candidates.plan import recipes
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, ProgramError, UnsafeError
+from initadvisor.core.settings import Setting
+from initadvisor.generators import InstalledImage, unknown
 from initadvisor.host import Host
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, NeedsRootError, ProgramError, UnsafeError
-from initadvisor.model.generator import InstalledImage
-from initadvisor.model.setting import Setting
-from initadvisor.workflow.candidates import build_candidates, cached_candidates, kept_candidates
-from initadvisor.workflow.plan import recipes
-from initadvisor.workflow.source import open_source
+from initadvisor.target.source import open_source
 from tests.fakes.compressors import COMPRESSORS, fake_compressors
 from tests.fixtures.small_images import archive, early_archive, write_image
 
 if TYPE_CHECKING:
-    from initadvisor.model.candidate import Candidate
+    from initadvisor.records.built_image import Candidate
 
 CAT = Setting(Codec.CAT)
 

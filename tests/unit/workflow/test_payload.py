@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from initadvisor.candidates import payload as module
+from initadvisor.candidates.build import build_candidates
+from initadvisor.candidates.estimates import estimates
+from initadvisor.candidates.payload import LazyPayload
+from initadvisor.candidates.plan import recipes
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.settings import Setting
 from initadvisor.generators import unknown
 from initadvisor.host import Host
-from initadvisor.image.decompress import decompress, open_stream
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.setting import Setting
-from initadvisor.workflow import payload as module
-from initadvisor.workflow import tee as tee_module
-from initadvisor.workflow.candidates import build_candidates
-from initadvisor.workflow.estimates import estimates
-from initadvisor.workflow.observing import Unseen
-from initadvisor.workflow.payload import LazyPayload
-from initadvisor.workflow.plan import recipes
-from initadvisor.workflow.source import open_source
+from initadvisor.image.decompressors.decompress import decompress, open_stream
+from initadvisor.lab.observing import Unseen
+from initadvisor.target import content_spool as tee_module
+from initadvisor.target.source import open_source
 from tests.fakes.compressors import COMPRESSORS, fake_compressors
 from tests.fixtures.small_images import archive, early_archive, uki, write_image
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from initadvisor.workflow.source import Source
+    from initadvisor.target.source import Source
 
 SETTINGS = [Setting(codec) for codec in (Codec.CAT, Codec.GZIP, Codec.ZSTD)]
 AS_A_KERNEL_DOES = {Codec.XZ, Codec.LZ4, Codec.ZSTD}

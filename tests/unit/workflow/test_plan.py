@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.candidates.plan import plan_settings, recipes
+from initadvisor.candidates.schedule import expected_cpu_s
+from initadvisor.core.codecs import CODECS, Codec
+from initadvisor.core.config import Config
+from initadvisor.core.errors import ProgramError
+from initadvisor.core.settings import Setting
 from initadvisor.generators import unknown
 from initadvisor.generators.detect import GENERATORS
 from initadvisor.host import Host
-from initadvisor.model.codec import CODECS, Codec
-from initadvisor.model.config import Config
-from initadvisor.model.errors import ProgramError
-from initadvisor.model.setting import Setting
-from initadvisor.workflow.plan import plan_settings, recipes
-from initadvisor.workflow.schedule import expected_cpu_s
 from tests.fakes.runner import FakeRunner
 
 if TYPE_CHECKING:

@@ -8,24 +8,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.daemon.told import Told
-from initadvisor.model.config import Config
-from initadvisor.model.cost import Outcome
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.model.policy import PolicyChange
-from initadvisor.model.refusal import Refusal, RefusalKind
-from initadvisor.model.rejection import Reason
-from initadvisor.model.setting import Setting
-from initadvisor.model.transaction import TransactionState
+from initadvisor.apply import apply as applying
+from initadvisor.apply import policy as module
+from initadvisor.apply.apply import ApplyChoices, apply
+from initadvisor.apply.plan import ApplyRequest, plan_apply
+from initadvisor.apply.policy import apply_advice, go_back_if_slower
+from initadvisor.apply.policy_log import PolicyChange, policy_changes, record_change
+from initadvisor.apply.rollback import plan_rollback, rollback
+from initadvisor.core.config import Config
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.refusals import Refusal, RefusalKind
+from initadvisor.core.settings import Setting
+from initadvisor.daemon.manager import Told
+from initadvisor.decide.cost import Outcome
+from initadvisor.records.rejection import Reason
 from initadvisor.store.store import open_store
-from initadvisor.workflow import apply as applying
-from initadvisor.workflow import policy as module
-from initadvisor.workflow.apply import ApplyChoices, apply
-from initadvisor.workflow.apply_plan import ApplyRequest, plan_apply
-from initadvisor.workflow.policy import apply_advice, go_back_if_slower
-from initadvisor.workflow.policy_log import policy_changes, record_change
-from initadvisor.workflow.rollback import plan_rollback, rollback
-from initadvisor.workflow.transaction_log import own_transactions
+from initadvisor.transaction.log import own_transactions
+from initadvisor.transaction.transaction import TransactionState
 from tests.fixtures.boots import boot_record, image_of
 from tests.fixtures.dracut_machine import IMAGE, lost_machine, make_appliable, no_engine, snapshot
 from tests.fixtures.hosts import RELEASE
@@ -33,7 +32,7 @@ from tests.fixtures.hosts import RELEASE
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initadvisor.model.boot_record import BootRecord
+    from initadvisor.records.boot import BootRecord
     from tests.fakes.boot_loader import FakeLoader
     from tests.fixtures.hosts import Machine
 

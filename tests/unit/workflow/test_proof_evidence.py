@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.errors import ProgramError, UnsafeError
 from initadvisor.host import Host
-from initadvisor.model.errors import ProgramError, UnsafeError
-from initadvisor.model.proof import Completion
-from initadvisor.workflow.proof_evidence import completion, failed_units, require_boot_time_unit
+from initadvisor.transaction.armed_boot import Completion
+from initadvisor.trial.proof_evidence import completion, failed_units, require_boot_time_unit
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.provable_machine import ACTIVE, ASKED, NOT_ASKED
 

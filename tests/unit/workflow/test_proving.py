@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.apply import proving
+from initadvisor.apply.commit import commit
+from initadvisor.apply.proving import arm_proof, settle, take_back_before_sleep, withdraw
+from initadvisor.bootloaders.entry import EntryKind
+from initadvisor.bootloaders.one_shot import OneShot, OneShotState
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.core.estimates import Certainty
+from initadvisor.core.settings import Setting
 from initadvisor.host import Host
-from initadvisor.model.boot_entry import EntryKind
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.model.loader import TRIAL_TAG
-from initadvisor.model.one_shot import OneShot, OneShotState
-from initadvisor.model.proof import ProofStage
-from initadvisor.model.setting import Setting
-from initadvisor.model.transaction import TransactionState
-from initadvisor.workflow import proof_arming, proving
-from initadvisor.workflow.commit import commit
-from initadvisor.workflow.proving import arm_proof, settle, take_back_before_sleep, withdraw
-from initadvisor.workflow.transaction import pending, transactions
-from initadvisor.workflow.trial_notes import (
+from initadvisor.records.boot_start import TRIAL_TAG
+from initadvisor.transaction.armed_boot import ProofStage
+from initadvisor.transaction.transaction import TransactionState
+from initadvisor.transaction.transactions import pending, transactions
+from initadvisor.trial import proof_arming
+from initadvisor.trial.markers import (
     note_previous,
     note_rehearsed,
     noted_entry,
@@ -44,8 +45,8 @@ from tests.fixtures.provable_machine import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from initadvisor.model.proof import Proof
-    from initadvisor.model.transaction import Transaction
+    from initadvisor.transaction.armed_boot import Proof
+    from initadvisor.transaction.transaction import Transaction
     from tests.fixtures.booted import Booted
 
 FWUPD = OneShot(state=OneShotState.OTHERS, identifier="Boot0007")

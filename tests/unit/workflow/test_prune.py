@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.candidates.build import Pruned, build_candidates, cached_candidates, prune
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import NeedsRootError
+from initadvisor.core.settings import Setting
 from initadvisor.generators import unknown
 from initadvisor.host import Host
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import NeedsRootError
-from initadvisor.model.setting import Setting
-from initadvisor.workflow import source as source_module
-from initadvisor.workflow.candidates import Pruned, build_candidates, cached_candidates, prune
-from initadvisor.workflow.source import open_source
+from initadvisor.target import source as source_module
+from initadvisor.target.source import open_source
 from tests.fakes.compressors import fake_compressors
 from tests.fixtures.small_images import archive, write_image
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initadvisor.model.candidate import Candidate
+    from initadvisor.records.built_image import Candidate
 
 SETTINGS = [Setting(Codec.ZSTD), Setting(Codec.GZIP)]
 

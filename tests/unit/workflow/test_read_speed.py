@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from initadvisor.core.estimates import Estimate
 from initadvisor.host import Host
-from initadvisor.model.estimate import Estimate
-from initadvisor.model.storage import ColdRead, Device, DeviceKind, ReadWarning
-from initadvisor.workflow import read_speed as module
-from initadvisor.workflow.read_speed import known_cold_read
+from initadvisor.records.storage import ColdRead, Device, DeviceKind, ReadWarning
+from initadvisor.target import disk as module
+from initadvisor.target.disk import known_cold_read
 from tests.fakes.runner import FakeRunner
 
 if TYPE_CHECKING:

@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.advise.evaluation import Request
+from initadvisor.advise.recommend import recommend
+from initadvisor.candidates.build import build_candidates, cached_candidates
+from initadvisor.core.errors import UnsafeError
+from initadvisor.core.estimates import Evidence
+from initadvisor.core.settings import Setting
+from initadvisor.decide.boot_evidence import Shared
 from initadvisor.generators import unknown
 from initadvisor.host import Host
+from initadvisor.image.contents import Verdict
 from initadvisor.image.cpio import CpioWriter
-from initadvisor.model.boot_evidence import Shared
-from initadvisor.model.errors import UnsafeError
-from initadvisor.model.estimate import Evidence
-from initadvisor.model.image import Verdict
-from initadvisor.model.lab import (
+from initadvisor.lab import lab as lab_module
+from initadvisor.lab.observing import Unseen
+from initadvisor.records.lab import (
     BootKind,
     Engine,
     LabKernel,
@@ -24,13 +30,8 @@ from initadvisor.model.lab import (
     Unpacked,
     Verification,
 )
-from initadvisor.model.setting import Setting
 from initadvisor.store.store import open_store
-from initadvisor.workflow import lab as lab_module
-from initadvisor.workflow.candidates import build_candidates, cached_candidates
-from initadvisor.workflow.observing import Unseen
-from initadvisor.workflow.recommend import Request, recommend
-from initadvisor.workflow.source import open_source
+from initadvisor.target.source import open_source
 from tests.fakes.compressors import fake_compressors
 from tests.fixtures.kernels import bzimage
 from tests.fixtures.lab_runs import NOON
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from initadvisor.model.recommendation import Recommendation, Row
+    from initadvisor.advise.recommendation import Recommendation, Row
+    from initadvisor.candidates.candidate import Contender
     from initadvisor.vm.choose import Wanted
-    from initadvisor.workflow.contenders import Contender
 
 RELEASE = "6.12.1-amd64"
 CPU = "A Processor"

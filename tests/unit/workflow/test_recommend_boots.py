@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.boot_evidence import Shared
-from initadvisor.model.boot_plan import Purpose
-from initadvisor.model.cost import Objective
-from initadvisor.model.estimate import Estimate, Evidence
-from initadvisor.model.setting import Setting
-from initadvisor.model.upgrade_pace import PaceSource
-from initadvisor.stats.next_boot import Limits
+from initadvisor.advise import ranking
+from initadvisor.advise.evaluation import Request
+from initadvisor.advise.recommend import recommend
+from initadvisor.core.config import Objective
+from initadvisor.core.estimates import Estimate, Evidence
+from initadvisor.core.settings import Setting
+from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.boot_plan import Purpose
+from initadvisor.decide.next_boot import Limits
+from initadvisor.decide.upgrades import PaceSource
+from initadvisor.lab.observing import Unseen
+from initadvisor.measure import measure
 from initadvisor.store.store import open_store
-from initadvisor.workflow import measure, weigh
-from initadvisor.workflow.observing import Unseen
-from initadvisor.workflow.recommend import Request, recommend
 from tests.fakes import work_clock
 from tests.fixtures.booted import RELEASE, Booted
 from tests.fixtures.boots import boot_record
@@ -28,7 +30,7 @@ from tests.fixtures.weighable_machine import INSTALLED, boot, with_image
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from initadvisor.model.recommendation import Recommendation
+    from initadvisor.advise.recommendation import Recommendation
 
 CHOICE = (INSTALLED, *map(Setting.parse, ("lz4 -9", "gzip -9")))
 MANY = 12
@@ -231,6 +233,6 @@ def test_how_much_a_boot_may_cost_is_as_configured(
     def planned(*_: object, limits: Limits, **__: object) -> None:
         asked_with.append(limits)
 
-    monkeypatch.setattr(weigh, "next_boots", planned)
+    monkeypatch.setattr(ranking, "next_boots", planned)
     assert asked(machine).plan is None
     assert asked_with == [Limits(excess_ms=excess_s * 1000, everything=True)]

@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.apply.apply import ApplyChoices
+from initadvisor.apply.rollback import RolledBack, drop, kept, plan_rollback, rollback
+from initadvisor.bootloaders.entry import EntryKind, TrialRequest
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.core.settings import Setting
 from initadvisor.generators import dracut
-from initadvisor.model.boot_entry import EntryKind, TrialRequest
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.model.setting import Setting
-from initadvisor.model.transaction import TransactionState
-from initadvisor.workflow.apply import ApplyChoices
-from initadvisor.workflow.drop import drop, kept
-from initadvisor.workflow.rollback import RolledBack, plan_rollback, rollback
-from initadvisor.workflow.transaction import Replacement, Transactions, pending, transactions
-from initadvisor.workflow.transaction_log import log_directory, read_transactions
+from initadvisor.transaction.log import log_directory, read_transactions
+from initadvisor.transaction.transaction import TransactionState
+from initadvisor.transaction.transactions import Replacement, Transactions, pending, transactions
 from tests.fakes.observers import Watching
 from tests.fixtures.dracut_machine import (
     CONFIG,

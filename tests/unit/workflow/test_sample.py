@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.errors import InitadvisorError
 from initadvisor.host import Host
 from initadvisor.image.scan import scan
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.workflow.sample import SAMPLE_BYTES, SMALLEST_BYTES, make_sample
+from initadvisor.target.sample_image import SAMPLE_BYTES, SMALLEST_BYTES, make_sample
 
 if TYPE_CHECKING:
     from pathlib import Path

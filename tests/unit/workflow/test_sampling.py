@@ -15,17 +15,17 @@ from typing import IO, TYPE_CHECKING, Any
 import pytest
 import zstandard
 
+from initadvisor.candidates import sampling
+from initadvisor.candidates.controls import Control
+from initadvisor.candidates.plan import recipes
+from initadvisor.candidates.sampling import sample_candidates
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import ProgramError
+from initadvisor.core.settings import Setting
+from initadvisor.decide.sampling import BLOCK_BYTES
 from initadvisor.generators import unknown
 from initadvisor.host import Host
 from initadvisor.host.run import Priority
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import ProgramError
-from initadvisor.model.setting import Setting
-from initadvisor.stats.sampling import BLOCK_BYTES
-from initadvisor.workflow import sampling
-from initadvisor.workflow.controls import Control
-from initadvisor.workflow.plan import recipes
-from initadvisor.workflow.sampling import sample_candidates
 from tests.fakes.compressors import COMPRESSORS, fake_compressors
 from tests.fakes.observers import Steps
 from tests.fixtures.content import mixed_content
@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from initadvisor.model.candidate import Gap
-    from initadvisor.model.sampling import SampledCandidate
-    from initadvisor.workflow.sampling import Sampled
+    from initadvisor.candidates.sampling import Sampled, SampledCandidate
+    from initadvisor.records.built_image import Gap
     from tests.fakes.runner import FakeRunner
 
 CONTENT = mixed_content(1_500_000)

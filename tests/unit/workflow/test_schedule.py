@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.codec import CODECS, Codec
-from initadvisor.workflow.schedule import (
+from initadvisor.candidates.schedule import (
     COST_S,
     Load,
     expected_cpu_s,
@@ -16,6 +15,7 @@ from initadvisor.workflow.schedule import (
     next_job,
     threads_of,
 )
+from initadvisor.core.codecs import CODECS, Codec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.candidates.build import build_candidates
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.settings import Setting
 from initadvisor.generators import unknown
 from initadvisor.host import Host
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.setting import Setting
-from initadvisor.workflow.candidates import build_candidates
-from initadvisor.workflow.source import is_current, open_source
+from initadvisor.target.source import is_current, open_source
 from tests.fakes.compressors import COMPRESSORS, fake_compressors
 from tests.fixtures.small_images import archive, early_archive, uki, write_image
 
 if TYPE_CHECKING:
-    from initadvisor.model.candidate import Candidate
+    from initadvisor.records.built_image import Candidate
 
 
 def digest(data: bytes) -> str:

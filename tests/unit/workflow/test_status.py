@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import NeedsRootError
-from initadvisor.model.one_shot import OneShotState
-from initadvisor.model.setting import Setting
-from initadvisor.model.transaction import TransactionState
-from initadvisor.workflow import status as looking
-from initadvisor.workflow.apply import ApplyChoices
-from initadvisor.workflow.rollback import plan_rollback, rollback
-from initadvisor.workflow.status import status
+from initadvisor.apply.apply import ApplyChoices
+from initadvisor.apply.rollback import plan_rollback, rollback
+from initadvisor.bootloaders.one_shot import OneShotState
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import NeedsRootError
+from initadvisor.core.settings import Setting
+from initadvisor.doctor import status as looking
+from initadvisor.doctor.status import status
+from initadvisor.transaction import backups as kept_files
+from initadvisor.transaction.transaction import TransactionState
 from tests.fakes.observers import Watching
 from tests.fixtures.dracut_machine import (
     CONFIG,
@@ -28,7 +29,7 @@ from tests.fixtures.dracut_machine import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initadvisor.model.boot_entry import EntryKind
+    from initadvisor.bootloaders.entry import EntryKind
     from tests.fakes.boot_loader import FakeLoader
     from tests.fixtures.hosts import Machine
 
@@ -113,7 +114,7 @@ def test_what_is_kept_is_told_from_what_was_kept(
     assert found[IMAGE].problem == "it has another content"
     assert "it has 36 bytes, not" in found[CONFIG].problem
     # Large files are read only when that is asked for; their size is looked at always.
-    monkeypatch.setattr(looking, "_SMALL_BYTES", 100)
+    monkeypatch.setattr(kept_files, "_SMALL_BYTES", 100)
     found = {b.of: b for b in status(machine).backups}
     assert (found[IMAGE].compared, found[IMAGE].problem) == (False, "")
     assert {b.of: b for b in status(machine, check=True).backups}[IMAGE].problem

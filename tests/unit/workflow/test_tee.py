@@ -11,13 +11,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import BadImageError
 from initadvisor.host import Host
-from initadvisor.image.decompress import decompress
+from initadvisor.image.decompressors.decompress import decompress
 from initadvisor.image.scan import scan
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import BadImageError
-from initadvisor.workflow import tee as module
-from initadvisor.workflow.tee import Tee
+from initadvisor.target import content_spool as module
+from initadvisor.target.content_spool import Tee
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.images import archive, compress, padded
 from tests.fixtures.variants import exhibits
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from initadvisor.model.image import ImageContents
+    from initadvisor.image.contents import ImageContents
 
 PLENTY = 1 << 40
 COMPRESSED = [codec for codec in Codec if codec is not Codec.CAT]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.errors import LostVMError, UnsafeError
 from initadvisor.host import Host
-from initadvisor.model.errors import LostVMError, UnsafeError
-from initadvisor.model.lab import BootKind, Engine, RecordedRun, RunEnd, Unpacked
+from initadvisor.lab.timing import LabImage, Rounds, time_images, unpack_ms
+from initadvisor.records.lab import BootKind, Engine, RecordedRun, RunEnd, Unpacked
 from initadvisor.store.store import Store, open_store
-from initadvisor.workflow.timing import LabImage, Rounds, time_images, unpack_ms
 from tests.fakes.machines import REFUSED, UNPACKED, UNTIL_INIT, Machines, machine
 from tests.fixtures.lab_images import Notes, lab_image, taking
 
@@ -27,7 +27,7 @@ def _quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
-    monkeypatch.setattr("initadvisor.workflow.timing.disturbances", lambda _host: ())
+    monkeypatch.setattr("initadvisor.lab.timing.disturbances", lambda _host: ())
 
 
 @pytest.fixture

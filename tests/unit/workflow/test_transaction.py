@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host import Host, immutable
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.model.proof import Proof, ProofStage
-from initadvisor.model.transaction import FileRole, SettingChange, Transaction, TransactionState
-from initadvisor.workflow.transaction import Replacement, pending, transactions
-from initadvisor.workflow.transaction_log import read_transactions
-from initadvisor.workflow.transaction_room import Room
+from initadvisor.transaction.armed_boot import Proof, ProofStage
+from initadvisor.transaction.log import read_transactions
+from initadvisor.transaction.plan import Room
+from initadvisor.transaction.transaction import (
+    FileRole,
+    SettingChange,
+    Transaction,
+    TransactionState,
+)
+from initadvisor.transaction.transactions import Replacement, pending, transactions
 from tests.fixtures.replaced_files import NEW, OLD, apply, held, host_of_old, wanted
 
 if TYPE_CHECKING:

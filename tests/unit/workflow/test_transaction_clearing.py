@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.errors import InitadvisorError
 from initadvisor.host import Host, shared_clusters
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.transaction import FileRole, Transaction, TransactionState
-from initadvisor.workflow import transaction_clearing as clearing
-from initadvisor.workflow import transaction_files as files
-from initadvisor.workflow.transaction import Replacement, Transactions, transactions
-from initadvisor.workflow.transaction_log import own_transactions, write_transaction
+from initadvisor.transaction import clearing, files
+from initadvisor.transaction.log import own_transactions, write_transaction
+from initadvisor.transaction.transaction import FileRole, Transaction, TransactionState
+from initadvisor.transaction.transactions import Replacement, Transactions, transactions
 
 if TYPE_CHECKING:
     from pathlib import Path

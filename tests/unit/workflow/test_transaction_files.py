@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.errors import UnsafeError
-from initadvisor.model.transaction import TransactionState
-from initadvisor.workflow.transaction import pending, transactions
-from initadvisor.workflow.transaction_log import read_transactions
+from initadvisor.core.errors import UnsafeError
+from initadvisor.transaction.log import read_transactions
+from initadvisor.transaction.transaction import TransactionState
+from initadvisor.transaction.transactions import pending, transactions
 from tests.faults.machine import CONFIGURATION, NEW, OLD, Machine
 from tests.faults.runs import Run, perform
 

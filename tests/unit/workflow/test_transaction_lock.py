@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.workflow.transaction import transactions
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.transaction.transactions import transactions
 from tests.faults.machine import NEW, OLD, Machine
 from tests.faults.runs import Run, perform
 from tests.fixtures.waiting import HANGS_S
@@ -23,7 +23,7 @@ _HOLD = """
 import sys
 from pathlib import Path
 from initadvisor.host import Host
-from initadvisor.workflow.transaction import transactions
+from initadvisor.transaction.transactions import transactions
 with transactions(Host(root=Path(sys.argv[1]))):
     print("held", flush=True)
     sys.stdin.read()

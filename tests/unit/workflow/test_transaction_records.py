@@ -7,15 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from initadvisor.core.errors import InitadvisorError
 from initadvisor.host import Host
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.model.transaction import FileRole, TransactionState
-from initadvisor.workflow.transaction import Replacement, transactions
-from initadvisor.workflow.transaction_log import (
-    log_directory,
-    own_records,
-    readable_transactions,
-)
+from initadvisor.transaction.log import log_directory, own_records, readable_transactions
+from initadvisor.transaction.transaction import FileRole, TransactionState
+from initadvisor.transaction.transactions import Replacement, transactions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

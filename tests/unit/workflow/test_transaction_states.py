@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.model.transaction import (
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.transaction import log as transaction_log
+from initadvisor.transaction.log import (
+    log_directory,
+    own_transactions,
+    read_transactions,
+    write_transaction,
+)
+from initadvisor.transaction.transaction import (
     FileRole,
     Transaction,
     TransactionEvent,
     TransactionState,
     next_state,
 )
-from initadvisor.workflow import transaction_log
-from initadvisor.workflow.transaction import Replacement, Transactions, pending, transactions
-from initadvisor.workflow.transaction_log import (
-    log_directory,
-    own_transactions,
-    read_transactions,
-    write_transaction,
-)
+from initadvisor.transaction.transactions import Replacement, Transactions, pending, transactions
 from tests.faults.calls import Calls, KilledError
 from tests.faults.machine import NEW, OLD, Machine, replacements
 from tests.faults.runs import PROOF, Run, perform

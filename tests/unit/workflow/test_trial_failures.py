@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.campaign.campaign import CampaignState, Quarantined
+from initadvisor.campaign.failures import failed_in_trials, failures
+from initadvisor.campaign.record import write_campaign
 from initadvisor.host import Host
-from initadvisor.model.campaign import CampaignState, Quarantined
-from initadvisor.model.fate import Fate
-from initadvisor.workflow.campaign_log import write_campaign
-from initadvisor.workflow.trial_failures import failed_in_trials, failures
+from initadvisor.records.trial_outcome import Fate
 from tests.fixtures.campaigns import GZIP, LZ4, XZ, arming, campaign
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initadvisor.model.campaign import Campaign, TrialCandidate
+    from initadvisor.campaign.campaign import Campaign, TrialCandidate
 
 
 @pytest.fixture

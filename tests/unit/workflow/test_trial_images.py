@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.attribution import ImageTraces
-from initadvisor.model.boot_record import RecordSource
-from initadvisor.model.certainty import Certainty
-from initadvisor.model.loader import TRIAL_TAG
-from initadvisor.model.setting import Setting
-from initadvisor.workflow.known_images import KnownImages
-from initadvisor.workflow.proving import settle
-from initadvisor.workflow.transaction_log import write_transaction
-from initadvisor.workflow.trial_images import TrialImages
-from initadvisor.workflow.trial_notes import note_rehearsed
+from initadvisor.apply.proving import settle
+from initadvisor.core.estimates import Certainty
+from initadvisor.core.settings import Setting
+from initadvisor.measure.known_images import KnownImages
+from initadvisor.records.attribution import ImageTraces
+from initadvisor.records.boot import RecordSource
+from initadvisor.records.boot_start import TRIAL_TAG
+from initadvisor.transaction.log import write_transaction
+from initadvisor.trial.images import TrialImages
+from initadvisor.trial.markers import note_rehearsed
 from tests.fixtures.measured_boots import measured
 from tests.fixtures.provable_machine import IMAGE, LINE, NEW, OLD, Provable, make_provable
 from tests.fixtures.small_images import uki
 
 if TYPE_CHECKING:
-    from initadvisor.model.attribution import Attribution
-    from initadvisor.model.proof import Proof
+    from initadvisor.records.attribution import Attribution
+    from initadvisor.transaction.armed_boot import Proof
     from tests.fixtures.booted import Booted
 
 SHA256 = hashlib.sha256(NEW).hexdigest()

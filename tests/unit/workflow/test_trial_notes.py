@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.errors import InitadvisorError
 from initadvisor.host import Host
-from initadvisor.model.errors import InitadvisorError
-from initadvisor.workflow.trial_notes import (
+from initadvisor.trial.markers import (
     forget_entry,
     note_entry,
     note_rehearsed,

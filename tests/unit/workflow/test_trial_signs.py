@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.host import Host
-from initadvisor.model.boot_record import RebootGapTime
-from initadvisor.model.fate import Signs
-from initadvisor.model.rejection import Reason
-from initadvisor.workflow.trial_risks import risks, watchdog_s
-from initadvisor.workflow.trial_signs import known_panics, signs_since
+from initadvisor.records.boot import RebootGapTime
+from initadvisor.records.rejection import Reason
+from initadvisor.records.trial_outcome import Signs
+from initadvisor.trial.risks import risks, watchdog_s
+from initadvisor.trial.signs import known_panics, signs_since
 from tests.fixtures.boots import boot_record
 
 if TYPE_CHECKING:

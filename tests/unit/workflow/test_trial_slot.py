@@ -10,18 +10,12 @@ from typing import IO, TYPE_CHECKING
 
 import pytest
 
+from initadvisor.campaign.campaign import TrialCandidate
+from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host import Host
 from initadvisor.host.files import sha256_of
-from initadvisor.model.campaign import TrialCandidate
-from initadvisor.model.errors import InitadvisorError, UnsafeError
-from initadvisor.workflow import trial_slot
-from initadvisor.workflow.trial_slot import (
-    UnfitError,
-    clear_slot,
-    fill_slot,
-    slot_beside,
-    slot_fault,
-)
+from initadvisor.trial import slot
+from initadvisor.trial.slot import UnfitError, clear_slot, fill_slot, slot_beside, slot_fault
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,7 +95,7 @@ def test_what_became_of_an_armed_image_is_said(
     path.write_bytes(IMAGE[:-1] + b"!")
     assert slot_fault(host, SLOT, candidate.sha256) == f"{path} was changed after it was armed"
     with monkeypatch.context() as patched:
-        patched.setattr(trial_slot, "sha256_of", broken)
+        patched.setattr(slot, "sha256_of", broken)
         said = slot_fault(host, SLOT, candidate.sha256)
     assert said == f"{path} cannot be read any more: [Errno 5] broken"
     path.unlink()
@@ -114,10 +108,10 @@ def test_what_lies_there_and_cannot_be_read_is_replaced(
     host.path(SLOT).write_bytes(b"on a bad sector")
 
     def once(*_arguments: object, **_named: object) -> str:
-        monkeypatch.setattr(trial_slot, "sha256_of", sha256_of)
+        monkeypatch.setattr(slot, "sha256_of", sha256_of)
         return broken()
 
-    monkeypatch.setattr(trial_slot, "sha256_of", once)
+    monkeypatch.setattr(slot, "sha256_of", once)
     fill_slot(host, SLOT, candidate)
     assert host.path(SLOT).read_bytes() == IMAGE
 
@@ -130,7 +124,7 @@ def broken(*_arguments: object, **_named: object) -> str:
 def test_room_is_looked_for_before_anything_is_written(
     host: Host, candidate: TrialCandidate, monkeypatch: pytest.MonkeyPatch, room: int
 ) -> None:
-    monkeypatch.setattr(trial_slot, "free_bytes", lambda _path: room)
+    monkeypatch.setattr(slot, "free_bytes", lambda _path: room)
     with pytest.raises(UnfitError, match="has no room for it"):
         fill_slot(host, SLOT, candidate)
     assert names(host) == ["initrd.img"]
@@ -150,7 +144,7 @@ def test_an_error_while_it_is_written_leaves_it_empty(
         file.write(IMAGE[:100])
         raise OSError(number, "broken")
 
-    monkeypatch.setattr(trial_slot, "append_range", fail)
+    monkeypatch.setattr(slot, "append_range", fail)
     with pytest.raises(kind, match="cannot copy lz4") as raised:
         fill_slot(host, SLOT, candidate)
     assert type(raised.value) is kind
@@ -181,7 +175,7 @@ def test_an_interrupted_copy_leaves_it_empty(
     def interrupt(*_arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(trial_slot, "sync_directory", interrupt)
+    monkeypatch.setattr(slot, "sync_directory", interrupt)
     with pytest.raises(KeyboardInterrupt):
         fill_slot(host, SLOT, candidate)
     assert names(host) == ["initrd.img"]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, UsageError
-from initadvisor.workflow.truth_tables import read_table, truth_table, truth_table_names
+from initadvisor.advise.truth_tables import read_table, truth_table, truth_table_names
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.candidates.cache import Cache, CachedCandidate
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError, LostVMError, UnsafeError
+from initadvisor.core.settings import Setting
 from initadvisor.host import Host
-from initadvisor.model.candidate import Candidate
-from initadvisor.model.codec import Codec
-from initadvisor.model.errors import InitadvisorError, LostVMError, UnsafeError
-from initadvisor.model.lab import Engine, Unpacked
-from initadvisor.model.setting import Setting
+from initadvisor.lab.verify import Verified, verify
+from initadvisor.records.built_image import Candidate
+from initadvisor.records.lab import Engine, Unpacked
 from initadvisor.store.store import open_store
 from initadvisor.vm.engines import NoEngineError
-from initadvisor.workflow.cache import Cache, CachedCandidate
-from initadvisor.workflow.verify import Verified, verify
 from tests.fakes.machines import REFUSED, UNPACKED, Machines
 from tests.fixtures.images import archive, compress, pe
 from tests.fixtures.kernels import bzimage

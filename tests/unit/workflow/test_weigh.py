@@ -7,34 +7,34 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.boot_evidence import BootEvidence, Relation, Shared
-from initadvisor.model.boot_marks import Waiting
-from initadvisor.model.config import Config
-from initadvisor.model.cost import Objective, Outcome, Quantity
-from initadvisor.model.estimate import Estimate, Evidence
-from initadvisor.model.image import Lint, Verdict
-from initadvisor.model.sampling import SampledCandidate
-from initadvisor.model.setting import Setting
-from initadvisor.model.upgrade_pace import upgrade_pace
-from initadvisor.workflow.boot_context import BootContext
-from initadvisor.workflow.case import Case, Unpacking
-from initadvisor.workflow.contenders import Contender
-from initadvisor.workflow.disk import Disk
-from initadvisor.workflow.evidence import LabEvidence
-from initadvisor.workflow.knowledge import shipped_calibration
-from initadvisor.workflow.machine import know_machine, unpacking_assumptions
-from initadvisor.workflow.weigh import Weighed
+from initadvisor.advise.boot_context import BootContext
+from initadvisor.advise.decision_input import Case, Unpacking
+from initadvisor.advise.machine import know_machine, unpacking_assumptions
+from initadvisor.advise.ranking import Weighed
+from initadvisor.candidates.candidate import Contender
+from initadvisor.candidates.sampling import SampledCandidate
+from initadvisor.core.config import Config, Objective
+from initadvisor.core.estimates import Estimate, Evidence
+from initadvisor.core.settings import Setting
+from initadvisor.data.tables import shipped_calibration
+from initadvisor.decide.boot_evidence import BootEvidence, Relation, Shared
+from initadvisor.decide.cost import Outcome, Quantity
+from initadvisor.decide.upgrades import upgrade_pace
+from initadvisor.image.contents import Lint, Verdict
+from initadvisor.lab.evidence import LabEvidence
+from initadvisor.records.marks import Waiting
+from initadvisor.target.disk import Disk
 from tests.fixtures.decision_cases import contender, weigh
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from initadvisor.host.memory import Memory
-    from initadvisor.model.recommendation import Row
-    from initadvisor.model.upgrade_pace import UpgradePace
-    from initadvisor.stats.next_boot import Limits
-    from initadvisor.workflow.machine import Knowledge
-    from initadvisor.workflow.weigh import Weighed
+    from initadvisor.advise.machine import Knowledge
+    from initadvisor.advise.ranking import Weighed
+    from initadvisor.advise.recommendation import Row
+    from initadvisor.decide.next_boot import Limits
+    from initadvisor.decide.upgrades import UpgradePace
+    from initadvisor.host.hardware import Memory
 
 BENCH_MS = {"zstd": (100.0, 101.0, 99.0), "lz4": (60.0, 61.0, 59.0), "cat": (0.0,) * 3}
 FIELD = [contender(setting) for setting in BENCH_MS]

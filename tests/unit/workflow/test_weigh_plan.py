@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.model.boot_plan import Purpose
-from initadvisor.model.config import Config
-from initadvisor.model.cost import Factor, Objective, Outcome
-from initadvisor.model.image import Lint, Verdict
-from initadvisor.stats.next_boot import MOST_BOOTS, Limits
-from initadvisor.workflow.weigh import Weighed
+from initadvisor.advise.ranking import Weighed
+from initadvisor.core.config import Config, Objective
+from initadvisor.decide.boot_plan import Purpose
+from initadvisor.decide.cost import Factor, Outcome
+from initadvisor.decide.next_boot import MOST_BOOTS, Limits
+from initadvisor.image.contents import Lint, Verdict
 from tests.fixtures.decision_cases import boot, case, image, weigh
 
 if TYPE_CHECKING:
-    from initadvisor.model.recommendation import Plan
-    from initadvisor.workflow.weigh import Weighed
+    from initadvisor.advise.ranking import Weighed
+    from initadvisor.advise.recommendation import Plan
 
 
 def plan_of(weighed: Weighed) -> Plan:

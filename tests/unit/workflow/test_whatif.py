@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.advise import recommend as recommend_module
+from initadvisor.advise.recommendation import Assumption
+from initadvisor.advise.whatif import DISKS, Question, what_if
+from initadvisor.advise.whatif_choices import of_machine
+from initadvisor.core.config import Config, Objective
+from initadvisor.core.errors import UsageError
+from initadvisor.core.settings import Setting
+from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.cost import Factor, Outcome
+from initadvisor.decide.upgrades import PaceSource, UpgradePace
+from initadvisor.decide.whatif_values import Span
 from initadvisor.host import Host
-from initadvisor.model.boot_evidence import Shared
-from initadvisor.model.config import Config
-from initadvisor.model.cost import Factor, Objective, Outcome
-from initadvisor.model.errors import UsageError
-from initadvisor.model.image import Lint, Verdict
-from initadvisor.model.recommendation import Assumption
-from initadvisor.model.setting import Setting
-from initadvisor.model.upgrade_pace import PaceSource, UpgradePace
-from initadvisor.model.whatif import Span
-from initadvisor.workflow import recommend as recommend_module
-from initadvisor.workflow.observing import Unseen
-from initadvisor.workflow.whatif import DISKS, Question, what_if
-from initadvisor.workflow.whatif_choices import of_machine
+from initadvisor.image.contents import Lint, Verdict
+from initadvisor.lab.observing import Unseen
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.answers import LZ4, ZSTD, answer, decision, figure
 
 if TYPE_CHECKING:
-    from initadvisor.model.recommendation import Recommendation, Row
-    from initadvisor.model.whatif import WhatIf
+    from initadvisor.advise.recommendation import Recommendation, Row
+    from initadvisor.decide.whatif_values import WhatIf
 
 FIXED = Span(low=20, high=2000)
 CSV = "setting,size_mb,unpack_ms,build_cpu_s\nlz4 -9,50,100,1\nzstd -19,30,300,70\ncat,120,80,\n"

@@ -1,0 +1,179 @@
+"""What this machine's own boots tell: evidence for the cost model, and in words what it taught."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from initadvisor.advise.recommendation import Assumption
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.estimates import Certainty, three_digits
+from initadvisor.decide.boot_evidence import BootEvidence, Relation, Shared
+from initadvisor.decide.upgrades import counted_pace
+from initadvisor.store.store import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from initadvisor.decide.boot_evidence import Learnt, Lessons
+    from initadvisor.decide.upgrades import UpgradePace
+    from initadvisor.host import Host
+    from initadvisor.records.boot_start import BootWay
+    from initadvisor.records.figures import BootFigures, BootKind
+
+
+_DAY_S = 86_400
+_MOST = 10_000
+"""The latest boots that are used: what is left in doubt after so many is not what boots tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boots:
+    """The boots of this machine that tell something; ``warnings``: why there may be more.
+
+    ``pace``: of its kernel upgrades, counted from all that are recorded, None where they are few.
+    """
+
+    evidence: tuple[BootEvidence, ...] = ()
+    pace: UpgradePace | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def recorded_boots(host: Host, kernel_release: str | None) -> Boots:
+    """Return what is recorded of this machine's boots.
+
+    The latest one says what the machine is now: boots of its class count in full, if it was the
+    kernel that the image is for, and boots of another board or processor not at all. A data base
+    that cannot be read is a warning: the advice then rests on less.
+    """
+    try:
+        with open_store(host, readonly=True) as store:
+            figures = store.boot_figures(limit=_MOST)
+    except InitadvisorError as err:
+        return Boots(warnings=(f"nothing of the recorded boots is used: {err.message}",))
+    pace = counted_pace((boot.started_at, _release(boot)) for boot in figures)
+    latest = next((boot for boot in figures if boot.kind.kernel_counts), None)
+    if latest is None:
+        return Boots(pace=pace)
+    now = _Now(
+        at=latest.started_at,
+        class_key=latest.kind.class_key if _is_of(latest, kernel_release) else None,
+        hardware_key=latest.kind.hardware_key,
+        way=next((b.kind.way for b in figures if b.kind.loader_counts and b.read_us), None),
+        boot_disk=next((disk for boot in figures if (disk := boot.kind.boot_disk)), None),
+    )
+    evidence = (_evidence(boot, now) for boot in figures)
+    return Boots(evidence=tuple(found for found in evidence if found), pace=pace)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Now:
+    """What the machine is now, by its latest boots.
+
+    ``class_key``: None where the image is for another kernel. ``way``: how the latest boot was
+    started whose reading counts.
+    """
+
+    at: datetime
+    class_key: str | None
+    hardware_key: str
+    way: BootWay | None
+    boot_disk: str | None
+
+    def reads_like(self, kind: BootKind) -> bool:
+        """Tell whether such boots read by today's loader, and not from what is another disk.
+
+        A disk that is not known may be today's: what describes itself to nobody, such as an array,
+        mostly does so from the first boot to the last.
+        """
+        return (
+            kind.loader_counts
+            and kind.way is self.way
+            and (kind.boot_disk is None or kind.boot_disk == self.boot_disk)
+        )
+
+
+def _is_of(boot: BootFigures, kernel_release: str | None) -> bool:
+    """Tell whether the boot was of this kernel."""
+    release = _release(boot)
+    return release is None or kernel_release in {None, release}
+
+
+def _release(boot: BootFigures) -> str | None:
+    """Return the kernel's release, with which ``uname -rv`` begins, None where it is not known."""
+    kernel = boot.kind.kernel
+    return kernel.partition(" ")[0] if kernel else None
+
+
+def _evidence(boot: BootFigures, now: _Now) -> BootEvidence | None:
+    """Return what a boot tells the model, None for nothing, or for figures no boot can have.
+
+    Which image it unpacked counts only where that is certain.
+    """
+    kind = boot.kind
+    if not kind.kernel_counts or kind.hardware_key != now.hardware_key:
+        return None
+    certain = kind.certainty is Certainty.CERTAIN
+    alike = now.reads_like(kind)
+    with suppress(ValueError):
+        return BootEvidence(
+            relation=Relation.SAME if kind.class_key == now.class_key else Relation.NEAR,
+            class_key=kind.class_key,
+            age_days=max(0.0, (now.at - boot.started_at).total_seconds() / _DAY_S),
+            digest=kind.image_sha256 if certain else None,
+            setting=kind.setting if certain else None,
+            loaded_mb=boot.loaded_bytes / 1e6 if boot.loaded_bytes else None,
+            unpack_us=boot.unpack_us,
+            begin_to_init_us=boot.begin_to_init_us,
+            waiting=kind.waiting,
+            shadow_us=boot.shadow_us,
+            rest_us=boot.rest_us,
+            read_us=boot.read_us if alike else None,
+            read_source=kind.read_source if alike else None,
+            read_beside=kind.read_beside if alike else (),
+        )
+    return None
+
+
+SHARED_WORDS = {
+    Shared.LOADER: ("the loader reads", "MB/s"),
+    Shared.FIXED: ("what every image pays (L)", "ms"),
+    Shared.SHADOW: ("the shadow (B1)", "ms"),
+    Shared.REST: ("what follows the unpack (B2)", "ms"),
+    Shared.POPULATE: ("creating the files (P)", "ms"),
+    Shared.CPU: ("the kernel's decompression, by the prediction", "times"),
+    Shared.LAB: ("the bare machine, by the virtual one", "times"),
+}
+"""Each quantity in words, and the unit of its values."""
+
+
+def what_was_learnt(lessons: Lessons) -> Iterator[Assumption]:
+    """Say what the boots taught, each with its interval before and after, and whence the former."""
+    for learnt in lessons.learnt:
+        if learnt.boots:
+            yield Assumption(about=learnt.what, text=_said(learnt))
+    if Shared.LOADER in lessons.told and lessons.read_sizes == 1:
+        yield Assumption(
+            about=Shared.LOADER,
+            text="the boots loaded images of one size only, which bounds how fast the loader reads "
+            "and does not tell it",
+        )
+
+
+def _said(learnt: Learnt) -> str:
+    words, unit = SHARED_WORDS[learnt.what]
+    before, after = learnt.prior, learnt.posterior
+    of = "1 boot" if learnt.boots == 1 else f"{learnt.boots} boots"
+    mean, low, high = map(three_digits, (after.mean, after.low, after.high))
+    return (
+        f"{words}: {mean} {unit} ({low}..{high}), "
+        f"from {of} of this machine; without them {three_digits(before.mean)} "
+        f"({three_digits(before.low)}..{three_digits(before.high)}){_whence(learnt)}"
+    )
+
+
+def _whence(learnt: Learnt) -> str:
+    """Name the source of the prior, unless what the prediction rests on is said anyway."""
+    return "" if learnt.what is Shared.CPU else f", {learnt.prior.source or 'assumed'}"

@@ -1,0 +1,288 @@
+"""What is decided about, and the decision: contenders as facts for the cost model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import hypot, inf, log
+from statistics import median, stdev
+from typing import TYPE_CHECKING
+
+from initadvisor.candidates.build_range import build_range
+from initadvisor.core.codecs import Codec
+from initadvisor.core.config import Objective
+from initadvisor.core.estimates import Evidence
+from initadvisor.decide.cost import CandidateFacts, Outcome, Quantity
+from initadvisor.decide.decision import Thresholds, decide, decide_by_size
+from initadvisor.decide.posterior.posterior import draw_costs_given
+from initadvisor.image.contents import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from initadvisor.advise.machine import Knowledge
+    from initadvisor.candidates.build_range import BuildRange
+    from initadvisor.candidates.candidate import Contender
+    from initadvisor.core.config import Config
+    from initadvisor.core.settings import Setting
+    from initadvisor.data.tables import CalibrationTable
+    from initadvisor.decide.boot_evidence import BootEvidence
+    from initadvisor.decide.cost import Decision
+    from initadvisor.decide.next_boot import Limits
+    from initadvisor.decide.posterior.posterior import Given
+    from initadvisor.decide.upgrades import UpgradePace
+    from initadvisor.host.hardware import Memory
+    from initadvisor.image.contents import Lint
+    from initadvisor.lab.evidence import LabEvidence
+    from initadvisor.target.disk import Disk
+
+
+_LEAST_LOG_SD = 0.03
+"""However alike the samples of one run are, another run differs by this much."""
+
+_ANYTHING_MS = 1e9
+"""More than any build adds to a boot; infinity has no mean."""
+
+_SAMPLED_LOG_SD = 0.1
+"""How far the time to decompress the whole is from that of a sample, grown by their sizes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpacking:
+    """What is known of the time to unpack, by the digest of the image.
+
+    ``bench_ms``: samples of user-space decompression; ``table``: how a kernel's compares with that;
+    ``lab``: what kernels in virtual machines took, which counts for more.
+    """
+
+    bench_ms: Mapping[str, Sequence[float]]
+    table: CalibrationTable
+    lab: LabEvidence
+
+    def decompress_ms(self, contender: Contender) -> Quantity:
+        """Return D: another kernel's, where it unpacked the image, else scaled user-space time."""
+        if measured := self.lab.decompress_ms.get(contender.digest):
+            return measured
+        sampled = contender.sampled
+        samples_ms = sampled.decompress_ms if sampled else self.bench_ms[contender.digest]
+        found = _decompress_ms(contender.codec, samples_ms, self.table)
+        if sampled is None:
+            return found
+        return replace(found, log_sd=hypot(found.log_sd, _SAMPLED_LOG_SD))
+
+
+def _decompress_ms(codec: Codec, samples_ms: Sequence[float], table: CalibrationTable) -> Quantity:
+    """Return what a kernel is expected to take, from samples of user-space decompression."""
+    if codec is Codec.CAT:
+        return Quantity(median=0.0, source="not compressed")
+    ratio = table.codecs[codec].ratio
+    spread = stdev(log(sample) for sample in samples_ms) if len(samples_ms) > 1 else 0.0
+    return Quantity(
+        median=median(samples_ms) * ratio.median,
+        log_sd=hypot(max(spread, _LEAST_LOG_SD), ratio.log_sd),
+        source=ratio.source,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Everything a decision is made from.
+
+    ``field``: the contenders, today's first. ``verdicts`` go by the digest of the image. ``pace``:
+    over how many boots a build is spread. ``memory``: that of the machine the images are built on,
+    ``limits``: what of them may be booted to learn from; None where the images are not this
+    machine's, so that no boot or build of it tells anything.
+    """
+
+    field: Sequence[Contender]
+    unpacking: Unpacking
+    verdicts: Mapping[str, Lint]
+    disk: Disk
+    knowledge: Knowledge
+    boots: Sequence[BootEvidence]
+    config: Config
+    pace: UpgradePace
+    memory: Memory | None
+    limits: Limits | None
+    seed: int
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """When a difference counts."""
+        return Thresholds(
+            tolerance_ms=self.config.tolerance_ms,
+            tolerance_fraction=self.config.tolerance_fraction,
+            certainty=self.config.certainty,
+        )
+
+    @property
+    def by_size(self) -> bool:
+        """Whether sizes decide, whatever they cost in time."""
+        return self.config.objective is Objective.SIZE
+
+    @property
+    def todays_build_open(self) -> bool:
+        """Whether the objective counts what building today's image takes, and that is not known."""
+        today = self.field[0]
+        return (
+            self.config.objective is Objective.BALANCED
+            and today.cost is None
+            and today.codec is not Codec.CAT
+        )
+
+    @property
+    def todays_build(self) -> BuildRange | None:
+        """What building today's image took, if nobody did; None where nothing tells."""
+        today, *others = self.field
+        return build_range(
+            today.setting, [(c.setting, c.cost.build_cpu_s) for c in others if c.cost]
+        )
+
+    def fits(self, contender: Contender) -> bool:
+        """Tell whether the image has room beside today's, as replacing it safely needs."""
+        return contender.today or contender.largest_bytes <= self.disk.free_bytes
+
+    def unusable(self, contender: Contender) -> str | None:
+        """Return why this machine cannot make it; today's it could.
+
+        A compressor that needs more memory than there is may be killed at the next kernel upgrade,
+        which then has no image, whatever the objective.
+        """
+        cost = contender.cost
+        if contender.unusable or contender.today or self.memory is None or cost is None:
+            return contender.unusable
+        if cost.build_peak_bytes <= self.memory.total_bytes:
+            return None
+        return (
+            f"its build needs {_mb(cost.build_peak_bytes)}, this machine has "
+            f"{_mb(self.memory.total_bytes)}"
+        )
+
+    def notes(self, contender: Contender) -> tuple[str, ...]:
+        """Return what is to be said of a contender."""
+        unusable, cost = self.unusable(contender), contender.cost
+        notes = (*contender.notes, *((unusable,) if unusable else ()))
+        if unusable or self.memory is None or cost is None:
+            return notes
+        if cost.build_peak_bytes <= self.memory.available_bytes:
+            return notes
+        return (
+            *notes,
+            f"its build needs {_mb(cost.build_peak_bytes)} of memory, of which this machine has "
+            f"{_mb(self.memory.available_bytes)} free now",
+        )
+
+
+def _mb(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:.0f} MB"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """The decision, and what it was made from.
+
+    ``evidence``: what the time to unpack each contender rests on; ``weakest``: the weakest of it
+    that the decision rests on. ``hinges_on_build``: it is open only because it is not known what
+    building today's image takes.
+    """
+
+    facts: tuple[CandidateFacts, ...]
+    given: Given
+    decision: Decision
+    evidence: tuple[Evidence, ...]
+    weakest: Evidence
+    hinges_on_build: bool = False
+
+    def column(self, setting: Setting) -> int:
+        """Return which of the contenders has a setting."""
+        return [fact.setting for fact in self.facts].index(setting)
+
+
+def judge(case: Case) -> Judged:
+    """Price the contenders and decide."""
+    facts = tuple(_facts(case, contender) for contender in case.field)
+    given = draw_costs_given(case.knowledge.machine, facts, case.boots, seed=case.seed)
+    evidence = tuple(
+        Evidence.BOOTS if own else case.unpacking.lab.evidence(contender.digest)
+        for contender, own in zip(case.field, given.lessons.own_boots, strict=True)
+    )
+    weakest = Evidence.weakest(
+        of for fact, of in zip(facts, evidence, strict=True) if fact.eligible or fact is facts[0]
+    )
+    choose = decide_by_size if case.by_size else decide
+    decision = choose(
+        given.draws, facts, baseline=0, thresholds=case.thresholds, source=str(weakest)
+    )
+    held = decision if case.by_size else _whatever_builds_take(case, given, facts, decision)
+    hinges_on_build, decision = held.outcome is not decision.outcome, held
+    if decision.outcome is Outcome.SWITCH:
+        # That no other candidate is better still is nothing the gain rests on.
+        of_setting = dict(zip([fact.setting for fact in facts], evidence, strict=True))
+        weakest = Evidence.weakest((evidence[0], of_setting[decision.setting]))
+        decision = replace(decision, saving_ms=replace(decision.saving_ms, source=str(weakest)))
+    return Judged(
+        facts=facts,
+        given=given,
+        decision=decision,
+        evidence=evidence,
+        weakest=weakest,
+        hinges_on_build=hinges_on_build,
+    )
+
+
+def _whatever_builds_take(
+    case: Case, given: Given, facts: Sequence[CandidateFacts], decision: Decision
+) -> Decision:
+    """Return the decision, open where another cost of building today's image would change it.
+
+    Of a codec nothing is known of, that cost is anything from 0.
+    """
+    if not case.todays_build_open:
+        return decision
+    spread = case.todays_build
+    ends_s = (spread.least_s, spread.most_s) if spread else (0.0, inf)
+    extra_ms = given.draws.extra_ms
+
+    def decided(today_ms: float, thresholds: Thresholds) -> Decision:
+        extra = extra_ms.copy()
+        extra[0] = today_ms
+        draws = replace(given.draws, extra_ms=extra)
+        return decide(
+            draws, facts, baseline=0, thresholds=thresholds, source=decision.saving_ms.source
+        )
+
+    ends = [
+        decided(min(cpu_s * 1000 / case.pace.boots, _ANYTHING_MS), case.thresholds)
+        for cpu_s in ends_s
+    ]
+    if all((end.outcome, end.setting) == (decision.outcome, decision.setting) for end in ends):
+        return replace(
+            decision,
+            probability=min(decision.probability, *(end.probability for end in ends)),
+            best_probability=min(decision.best_probability, *(e.best_probability for e in ends)),
+            settled=decision.settled and all(end.settled for end in ends),
+        )
+    return decided(extra_ms[0], replace(case.thresholds, certainty=inf))
+
+
+def _facts(case: Case, contender: Contender) -> CandidateFacts:
+    return CandidateFacts(
+        setting=contender.setting,
+        digest=contender.digest,
+        size_mb=replace(contender.size, median=contender.size.median / 1e6),
+        decompress_ms=case.unpacking.decompress_ms(contender),
+        unpack_ms=case.unpacking.lab.unpack_ms.get(contender.digest),
+        extra_ms=_build_ms(case, contender),
+        eligible=case.fits(contender)
+        and case.unusable(contender) is None
+        and case.verdicts[contender.digest].verdict is not Verdict.REFUSED,
+    )
+
+
+def _build_ms(case: Case, contender: Contender) -> float:
+    """Return a build's share of one boot, if the objective counts it."""
+    if case.config.objective is not Objective.BALANCED:
+        return 0.0
+    if contender.cost is not None:
+        return contender.cost.build_cpu_s * 1000 / case.pace.boots
+    spread = case.todays_build if contender.today else None
+    return spread.middle_s * 1000 / case.pace.boots if spread else 0.0

@@ -1,0 +1,234 @@
+"""What an answer rests on, and the weighing: once, and again after builds and the lab."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from initadvisor.advise.boot_context import boot_context
+from initadvisor.advise.boots import Boots, recorded_boots
+from initadvisor.advise.decision_input import Case, Unpacking, judge
+from initadvisor.advise.machine import know_machine
+from initadvisor.advise.ranking import show
+from initadvisor.candidates.build import build_candidates
+from initadvisor.candidates.decompression import ROUNDS, BenchObserver, decompression_ms, remember
+from initadvisor.candidates.search_space import FieldObserver, estimated_field
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.data.tables import calibration
+from initadvisor.decide.next_boot import Limits
+from initadvisor.decide.upgrades import upgrade_pace
+from initadvisor.host.hardware import memory
+from initadvisor.image.contents import Verdict
+from initadvisor.lab.evidence import lab_evidence
+from initadvisor.lab.observing import LabObserver
+from initadvisor.lab.verdicts import lint_all, verdicts_on
+from initadvisor.target.disk import examine_disk
+from initadvisor.target.kernel_config import find_kernel_config, read_kernel_config
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from initadvisor.advise.decision_input import Judged
+    from initadvisor.advise.ranking import Weighed
+    from initadvisor.candidates.search_space import Field, Ground
+    from initadvisor.core.config import Config, Objective
+    from initadvisor.core.settings import Setting
+    from initadvisor.host import Host
+    from initadvisor.image.contents import Lint
+    from initadvisor.image.kernel import KernelConfig
+    from initadvisor.records.built_image import Gap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the user asks for; fields as the options of ``initadvisor recommend``."""
+
+    image: Path | None = None
+    sample: bool = False
+    kernel_config: Path | None = None
+    read_speed_mb_s: float | None = None
+    shadow_ms: float | None = None
+    objective: Objective | None = None
+    only: tuple[Setting, ...] = ()
+    everything: bool = False
+    build: bool = False
+    lab: bool = False
+    explain: bool = False
+
+
+class Observer(FieldObserver, BenchObserver, LabObserver, Protocol):
+    """Told how the work goes."""
+
+
+_SEED = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The contenders as they are known now, and what comes of weighing them."""
+
+    field: Field
+    case: Case
+    judged: Judged
+    weighed: Weighed
+
+
+class Scales:
+    """Everything an answer rests on; what does not depend on the candidates is found out once."""
+
+    def __init__(
+        self,
+        host: Host,
+        request: Request,
+        config: Config,
+        ground: Ground,
+        observer: Observer,
+        *,
+        sample: bool,
+    ) -> None:
+        source, release = ground.source, ground.kernel_release
+        self._host = host
+        self._request = request
+        self._config = config
+        self._ground = ground
+        self._observer = observer
+        self._build_gaps: tuple[Gap, ...] = ()
+        self.kernel_config = _kernel_config(host, request, release)
+        self.disk = examine_disk(host, source.path, sample=sample)
+        self.context = boot_context(host, release)
+        self.table = calibration(host)
+        self.boots = recorded_boots(host, release) if source.installed else Boots()
+        self.pace = upgrade_pace(config.boots_per_upgrade, self.boots.pace)
+        # What is another machine's image is built and booted there.
+        self._memory = memory(host) if source.installed else None
+        self._limits = (
+            Limits(excess_ms=config.max_excess_s * 1000, everything=request.everything)
+            if source.installed
+            else None
+        )
+        self.knowledge = know_machine(
+            read_mb_s=self.disk.read_mb_s,
+            given_read_mb_s=request.read_speed_mb_s,
+            given_shadow_ms=request.shadow_ms,
+            unpacked_bytes=source.contents.unpacked_bytes,
+            context=self.context,
+            table=self.table,
+        )
+
+    def build(self, field: Field, settings: Sequence[Setting]) -> None:
+        """Build those of the field's estimated candidates that have these settings.
+
+        What cannot be built is not weighed any more.
+        """
+        if not settings:
+            return
+        # A row may be named by its level, which is another command line (zstd -3 for zstd).
+        planned = {c.setting: c.sampled.setting for c in field.contenders if c.sampled}
+        result = build_candidates(
+            self._host,
+            self._ground.generator,
+            self._ground.source,
+            [planned[setting] for setting in settings],
+            observer=self._observer,
+            jobs=self._config.jobs,
+            cache_limit_bytes=self._config.cache_limit_bytes,
+        )
+        self._build_gaps += result.gaps
+        failed = {gap.setting for gap in result.gaps}
+        kept = tuple(setting for setting in self._ground.settings if setting not in failed)
+        self._ground = replace(self._ground, settings=kept)
+
+    def weigh(self) -> Answer:
+        """Weigh the candidates that are there, and estimates of the others."""
+        host, ground = self._host, self._ground
+        field = estimated_field(host, ground, observer=self._observer)
+        field = replace(field, gaps=_distinct((*field.gaps, *self._build_gaps)))
+        verdicts = verdicts_on(
+            host,
+            ground.source,
+            field.contenders,
+            config=self.kernel_config,
+            release=ground.kernel_release,
+        )
+        _require_comparison(verdicts[ground.source.initrd_sha256], field)
+        lab = lab_evidence(host, field.contenders, ground.kernel_release)
+        case = Case(
+            field=field.contenders,
+            unpacking=Unpacking(bench_ms=self._times_ms(field), table=self.table, lab=lab),
+            verdicts=verdicts,
+            disk=self.disk,
+            knowledge=self.knowledge,
+            boots=self.boots.evidence,
+            config=self._config,
+            pace=self.pace,
+            memory=self._memory,
+            limits=self._limits,
+            seed=_SEED,
+        )
+        judged = judge(case)
+        return Answer(field=field, case=case, judged=judged, weighed=show(case, judged))
+
+    def run_lab(self, field: Field) -> None:
+        """Have kernels unpack what they would not refuse; the store then has what they took."""
+        from initadvisor.lab.lab import run_lab_for
+        from initadvisor.lab.timing import Rounds
+        from initadvisor.vm.choose import Wanted  # takes long; most answers need none of it
+
+        verdicts = lint_all(
+            self._host,
+            field.source,
+            field.contenders,
+            config=self.kernel_config,
+            release=field.kernel_release,
+        )
+        run_lab_for(
+            self._host,
+            field.source,
+            [c for c in field.contenders if verdicts[c.digest].verdict is not Verdict.REFUSED],
+            Wanted(release=field.kernel_release),
+            rounds=Rounds(
+                tolerance_ms=self._config.tolerance_ms,
+                tolerance_fraction=self._config.tolerance_fraction,
+            ),
+            observer=self._observer,
+        )
+
+    def _times_ms(self, field: Field) -> Mapping[str, Sequence[float]]:
+        """Time user-space decompression of what is there; once for an answer without builds."""
+        source, streams = field.source, [c.stream for c in field.contenders if c.stream]
+        if source.unpack_cpu_ms:
+            remember(self._host, streams[0], source.unpack_cpu_ms)
+        return decompression_ms(
+            self._host,
+            streams,
+            rounds=ROUNDS if self._request.build else 1,
+            seed=_SEED,
+            observer=self._observer,
+        )
+
+
+def _distinct(gaps: tuple[Gap, ...]) -> tuple[Gap, ...]:
+    """Return one gap for each setting: what failed last says why."""
+    return tuple({gap.setting: gap for gap in gaps}.values())
+
+
+def _kernel_config(host: Host, request: Request, kernel: str | None) -> KernelConfig | None:
+    if request.kernel_config:
+        return read_kernel_config(request.kernel_config)
+    return find_kernel_config(host, kernel) if kernel else None
+
+
+def _require_comparison(today: Lint, field: Field) -> None:
+    """Raise where no advice can be given: today's image is refused, or nothing is beside it."""
+    source = field.source
+    if today.verdict is Verdict.REFUSED:
+        msg = (
+            f"cannot weigh {source.path}: its kernel would refuse it as it is "
+            f"({'; '.join(today.reasons)})"
+        )
+        raise UnsafeError(msg, hint="is it the image, and --kernel-config the kernel, that boots?")
+    if len(field.contenders) == 1:
+        gaps = "; ".join(f"{gap.setting}: {gap.reason}" for gap in field.gaps)
+        msg = f"nothing to compare {source.path} with" + (f": {gaps}" if gaps else "")
+        raise InitadvisorError(msg, hint="install compressors, or name other settings with --only")

@@ -1,0 +1,212 @@
+"""What is known of this machine before its boots are measured: figures and priors, stated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import exp, hypot, log
+from typing import TYPE_CHECKING
+
+from initadvisor.advise.recommendation import Assumption
+from initadvisor.core.codecs import Codec
+from initadvisor.core.estimates import Estimate
+from initadvisor.data.tables import observed_boots
+from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.cost import Machine, Quantity, Shadow
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from initadvisor.advise.boot_context import BootContext
+    from initadvisor.candidates.candidate import Contender
+    from initadvisor.data.tables import CalibrationTable
+    from initadvisor.lab.evidence import LabEvidence
+
+
+_Z95 = 1.96
+LOADER_FACTOR = 10.0
+"""How far the loader's speed may be from Linux's, either way, with 95 % probability.
+
+The loader reads through the firmware's drivers, with other request sizes and queue depths; both
+much slower and (where Linux's figure is held up by encryption or a busy disk) faster are common.
+"""
+
+LOADER_LOG_SD = log(LOADER_FACTOR) / _Z95
+_GIVEN_LOG_SD = 0.05
+LOADER_FIXED = Quantity(median=100.0, log_sd=1.0)
+LAB = Quantity(median=1.0, log_sd=0.1)
+"""How a kernel in a virtual machine compares with the same one on the bare processor.
+
+Assumed, not measured: nested page tables make page faults dearer there, memory that is faulted in
+beforehand makes them cheaper; decompression itself runs the same instructions.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """A machine for the cost model, and in words what it rests on."""
+
+    machine: Machine
+    loader_mb_s: Estimate
+    assumptions: tuple[Assumption, ...]
+
+
+def know_machine(
+    *,
+    read_mb_s: Estimate,
+    given_read_mb_s: float | None,
+    given_shadow_ms: float | None,
+    unpacked_bytes: int,
+    context: BootContext,
+    table: CalibrationTable,
+) -> Knowledge:
+    """Turn what was measured or given into what the cost model needs.
+
+    ``read_mb_s`` is Linux's cold read, ``given_read_mb_s`` the loader's speed as the user knows it.
+    The assumptions named are those about reading and waiting; those about unpacking depend on the
+    contenders, see ``unpacking_assumptions``.
+    """
+    loader = _loader(read_mb_s, given_read_mb_s)
+    shadow = _shadow(given_shadow_ms, context)
+    fixed = replace(
+        LOADER_FIXED,
+        source=f"{LOADER_FIXED.median:.0f} ms within a factor of "
+        f"{exp(_Z95 * LOADER_FIXED.log_sd):.0f}, plus reading the kernel "
+        f"({context.kernel_mb:.1f} MB, {context.kernel_mb_source})",
+    )
+    populate = replace(
+        table.populate_ms_per_mb,
+        median=table.populate_ms_per_mb.median * unpacked_bytes / 1e6,
+        source=table.source,
+    )
+    return Knowledge(
+        machine=Machine(
+            read_s_per_mb=replace(loader, median=1 / loader.median),
+            fixed_ms=fixed,
+            kernel_mb=context.kernel_mb,
+            populate_ms=populate,
+            cpu=Quantity(median=1.0, log_sd=table.machine_log_sd, source=table.source),
+            lab=LAB,
+            shadow=shadow,
+        ),
+        loader_mb_s=_as_estimate(loader),
+        assumptions=(
+            Assumption(about=Shared.LOADER, text=f"the loader's reading: {loader.source}"),
+            Assumption(about=Shared.SHADOW, text=f"the shadow (B1): {_said_of(shadow)}"),
+            Assumption(about=Shared.FIXED, text=f"what every image pays (L): {fixed.source}"),
+        ),
+    )
+
+
+def unpacking_assumptions(
+    field: Sequence[Contender],
+    machine: Machine,
+    evidence: LabEvidence,
+    *,
+    told: Collection[Shared] = (),
+) -> tuple[Assumption, ...]:
+    """Say in words what the times to unpack these contenders rest on.
+
+    ``told``: what boots of this machine told of; how far that might be off without them is left
+    out.
+    """
+    lab = [c for c in field if c.digest in evidence.unpack_ms]
+    bench = [c for c in field if c not in lab]
+    said = []
+    if lab:
+        who = "every image" if not bench else _names(lab)
+        text = f"the time to unpack {who}: the lab's, of this machine's kernel in a virtual machine"
+        if Shared.LAB not in told:
+            factor = exp(_Z95 * machine.lab.log_sd)
+            text += f"; the bare machine is within a factor of {factor:.1f} of it"
+        said.append(Assumption(about=Shared.LAB, text=text))
+    if bench:
+        doubt = "" if Shared.CPU in told else _doubt(machine)
+        texts = _bench_assumptions(bench, machine, evidence, doubt, among_others=bool(lab))
+        said.extend(Assumption(about=Shared.CPU, text=text) for text in texts)
+        plain = next((c for c in lab if c.codec is Codec.CAT), None)
+        populate = machine.populate_ms
+        if plain:
+            text = (
+                f"{evidence.unpack_ms[plain.digest].median:.0f} ms, the lab's time for the "
+                "uncompressed image"
+            )
+        else:
+            text = (
+                f"{populate.median:.0f} ms, within a factor of {exp(_Z95 * populate.log_sd):.1f}, "
+                f"from {populate.source}"
+            )
+        if Shared.POPULATE not in told:
+            said.append(Assumption(about=Shared.POPULATE, text=f"creating the files (P): {text}"))
+    return tuple(said)
+
+
+def _doubt(machine: Machine) -> str:
+    return (
+        ", and whatever other kernels and processors change, within a factor of "
+        f"{exp(_Z95 * machine.cpu.log_sd):.1f} either way"
+    )
+
+
+def _bench_assumptions(
+    bench: Sequence[Contender],
+    machine: Machine,
+    evidence: LabEvidence,
+    doubt: str,
+    *,
+    among_others: bool,
+) -> Iterator[str]:
+    known = evidence.decompress_ms
+    elsewhere = [c for c in bench if c.digest in known]
+    if elsewhere:
+        source = known[elsewhere[0].digest].source
+        yield (
+            f"the kernel's decompression of {_names(elsewhere)}: what {source}, took longer than "
+            f"for the uncompressed image{doubt}"
+        )
+    scaled = [c for c in bench if c not in elsewhere and c.codec is not Codec.CAT]
+    if scaled:
+        of_whom = f" of {_names(scaled)}" if elsewhere or among_others else ""
+        yield (
+            f"the kernel's decompression{of_whom}: user space times the ratios of "
+            f"{machine.cpu.source}{doubt}"
+        )
+
+
+def _names(field: Sequence[Contender]) -> str:
+    return ", ".join(str(contender.setting) for contender in field)
+
+
+def _loader(measured: Estimate, given: float | None) -> Quantity:
+    if given is not None:
+        return Quantity(median=given, log_sd=_GIVEN_LOG_SD, source=f"{given:g} MB/s, as given")
+    spread = log(max(measured.high, measured.low) / max(measured.low, 1e-3)) / (2 * _Z95)
+    return Quantity(
+        median=measured.mean,
+        log_sd=hypot(LOADER_LOG_SD, spread),
+        source=f"Linux reads {measured.mean:.0f} MB/s ({measured.source}); the loader's drivers "
+        f"may be {LOADER_FACTOR:.0f} times slower or faster",
+    )
+
+
+def _shadow(given_ms: float | None, context: BootContext) -> Shadow:
+    boots = observed_boots()
+    if given_ms is not None:
+        return Shadow(boots=boots, fixed_ms=given_ms, source=f"{given_ms:g} ms, as given")
+    if context.asynchronous is False:
+        source = "none, this kernel unpacks the initramfs before it does anything else"
+        return Shadow(boots=boots, fixed_ms=0.0, source=source)
+    return Shadow(boots=boots, source=f"drawn from {len(boots)} boots of other machines")
+
+
+def _said_of(shadow: Shadow) -> str:
+    return shadow.source if shadow.fixed_ms is not None else f"unknown here, {shadow.source}"
+
+
+def _as_estimate(quantity: Quantity) -> Estimate:
+    spread = exp(_Z95 * quantity.log_sd)
+    return Estimate(
+        mean=quantity.median * exp(quantity.log_sd**2 / 2),
+        low=quantity.median / spread,
+        high=quantity.median * spread,
+        source=quantity.source,
+    )

@@ -1,0 +1,136 @@
+"""The main job: from an image to a recommendation, with what it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from initadvisor.advise.boots import what_was_learnt
+from initadvisor.advise.evaluation import Observer, Request, Scales
+from initadvisor.advise.explain import explain
+from initadvisor.advise.machine import unpacking_assumptions
+from initadvisor.advise.recommendation import Assumption, Recommendation, Storage
+from initadvisor.candidates.build_range import UNKNOWN_BUILD
+from initadvisor.candidates.search_space import surveyed
+from initadvisor.core.config import Objective
+from initadvisor.decide.boot_evidence import Shared
+from initadvisor.host.configuration import load_config
+from initadvisor.target.context import what_matters_more
+from initadvisor.target.target import find_target, sample_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from initadvisor.advise.evaluation import Answer
+    from initadvisor.core.config import Config
+    from initadvisor.core.estimates import Estimate
+    from initadvisor.host import Host
+    from initadvisor.image.kernel import KernelConfig
+    from initadvisor.target.disk import Disk
+    from initadvisor.target.target import Target
+
+
+def recommend(host: Host, request: Request, *, observer: Observer) -> Recommendation:
+    """Estimate or build, measure, weigh, and decide.
+
+    Candidates that were not built are estimated from a sample; with ``build`` those that may be the
+    best are built, and all are weighed again. With ``explain`` it is said why.
+
+    Raises ``InitadvisorError`` (with its exit code) where there is no image, it cannot be read or
+    is none, nothing can be compared, or the lab is asked for and no virtual machine works.
+    """
+    config = _config(host, request)
+    target = sample_target(host) if request.sample else find_target(host, request.image)
+    with surveyed(host, target, config, only=request.only, everything=request.everything) as ground:
+        scales = Scales(host, request, config, ground, observer, sample=target.sample)
+        answer = scales.weigh()
+        if request.build:
+            scales.build(answer.field, answer.weighed.unbuilt)
+            answer = scales.weigh()
+        if request.lab:
+            scales.run_lab(answer.field)
+            answer = scales.weigh()
+        found = _recommendation(host, target, config, scales, answer)
+        if request.explain:
+            found = replace(found, explanation=explain(answer.case, answer.judged))
+        return found
+
+
+def _recommendation(
+    host: Host, target: Target, config: Config, scales: Scales, answer: Answer
+) -> Recommendation:
+    field, weighed = answer.field, answer.weighed
+    lab = answer.case.unpacking.lab
+    return Recommendation(
+        image=field.source.path,
+        sample=target.sample,
+        generator=field.generator.NAME,
+        kernel_release=field.kernel_release,
+        baseline=field.baseline.setting,
+        baseline_source=field.baseline.source,
+        objective=config.objective,
+        certainty=config.certainty,
+        evidence=weighed.evidence,
+        decision=weighed.decision,
+        storage=_storage(scales.disk, weighed.lessons.now(Shared.LOADER)),
+        unpacked_bytes=field.source.contents.unpacked_bytes,
+        whole_boot_ms=scales.context.whole_boot_ms,
+        rows=weighed.rows,
+        pace=scales.pace,
+        deciding=weighed.deciding,
+        rival=weighed.rival,
+        plan=weighed.plan,
+        hinges_on_build=weighed.hinges_on_build,
+        unbuilt=weighed.unbuilt,
+        gaps=field.gaps,
+        assumptions=tuple(_assumptions(config, scales, answer)),
+        warnings=(
+            *field.baseline.warnings,
+            *scales.disk.warnings,
+            *scales.table.warnings,
+            *lab.warnings,
+            *scales.boots.warnings,
+            *_unknown_kernel(field.kernel_release, scales.kernel_config),
+        ),
+        context=what_matters_more(host, field.generator, field.source),
+    )
+
+
+def _assumptions(config: Config, scales: Scales, answer: Answer) -> Iterator[Assumption]:
+    """Yield what the answer rests on; of what boots told of, what they made of what was assumed."""
+    case, lessons = answer.case, answer.weighed.lessons
+    known, told = case.knowledge, lessons.told
+    yield from (assumed for assumed in known.assumptions if assumed.about not in told)
+    yield from unpacking_assumptions(case.field, known.machine, case.unpacking.lab, told=told)
+    yield from what_was_learnt(lessons)
+    if config.objective is Objective.BALANCED:
+        yield Assumption(about=None, text=scales.pace.words)
+        if case.todays_build_open:
+            spread = case.todays_build
+            yield Assumption(about=None, text=spread.words if spread else UNKNOWN_BUILD)
+
+
+def _config(host: Host, request: Request) -> Config:
+    config = load_config(host)
+    return replace(config, objective=request.objective) if request.objective else config
+
+
+def _unknown_kernel(kernel: str | None, config: KernelConfig | None) -> tuple[str, ...]:
+    """Say once what keeps the verdicts of lint from being certain."""
+    if config is not None:
+        return ()
+    return (
+        f"the configuration of {f'Linux {kernel}' if kernel else 'the kernel'} is not known, so it "
+        "is not certain which codecs it unpacks: name it with --kernel-config FILE",
+    )
+
+
+def _storage(disk: Disk, loader_mb_s: Estimate) -> Storage:
+    return Storage(
+        device=disk.device,
+        kind=disk.kind,
+        read_mb_s=disk.read_mb_s,
+        loader_mb_s=loader_mb_s,
+        free_bytes=disk.free_bytes,
+        room_on=disk.room_on,
+    )

@@ -1,0 +1,225 @@
+"""Tables of candidates: the built-in ones by name, a user's own from a TOML or CSV file."""
+
+from __future__ import annotations
+
+import csv
+import io
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from initadvisor.core.errors import InitadvisorError, UsageError
+from initadvisor.core.plain_values import from_json, from_toml, shown
+from initadvisor.core.settings import Setting
+from initadvisor.decide.truth_table import TruthRow, TruthTable, require_ms
+from initadvisor.host.files import open_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+_BUILT_IN = "truth_tables.json"
+_SCHEMA = 1
+_LIMIT_BYTES = 1 << 16
+_LONGEST_VALUE = 60
+_SIZES = {"size_mb": 1.0, "size_bytes": 1e-6}
+_TIMES = ("unpack_ms", "decompress_ms")
+_ROW_KEYS = frozenset({"setting", *_SIZES, *_TIMES, "log_sd", "build_cpu_s"})
+_TABLE_KEYS = frozenset({"name", "source", "populate_ms", "rows"})
+_HINT = "initadvisor-whatif(1) describes such a file"
+
+
+def truth_table_names() -> tuple[str, ...]:
+    """Return the names of the built-in tables."""
+    return tuple(_built_in())
+
+
+def truth_table(name_or_path: str) -> TruthTable:
+    """Return the built-in table of that name, or the one that a file holds.
+
+    Raises ``UsageError`` for what is neither and for a file that is no such table, naming what is
+    wrong and where; ``InitadvisorError`` and ``NeedsRootError`` for a file that cannot be read.
+    """
+    if known := _built_in().get(name_or_path):
+        return known
+    path = Path(name_or_path)
+    if not name_or_path or not _is_there(path):
+        msg = f"no built-in table and no file is called {_quoted(name_or_path)}"
+        raise UsageError(msg, hint=f"one of: {', '.join(truth_table_names())}; or a file's path")
+    return read_table(path)
+
+
+def read_table(path: Path) -> TruthTable:
+    """Read a table from a file, TOML or CSV; raises as ``truth_table`` does."""
+    where = shown(str(path))
+    text = _text(path)
+    try:
+        document = from_toml(text) if _is_toml(path, text) else _from_csv(text)
+        return _table(document, name=path.stem, source=f"{path.name}, as given")
+    except (ValueError, UsageError, csv.Error) as err:
+        msg = f"{where} is no table of candidates: {shown(str(err))}"
+        raise UsageError(msg, hint=_HINT) from err
+
+
+@cache
+def _built_in() -> Mapping[str, TruthTable]:
+    text = resources.files("initadvisor.data").joinpath(_BUILT_IN).read_text("utf-8")
+    document = from_json(text)
+    if document["schema"] != _SCHEMA:
+        raise ValueError(document["schema"])
+    tables = [_table(table, name="", source="") for table in document["tables"]]
+    return {table.name: table for table in tables}
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError:
+        return True  # who may read it is told when it is opened
+    except (OSError, ValueError):  # no name that a file can have
+        return False
+
+
+def _text(path: Path) -> str:
+    try:
+        with open_regular(path) as file:
+            content = file.read(_LIMIT_BYTES + 1)
+    except OSError as err:
+        msg = f"cannot read {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+    if len(content) > _LIMIT_BYTES:
+        msg = f"{path} is no table of candidates: it is longer than {_LIMIT_BYTES >> 10} KiB"
+        raise UsageError(msg, hint=_HINT)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as err:
+        msg = f"{path} is no table of candidates: not UTF-8 at byte {err.start}"
+        raise UsageError(msg, hint=_HINT) from err
+
+
+def _is_toml(path: Path, text: str) -> bool:
+    """Tell by the name, else by the first line that says something: CSV's has no ``=`` or ``[``."""
+    if path.suffix.lower() in {".toml", ".csv"}:
+        return path.suffix.lower() == ".toml"
+    first = next((line for line in text.splitlines() if line.strip() and line[0] != "#"), "")
+    return "=" in first or first.startswith("[")
+
+
+def _from_csv(text: str) -> dict[str, Any]:
+    """Read lines under a line of titles; what starts with ``#`` is a comment."""
+    lines = [line for line in io.StringIO(text) if line.strip() and not line.startswith("#")]
+    reader = csv.DictReader(lines, strict=True, skipinitialspace=True)
+    titles = reader.fieldnames or ()
+    if repeated := next((title for title in titles if list(titles).count(title) > 1), None):
+        msg = f"the column {_quoted(repeated)} stands there twice"
+        raise ValueError(msg)
+    return {"rows": [_csv_row(row) for row in reader]}
+
+
+def _csv_row(row: Mapping[Any, Any]) -> dict[str, Any]:
+    if None in row:
+        msg = (
+            f"the line of {_quoted(next(iter(row.values())))} has more values than there are titles"
+        )
+        raise ValueError(msg)
+    said = {key.strip(): value.strip() for key, value in row.items() if value and value.strip()}
+    return {key: value if key == "setting" else _number(key, value) for key, value in said.items()}
+
+
+def _number(key: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError as err:
+        msg = f"{_quoted(key)}: {_quoted(text)} is not a number"
+        raise ValueError(msg) from err
+
+
+def _table(document: Mapping[str, Any], *, name: str, source: str) -> TruthTable:
+    """Return the table a document holds; raises ``ValueError`` or ``UsageError`` for what is none.
+
+    ``name`` and ``source`` are what it has where it says nothing itself.
+    """
+    _require_known(document, _TABLE_KEYS, "")
+    rows = document.get("rows")
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        msg = "it has no rows ([[rows]] in TOML, lines under the titles in CSV)"
+        raise ValueError(msg)
+    populate_ms = document.get("populate_ms")
+    if populate_ms is not None:
+        require_ms(populate_ms, "populate_ms")
+    return TruthTable(
+        name=document.get("name", name),
+        source=document.get("source", source),
+        populate_ms=0.0 if populate_ms is None else populate_ms,
+        rows=tuple(_row(row, number, populate_ms) for number, row in enumerate(rows, start=1)),
+    )
+
+
+def _row(row: Mapping[str, Any], number: int, populate_ms: object) -> TruthRow:
+    where = f"row {number}"
+    _require_known(row, _ROW_KEYS, f"{where}: ")
+    setting = row.get("setting")
+    if not isinstance(setting, str):
+        msg = f"{where} has no setting"
+        raise ValueError(msg)
+    where += f" ({_quoted(setting)})"
+    size_key = _only_key(row, tuple(_SIZES), where)
+    time_key = _only_key(row, _TIMES, where)
+    if time_key == "decompress_ms" and populate_ms is None:
+        msg = (
+            f"{where}: decompress_ms needs populate_ms in the table, what creating the files takes "
+            "(0 if unpacking is nothing else)"
+        )
+        raise ValueError(msg)
+    extra_ms = populate_ms if time_key == "decompress_ms" else 0.0
+    try:
+        if time_key == "decompress_ms":
+            require_ms(row[time_key], time_key)  # of the sum it could not be told any more
+        return TruthRow(
+            setting=Setting.parse(setting),
+            size_mb=_scaled(row, size_key, _SIZES[size_key]),
+            unpack_ms=_scaled(row, time_key, 1.0, extra_ms),
+            log_sd=row.get("log_sd", 0.0),
+            build_cpu_s=row.get("build_cpu_s"),
+        )
+    except (ValueError, UsageError) as err:
+        msg = f"{where}: {err}"
+        raise ValueError(msg) from err
+
+
+def _scaled(row: Mapping[str, Any], key: str, factor: float, extra: object = 0.0) -> float:
+    """Return a figure in the unit of ``TruthRow``."""
+    return _float(row[key], key) * factor + _float(extra, "populate_ms")
+
+
+def _float(value: object, key: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        msg = f"{key} {_quoted(value)} is not a number"
+        raise ValueError(msg)
+    try:
+        return float(value)
+    except OverflowError as err:
+        msg = f"{key} is a number of too many digits"
+        raise ValueError(msg) from err
+
+
+def _only_key(row: Mapping[str, Any], keys: Sequence[str], where: str) -> str:
+    found = [key for key in keys if key in row]
+    if len(found) != 1:
+        msg = f"{where} needs {' or '.join(keys)}, {'not both' if found else 'and has neither'}"
+        raise ValueError(msg)
+    return found[0]
+
+
+def _require_known(given: Mapping[str, Any], known: frozenset[str], where: str) -> None:
+    if unknown := next((key for key in given if key not in known), None):
+        names = ", ".join(sorted(known))
+        msg = f"{where}{_quoted(unknown)} is not known (one of: {names})"
+        raise ValueError(msg)
+
+
+def _quoted(text: object) -> str:
+    written = text if isinstance(text, str) else type(text).__name__
+    short = written if len(written) <= _LONGEST_VALUE else f"{written[:_LONGEST_VALUE]}..."
+    return f"'{shown(short)}'"

@@ -1,0 +1,1 @@
+"""Applying a setting: plan, build, verify, prove, commit, roll back, watch afterwards."""

@@ -1,0 +1,258 @@
+"""``apply --confirm``: builds, looks, asks a kernel, replaces configuration and images as one.
+
+Whether a setting has booted well on this machine already.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from initadvisor.apply.build import staged_images
+from initadvisor.apply.commit import commit, undisturbed
+from initadvisor.apply.plan_values import Step
+from initadvisor.apply.proving import arm_proof
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.plain_values import encoded
+from initadvisor.generators.detect import generator_of_image
+from initadvisor.host.package_managers import busy_package_managers
+from initadvisor.host.storage.mounts import machine_path
+from initadvisor.lab.built import BuildingObserver, ask_kernels
+from initadvisor.records.boot import RecordSource
+from initadvisor.store.store import open_store
+from initadvisor.transaction import files
+from initadvisor.transaction.transaction import FileRole, SettingChange
+from initadvisor.transaction.transactions import Replacement, pending, transactions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from initadvisor.apply.plan_values import ApplyPlan, StagedImage
+    from initadvisor.core.settings import Setting
+    from initadvisor.host import Host
+    from initadvisor.records.boot import BootRecord
+    from initadvisor.transaction.transaction import FileIdentity, Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyChoices:
+    """What the user takes upon himself; fields as the options of ``initadvisor apply``."""
+
+    immediate: bool = False
+    unverified: bool = False
+    accept_content_changes: bool = False
+    without_backup: bool = False
+    without_entry: bool = False
+    ignore_unlocking: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What came of it: the transaction is committed, or waits for a boot (``PROVING``).
+
+    ``proven``: the earlier boot with this setting for which no other is waited for. ``unverified``:
+    why no kernel was asked whether it unpacks the images, empty where one was.
+    """
+
+    transaction: Transaction
+    proven: BootRecord | None = None
+    unverified: str = ""
+
+
+class ApplyObserver(BuildingObserver, Protocol):
+    """Told how applying goes."""
+
+    def built(self, staged: Sequence[StagedImage]) -> None:
+        """All images are built and right; nothing was decided about them yet."""
+        ...
+
+
+def apply(
+    host: Host, plan: ApplyPlan, choices: ApplyChoices, *, observer: ApplyObserver
+) -> Applied:
+    """Do what was planned, or leave everything as it was.
+
+    Raises ``UnsafeError`` (``RefusedError``) where something is in the way that the user has not
+    taken upon himself, and whatever building, verifying and replacing raise.
+    """
+    require_none_pending(host)
+    if busy := busy_package_managers(host):  # found out before building takes minutes
+        msg = f"not applying anything now: {busy[0]}"
+        raise UnsafeError(msg, hint="try again when it is done")
+    release = plan.rebuilt[0].image.kernel_release if plan.rebuilt else None
+    direct = choices.immediate or proven_by(host, plan.setting, kernel_release=None) is not None
+    _require_nothing_in_the_way(plan, choices, direct=direct)
+    installed = {
+        planned.image.path: _identity(host, planned.image.path) for planned in plan.rebuilt
+    }
+    generator = generator_of_image(plan.generator)
+    with staged_images(host, generator, plan, observer=observer) as staged:
+        observer.built(staged)
+        _require_accepted(staged, choices)
+        unverified = ask_kernels(
+            host,
+            [(image.image, image.staged) for image in staged],
+            unverified=choices.unverified,
+            observer=observer,
+        )
+        proven = proven_by(host, plan.setting, kernel_release=release if unverified else None)
+        direct = choices.immediate or proven is not None
+        _require_nothing_in_the_way(plan, choices, direct=direct)
+        observer.doing("replacing configuration and images" if direct else "arming one boot")
+        with transactions(host) as engine, undisturbed(host):
+            transaction = engine.begin(
+                tuple(_replacements(host, plan, staged, choices)),
+                purpose=f"{plan.generator} to {plan.setting}, was {plan.today.setting}",
+                setting=SettingChange(
+                    generator=plan.generator,
+                    kernel_release=release or "",
+                    before=str(plan.today.setting),
+                    after=str(plan.setting),
+                ),
+            )
+            check = partial(_require_as_planned, host, plan, staged, installed)
+            transaction = engine.verify(transaction, check)
+            if direct:
+                entry = not (choices.without_backup or choices.without_entry)
+                transaction = commit(host, engine, transaction, entry=entry)
+            else:
+                transaction = arm_proof(
+                    host, engine, transaction, ignore_unlocking=choices.ignore_unlocking
+                )
+    return Applied(transaction=transaction, proven=proven, unverified=unverified)
+
+
+def require_none_pending(host: Host) -> None:
+    """Raise ``UnsafeError`` while an earlier transaction is not over."""
+    if waiting := pending(host):
+        first = waiting[0]
+        msg = f"not changing anything: transaction {first.number} ({first.purpose}) is "
+        raise UnsafeError(msg + first.state, hint="initadvisor status shows it")
+
+
+def _require_nothing_in_the_way(plan: ApplyPlan, choices: ApplyChoices, *, direct: bool) -> None:
+    passed = {
+        Step.VERIFYING: choices.unverified,
+        Step.PROVING_BOOT: direct,
+        Step.PREVIOUS_ENTRY: choices.without_backup or choices.without_entry,
+        Step.UNLOCKING: choices.ignore_unlocking,
+    }
+    for obstacle in plan.obstacles:
+        if not passed.get(obstacle.step, False):
+            raise UnsafeError(obstacle.reason, hint=_way_out(obstacle.step, obstacle.remedy))
+
+
+def _way_out(step: Step, remedy: str) -> str | None:
+    options = {
+        Step.PROVING_BOOT: "--immediate goes without a proving boot",
+        Step.PREVIOUS_ENTRY: "--without-entry goes without an entry for the previous image",
+        Step.UNLOCKING: "--ignore-unlocking goes on all the same",
+    }
+    return "; ".join(part for part in (remedy, options.get(step)) if part) or None
+
+
+def _identity(host: Host, path: Path) -> FileIdentity | None:
+    try:
+        return files.identity(path, inodes=files.has_links(host, path.parent))
+    except OSError as err:
+        msg = f"cannot read {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+
+
+def _require_accepted(staged: Sequence[StagedImage], choices: ApplyChoices) -> None:
+    """Raise ``UnsafeError`` where a rebuild brings more than another compression."""
+    if choices.accept_content_changes:
+        return
+    for image in staged:
+        if image.updates is None:
+            msg = f"{image.image.path} cannot be compared with a rebuild: {image.unreadable}"
+        elif image.updates.count:
+            msg = f"a rebuild of {image.image.path} has {image.updates.count} files otherwise than "
+            msg += "the installed image"
+        else:
+            continue
+        hint = "rebuild and boot it first, or --accept-content-changes; nothing was changed"
+        raise UnsafeError(msg, hint=hint)
+
+
+def _replacements(
+    host: Host, plan: ApplyPlan, staged: Sequence[StagedImage], choices: ApplyChoices
+) -> Iterator[Replacement]:
+    for image in staged:
+        yield Replacement(
+            path=str(machine_path(host, image.image.path)),
+            role=FileRole.IMAGE,
+            new=partial(files.copy, image.staged),
+            size_bytes=image.size_bytes,
+            keep=not choices.without_backup,
+            mode=0o600,
+        )
+    for edit in plan.edits:
+        yield Replacement(
+            path=str(machine_path(host, Path(edit.path))),
+            role=FileRole.CONFIGURATION,
+            new=encoded(edit.after),
+        )
+
+
+def _require_as_planned(
+    host: Host,
+    plan: ApplyPlan,
+    staged: Sequence[StagedImage],
+    installed: Mapping[Path, FileIdentity | None],
+    transaction: Transaction,
+) -> None:
+    """Raise where what is there, or what was written, is not what the plan was made from.
+
+    A package manager may have come between the building and the moment it was kept out.
+    """
+    changes = {host.path(change.path): change for change in transaction.files}
+    for image in staged:
+        change = changes[image.image.path]
+        if change.before != installed[image.image.path]:
+            raise _meanwhile(image.image.path)
+        if change.after is None or change.after.sha256 != image.sha256:
+            msg = f"what was written beside {image.image.path} is not what was verified"
+            raise UnsafeError(msg, hint="nothing was changed")
+    for edit in plan.edits:
+        before = changes[Path(edit.path)].before
+        expected = edit.before is not None and hashlib.sha256(encoded(edit.before)).hexdigest()
+        if (before.content.sha256 if before else False) != expected:
+            raise _meanwhile(Path(edit.path))
+
+
+def _meanwhile(path: Path) -> UnsafeError:
+    msg = f"{path} was changed while images were built"
+    return UnsafeError(msg, hint="try again; nothing was changed")
+
+
+_LATEST = 200
+"""So many boots are looked at: what booted well years ago says little."""
+
+
+def proven_by(host: Host, setting: Setting, *, kernel_release: str | None) -> BootRecord | None:
+    """Return the latest boot with an image of this setting, None if there was none.
+
+    Boots are recorded when they are complete, while they run; others do not count, nor do those
+    whose image is not certain. ``kernel_release``: only boots of this kernel; None: of any, which
+    is enough where a kernel has been asked whether it unpacks the image.
+    """
+    with open_store(host, readonly=True) as store:
+        boots = store.boots(source=RecordSource.UNIT, limit=_LATEST)
+    return next(
+        (
+            boot
+            for boot in boots
+            if boot.setting == setting
+            and (kernel_release is None or _release(boot) == kernel_release)
+        ),
+        None,
+    )
+
+
+def _release(boot: BootRecord) -> str:
+    """Return the kernel's release, without its build."""
+    return (boot.boot_class.kernel or "").partition(" ")[0]

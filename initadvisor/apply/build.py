@@ -1,0 +1,133 @@
+"""Builds what ``apply`` would install, beside it, and makes sure of it before anybody sees it."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from initadvisor.apply.plan_values import StagedImage, Step
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.plain_values import shown
+from initadvisor.firmware.efi_variables import enforces_signatures
+from initadvisor.generators.rewriting import config_files, texts_of
+from initadvisor.host.files import make_directory
+from initadvisor.image.difference import Aspect, ChangedEntry, difference
+from initadvisor.lab.built import building_place, linted, read_built, read_image, require_codec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from initadvisor.apply.plan_values import ApplyPlan, PlannedImage
+    from initadvisor.generators import Generator
+    from initadvisor.host import Host
+    from initadvisor.image.difference import ImageDifference
+    from initadvisor.lab.built import BuildingObserver, ReadImage
+
+
+_EXAMPLES = 3
+
+
+@contextlib.contextmanager
+def staged_images(
+    host: Host, generator: Generator, plan: ApplyPlan, *, observer: BuildingObserver
+) -> Iterator[tuple[StagedImage, ...]]:
+    """Build the plan's images in the cache and hand them out once all of them are right.
+
+    Each is built twice, with today's configuration and with the new one, one after the other. The
+    files are there as long as the context is; nothing installed is touched.
+
+    Raises ``UnsafeError`` where the plan has an obstacle to building, or where what came out is not
+    what it has to be: the wanted codec, readable to its end, unpacked by its kernel, the very
+    content that today's configuration gives. Raises ``InitadvisorError`` while another run builds
+    or when the configuration was changed meanwhile, and what the generator's ``build`` does.
+    """
+    for obstacle in plan.obstacles:
+        if obstacle.step is Step.BUILD:
+            raise UnsafeError(obstacle.reason, hint=obstacle.remedy or None)
+    with building_place(host) as directory:
+        staged = tuple(
+            _stage(host, generator, plan, planned, directory / str(number), observer)
+            for number, planned in enumerate(plan.rebuilt)
+        )
+        _require_unchanged(host, plan)
+        yield staged
+
+
+def _stage(
+    host: Host,
+    generator: Generator,
+    plan: ApplyPlan,
+    planned: PlannedImage,
+    directory: Path,
+    observer: BuildingObserver,
+) -> StagedImage:
+    make_directory(directory, mode=0o700)
+    image, texts = planned.image, texts_of(plan.edits)
+    noted = generator.noted_inside(host, texts)
+    observer.doing(f"building {image.path} with today's setting, for comparison")
+    generator.build(host, image, directory / "control", {})
+    control = read_built(generator, directory / "control")
+    observer.doing(f"building {image.path} with {plan.setting}")
+    generator.build(host, image, directory / "new", texts)
+    new = read_built(generator, directory / "new")
+    require_codec(generator, image, new, plan.setting)
+    _require_same(image.path, _difference(control, new, noted))
+    if image.uki and not new.signed and enforces_signatures(host):
+        msg = f"Secure Boot is on, and {generator.NAME} made {image.path} without a signature"
+        raise UnsafeError(msg, hint="nothing was changed")
+    judged = linted(host, image, new)
+    observer.doing(f"comparing {image.path} with what a rebuild gives")
+    updates, unreadable = _updates(image.path, control, noted)
+    return StagedImage(
+        image=image,
+        staged=directory / "new",
+        size_bytes=new.size_bytes,
+        sha256=new.sha256,
+        codec=plan.setting.codec,
+        lint=judged,
+        updates=updates,
+        unreadable=unreadable,
+    )
+
+
+def _require_same(path: Path, found: ImageDifference) -> None:
+    """Raise ``UnsafeError`` where another compression gave another content, too."""
+    if not found.count:
+        return
+    paths = [*found.added, *found.removed, *(changed.path for changed in found.changed)]
+    some = ", ".join(paths[:_EXAMPLES]) + (", ..." if len(paths) > _EXAMPLES else "")
+    msg = f"{path} built with the new setting has another content than with today's: {some}"
+    raise UnsafeError(msg, hint="was something updated meanwhile? Try again; nothing was changed")
+
+
+def _updates(
+    installed: Path, control: ReadImage, noted: tuple[str, ...]
+) -> tuple[ImageDifference | None, str]:
+    try:
+        return _difference(read_image(installed), control, noted), ""
+    except InitadvisorError as err:
+        return None, err.message
+
+
+def _difference(before: ReadImage, after: ReadImage, noted: tuple[str, ...]) -> ImageDifference:
+    """Return in what two images differ, in their initramfs and beside it."""
+    names = before.sections.keys() | after.sections.keys()
+    sections = tuple(
+        ChangedEntry(path=f"section {shown(name)}", aspects=(Aspect.CONTENT,))
+        for name in sorted(names)
+        if before.sections.get(name) != after.sections.get(name)
+    )
+    found = difference(before.listing, after.listing, ignored=noted)
+    return replace(found, changed=(*sections, *found.changed))
+
+
+def _require_unchanged(host: Host, plan: ApplyPlan) -> None:
+    """Raise ``InitadvisorError`` where the configuration is not that of the plan any more."""
+    for edit in plan.edits:
+        path = Path(edit.path)
+        now = config_files(host, [path])[0].text if path.exists() else None
+        if now != edit.before:
+            msg = f"{path} was changed while images were built"
+            raise InitadvisorError(msg, hint="try again; nothing was changed")

@@ -1,0 +1,329 @@
+"""What ``apply`` would do: looked up and reckoned, nothing changed.
+
+Whether the next boot loads what applying would replace.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from initadvisor.advise.evaluation import Request
+from initadvisor.advise.recommend import recommend
+from initadvisor.apply.edits import planned_edits
+from initadvisor.apply.plan_values import ApplyPlan, Obstacle, PlannedImage, Step
+from initadvisor.apply.previous_entry import require_previous_entry
+from initadvisor.apply.room import lacking, room_needed
+from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.bootloaders.disk_unlocking import require_no_binding
+from initadvisor.campaign.record import require_no_campaign
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.decide.cost import Outcome
+from initadvisor.firmware.efi_variables import enforces_signatures
+from initadvisor.generators.detect import detect_generator
+from initadvisor.generators.rewriting import texts_of
+from initadvisor.generators.safety import require_installed_system
+from initadvisor.host.immutable import require_changeable
+from initadvisor.host.replace import require_plain
+from initadvisor.lab.built import require_engine
+from initadvisor.transaction.transactions import pending
+from initadvisor.trial.proof_evidence import require_boot_time_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from initadvisor.advise.evaluation import Observer
+    from initadvisor.advise.recommendation import Recommendation, Row
+    from initadvisor.bootloaders.entry import BootEntry
+    from initadvisor.core.refusals import Refusal
+    from initadvisor.core.settings import Setting
+    from initadvisor.generators import Generator, InstalledImage
+    from initadvisor.host import Host
+    from initadvisor.rewrite.files import FileEdit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyRequest:
+    """What the user asks for.
+
+    ``setting`` None: the recommended one. ``everything``: all images. ``keep``: what is replaced is
+    to be kept for going back.
+    """
+
+    setting: Setting | None = None
+    everything: bool = False
+    keep: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What is known of the setting: its row and today's in a recommendation, the content's size."""
+
+    setting: Row | None = None
+    today: Row | None = None
+    image: Path | None = None
+    unpacked_bytes: int | None = None
+    doubt: str = ""
+
+
+def plan_apply(host: Host, request: ApplyRequest, *, observer: Observer) -> ApplyPlan:
+    """Return the plan for the setting that is asked for, or else for the recommended one.
+
+    Raises ``InitadvisorError`` where this machine has no generator or no image, ``UnsafeError``
+    (``RefusedRewriteError``) where the configuration cannot be rewritten safely,
+    ``NeedsRootError`` where only root may look.
+    """
+    generator, default = _default_image(host)
+    today = generator.configured(host, default.kernel_release)
+    if request.setting:
+        known, setting, why = _look_up(host, request.setting, observer), request.setting, "as asked"
+    else:
+        advice = recommend(host, Request(), observer=observer)
+        known, setting = _known(advice, advice.decision.setting), advice.decision.setting
+        why = f"the advice, evidence: {advice.evidence}"
+        if advice.decision.outcome is not Outcome.SWITCH:
+            why = f"the advice is to keep it ({advice.decision.outcome})"
+            return ApplyPlan(generator=generator.NAME, setting=setting, today=today, why=why)
+    edits, unchanged = planned_edits(
+        host, generator, default, setting, everything=request.everything
+    )
+    texts = texts_of(edits)
+    images = tuple(
+        _planned(host, generator, image, texts, known, rebuilt=rebuilt)
+        for image in generator.affected(host, edits)
+        for rebuilt in [request.everything or _is_alike(image, default)]
+    )
+    unpacked_bytes = known.unpacked_bytes
+    room = room_needed(host, images, unpacked_bytes=unpacked_bytes, keep=request.keep)
+    return ApplyPlan(
+        generator=generator.NAME,
+        setting=setting,
+        today=today,
+        why=why,
+        edits=edits,
+        images=images,
+        room=room,
+        saving_ms=known.setting.saving_ms if known.setting else None,
+        obstacles=(
+            *_obstacles(host, generator, setting, images, default),
+            *_irreplaceable(edits, images),
+            *lacking(host, room),
+        )
+        if edits
+        else (),
+        warnings=(*unchanged, *_warnings(host, known, images)),
+    )
+
+
+def _default_image(host: Host) -> tuple[Generator, InstalledImage]:
+    generator = detect_generator(host)
+    images = generator.images(host) if generator else ()
+    if generator is None or not images:
+        lack = f"no image of {generator.NAME}" if generator else "no generator of initramfs images"
+        msg = f"cannot apply a setting: {lack} was found below {host.root}"
+        raise InitadvisorError(msg)
+    return generator, images[0]
+
+
+def _is_alike(image: InstalledImage, default: InstalledImage) -> bool:
+    return not image.fallback and image.kernel_release == default.kernel_release
+
+
+def _look_up(host: Host, setting: Setting, observer: Observer) -> _Known:
+    """Weigh the one setting; that it cannot be weighed hinders nothing."""
+    try:
+        return _known(recommend(host, Request(only=(setting,)), observer=observer), setting)
+    except InitadvisorError as err:
+        return _Known(doubt=f"what {setting} would gain is not known: {err.message}")
+
+
+def _known(advice: Recommendation, setting: Setting) -> _Known:
+    rows = {row.setting: row for row in advice.rows}
+    return _Known(
+        setting=rows.get(setting),
+        today=rows.get(advice.baseline),
+        image=advice.image,
+        unpacked_bytes=advice.unpacked_bytes,
+    )
+
+
+def _planned(
+    host: Host,
+    generator: Generator,
+    image: InstalledImage,
+    texts: Mapping[Path, str],
+    known: _Known,
+    *,
+    rebuilt: bool,
+) -> PlannedImage:
+    try:
+        size_bytes = image.path.stat().st_size
+    except OSError as err:
+        msg = f"cannot look at {image.path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+    return PlannedImage(
+        image=image,
+        rebuilt=rebuilt,
+        after=generator.configured(host, image.kernel_release, texts=texts, image=image),
+        size_bytes=size_bytes,
+        expected_bytes=_expected_bytes(image, size_bytes, known),
+    )
+
+
+def _expected_bytes(image: InstalledImage, size_bytes: int, known: _Known) -> int | None:
+    """Return the size of what was weighed; of another image, what shrinks or grows as that does."""
+    if known.setting is None or known.today is None:
+        return None
+    if image.path == known.image and not image.uki:
+        return known.setting.size_bytes
+    if image.uki:
+        return size_bytes + known.setting.size_bytes - known.today.size_bytes
+    return round(size_bytes * known.setting.size_bytes / known.today.size_bytes)
+
+
+def _irreplaceable(edits: Sequence[FileEdit], images: Sequence[PlannedImage]) -> Iterator[Obstacle]:
+    """Yield what would be refused in the end: links, and what cannot be written, not by root."""
+    paths = [Path(edit.path) for edit in edits]
+    paths += [planned.image.path for planned in images if planned.rebuilt]
+    for path in paths:
+        try:
+            if os.path.lexists(path):
+                require_plain(path, path.lstat())
+            require_changeable(path)
+            if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
+                reason = f"{path} is on a file system that is mounted read-only"
+                yield Obstacle(step=Step.BUILD, reason=reason, remedy="mount it for writing")
+        except UnsafeError as err:
+            yield Obstacle(step=Step.BUILD, reason=err.message, remedy=err.hint or "")
+        except OSError as err:
+            reason = f"cannot look at {path}: {err.strerror}"
+            yield Obstacle(step=Step.BUILD, reason=reason)
+
+
+def _obstacles(
+    host: Host,
+    generator: Generator,
+    setting: Setting,
+    images: Sequence[PlannedImage],
+    default: InstalledImage,
+) -> Iterator[Obstacle]:
+    try:
+        require_installed_system(host, generator.NAME)
+    except InitadvisorError as err:
+        yield Obstacle(step=Step.BUILD, reason=err.message, remedy=err.hint or "")
+    wanted = generator.compressor(host, setting)
+    for planned in images:
+        if planned.rebuilt and generator.compressor(host, planned.after.setting) != wanted:
+            yield Obstacle(
+                step=Step.BUILD,
+                reason=f"{planned.image.path} would be made with {planned.after.setting}, not with "
+                f"{setting} ({planned.after.source})",
+                remedy="; ".join(planned.after.warnings),
+            )
+    if not any(planned.rebuilt for planned in images):
+        reason = "the image that boots by default is not made by the configuration that changes"
+        yield Obstacle(step=Step.BUILD, reason=reason)
+    elif not any(planned.rebuilt and _is_alike(planned.image, default) for planned in images):
+        reason = "the image that boots by default stays as it is: there is nothing new to boot"
+        yield Obstacle(step=Step.PROVING_BOOT, reason=reason)
+    for waiting in pending(host):
+        reason = f"transaction {waiting.number} ({waiting.purpose}) is {waiting.state}"
+        yield Obstacle(step=Step.BUILD, reason=reason, remedy="initadvisor status shows it")
+    rebuilt = [planned.image for planned in images if planned.rebuilt]
+    yield from _refused(Step.VERIFYING, lambda: require_engine(host, rebuilt))
+    yield from _of_the_boot_loader(host, images)
+
+
+def _of_the_boot_loader(host: Host, images: Sequence[PlannedImage]) -> Iterator[Obstacle]:
+    yield from _against_a_proving_boot(host)
+    rebuilt = [planned for planned in images if planned.rebuilt]
+    in_vain = tuple(_refused(Step.BUILD, lambda: require_loaded(host, images)))
+    yield from in_vain
+    if rebuilt and not in_vain:  # or the one reason would be told twice
+        yield from _refused(Step.PREVIOUS_ENTRY, lambda: require_previous_entry(host, rebuilt))
+    yield from _refused(Step.UNLOCKING, lambda: require_no_binding(host))
+
+
+def _against_a_proving_boot(host: Host) -> Iterator[Obstacle]:
+    found: tuple[Refusal, ...] = ()
+
+    def ask() -> None:
+        nonlocal found
+        found = detect_boot_loader(host).refusals(host)
+        require_boot_time_unit(host)
+        require_no_campaign(host)
+
+    yield from _refused(Step.PROVING_BOOT, ask)
+    for refusal in found:
+        if not refusal.kind.may_be_overridden:  # a matter of unlocking, which has its own step
+            yield Obstacle(step=Step.PROVING_BOOT, reason=refusal.reason, remedy=refusal.remedy)
+
+
+def _refused(step: Step, check: Callable[[], object]) -> Iterator[Obstacle]:
+    """Yield why a check fails, nothing where it does not."""
+    try:
+        check()
+    except InitadvisorError as err:
+        yield Obstacle(step=step, reason=err.message, remedy=err.hint or "")
+
+
+def _warnings(host: Host, known: _Known, images: Sequence[PlannedImage]) -> Iterator[str]:
+    if known.doubt:
+        yield known.doubt
+    for planned in images:
+        yield from (f"{planned.image.path}: {warning}" for warning in planned.after.warnings)
+    if any(planned.rebuilt and planned.image.uki for planned in images):
+        try:
+            enforced = enforces_signatures(host)
+        except InitadvisorError as err:
+            yield f"it is not known whether Secure Boot is on: {err.message}"
+            return
+        if enforced:
+            yield "Secure Boot is on: a unified kernel image that comes out unsigned is refused"
+
+
+_COPIES = (
+    "initadvisor replaces what the generator writes, not copies of it (kernel-install(8) makes "
+    "some): have the default entry load that, or make the change by hand and the image anew"
+)
+
+
+def require_loaded(host: Host, images: Sequence[PlannedImage]) -> None:
+    """Raise ``UnsafeError`` where the default entry loads none of the images that are rebuilt.
+
+    With Debian's package systemd-boot it does not: its script in /etc/initramfs/post-update.d has
+    kernel-install(8) copy what update-initramfs writes, and the entry loads the copy. Where nothing
+    tells what boots by default, nothing is raised: no entry can be made beside it then, which is
+    said anyway.
+    """
+    rebuilt = [planned.image.path for planned in images if planned.rebuilt]
+    if not rebuilt:
+        return
+    try:
+        loaded = _loaded(detect_boot_loader(host).default_entry(host))
+    except InitadvisorError:
+        return
+    files = [host.path(path) for path in loaded]
+    if any(_is_same(path, file) for path in rebuilt for file in files):
+        return
+    listed = ", ".join(loaded) or "no image"
+    msg = f"the next boot would not use {rebuilt[0]}: the default entry loads {listed}"
+    others = [planned.image.path for planned in images if not planned.rebuilt]
+    is_other = any(_is_same(path, file) for path in others for file in files)
+    raise UnsafeError(msg, hint="--all has that rebuilt, too" if is_other else _COPIES)
+
+
+def _loaded(entry: BootEntry) -> tuple[str, ...]:
+    if entry.is_uki:
+        return (entry.kernel.path,)
+    return tuple(file.path for file in entry.initrds)
+
+
+def _is_same(path: Path, file: Path) -> bool:
+    """Tell whether both names lead to one file: entries may name a symbolic link."""
+    try:
+        return path.samefile(file)
+    except OSError:
+        return False

@@ -1,0 +1,120 @@
+"""What applying a setting would change, need and gain, before anything is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.core.codecs import Codec
+    from initadvisor.core.estimates import Estimate
+    from initadvisor.core.settings import Setting
+    from initadvisor.generators import ConfiguredSetting, InstalledImage
+    from initadvisor.image.contents import Lint
+    from initadvisor.image.difference import ImageDifference
+    from initadvisor.rewrite.files import FileEdit
+
+
+class Step(StrEnum):
+    """What an obstacle stands in the way of."""
+
+    BUILD = "build"
+    VERIFYING = "verifying"
+    """Having a kernel unpack the new image in a virtual machine."""
+    PROVING_BOOT = "proving-boot"
+    """Booting the new image once before it becomes the default."""
+    PREVIOUS_ENTRY = "previous-entry"
+    """Keeping the previous image bootable from an entry of its own."""
+    UNLOCKING = "unlocking"
+    """Unlocking the disk without a passphrase."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """One reason why a step would be refused, and in ``remedy`` what the user can do about it."""
+
+    step: Step
+    reason: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedImage:
+    """An image that the configuration is for.
+
+    ``rebuilt``: applying makes it anew; otherwise (a fallback image, another kernel's) it stays
+    until somebody else does. ``after``: what its generator would make it with, fall-backs included.
+    ``size_bytes`` is its size on the disk today, ``expected_bytes`` about what it would be, None
+    where nothing is known of that.
+    """
+
+    image: InstalledImage
+    rebuilt: bool
+    after: ConfiguredSetting
+    size_bytes: int
+    expected_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What is needed on one file system and what ordinary users have left on it, in bytes.
+
+    ``purpose`` says what it is needed for.
+    """
+
+    mount_point: str
+    needed_bytes: int
+    free_bytes: int
+    purpose: str
+
+    @property
+    def enough(self) -> bool:
+        """Whether it fits."""
+        return self.needed_bytes <= self.free_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyPlan:
+    """The whole plan; without ``edits`` there is nothing to do.
+
+    ``saving_ms``: what is expected per boot, None where that is not known. ``why``: where the
+    setting comes from, in words.
+    """
+
+    generator: str
+    setting: Setting
+    today: ConfiguredSetting
+    why: str
+    edits: tuple[FileEdit, ...] = ()
+    images: tuple[PlannedImage, ...] = ()
+    room: tuple[Room, ...] = ()
+    saving_ms: Estimate | None = None
+    obstacles: tuple[Obstacle, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def rebuilt(self) -> tuple[PlannedImage, ...]:
+        """The images that applying makes anew."""
+        return tuple(planned for planned in self.images if planned.rebuilt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedImage:
+    """An image that was built, read again and found to hold what it has to.
+
+    ``staged`` is the file. ``updates``: what a rebuild with today's setting has otherwise than the
+    installed image, because something was updated since; None where that cannot be read, and
+    ``unreadable`` says why.
+    """
+
+    image: InstalledImage
+    staged: Path
+    size_bytes: int
+    sha256: str
+    codec: Codec
+    lint: Lint
+    updates: ImageDifference | None
+    unreadable: str = ""

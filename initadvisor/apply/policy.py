@@ -1,0 +1,227 @@
+"""The policy ``apply``: applies an advice, watches the boots since, and goes back.
+
+The recorded boots before and since a transaction, compared.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from initadvisor.apply.apply import ApplyChoices, apply, require_none_pending
+from initadvisor.apply.plan import ApplyRequest, plan_apply
+from initadvisor.apply.policy_log import (
+    PolicyChange,
+    forget_change,
+    objection,
+    policy_changes,
+    record_change,
+    watched,
+)
+from initadvisor.apply.rollback import plan_rollback, rollback
+from initadvisor.campaign.record import is_noted_active
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.settings import Setting
+from initadvisor.decide.regression import worsening
+from initadvisor.host.package_managers import busy_package_managers
+from initadvisor.records.boot import RecordSource
+from initadvisor.records.read_interval import ReadInterval
+from initadvisor.store.store import open_store
+from initadvisor.transaction.log import own_transactions
+from initadvisor.transaction.transaction import TransactionState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Protocol
+
+    from initadvisor.advise.evaluation import Observer as RecommendObserver
+    from initadvisor.apply.apply import ApplyObserver
+    from initadvisor.apply.plan_values import ApplyPlan, StagedImage
+    from initadvisor.core.config import Config
+    from initadvisor.decide.regression import Worsening
+    from initadvisor.host import Host
+    from initadvisor.records.boot import BootRecord
+    from initadvisor.transaction.transaction import Transaction
+
+    class Observer(RecommendObserver, ApplyObserver, Protocol):
+        """Told how the work goes."""
+
+
+class _Building:
+    """Passes on how applying goes, and notes that building was begun.
+
+    What is refused before that costs nothing, and may be another time: somebody else's selection
+    for the next boot, say. To build the same in vain after each boot would cost a lot.
+    """
+
+    def __init__(self, observer: ApplyObserver) -> None:
+        self._observer = observer
+        self.begun = False
+
+    def doing(self, what: str) -> None:
+        """See ``BuildingObserver.doing``."""
+        self.begun = True
+        self._observer.doing(what)
+
+    def built(self, staged: Sequence[StagedImage]) -> None:
+        """See ``ApplyObserver.built``."""
+        self._observer.built(staged)
+
+
+def why_not(host: Host, setting: str, kernel_release: str) -> str | None:
+    """Return why the policy is not to apply a setting, None where nothing is against it."""
+    return objection(setting, kernel_release, _changes(host), own_transactions(host))
+
+
+def apply_advice(host: Host, *, observer: Observer) -> str:
+    """Apply what is recommended, and return what came of it in words.
+
+    As ``initadvisor apply --confirm`` without options: whatever it refuses leaves everything as it
+    was. Raises what ``apply`` does.
+    """
+    if is_noted_active(host):
+        return "not applying anything while a campaign of trial boots is on"
+    require_none_pending(host)
+    if busy := busy_package_managers(host):  # not a failure that is to be remembered
+        raise InitadvisorError(str(busy[0]), hint="it is tried again later")
+    plan = plan_apply(host, ApplyRequest(), observer=observer)
+    if not plan.edits or not plan.rebuilt:
+        return f"nothing to apply: {plan.setting} is what there is"
+    release = plan.rebuilt[0].image.kernel_release
+    if reason := why_not(host, str(plan.setting), release):
+        return f"not applying {plan.setting}: {reason}"
+    return _apply(host, plan, release, observer)
+
+
+def go_back_if_slower(host: Host, config: Config, *, observer: ApplyObserver) -> str | None:
+    """Undo what the policy has applied where boots have become slower, and return it in words.
+
+    None where nothing was undone. Raises what ``rollback`` does.
+    """
+    transaction = watched(_changes(host), own_transactions(host))
+    if transaction is None:
+        return None
+    found = since_then(host, config, transaction)
+    if not found.certain:
+        return None
+    plan = plan_rollback(host)
+    if plan is None or plan.transaction.number != transaction.number:
+        return None
+    reason = (
+        f"boots were {found.slower_ms:.0f} ms slower ({found.boots_after} boots since, "
+        f"{found.boots_before} before)"
+    )
+    done = rollback(host, plan, reason=reason, observer=observer)
+    return f"transaction {done.transaction.number} is undone by the policy: {reason}"
+
+
+def _changes(host: Host) -> tuple[PolicyChange, ...]:
+    """Return what the policy has decided, with what a run that was killed could not add."""
+    recorded = own_transactions(host)
+    return tuple(change.found_in(recorded) for change in policy_changes(host))
+
+
+def _apply(host: Host, plan: ApplyPlan, release: str, observer: ApplyObserver) -> str:
+    change = PolicyChange(
+        after=str(plan.setting), kernel_release=release, decided_at_s=int(time.time())
+    )
+    record_change(host, change)
+    building = _Building(observer)
+    try:
+        applied = apply(host, plan, ApplyChoices(), observer=building)
+    except InitadvisorError as err:
+        if building.begun:
+            record_change(host, replace(change, failed=err.message))
+        else:
+            forget_change(host, change)
+        raise
+    number = applied.transaction.number
+    record_change(host, replace(change, number=number))
+    done = applied.transaction.state is TransactionState.COMMITTED
+    what = "is applied" if done else "waits for a boot of the new image"
+    return f"transaction {number} ({plan.setting}) {what}, by the policy"
+
+
+_LATEST = 400
+"""So many boots are looked at; what was long ago was another machine."""
+
+
+def since_then(host: Host, config: Config, transaction: Transaction) -> Worsening:
+    """Compare the boots of the setting that a transaction has replaced with those of the new one.
+
+    Only boots that were measured while they ran, used the one or the other for certain, and are of
+    the class of the latest: after another kernel is installed nothing is known any more.
+    """
+    with open_store(host, readonly=True) as store:
+        boots = store.boots(source=RecordSource.UNIT, limit=_LATEST)
+    before, since = split(boots, transaction)
+    before_ms, since_ms = times_ms(before, since)
+    typical_ms = min(before_ms, default=0.0)
+    return worsening(
+        before_ms,
+        since_ms,
+        tolerance_ms=max(config.tolerance_ms, config.tolerance_fraction * typical_ms),
+        certainty=config.certainty,
+    )
+
+
+def split(
+    boots: Sequence[BootRecord], transaction: Transaction
+) -> tuple[tuple[BootRecord, ...], tuple[BootRecord, ...]]:
+    """Return the comparable ``boots`` (the latest first) before a transaction and since."""
+    change = transaction.setting
+    if change is None:
+        return (), ()
+    began = datetime.fromtimestamp(transaction.began_at_s, UTC)
+    old, new = Setting.parse(change.before), Setting.parse(change.after)
+    counting = [boot for boot in boots if boot.kernel_counts and boot.begin_to_init_us is not None]
+    since = [boot for boot in counting if boot.setting == new and boot.started_at >= began]
+    if not since:
+        return (), ()
+    key = since[0].class_key
+    before = (boot for boot in counting if boot.setting == old and boot.started_at < began)
+    return _of_class(before, key), _of_class(since, key)
+
+
+def times_ms(
+    before: Sequence[BootRecord], since: Sequence[BootRecord]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return what these boots took, with the reading where that is told of both in the same way.
+
+    Where no loader tells it, the kernel's part decides alone if the image has not become smaller:
+    what is read faster since may well take longer to unpack, and be the better choice.
+    """
+    kinds = (_reading_kind(boot) for boot in (*since, *before))
+    kind = next((kind for kind in kinds if kind is not None), None)
+    if kind is not None:
+        return (
+            _sums((boot for boot in before if _reading_kind(boot) == kind), reading=True),
+            _sums((boot for boot in since if _reading_kind(boot) == kind), reading=True),
+        )
+    if _loaded_bytes(since, min) < _loaded_bytes(before, max):
+        return (), ()
+    return _sums(before, reading=False), _sums(since, reading=False)
+
+
+def _of_class(boots: Iterable[BootRecord], key: str) -> tuple[BootRecord, ...]:
+    return tuple(boot for boot in boots if boot.class_key == key)
+
+
+def _reading_kind(boot: BootRecord) -> tuple[object, ...] | None:
+    """Return what is in a boot's interval of reading, and from which disk; None without one."""
+    if not boot.loader_counts or not isinstance(boot.read, ReadInterval):
+        return None
+    return boot.read.source, boot.read.beside, boot.boot_class.hardware.boot_disk
+
+
+def _sums(boots: Iterable[BootRecord], *, reading: bool) -> tuple[float, ...]:
+    return tuple(
+        ((boot.begin_to_init_us or 0) + ((boot.read_us or 0) if reading else 0)) / 1000
+        for boot in boots
+    )
+
+
+def _loaded_bytes(boots: Sequence[BootRecord], pick: Callable[[list[int]], int]) -> int:
+    return pick([boot.loaded_bytes or 0 for boot in boots] or [0])

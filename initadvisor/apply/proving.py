@@ -1,0 +1,259 @@
+"""The proving boot: arms it, and does later what came of it.
+
+A transaction that waits for a boot has its proof recorded before there is an entry of a trial, and
+what is remembered of that entry (``trial_notes``) goes after it: whoever comes after an
+interruption at any point finds out and clears up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from initadvisor.apply.commit import commit, undisturbed
+from initadvisor.apply.previous_entry import settle_previous_entry
+from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
+from initadvisor.bootloaders.one_shot import OneShotState
+from initadvisor.boots.record import running_boot_id
+from initadvisor.campaign.record import campaign_stands, require_no_campaign
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.generators.safety import elsewhere
+from initadvisor.host.package_managers import clear_stale_locks
+from initadvisor.transaction.armed_boot import Judgement, Proof, ProofStage, Verdict, judge
+from initadvisor.transaction.errors import raise_all
+from initadvisor.transaction.log import own_records, readable_transactions, unfinished
+from initadvisor.transaction.transaction import Duty, TransactionState
+from initadvisor.transaction.transactions import transactions
+from initadvisor.trial.markers import (
+    forget_entry,
+    note_rehearsed,
+    noted_entry,
+    previous_noted,
+    was_rehearsed,
+)
+from initadvisor.trial.proof_arming import arm
+from initadvisor.trial.proof_evidence import evidence_of, require_boot_time_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from initadvisor.bootloaders import BootLoader
+    from initadvisor.host import Host
+    from initadvisor.transaction.transaction import Transaction
+    from initadvisor.transaction.transactions import Transactions
+
+
+_log = logging.getLogger(__name__)
+
+_AT_REST = frozenset({Duty.WAIT, Duty.NOTHING})
+
+
+def arm_proof(
+    host: Host, engine: Transactions, transaction: Transaction, *, ignore_unlocking: bool = False
+) -> Transaction:
+    """Have a verified transaction wait for one boot of its image, and arm that boot.
+
+    On a machine whose loader has not been tried, today's image is armed first (the rehearsal).
+    ``ignore_unlocking``: also where what unlocks the disks may not like another image.
+
+    Raises ``UnsafeError`` (``RefusedError``) where something is against it, ``InitadvisorError``
+    where it fails; the transaction is undone and nothing of ours is left then.
+    """
+    try:
+        require_no_campaign(host)
+    except InitadvisorError as err:  # its entry is not the transaction's to remove
+        engine.undo(transaction, reason=err.message)
+        raise
+    with _undone_on_error(host, engine, transaction):
+        require_boot_time_unit(host)
+        loader = detect_boot_loader(host)
+        stage = ProofStage.PROOF if was_rehearsed(host, loader.NAME) else ProofStage.REHEARSAL
+        return arm(
+            host, engine, transaction, loader, stage=stage, ignore_unlocking=ignore_unlocking
+        )
+
+
+def settle(host: Host) -> tuple[str, ...]:
+    """Finish or undo what earlier runs have begun, as far as that can be done now.
+
+    What was interrupted is finished or undone, and what waits for a boot is judged: committed,
+    armed, dropped or left to wait. Returns what was done, a line each; nothing where there was
+    nothing to do. No generator is run.
+
+    Raises ``NeedsRootError``, ``UnsafeError`` in a container or on a live system, and
+    ``InitadvisorError`` where something cannot be done yet: it is then left to the next run.
+    """
+    if host.is_root:
+        clear_stale_locks(host)  # or pacman refuses to work, where a power cut left one of ours
+    if not _waiting(host) and noted_entry(host) is None and not previous_noted(host):
+        raise_all([r for r in own_records(host) if isinstance(r, InitadvisorError)])
+        return ()
+    _require_own_system(host)
+    failed: list[InitadvisorError] = []
+    done: list[str] = []
+    with transactions(host) as engine:
+        try:
+            done += _recovered(host, engine)
+        except InitadvisorError as err:  # what waits for its boot has nothing to do with it
+            failed.append(err)
+        for transaction in _proving(host):
+            if transaction.proof is not None:
+                done.append(_settled(host, engine, transaction, transaction.proof))
+        if not _waiting(host) and not campaign_stands(host):
+            _clear(host)
+        if previous_noted(host):
+            with undisturbed(host):
+                _settle_previous(host)
+    if failed:
+        for line in done:
+            _log.warning("%s", line)
+    raise_all(failed)
+    return tuple(done)
+
+
+def take_back_before_sleep(host: Host) -> tuple[str, ...]:
+    """Take an armed selection back, for ``settle`` to arm it again when the machine is awake.
+
+    A machine that hibernates would come back through the trial's entry. Returns what was done;
+    raises like ``settle``.
+    """
+    if noted_entry(host) is None:
+        return ()
+    _require_own_system(host)
+    done = []
+    with transactions(host) as engine:
+        for transaction in _proving(host):
+            proof = transaction.proof
+            if proof is None or proof.armed_in_boot != running_boot_id(host):
+                continue
+            loader = loader_named(proof.loader)
+            if loader.armed(host).state is OneShotState.OURS:
+                engine.prove(transaction, replace(proof, asleep=True))
+                loader.disarm(host)
+                done.append(_told(transaction, "is not armed while the machine sleeps"))
+    return tuple(done)
+
+
+def withdraw(
+    host: Host, engine: Transactions, transaction: Transaction, *, reason: str
+) -> Transaction:
+    """Undo a transaction that waits for a boot: its entry goes first, then what was staged.
+
+    Raises ``InitadvisorError`` where the entry cannot be removed; it waits on then, with its image
+    in place.
+    """
+    loader = transaction.proof.loader if transaction.proof else noted_entry(host)
+    if loader is not None:
+        loader_named(loader).remove(host)
+    undone = engine.undo(transaction, reason=reason)
+    _clear(host)
+    return undone
+
+
+def _require_own_system(host: Host) -> None:
+    if not host.is_root:
+        msg = "cannot settle what is pending: only root may replace images and boot entries"
+        raise NeedsRootError(msg)
+    if place := elsewhere(host):
+        msg = f"not settling anything: this is {place}, not the installed system"
+        raise UnsafeError(msg)
+
+
+def _recovered(host: Host, engine: Transactions) -> list[str]:
+    records = own_records(host)
+    if all(not isinstance(r, InitadvisorError) and r.state.duty in _AT_REST for r in records):
+        return []
+    with undisturbed(host):
+        recovered = engine.recover()
+        _settle_previous(host)
+    return [_told(t, f"was interrupted, and is {t.state} now") for t in recovered]
+
+
+def _proving(host: Host) -> tuple[Transaction, ...]:
+    return tuple(t for t in _waiting(host) if t.state is TransactionState.PROVING)
+
+
+def _waiting(host: Host) -> tuple[Transaction, ...]:
+    """Return what is pending, as far as it can be read."""
+    return unfinished(readable_transactions(host))
+
+
+def _settled(host: Host, engine: Transactions, transaction: Transaction, proof: Proof) -> str:
+    """Judge a transaction that waits for a boot, do what that means and return it in words."""
+    loader = loader_named(proof.loader)
+    judgement = judge(proof, evidence_of(host, loader, proof))
+    what = {ProofStage.REHEARSAL: "the rehearsal", ProofStage.PROOF: "the proving boot"}
+    told = f"{what[proof.stage]}: {judgement.reason}"
+    match judgement.verdict:
+        case Verdict.WAIT:
+            return _told(transaction, f"waits; {told}")
+        case Verdict.ARM | Verdict.PROVE:
+            return _armed_anew(host, engine, transaction, loader, proof, judgement)
+        case Verdict.COMMIT:
+            with undisturbed(host):
+                try:
+                    commit(host, engine, transaction, entry=False)
+                finally:
+                    if not _waiting(host):
+                        _clear(host)
+            return _told(transaction, f"is done; {told}")
+        case Verdict.DROP:
+            withdraw(host, engine, transaction, reason=told)
+            return _told(transaction, f"is undone; {told}")
+
+
+def _armed_anew(
+    host: Host,
+    engine: Transactions,
+    transaction: Transaction,
+    loader: BootLoader,
+    proof: Proof,
+    judgement: Judgement,
+) -> str:
+    stage = proof.stage
+    if judgement.verdict is Verdict.PROVE:
+        note_rehearsed(host, loader.NAME)
+        stage = ProofStage.PROOF
+    with _undone_on_error(host, engine, transaction):
+        ignore = proof.ignore_unlocking
+        arm(host, engine, transaction, loader, stage=stage, ignore_unlocking=ignore)
+    image = "today's image" if stage is ProofStage.REHEARSAL else "the new image"
+    return _told(transaction, f"has {image} armed for the next boot; {judgement.reason}")
+
+
+@contextlib.contextmanager
+def _undone_on_error(host: Host, engine: Transactions, transaction: Transaction) -> Iterator[None]:
+    """Undo all of it after an error, which is the one to be told."""
+    try:
+        yield
+    except BaseException as err:  # Ctrl-C is no reason to leave anything, either
+        reason = f"it could not be armed: {err}" if str(err) else type(err).__name__
+        try:
+            now = {found.number: found for found in _waiting(host)}
+            withdraw(host, engine, now[transaction.number], reason=reason)
+        except InitadvisorError as again:
+            _log.warning("not undone yet: %s", again.with_hint)
+        raise
+
+
+def _clear(host: Host) -> None:
+    """Have no trial's entry, and the right one of the previous image, where nothing is pending."""
+    name = noted_entry(host)
+    if name is None:
+        return
+    loader_named(name).remove(host)
+    _settle_previous(host)
+    forget_entry(host)
+
+
+def _settle_previous(host: Host) -> None:
+    try:
+        settle_previous_entry(host)
+    except InitadvisorError as err:  # it boots nothing by itself
+        _log.warning("the previous image's entry in the menu is not right: %s", err.with_hint)
+
+
+def _told(transaction: Transaction, what: str) -> str:
+    return f"transaction {transaction.number} ({transaction.purpose}) {what}"

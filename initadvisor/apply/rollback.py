@@ -1,0 +1,257 @@
+"""Goes back to the state before the latest transaction: configuration and images as one.
+
+What going back to the state before a transaction would do, before anything is done.
+
+Gives up going back: what is kept for it is removed, and the previous image's menu entry.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from initadvisor.apply.commit import undisturbed
+from initadvisor.apply.previous_entry import settle_previous_entry
+from initadvisor.apply.proving import withdraw
+from initadvisor.apply.rebuild import RebuiltImage, rebuilt_images
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.plain_values import decoded
+from initadvisor.generators.detect import generator_of_image
+from initadvisor.host.privilege import require_root
+from initadvisor.host.storage.mounts import machine_path
+from initadvisor.transaction import files
+from initadvisor.transaction.backups import backups
+from initadvisor.transaction.files import Holding
+from initadvisor.transaction.log import own_transactions, read_transactions
+from initadvisor.transaction.transaction import Duty, FileRole, TransactionState, droppable
+from initadvisor.transaction.transactions import Replacement, transactions
+from initadvisor.trial.markers import note_previous
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from initadvisor.generators import InstalledImage
+    from initadvisor.host import Host
+    from initadvisor.lab.built import BuildingObserver
+    from initadvisor.transaction.backups import Backup
+    from initadvisor.transaction.transaction import SettingChange, Transaction
+    from initadvisor.transaction.transactions import Transactions
+
+
+_log = logging.getLogger(__name__)
+
+_REASON = "rolled back"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolledBack:
+    """What came of it. ``unverified``: why no kernel was asked about images that were rebuilt."""
+
+    transaction: Transaction
+    unverified: str = ""
+
+
+def plan_rollback(host: Host) -> RollbackPlan | None:
+    """Return what would be done, None where there is nothing to go back to.
+
+    Raises ``UnsafeError`` where the configuration was changed by somebody else since, or an
+    interrupted transaction has to be finished first.
+    """
+    recorded = read_transactions(host)
+    for transaction in recorded:
+        if transaction.state.duty is Duty.WAIT:
+            return RollbackPlan(transaction=transaction, waiting=True)
+        if transaction.state.duty is not Duty.NOTHING:
+            msg = f"not going back: transaction {transaction.number} was interrupted"
+            raise UnsafeError(msg, hint="initadvisor settle finishes or undoes it")
+    committed = [t for t in recorded if t.state is TransactionState.COMMITTED and t.setting]
+    return _planned(host, committed[-1]) if committed else None
+
+
+def rollback(
+    host: Host,
+    plan: RollbackPlan,
+    *,
+    unverified: bool = False,
+    reason: str = _REASON,
+    observer: BuildingObserver,
+) -> RolledBack:
+    """Do what was planned; ``reason`` is what is remembered of why.
+
+    ``unverified``: also where no kernel can be asked whether it unpacks what has to be rebuilt.
+    Images are replaced before the configuration, so that whoever comes in between boots one that is
+    whole. Raises ``UnsafeError`` where something has changed since the plan was made, and what
+    building and replacing raise; the next run goes on where this one was interrupted.
+    """
+    transaction = plan.transaction
+    require_root(host, "go back")
+    if plan.waiting:
+        with transactions(host) as engine:
+            return RolledBack(transaction=withdraw(host, engine, transaction, reason=reason))
+    if not plan.rebuilt:
+        with transactions(host) as engine, undisturbed(host):
+            return RolledBack(transaction=_undo(host, engine, plan, reason))
+    setting = _setting_of(transaction)
+    with rebuilt_images(
+        host,
+        generator_of_image(setting.generator),
+        plan.rebuilt,
+        _old_texts(host, transaction),
+        unverified=unverified,
+        observer=observer,
+    ) as (images, doubt):
+        observer.doing("replacing configuration and images")
+        with transactions(host) as engine, undisturbed(host):
+            _replace(host, engine, plan, images)
+            undone = _undo(host, engine, plan, reason)
+            return RolledBack(transaction=undone, unverified=doubt)
+
+
+def _planned(host: Host, transaction: Transaction) -> RollbackPlan:
+    restored: list[str] = []
+    anew: list[str] = []
+    for change in transaction.files:
+        match files.holding(host, change):
+            case Holding.OLD:
+                pass
+            case Holding.NEW if files.is_kept(host, change):
+                restored.append(change.path)
+            case _ if change.role is FileRole.IMAGE:
+                anew.append(change.path)
+            case Holding.NEW:
+                setting = _setting_of(transaction)
+                msg = f"cannot go back: what was in {change.path} before is not in {change.backup} "
+                msg += "any more, or is damaged"
+                hint = f"initadvisor apply {setting.before!r} changes the setting in what it is now"
+                raise UnsafeError(msg, hint=hint)
+            case Holding.OTHER:
+                setting = _setting_of(transaction)
+                msg = f"not going back: {change.path} was changed since, not by initadvisor"
+                hint = f"initadvisor apply {setting.before!r} changes the setting in what it is now"
+                raise UnsafeError(msg, hint=hint)
+    installed = _installed(host, transaction) if anew else {}
+    return RollbackPlan(
+        transaction=transaction,
+        restored=tuple(restored),
+        rebuilt=tuple(installed[path] for path in anew if path in installed),
+        gone=tuple(path for path in anew if path not in installed),
+    )
+
+
+def _installed(host: Host, transaction: Transaction) -> Mapping[str, InstalledImage]:
+    generator = generator_of_image(_setting_of(transaction).generator)
+    return {str(machine_path(host, image.path)): image for image in generator.images(host)}
+
+
+def _setting_of(transaction: Transaction) -> SettingChange:
+    if transaction.setting is None:
+        msg = f"transaction {transaction.number} is not about a setting"
+        raise InitadvisorError(msg)
+    return transaction.setting
+
+
+def _old_texts(host: Host, transaction: Transaction) -> Mapping[Path, str]:
+    """Return what the configuration held before; a file that was not there reads as empty."""
+    texts: dict[Path, str] = {}
+    for change in transaction.files:
+        if change.role is not FileRole.CONFIGURATION:
+            continue
+        texts[host.path(change.path)] = ""
+        if change.before is None or change.backup is None:
+            continue
+        held = files.holding(host, change)
+        kept = host.path(change.path if held is Holding.OLD else change.backup)
+        try:
+            texts[host.path(change.path)] = decoded(kept.read_bytes())
+        except OSError as err:
+            msg = f"cannot read {kept}: {err.strerror}"
+            raise InitadvisorError(msg) from err
+    return texts
+
+
+def _replace(
+    host: Host, engine: Transactions, plan: RollbackPlan, images: Sequence[RebuiltImage]
+) -> None:
+    """Replace the images that were made anew, keeping nothing: the state is to be the old one."""
+    replacements = tuple(
+        Replacement(
+            path=str(machine_path(host, image.image.path)),
+            role=FileRole.IMAGE,
+            new=partial(files.copy, image.staged),
+            size_bytes=image.size_bytes,
+            keep=False,
+        )
+        for image in images
+    )
+    purpose = f"rebuild to undo transaction {plan.transaction.number}"
+    begun = engine.begin(replacements, purpose=purpose)
+    engine.commit(engine.verify(begun, partial(_require_same, host, images)))
+
+
+def _require_same(host: Host, images: Sequence[RebuiltImage], transaction: Transaction) -> None:
+    changes = {host.path(change.path): change for change in transaction.files}
+    for image in images:
+        change = changes[image.image.path]
+        if change.before != image.replaces:
+            msg = f"{image.image.path} was changed while it was rebuilt"
+            raise UnsafeError(msg, hint="try again; nothing was changed")
+        if change.after is None or change.after.sha256 != image.sha256:
+            msg = f"what was written beside {image.image.path} is not what was verified"
+            raise UnsafeError(msg, hint="nothing was changed")
+
+
+def _undo(host: Host, engine: Transactions, plan: RollbackPlan, reason: str) -> Transaction:
+    leave = [str(machine_path(host, image.path)) for image in plan.rebuilt]
+    note_previous(host)
+    undone = engine.undo(plan.transaction, reason=reason, leave=[*leave, *plan.gone])
+    try:
+        settle_previous_entry(host)
+    except InitadvisorError as err:  # an entry for what is gone boots nothing by itself
+        _log.warning("the previous image's entry in the menu is not right: %s", err.with_hint)
+    return undone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackPlan:
+    """What would become of each file; paths are the machine's.
+
+    ``restored``: the very files from before come back. ``rebuilt``: images that others have made
+    anew since (a kernel upgrade), or of which nothing was kept; they are made with the old
+    configuration. ``gone``: images that are there no more, with their kernel. ``waiting``: nothing
+    was replaced yet, and the boot that the transaction waits for is taken back.
+    """
+
+    transaction: Transaction
+    restored: tuple[str, ...] = ()
+    rebuilt: tuple[InstalledImage, ...] = ()
+    gone: tuple[str, ...] = ()
+    waiting: bool = False
+
+
+def kept(host: Host, *, keep: int = 0) -> tuple[Backup, ...]:
+    """Return the files that are kept for more than the ``keep`` latest changes."""
+    return _backups(host, read_transactions(host), keep)
+
+
+def drop(host: Host, *, keep: int = 0) -> tuple[Backup, ...]:
+    """Remove them and the records of what is over; return those that stay, and why is logged.
+
+    The menu entry goes last: until then it names an image that is gone, which boots nothing by
+    itself. Raises ``NeedsRootError``, and ``InitadvisorError`` where something cannot be removed.
+    """
+    require_root(host, "remove what is kept")
+    with transactions(host) as engine:
+        note_previous(host)
+        engine.prune(keep=keep)
+        stay = _backups(host, own_transactions(host), keep)
+        settle_previous_entry(host)
+    return stay
+
+
+def _backups(host: Host, recorded: Sequence[Transaction], keep: int) -> tuple[Backup, ...]:
+    found, _ = backups(host, recorded)
+    numbers = {transaction.number for transaction in droppable(recorded, keep)}
+    return tuple(backup for backup in found if backup.transaction in numbers)

@@ -1,0 +1,1 @@
+"""The firmware's own boot manager, used as a boot loader."""

@@ -1,0 +1,143 @@
+"""The firmware's boot options, as its variables hold them (UEFI 2.10, section 3.1).
+
+What is there is read from the variables, whose form the specification gives, and never from what a
+program prints.
+
+efibootmgr(8): run, and what it prints.
+
+It lists all boot options after every change. Up to version 17 a line ends with the option's
+description unless ``-v`` is given; from 18 on a tab and the device path follow it always.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from initadvisor.bootloaders.entry import EntryKind
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.firmware.boot_option import BootOption, boot_option
+from initadvisor.firmware.efi_variables import firmware_value, firmware_variables
+from initadvisor.records.boot_start import TRIAL_TAG
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from initadvisor.host import Host
+
+
+_PREVIOUS = re.compile(r"initadvisor: previous image( \(.*\))?")
+"""The description of the option that boots the image before the last change."""
+
+_TRIAL: Final = "initadvisor trial"
+"""How the description of a trial's option begins."""
+
+_OPTION = re.compile(r"Boot([0-9A-F]{4})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbered:
+    """A boot option and its number."""
+
+    number: int
+    option: BootOption
+
+    @property
+    def identifier(self) -> str:
+        """The name of its variable."""
+        return f"Boot{self.number:04X}"
+
+    @property
+    def kind(self) -> EntryKind | None:
+        """Which of our entries it is, None for somebody else's.
+
+        Of a trial's both its description and what it hands over say so; the previous image's hands
+        over what the default one does.
+        """
+        description = self.option.description
+        if description.startswith(_TRIAL) and TRIAL_TAG in data_text(self.option):
+            return EntryKind.TRIAL
+        return EntryKind.PREVIOUS if _PREVIOUS.fullmatch(description) else None
+
+
+def boot_order(host: Host) -> tuple[int, ...]:
+    """Return the numbers of the options that are tried one after the other."""
+    value = firmware_value(host, "BootOrder") or b""
+    return tuple(int.from_bytes(value[i : i + 2], "little") for i in range(0, len(value) - 1, 2))
+
+
+def next_number(host: Host) -> int | None:
+    """Return the number of the option that is used for the next boot only, None without one."""
+    value = firmware_value(host, "BootNext")
+    if value is None:
+        return None
+    if len(value) != 2:
+        msg = f"the EFI variable BootNext has {len(value)} bytes instead of 2"
+        raise InitadvisorError(msg)
+    return int.from_bytes(value, "little")
+
+
+def option(host: Host, number: int) -> Numbered | None:
+    """Return a boot option, None where there is none of that number or it is damaged."""
+    value = firmware_value(host, f"Boot{number:04X}")
+    found = boot_option(value) if value is not None else None
+    return Numbered(number=number, option=found) if found else None
+
+
+def our_options(host: Host) -> tuple[Numbered, ...]:
+    """Return the options that are ours, of either kind."""
+    numbers = [
+        int(match[1], 16) for name in firmware_variables(host) if (match := _OPTION.fullmatch(name))
+    ]
+    found = (option(host, number) for number in sorted(numbers))
+    return tuple(each for each in found if each and each.kind)
+
+
+def data_text(found: BootOption) -> str:
+    """Return what is handed to the file as a command line; empty where it is none.
+
+    Text of one byte a character, read as UTF-16, is no ASCII.
+    """
+    try:
+        text = found.data.decode("utf-16-le").partition("\0")[0]
+    except UnicodeDecodeError:
+        return ""
+    return text.strip() if text.isascii() and text.isprintable() else ""
+
+
+_LISTED_OPTION = re.compile(
+    r"Boot(?P<number>[0-9A-Fa-f]{4})(?P<active>[* ]) (?P<description>[^\t]*)(\t.*)?"
+)
+_NUMBER = re.compile(r"[0-9A-Fa-f]{4}")
+_TIMEOUT_S = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What efibootmgr lists; ``next_number`` is None where no boot option is selected."""
+
+    next_number: int | None
+    descriptions: Mapping[int, str]
+
+
+def run(host: Host, *words: str) -> Listing:
+    """Run efibootmgr and return what it lists after that.
+
+    Raises ``ProgramError`` where it fails.
+    """
+    done = host.runner.run(["efibootmgr", *words], timeout_s=_TIMEOUT_S)
+    return parse(done.stdout.decode(errors="replace"))
+
+
+def parse(text: str) -> Listing:
+    """Read a listing; lines that are no boot option's are of no interest here."""
+    next_number: int | None = None
+    descriptions: dict[int, str] = {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(": ")
+        if colon and name == "BootNext" and _NUMBER.fullmatch(value.strip()):
+            next_number = int(value, 16)
+        elif match := _LISTED_OPTION.fullmatch(line):
+            descriptions[int(match["number"], 16)] = match["description"].rstrip()
+    return Listing(next_number=next_number, descriptions=descriptions)

@@ -1,0 +1,252 @@
+"""The firmware itself: a boot option that starts a kernel or a unified kernel image.
+
+Entries of ours are options that are not in BootOrder, made by efibootmgr(8), which selects the
+trial's for one boot (BootNext). The firmware deletes BootNext before it starts what it names (UEFI
+2.10, 3.1.2). Many a firmware's menu shows BootOrder only: the previous image's option is then
+chosen with ``efibootmgr --bootnext``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from functools import partial
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from initadvisor.bootloaders import safety
+from initadvisor.bootloaders.disk_unlocking import require_no_binding
+from initadvisor.bootloaders.efi import boot_options
+from initadvisor.bootloaders.efi.default import INITRD, default_option, first_option, ours_in_order
+from initadvisor.bootloaders.entry import BootEntry, EntryKind, TrialPlan, TrialRequest
+from initadvisor.bootloaders.extra_cmdline import new_words, with_words
+from initadvisor.bootloaders.one_shot import OneShot, OneShotState
+from initadvisor.bootloaders.places import disk_and_part, loader_path, mount_of_partition
+from initadvisor.bootloaders.replacing import replaced
+from initadvisor.bootloaders.safety import require_free_command_line, require_same_start
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.refusals import RefusalKind, RefusedError
+from initadvisor.firmware.boot_method import boot_start
+from initadvisor.firmware.efi_variables import loader_variables
+from initadvisor.records.boot_start import BootWay
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from initadvisor.bootloaders.efi.boot_options import Numbered
+    from initadvisor.core.refusals import Refusal
+    from initadvisor.firmware.boot_option import BootOption
+    from initadvisor.host import Host
+
+
+NAME: Final = "efi-bootnext"
+
+_CLEAR = "efibootmgr --delete-bootnext"
+_HAND_OVER = "--unicode"
+
+
+def detect(host: Host) -> bool:
+    """Tell whether the firmware itself started the running system's kernel."""
+    way = boot_start(host, loader_variables(host)).way
+    return way in {BootWay.EFI_STUB, BootWay.FIRMWARE_UKI}
+
+
+def refusals(host: Host) -> tuple[Refusal, ...]:
+    """Return every reason why arming would not be safe here as it is now."""
+    return safety.collected(
+        partial(safety.require_program, host, "efibootmgr", "efibootmgr"),
+        partial(default_entry, host),
+        partial(_require_ours_out_of_order, host),
+        lambda: safety.require_none_pending(armed(host), _CLEAR),
+        partial(require_no_binding, host),
+    )
+
+
+def default_entry(host: Host) -> BootEntry:
+    """Return what the first active option of BootOrder starts."""
+    found = default_option(host).entry
+    if found.is_uki:
+        require_free_command_line(host, found.kernel.path)
+    return found
+
+
+def trial(host: Host, request: TrialRequest) -> TrialPlan:
+    """Plan the option, on the partition that the default one is on."""
+    default = default_option(host)
+    start = default.entry
+    if start.is_uki:
+        require_same_start(host, start.kernel.path, request)
+    image = loader_path(host, request.image, default.mount_point).replace("/", "\\")
+    added = new_words(start.options, request.words)
+    files = (start.kernel,) if start.is_uki else start.initrds
+    images = list(replaced(files, request, image))
+    if start.is_uki:
+        program, options = images[0], start.options
+    else:
+        program, options = start.kernel.named, _with_images(start.options, images)
+    options = with_words(options, added)
+    disk, part = disk_and_part(host, default.device)
+    command = ["--create-only", "--disk", disk, "--part", str(part), "--label", request.title]
+    command += ["--loader", program]
+    if default.handed or added:  # else a unified kernel image has the command line it brings
+        command += [_HAND_OVER, options]
+    return TrialPlan(
+        loader=NAME,
+        request=request,
+        default=start,
+        identifier=request.title,
+        title=request.title,
+        options=options,
+        own_words=added,
+        target="EFI boot options",
+        text=shlex.join(command),
+    )
+
+
+def write(host: Host, plan: TrialPlan) -> None:
+    """Make the option, which BootOrder does not name."""
+    if _planned(host, plan):
+        return
+    kind, order = plan.request.kind, boot_options.boot_order(host)
+    older = _options_of(host, kind)
+    try:
+        listing = boot_options.run(host, *shlex.split(plan.text))
+        _require_order(host, order)
+        made = _options_of(host, kind, but=older)
+        shown = [listing.descriptions.get(each.number) for each in made]
+        if shown != [plan.title] or not _is_planned(host, plan, made[0].option):
+            msg = f"efibootmgr succeeded, but there is no boot option {plan.title!r} as planned"
+            raise InitadvisorError(msg, hint="does the firmware keep variables?")
+    except InitadvisorError:
+        _delete(host, _options_of(host, kind, but=older))
+        raise
+    _deselect(host, kind)  # else BootNext would name whatever gets that number next
+    _delete(host, older)
+
+
+def arm(host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) -> None:
+    """Have the next boot, and only that one, use the option."""
+    safety.require_trial(plan)
+    safety.require_accepted(refusals(host), accepted)
+    found = _planned(host, plan)
+    safety.require_unchanged(host, plan, default_entry(host), written=found is not None)
+    if found is None:
+        raise AssertionError(plan)
+    order = boot_options.boot_order(host)
+    try:
+        boot_options.run(host, "--bootnext", f"{found.number:04X}")
+        safety.require_ours(armed(host), "efibootmgr --bootnext")
+        _require_order(host, order)
+    except BaseException:
+        disarm(host)
+        raise
+
+
+def armed(host: Host) -> OneShot:
+    """Return what BootNext names."""
+    try:
+        number = boot_options.next_number(host)
+        found = None if number is None else boot_options.option(host, number)
+    except InitadvisorError as err:
+        return OneShot(state=OneShotState.UNREADABLE, reason=err.message)
+    if number is None:
+        return OneShot(state=OneShotState.NONE)
+    if found is None:
+        return OneShot(state=OneShotState.OTHERS, identifier=f"Boot{number:04X}")
+    shown = f"{found.identifier} ({found.option.description})"
+    return safety.pending_selection(shown, found.kind)
+
+
+def disarm(host: Host) -> bool:
+    """Take a trial's selection back; leave anything else."""
+    return _deselect(host, EntryKind.TRIAL)
+
+
+def entry(host: Host, kind: EntryKind) -> str | None:
+    """Return the image that our option boots.
+
+    Of several it is the last one that the default option does not load, too: microcode comes first.
+    """
+    found = next(iter(_options_of(host, kind)), None)
+    if found is None:
+        return None
+    mount = mount_of_partition(host, found.option.partition_uuid or "")
+    if mount is None or found.option.file is None:
+        msg = f"cannot tell what {found.identifier} boots: its partition is not mounted"
+        raise InitadvisorError(msg, hint="mount the partition that the kernel is on")
+    named = INITRD.findall(boot_options.data_text(found.option)) or [found.option.file]
+    try:
+        shared = {file.named for file in default_option(host).entry.initrds}
+    except RefusedError:
+        shared = set()
+    image = ([each for each in named if each not in shared] or named)[-1]
+    return str(PurePosixPath(mount.mount_point) / image.replace("\\", "/").lstrip("/"))
+
+
+def remove(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
+    """Take a selection of our options back and delete them."""
+    _deselect(host, kind)
+    found = _options_of(host, kind)
+    _delete(host, found)
+    return bool(found)
+
+
+def _deselect(host: Host, kind: EntryKind) -> bool:
+    if armed(host).selects is not kind:
+        return False
+    boot_options.run(host, "--delete-bootnext")
+    safety.require_deselected(armed(host), kind, _CLEAR)
+    return True
+
+
+def _require_ours_out_of_order(host: Host) -> None:
+    """Raise ``RefusedError`` where the firmware has put a trial's option into BootOrder."""
+    order = boot_options.boot_order(host)
+    for found in _options_of(host, EntryKind.TRIAL):
+        if found.number in order:
+            raise ours_in_order(found)
+
+
+def _require_order(host: Host, order: tuple[int, ...]) -> None:
+    """Raise ``UnsafeError`` where BootOrder is not what it was."""
+    if boot_options.boot_order(host) != order:
+        before = ",".join(f"{number:04X}" for number in order)
+        msg = "the firmware changed its BootOrder by itself when a boot option was made or selected"
+        raise UnsafeError(msg, hint=f"it was: efibootmgr --bootorder {before}")
+
+
+def _planned(host: Host, plan: TrialPlan) -> Numbered | None:
+    """Return our option if it is the only one of its kind and does what was planned."""
+    found = _options_of(host, plan.request.kind)
+    return found[0] if len(found) == 1 and _is_planned(host, plan, found[0].option) else None
+
+
+def _is_planned(host: Host, plan: TrialPlan, option: BootOption) -> bool:
+    words = shlex.split(plan.text)
+    program = words[words.index("--loader") + 1]
+    handed = words[-1] if _HAND_OVER in words else ""
+    return (
+        option.active
+        and option.description == plan.title
+        and option.file is not None
+        and option.file.lower() == program.replace("/", "\\").lower()
+        and boot_options.data_text(option) == handed
+        and option.partition_uuid == first_option(host).option.partition_uuid
+    )
+
+
+def _options_of(
+    host: Host, kind: EntryKind, *, but: Collection[Numbered] = ()
+) -> tuple[Numbered, ...]:
+    ours = boot_options.our_options(host)
+    return tuple(each for each in ours if each.kind is kind and each not in but)
+
+
+def _delete(host: Host, options: Iterable[Numbered]) -> None:
+    for each in options:
+        boot_options.run(host, "--bootnum", f"{each.number:04X}", "--delete-bootnum")
+
+
+def _with_images(options: str, images: list[str]) -> str:
+    """Return the options with their ``initrd=`` words naming these images, in order."""
+    left = iter(images)
+    return INITRD.sub(lambda _: f"initrd={next(left)}", options)

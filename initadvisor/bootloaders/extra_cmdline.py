@@ -1,0 +1,83 @@
+"""What a trial's entry adds to the command line, and where.
+
+A kernel that panics hangs for ever unless told otherwise (CONFIG_PANIC_TIMEOUT is 0 by default),
+and dracut opens a shell where the root does not come up: a trial has to restart by itself, so that
+the default entry is booted again.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from initadvisor.core.errors import UnsafeError, UsageError
+from initadvisor.records.boot_class import parameters
+from initadvisor.records.boot_start import TRIAL_TAG
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+_TRIAL = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
+_UNTIL_INIT = re.compile(r'((?:"[^"]*"|[^"])*?)(?<!\S)--(?!\S)')
+_PANIC_S = 30
+_LONGEST_COMMAND_LINE = 2047
+"""What x86 and arm64 keep of it; the rest is cut off (COMMAND_LINE_SIZE with its final NUL)."""
+
+
+def words_of_trial(trial: str, *, generator: str, watchdog_s: int | None = None) -> tuple[str, ...]:
+    """Return the words for a trial of an image that ``generator`` (``Generator.NAME``) made.
+
+    ``watchdog_s``: have the hardware's watchdog restart a machine that hangs silently, after so
+    many seconds; only for machines that are known to have one.
+
+    Raises ``UsageError`` for a name of a trial that does not fit on a command line, or a watchdog
+    that would never let a boot finish.
+    """
+    if not _TRIAL.fullmatch(trial):
+        msg = f"{trial!r} is no name for a trial: small letters, digits and '-' only, 40 at most"
+        raise UsageError(msg)
+    words = [f"{TRIAL_TAG}={trial}", f"panic={_PANIC_S}"]
+    if generator == "dracut":  # dracut.cmdline(7); initramfs-tools and mkinitcpio honour panic=
+        words += ["rd.shell=0", "rd.emergency=reboot"]
+    if watchdog_s is not None:
+        if watchdog_s < _PANIC_S:
+            msg = f"a watchdog of {watchdog_s} s is too short: no less than {_PANIC_S} s"
+            raise UsageError(msg)
+        words += [f"systemd.watchdog_sec={watchdog_s}", f"watchdog.open_timeout={watchdog_s}"]
+    return tuple(words)
+
+
+def new_words(options: str, words: Sequence[str]) -> tuple[str, ...]:
+    """Return those of ``words`` that do not take effect with these options already."""
+    return tuple(word for word in words if not _takes_effect(options, word))
+
+
+def with_words(options: str, words: Sequence[str]) -> str:
+    """Return the options with ``words`` behind them, but before what is for init (``--``).
+
+    The last one of several counts to the kernel. Raises ``UnsafeError`` where the options are a
+    trial's already, or the result is longer than a kernel keeps.
+    """
+    if parameters(options, TRIAL_TAG):
+        msg = f"not making a trial of a trial: {TRIAL_TAG} is among the default entry's options"
+        raise UnsafeError(msg, hint="boot the entry without it, and have it be the default")
+    kernels, inits = _split_at_init(options)
+    result = " ".join(part for part in (kernels.rstrip(), *words, inits) if part)
+    if len(result.encode(errors="surrogateescape")) > _LONGEST_COMMAND_LINE:
+        msg = f"the trial's command line would be longer than {_LONGEST_COMMAND_LINE} bytes"
+        raise UnsafeError(msg, hint="the kernel would cut it off")
+    return result
+
+
+def _takes_effect(options: str, word: str) -> bool:
+    name, _, value = word.partition("=")
+    given = parameters(_split_at_init(options)[0], name)
+    return bool(given) and given[-1] == value
+
+
+def _split_at_init(options: str) -> tuple[str, str]:
+    """Return what is for the kernel, and from ``--`` on what is for init."""
+    if match := _UNTIL_INIT.match(options):
+        return match[1], options[match.end(1) :]
+    return options, ""

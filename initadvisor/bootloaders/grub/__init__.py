@@ -1,0 +1,1 @@
+"""GRUB, on EFI and on BIOS."""

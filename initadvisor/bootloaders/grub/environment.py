@@ -1,0 +1,110 @@
+"""GRUB's environment block (grubenv), read and written by grub-editenv(1) only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from initadvisor.bootloaders.places import file_system_of, is_file, read_bytes
+from initadvisor.core.refusals import RefusalKind, refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from initadvisor.bootloaders.grub.place import Place
+    from initadvisor.host import Host
+
+
+Environment: TypeAlias = "Mapping[str, str]"
+"""GRUB's variables by name."""
+
+_TIMEOUT_S = 60
+_UNWRITABLE_ABSTRACTIONS = frozenset({"lvm", "diskfilter"})
+"""What GRUB reads but does not write (grub-core/disk/diskfilter.c); grub-reboot warns of them."""
+
+_UNWRITABLE_FILE_SYSTEMS = frozenset(
+    {"btrfs", "cpiofs", "newc", "odc", "romfs", "squash4", "tarfs", "zfs", "iso9660", "erofs"}
+)
+"""Those of Debian's /etc/grub.d/00_header (check_writable), and two more that only can be read."""
+
+
+def environment(host: Host, where: Place) -> Environment:
+    """Return GRUB's variables.
+
+    Raises ``RefusedError`` where there is no block, ``ProgramError`` where it is damaged.
+    """
+    _require_block(host, where)
+    listed = _edit(host, where, "list")
+    pairs = (line.partition("=") for line in listed.decode(errors="surrogateescape").splitlines())
+    return {name: value for name, equals, value in pairs if equals}
+
+
+def unset_next_entry(host: Host, where: Place) -> None:
+    """Forget the entry that is selected for the next boot."""
+    _edit(host, where, "unset", "next_entry")
+
+
+def require_grub_writes(host: Host, where: Place) -> None:
+    """Raise ``RefusedError`` where GRUB could not forget the selection when it boots.
+
+    Also where grub-reboot would restore a default that an older one has saved.
+    """
+    if environment(host, where).get("prev_saved_entry"):
+        reason = f"{where.environment} has prev_saved_entry, which changes the default entry"
+        editenv = where.program("grub-editenv")
+        remedy = f"boot once, or: {editenv} {where.environment} unset prev_saved_entry"
+        raise refused(RefusalKind.PENDING_ONE_SHOT, reason, remedy)
+    remedy = "have /boot on a plain partition with ext4"
+    abstractions = {*_probed(host, where, "abstraction"), *_abstractions(host, where)}
+    if found := sorted(abstractions & _UNWRITABLE_ABSTRACTIONS):
+        reason = f"{where.environment} is on {', '.join(found)}, which GRUB cannot write"
+        raise refused(RefusalKind.NO_ONE_SHOT, reason, remedy)
+    file_systems = set(_probed(host, where, "fs"))
+    if found := sorted(file_systems & _UNWRITABLE_FILE_SYSTEMS):
+        reason = f"{where.environment} is on {', '.join(found)}, which GRUB cannot write"
+        raise refused(RefusalKind.NO_ONE_SHOT, reason, remedy)
+    if not file_systems:
+        reason = f"grub-probe does not tell which file system {where.environment} is on"
+        raise refused(RefusalKind.UNREADABLE, reason, remedy)
+
+
+def _require_block(host: Host, where: Place) -> None:
+    if not is_file(host, where.environment):
+        reason = f"there is no {where.environment}, so that GRUB remembers nothing"
+        remedy = f"make it: {where.program('grub-editenv')} {where.environment} create"
+        raise refused(RefusalKind.NO_ONE_SHOT, reason, remedy)
+
+
+def _probed(host: Host, where: Place, target: str) -> tuple[str, ...]:
+    done = host.runner.run(
+        [where.program("grub-probe"), f"--target={target}", str(host.path(where.environment))],
+        timeout_s=_TIMEOUT_S,
+    )
+    return tuple(done.stdout.decode(errors="replace").split())
+
+
+def _abstractions(host: Host, where: Place) -> Iterator[str]:
+    """Tell of LVM by what the kernel shows to everybody.
+
+    grub-probe asks the device mapper, which wants CAP_SYS_ADMIN (drivers/md/dm-ioctl.c), and prints
+    nothing, with success, where it gets no answer: in the sandbox of the units (observed).
+    """
+    mount = file_system_of(host, where.environment)
+    uuids = _mappings(host.path(f"/sys/dev/block/{mount.major}:{mount.minor}"))
+    if any(uuid.startswith(b"LVM-") for uuid in uuids):
+        yield "lvm"
+
+
+def _mappings(device: Path) -> Iterator[bytes]:
+    """Yield the names that the makers of mappings gave them, of a device and all below it."""
+    yield read_bytes(device / "dm/uuid") or b""
+    for part in sorted(device.glob("slaves/*")):
+        yield from _mappings(part)
+
+
+def _edit(host: Host, where: Place, *words: str) -> bytes:
+    done = host.runner.run(
+        [where.program("grub-editenv"), str(host.path(where.environment)), *words],
+        timeout_s=_TIMEOUT_S,
+    )
+    return done.stdout

@@ -1,0 +1,171 @@
+"""GRUB's scripts, read as far as menus need it (GRUB manual, "Writing full configuration files").
+
+Statements, blocks and quotes are found, nothing is evaluated: what depends on a condition or on a
+variable is marked as such, and up to the caller to refuse.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+_TOKEN = re.compile(
+    r"""
+      (?P<comment>\#[^\n]*)
+    | (?P<end>[\n;])
+    | (?P<blank>(?:[ \t\r]|\\\n)+)
+    | (?P<word>(?:'[^']*' | "(?:\\.|[^"\\])*" | \$\{[^}\n]*\} | \\. | [^\s;'"\\])+)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_PIECE = re.compile(
+    r"""
+      '(?P<single>[^']*)'
+    | "(?P<double>(?:\\.|[^"\\])*)"
+    | \\(?P<escaped>.)
+    | (?P<plain>[^'"\\]+)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_OPENING = frozenset({"if", "for", "while", "until"})
+_CLOSING = frozenset({"fi", "done"})
+_PREFIXES = frozenset({"then", "else", "do", "elif"}) | _OPENING
+
+
+class ScriptError(Exception):
+    """Text that is no script of GRUB's; the message says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word as it is written, and where."""
+
+    raw: str
+    start: int
+    end: int
+
+    @property
+    def literal(self) -> str | None:
+        """What it stands for; None where that depends on a variable."""
+        parts = []
+        for piece in _PIECE.finditer(self.raw):
+            text = piece["single"]
+            if text is None and piece["escaped"] is not None:
+                text = piece["escaped"]
+            elif text is None:
+                inner = piece["double"] if piece["double"] is not None else piece["plain"]
+                if re.search(r"(?<!\\)\$", inner):
+                    return None
+                text = re.sub(r'\\([\\"$])', r"\1", inner) if piece["plain"] is None else inner
+            parts.append(text)
+        return "".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A command with its words.
+
+    ``blocks``: the commands whose blocks (``{ ... }``) it is in, the outermost first.
+    ``conditional``: whether it is inside ``if`` or a loop within the innermost of them.
+    ``body``: what is between the braces that follow it, None where none do.
+    """
+
+    words: tuple[Word, ...]
+    blocks: tuple[Statement, ...] = ()
+    conditional: bool = False
+    body: tuple[int, int] | None = None
+
+    @property
+    def command(self) -> str:
+        """Its first word."""
+        return self.words[0].raw
+
+    @property
+    def start(self) -> int:
+        """Where it begins."""
+        return self.words[0].start
+
+    @property
+    def end(self) -> int:
+        """Where its last word ends."""
+        return self.words[-1].end
+
+
+def statements(text: str) -> tuple[Statement, ...]:
+    """Return the statements of a script in the order in which they begin.
+
+    Raises ``ScriptError`` for unbalanced quotes and braces.
+    """
+    return tuple(_Scanner(text).statements(0, (), top=True)[0])
+
+
+class _Scanner:
+    """Goes through a text once."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = list(_tokens(text))
+
+    def statements(
+        self, index: int, blocks: tuple[Statement, ...], *, top: bool
+    ) -> tuple[list[Statement], int]:
+        """Return the statements of a block, and the index of the brace that ends it."""
+        found: list[Statement] = []
+        words: list[Word] = []
+        depth = 0
+        while index < len(self._tokens):
+            word = self._tokens[index]
+            if word is not None and word.raw == "{" and words:
+                head = Statement(words=tuple(words), blocks=blocks, conditional=depth > 0)
+                inner, index = self.statements(index + 1, (*blocks, head), top=False)
+                body = (word.end, self._at(index).start)
+                found.append(_with_body(head, body))
+                found += inner
+                words = []
+            elif word is not None and not words and word.raw == "}":
+                if top:
+                    msg = f"a brace without an opening one at character {word.start}"
+                    raise ScriptError(msg)
+                return found, index
+            elif word is not None and not words and word.raw in _PREFIXES | _CLOSING:
+                depth += (word.raw in _OPENING) - (word.raw in _CLOSING)
+            elif word is not None:
+                words.append(word)
+            if word is None and words:
+                found.append(Statement(words=tuple(words), blocks=blocks, conditional=depth > 0))
+                words = []
+            index += 1
+        if not top:
+            msg = "a brace is not closed"
+            raise ScriptError(msg)
+        return found, index
+
+    def _at(self, index: int) -> Word:
+        word = self._tokens[index]
+        if word is None:
+            raise AssertionError(index)
+        return word
+
+
+def _with_body(head: Statement, body: tuple[int, int]) -> Statement:
+    return Statement(words=head.words, blocks=head.blocks, conditional=head.conditional, body=body)
+
+
+def _tokens(text: str) -> Iterator[Word | None]:
+    """Yield the words, and None where a statement ends."""
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            msg = f"a quote is not closed at character {position}"
+            raise ScriptError(msg)
+        if match["end"]:
+            yield None
+        elif match["word"]:
+            yield Word(match["word"], match.start(), match.end())
+        position = match.end()
+    yield None

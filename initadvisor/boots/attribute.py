@@ -1,0 +1,167 @@
+"""Match what a boot left behind against the images that are known."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from initadvisor.core.estimates import Certainty
+from initadvisor.records.attribution import Attribution, ImageTraces, KnownImage, Witness
+
+_ALIGNMENT = 4
+"""Loaders put one file behind the other at multiples of it, and some fill up the last, too."""
+
+_STUB_ADDS_BYTES = 65_536
+"""systemd-stub appends os-release, signatures and the like as small archives. What adds more
+(credentials, system extensions) leaves the size without a word on the image."""
+
+
+class _Says(Enum):
+    """A witness' word on one image."""
+
+    YES = auto()
+    NO = auto()
+    NOTHING = auto()
+
+
+def attribute(traces: ImageTraces, images: tuple[KnownImage, ...]) -> Attribution:
+    """Return which of the images a boot used that left these traces.
+
+    ``images`` are those that were on the machine when it booted: one that was written since may fit
+    by chance. An image is out where a witness speaks against it, unless its digest was found.
+    """
+    if traces.loaded_bytes == 0:
+        return _nothing("the loader handed over no initramfs")
+    heard = tuple(witness for witness in Witness if _spoke(witness, traces))
+    if not heard:
+        return _nothing("nothing tells which image was loaded")
+    if _freed_more_than_loaded(traces):
+        return _nothing("the kernel freed more than the loader had handed over")
+    found = _narrowed(traces, images, heard)
+    for_them = tuple(w for w in heard if found and _ask(w, traces, found[0]) is _Says.YES)
+    if not for_them:
+        return _nothing(f"no known image fits {_listed(heard)}")
+    if _contents(found) > 1:
+        certainty = Certainty.AMBIGUOUS
+        words = f"{_contents(found)} known images fit {_listed(for_them)}"
+    else:
+        without_entry = tuple(witness for witness in heard if witness is not Witness.ENTRY)
+        entry_decided = _contents(_narrowed(traces, images, without_entry)) > 1
+        certainty = Certainty.LIKELY if entry_decided else _certainty(found[0], for_them)
+        words = f"{found[0].path}, by {_listed(for_them)}"
+    return Attribution(certainty=certainty, images=found, witnesses=for_them, words=words)
+
+
+def _nothing(words: str) -> Attribution:
+    return Attribution(certainty=Certainty.UNKNOWN, words=words)
+
+
+def _narrowed(
+    traces: ImageTraces, images: tuple[KnownImage, ...], heard: tuple[Witness, ...]
+) -> tuple[KnownImage, ...]:
+    """Return the images that fit, narrowed down by one witness after the other."""
+    proven = [image for image in images if _ask(Witness.DIGEST, traces, image) is _Says.YES]
+    fitting = proven or [
+        i for i in images if all(_ask(w, traces, i) is not _Says.NO for w in heard)
+    ]
+    for witness in heard:
+        told = [image for image in fitting if _ask(witness, traces, image) is _Says.YES]
+        fitting = told or fitting
+    return tuple(fitting)
+
+
+def _contents(images: tuple[KnownImage, ...]) -> int:
+    return len({image.sha256 for image in images})
+
+
+def _certainty(image: KnownImage, witnesses: tuple[Witness, ...]) -> Certainty:
+    """Say how certain the only image that fits is.
+
+    A digest is proof, an exact size of tens of megabytes next to it. A tag proves the entry that
+    was booted, and a size then proves that its file was loaded. A size in whole pages, one that
+    the stub has added to, or an entry alone may fit by chance.
+    """
+    sized = {Witness.LOADED_SIZE, Witness.FREED_SIZE} & set(witnesses)
+    exact = Witness.LOADED_SIZE in sized and not image.is_uki
+    if Witness.DIGEST in witnesses or exact or (Witness.TAG in witnesses and sized):
+        return Certainty.CERTAIN
+    return Certainty.LIKELY
+
+
+def _spoke(witness: Witness, traces: ImageTraces) -> bool:
+    match witness:
+        case Witness.DIGEST:
+            return traces.loaded_sha256 is not None or traces.section_sha256 is not None
+        case Witness.LOADED_SIZE:
+            return traces.loaded_bytes is not None
+        case Witness.TAG:
+            return traces.trial is not None
+        case Witness.FREED_SIZE:
+            return traces.freed_kib is not None and traces.loaded_bytes is None
+        case Witness.ENTRY:
+            return traces.entry is not None
+
+
+def _ask(witness: Witness, traces: ImageTraces, image: KnownImage) -> _Says:
+    if traces.from_uki is not None and traces.from_uki is not image.is_uki:
+        return _Says.NO
+    match witness:
+        case Witness.DIGEST:
+            return _digest_says(traces, image)
+        case Witness.LOADED_SIZE:
+            loaded = traces.loaded_bytes or 0
+            return _size_says(loaded, loaded, image)
+        case Witness.TAG:
+            return _yes_or_no(told=image.trial == traces.trial)
+        case Witness.FREED_SIZE:
+            freed = (traces.freed_kib or 0) * 1024
+            return _size_says(freed - traces.page_bytes + 1, freed + traces.page_bytes - 1, image)
+        case Witness.ENTRY:
+            known = bool(image.entries)
+            return _yes_or_no(told=traces.entry in image.entries) if known else _Says.NOTHING
+
+
+def _digest_says(traces: ImageTraces, image: KnownImage) -> _Says:
+    """Compare digests where they are of the same bytes.
+
+    The digest of what was loaded is that of a file only where nothing was loaded with it and no
+    padding was added.
+    """
+    if image.is_uki:
+        if traces.section_sha256 is None:
+            return _Says.NOTHING
+        return _yes_or_no(told=traces.section_sha256 == image.sha256)
+    if traces.loaded_sha256 == image.sha256:
+        return _Says.YES
+    as_it_is = traces.loaded_bytes == image.size_bytes or not image.size_bytes % _ALIGNMENT
+    comparable = traces.loaded_sha256 is not None and not image.beside_bytes and as_it_is
+    return _Says.NO if comparable else _Says.NOTHING
+
+
+def _size_says(least: int, most: int, image: KnownImage) -> _Says:
+    """Tell whether between ``least`` and ``most`` bytes can have been loaded with the image."""
+    parts = (*image.beside_bytes, image.size_bytes)
+    bare = sum(parts)
+    padded = sum(-(-part // _ALIGNMENT) * _ALIGNMENT for part in parts)
+    if most < bare:
+        return _Says.NO
+    if image.is_uki:
+        return _Says.YES if least <= padded + _STUB_ADDS_BYTES else _Says.NOTHING
+    return _yes_or_no(told=least <= padded)
+
+
+def _freed_more_than_loaded(traces: ImageTraces) -> bool:
+    """Tell whether two readings contradict each other.
+
+    Less may be freed than was loaded: what lies in the memory reserved for a crash kernel is kept.
+    """
+    if traces.freed_kib is None or traces.loaded_bytes is None:
+        return False
+    return traces.freed_kib * 1024 >= traces.loaded_bytes + 2 * traces.page_bytes
+
+
+def _yes_or_no(*, told: bool) -> _Says:
+    return _Says.YES if told else _Says.NO
+
+
+def _listed(witnesses: tuple[Witness, ...]) -> str:
+    return " and ".join(witness.description for witness in witnesses)

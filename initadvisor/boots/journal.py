@@ -1,0 +1,220 @@
+"""Boots in a journal, read with python-systemd: the project's only reader of journals.
+
+Of a boot only the kernel's messages up to /init are read, and a few more, each by an exact match:
+a boot in the middle of a large journal costs as little as one of a small one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections import deque
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from initadvisor.boots.journal_entries import (
+    HIBERNATED,
+    KERNEL,
+    MANAGER,
+    BootEntries,
+    boot_end,
+    field,
+    moment,
+    select,
+    step,
+)
+from initadvisor.boots.journal_files import open_journal
+from initadvisor.boots.kernel_messages import KernelMessages
+from initadvisor.boots.loader_times import startup_times
+from initadvisor.records.journal import BootSpan, JournalBoot, StartupTimes
+from initadvisor.records.kernel_log import LONGEST_TEXT, KernelMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from initadvisor.boots.journal_files import JournalSource, Reader
+    from initadvisor.host import Host
+    from initadvisor.records.journal import BootEnd
+
+
+_STARTUP_FINISHED = "MESSAGE_ID=b07a249cd024414a82dd00cd181378ff"
+_EMERGENCY = ("UNIT=emergency.target", "JOB_RESULT=done", MANAGER)
+_MISSED = ("_TRANSPORT=driver", "MESSAGE_ID=e9bf28e6e834481bb6f48f548ad13606")
+_MISSED_COUNT = re.compile(rb"Missed (\d{1,9}) kernel messages")
+_ADAPTER = re.compile(rb"ACPI: (?:AC: )?AC Adapter \[[^\]]{1,64}\] \((on|off)-line\)")
+_MOST_AFTER_INIT = 600
+"""Messages after /init among which a mains adapter is looked for: its driver is often a module."""
+
+_LATEST_US = 3_600_000_000
+"""No boot takes an hour to run /init; where that message is missing, later ones are no help."""
+
+_PHASES = ("KERNEL_USEC", "INITRD_USEC", "USERSPACE_USEC")
+_BOOT_ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
+
+
+class Journal:
+    """The boots of the files that could be read; ``warnings`` says which could not.
+
+    Damaged entries are left out and counted. A file that is damaged further inside ends where the
+    damage is, without a word from libsystemd.
+    """
+
+    def __init__(self, reader: Reader | None, warnings: Collection[str]) -> None:
+        self._reader = reader
+        self.warnings = list(warnings)
+        if reader is not None:
+            reader.data_threshold = LONGEST_TEXT
+
+    def spans(self) -> list[BootSpan]:
+        """Return all boots, in the order in which they began by the journal's wall clock."""
+        if self._reader is None:
+            return []
+        boot_ids = {_hex(value) for value in self._reader.query_unique("_BOOT_ID")}
+        spans = [self._span(self._reader, boot_id) for boot_id in boot_ids]
+        found = [span for span in spans if span is not None]
+        return sorted(found, key=lambda span: span.first.realtime_us)
+
+    def span(self, boot_id: str) -> BootSpan | None:
+        """Return one boot, None where the journal has nothing of it."""
+        return None if self._reader is None else self._span(self._reader, boot_id)
+
+    def before(self, span: BootSpan) -> BootSpan | None:
+        """Return the boot before another one, by the journal's wall clock; None for the first."""
+        if self._reader is None:
+            return None
+        self._reader.flush_matches()
+        self._reader.seek_realtime(span.first.realtime_us)
+        while step(self._reader, back=True):
+            boot_id = field(self._reader, "_BOOT_ID").decode(errors="replace")
+            if boot_id != span.boot_id:
+                return self._span(self._reader, boot_id)
+        return None
+
+    def read(self, span: BootSpan) -> JournalBoot:
+        """Return all that is told of one of these boots."""
+        return _BootReader(self._needed(), span).read()
+
+    def end(self, span: BootSpan) -> BootEnd:
+        """Return how one of these boots ended."""
+        return boot_end(self._needed(), span)
+
+    def _needed(self) -> Reader:
+        if self._reader is None:
+            msg = "no journal, no span"
+            raise ValueError(msg)
+        return self._reader
+
+    def _span(self, reader: Reader, boot_id: str) -> BootSpan | None:
+        if not _BOOT_ID.fullmatch(boot_id):
+            return None
+        select(reader, boot_id)
+        first = moment(reader) if step(reader) else None
+        reader.seek_tail()
+        last = moment(reader) if step(reader, back=True) else None
+        if first is None or last is None:
+            return None
+        machine_id = field(reader, "_MACHINE_ID")
+        return BootSpan(
+            boot_id=boot_id,
+            machine_id=machine_id.decode(errors="replace") if machine_id else None,
+            first=first,
+            last=last,
+        )
+
+
+@contextlib.contextmanager
+def opened_journal(host: Host, source: JournalSource) -> Iterator[Journal]:
+    """Open a journal; see ``open_journal`` for what is raised."""
+    opened = open_journal(host, source)
+    try:
+        yield Journal(opened.reader, opened.warnings)
+    finally:
+        if opened.reader is not None:
+            opened.reader.close()
+
+
+class _BootReader(BootEntries):
+    """Reads one boot."""
+
+    def __init__(self, reader: Reader, span: BootSpan) -> None:
+        super().__init__(reader, span.boot_id)
+        self._span = span
+
+    def read(self) -> JournalBoot:
+        messages = KernelMessages()
+        on_battery = self._kernel(messages, deque(self._missed()))
+        startup, soft_reboots = self._startup()
+        return JournalBoot(
+            span=self._span,
+            kernel=messages.result(),
+            startup=startup,
+            emergency=self.any(*_EMERGENCY),
+            hibernations=self.count(*KERNEL, *HIBERNATED),
+            soft_reboots=soft_reboots,
+            on_battery=on_battery,
+            damaged=self.damaged,
+        )
+
+    def _kernel(self, messages: KernelMessages, missed: deque[tuple[int, int]]) -> bool | None:
+        """Hand on the kernel's messages up to /init; return whether the mains was unplugged."""
+        adapters: set[bytes] = set()
+        left = _MOST_AFTER_INIT
+        running = False
+        for text in self.texts(*KERNEL):
+            if adapter := _ADAPTER.match(text):
+                adapters.add(adapter[1])
+            if running:
+                left -= 1
+                if not left:
+                    break
+                continue
+            while missed and missed[0][0] <= self.reader._get_realtime():
+                messages.lost(missed.popleft()[1])
+            time_us = self.number("_SOURCE_MONOTONIC_TIMESTAMP")
+            if time_us is not None and time_us > _LATEST_US:
+                break
+            words = text[:LONGEST_TEXT].decode(errors="replace")
+            running = messages.note(KernelMessage(text=words, time_us=time_us))
+        if not running:
+            for _, count in missed:
+                messages.lost(count)
+            if self.damaged:
+                messages.lost(self.damaged)
+        return adapters == {b"off"} if adapters else None
+
+    def _missed(self) -> list[tuple[int, int]]:
+        """Return when journald noticed that kernel messages were overwritten, and how many."""
+        found = []
+        for text in self.texts(*_MISSED):
+            count = _MISSED_COUNT.match(text)
+            found.append((self.reader._get_realtime(), int(count[1]) if count else 1))
+        return found
+
+    def _startup(self) -> tuple[StartupTimes | None, int]:
+        """Return systemd's account, and how often user space was restarted after it.
+
+        A restart's record says nothing of a kernel; neither does that of a container, whose journal
+        may stand beside this one with the same boot ID.
+        """
+        startup = machine_id = None
+        restarts = 0
+        for text in self.texts(_STARTUP_FINISHED, MANAGER):
+            fields = {name: field(self.reader, name) for name in _PHASES}
+            if startup is None and fields["KERNEL_USEC"]:
+                words = {name: value.decode(errors="replace") for name, value in fields.items()}
+                startup = startup_times(text.decode(errors="replace"), words)
+                machine_id = field(self.reader, "_MACHINE_ID")
+            elif startup is not None and field(self.reader, "_MACHINE_ID") == machine_id:
+                restarts += 1
+        return startup, restarts
+
+
+def _hex(boot_id: object) -> str:
+    """python-systemd's converters make a UUID of it where it is one."""
+    match boot_id:
+        case UUID():
+            return boot_id.hex
+        case bytes():
+            return boot_id.decode(errors="replace")
+        case _:
+            return str(boot_id)

@@ -1,0 +1,237 @@
+"""The marks of one boot, taken from the kernel's messages as they come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from initadvisor.boots.initramfs_wait import FirstWaiter
+from initadvisor.image.kernel import kernel_version
+from initadvisor.records.boot_class import command_line_words, parameters
+from initadvisor.records.kernel_log import UNPACKING_INITCALL, Event, recognise
+from initadvisor.records.marks import BootMarks, DebugAid, KernelBoot, MachineWords
+
+if TYPE_CHECKING:
+    from initadvisor.records.kernel_log import KernelLine, KernelMessage
+
+
+_ASYNCHRONOUS_SINCE = (5, 13)
+"""populate_rootfs only begins to unpack, and initcalls go on (init/initramfs.c)."""
+
+_INIT_TASK = "T1"
+_MOST_FAILURES = 4
+_LONGEST_WORDS = 200
+_LONGEST_COMMAND_LINE = 65536
+_SURELY_WHOLE = 980
+"""Characters of "Kernel command line: ..." up to which no kernel has cut it off: a message has 1024
+bytes at most, less 32 or 48 for its prefix (LOG_LINE_MAX, kernel/printk/printk.c)."""
+
+_CONTINUED = " \\"
+"""Ends each line but the last of a command line that is printed in several (since 6.19)."""
+
+_AIDS = {
+    "kasan": DebugAid.KASAN,
+    "KernelMemorySanitizer": DebugAid.KMSAN,
+    "kcsan": DebugAid.KCSAN,
+    "Lock dependency validator": DebugAid.LOCKDEP,
+    "kmemleak": DebugAid.KMEMLEAK,
+}
+
+
+class KernelMessages:
+    """Is told the messages of ONE boot, in the kernel's order, and keeps what matters of them.
+
+    Its memory is bounded, whatever the messages are. What comes after /init ran changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self._waiter = FirstWaiter()
+        self._begin: KernelLine | None = None
+        self._freed: KernelLine | None = None
+        self._run: KernelLine | None = None
+        self._version: KernelLine | None = None
+        self._panic: KernelLine | None = None
+        self._command_line: str | None = None
+        self._command_line_whole = True
+        self._command_line_goes_on = False
+        self._freed_kib = 0
+        self._initcall_us: int | None = None
+        self._synchronous: bool | None = None
+        self._failures: list[str] = []
+        self._aids: set[DebugAid] = set()
+        self._machine = MachineWords()
+        self._missed = 0
+        self._messages = 0
+        self._contradictory = False
+
+    def note(self, message: KernelMessage) -> bool:
+        """Take note of a message; return whether nothing that follows matters any more."""
+        if self._run is not None:
+            return True
+        self._messages += 1
+        line = recognise(message)
+        if line is not None:
+            self._note_line(line, message)
+        self._waiter.note(message, line)
+        return self._run is not None
+
+    def lost(self, messages: int) -> None:
+        """Take note that messages, at least one, were lost at this point."""
+        if self._run is None:
+            self._missed += max(messages, 1)
+
+    def result(self) -> KernelBoot:
+        """Return what the messages so far tell."""
+        marks = self._marks()
+        return KernelBoot(marks=marks, shadow=self._waiter.observation(marks))
+
+    def _note_line(self, line: KernelLine, message: KernelMessage) -> None:
+        match line.event:
+            case Event.BEGIN:
+                self._note_begin(line, message)
+            case Event.FREED:
+                self._freed = self._freed or line
+                self._freed_kib += line.number
+            case Event.FAILED:
+                if len(self._failures) < _MOST_FAILURES:
+                    self._failures.append(line.subject[:_LONGEST_WORDS])
+            case Event.RETURNED:
+                self._note_returned(line)
+            case Event.RUN:
+                self._run = line
+            case _:
+                self._note_kernel(line, message)
+
+    def _note_kernel(self, line: KernelLine, message: KernelMessage) -> None:
+        match line.event:
+            case Event.VERSION:
+                self._contradictory |= self._version is not None and self._begin is not None
+                self._version = self._version or line
+            case Event.COMMAND_LINE:
+                self._add_command_line(message.text, line.subject)
+            case Event.DEBUG_AID:
+                self._aids.add(_AIDS[line.subject])
+            case Event.PANIC:
+                self._panic = self._panic or line
+            case Event.CALLING:
+                pass  # of interest to the waiter only
+            case _:
+                self._note_machine(line)
+
+    def _note_machine(self, line: KernelLine) -> None:
+        words = line.subject[:_LONGEST_WORDS]
+        match line.event:
+            case Event.HYPERVISOR:
+                self._machine = replace(self._machine, hypervisor=words)
+            case Event.PRODUCT:
+                self._machine = replace(self._machine, product=words)
+            case Event.PROCESSOR:
+                self._machine = replace(self._machine, processor=words)
+            case Event.MICROCODE:
+                self._machine = replace(self._machine, microcode=words)
+            case _:
+                pass
+
+    def _note_begin(self, line: KernelLine, message: KernelMessage) -> None:
+        if self._begin is not None:
+            self._contradictory |= line.time_us != self._begin.time_us
+            return
+        self._begin = line
+        if message.caller is not None:
+            self._synchronous = message.caller == _INIT_TASK
+
+    def _note_returned(self, line: KernelLine) -> None:
+        """An initcall that returns before all is unpacked has only begun it.
+
+        Where nothing is freed, the order of the two tells nothing.
+        """
+        if line.subject != UNPACKING_INITCALL or self._initcall_us is not None:
+            return
+        self._initcall_us = line.number
+        if self._begin is not None and not _retained(self._command_line or ""):
+            self._synchronous = self._freed is not None
+
+    def _add_command_line(self, text: str, words: str) -> None:
+        """Long ones are cut off, or since 6.19 go on in further lines that begin the same way."""
+        if self._command_line is None:
+            self._command_line = ""
+        elif not self._command_line_goes_on:
+            return
+        self._command_line_goes_on = words.endswith(_CONTINUED)
+        words = words.removesuffix(_CONTINUED)
+        if not self._command_line_goes_on and len(text) > _SURELY_WHOLE:
+            self._command_line_whole = False
+        whole = f"{self._command_line} {words}".strip()
+        self._command_line_whole &= len(whole) <= _LONGEST_COMMAND_LINE
+        self._command_line = whole[:_LONGEST_COMMAND_LINE]
+
+    def _marks(self) -> BootMarks:
+        begin_us, end_us, run_us = (
+            line.time_us if line else None for line in (self._begin, self._freed, self._run)
+        )
+        told = [time_us for time_us in (begin_us, end_us, run_us) if time_us is not None]
+        words = self._command_line or ""
+        return BootMarks(
+            release=self._version.subject[:_LONGEST_WORDS] if self._version else None,
+            version=(self._version.detail[:_LONGEST_WORDS] or None) if self._version else None,
+            command_line=self._command_line,
+            command_line_whole=self._command_line_whole and not self._command_line_goes_on,
+            begun=self._begin is not None,
+            freed=self._freed is not None,
+            begin_us=begin_us,
+            end_us=end_us,
+            run_init_us=run_us,
+            run_program=self._run.subject[:_LONGEST_WORDS] if self._run else None,
+            loaded_kib=self._freed_kib if self._freed else None,
+            initcall_us=self._initcall_us,
+            synchronous=self._is_synchronous(words),
+            retained=_retained(words),
+            missed_messages=self._missed,
+            failures=tuple(self._failures),
+            panic=self._panic.subject[:_LONGEST_WORDS] if self._panic else None,
+            debug_aids=tuple(sorted(self._aids | _aids_asked_for(words))),
+            contradictory=self._contradictory or told != sorted(told),
+            messages=self._messages,
+            machine=self._machine,
+        )
+
+    def _is_synchronous(self, command_line: str) -> bool | None:
+        """Who printed what tells best, then what was asked for, then the version."""
+        if self._synchronous is not None:
+            return self._synchronous
+        asked = parameters(_for_kernel(command_line), "initramfs_async")
+        if asked and _is_no(asked[-1]):
+            return True
+        version = kernel_version(self._version.subject) if self._version else None
+        return None if version is None else version < _ASYNCHRONOUS_SINCE
+
+
+def _for_kernel(command_line: str) -> str:
+    """What comes after a lone ``--`` is for /init (kernel/params.c, parse_args)."""
+    return command_line.partition(" -- ")[0]
+
+
+def _is_no(value: str) -> bool:
+    """Tell whether the kernel reads a value as false (lib/kstrtox.c, kstrtobool)."""
+    return value[:1] in {"0", "n", "N", "f", "F"} or value[:2].lower() == "of"
+
+
+def _retained(command_line: str) -> bool:
+    """With a value they mean nothing (init/initramfs.c, retain_initrd_param)."""
+    words = command_line_words(_for_kernel(command_line))
+    return not {"retain_initrd", "keepinitrd"}.isdisjoint(words)
+
+
+def _aids_asked_for(command_line: str) -> set[DebugAid]:
+    """What is switched on by a parameter says nothing of itself in the log, or not for certain."""
+    found = set()
+    for word in command_line_words(_for_kernel(command_line)):
+        name, _, value = word.partition("=")
+        match name:
+            case "slub_debug" | "slab_debug" if value not in {"-", "O"}:
+                found.add(DebugAid.SLAB_DEBUG)
+            case "debug_pagealloc" | "page_owner" if value[:2] == "on" or value[:1] in {"1", "y"}:
+                found.add(DebugAid.PAGE_DEBUG)
+            case "ftrace" if value.startswith("function"):
+                found.add(DebugAid.FUNCTION_TRACER)
+    return found

@@ -1,0 +1,123 @@
+"""All that firmware, loader and systemd tell of the times of this boot.
+
+systemd's own account of this boot: the properties of its manager.
+
+systemd's message "Startup finished in ...", taken apart.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from initadvisor.core.errors import ProgramError
+from initadvisor.firmware.efi_variables import efi_times
+from initadvisor.firmware.fpdt import fpdt_times
+from initadvisor.records.boot_start import LoaderTimes, ManagerTimes
+from initadvisor.records.journal import StartupTimes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from initadvisor.host import Host
+
+
+def loader_times(host: Host) -> LoaderTimes:
+    """Read every source of the running system, each for itself.
+
+    To be read soon after the boot and once per boot: see ``measure/continuity.py`` for what may
+    change the readings later.
+    """
+    efi, efi_wrong = efi_times(host)
+    fpdt, fpdt_wrong = fpdt_times(host)
+    return LoaderTimes(
+        efi=efi, fpdt=fpdt, manager=manager_times(host), unreadable=(*efi_wrong, *fpdt_wrong)
+    )
+
+
+_PROPERTIES = {
+    "FirmwareTimestampMonotonic": "firmware_us",
+    "LoaderTimestampMonotonic": "loader_us",
+    "InitRDTimestampMonotonic": "initrd_us",
+    "UserspaceTimestampMonotonic": "userspace_us",
+    "FinishTimestampMonotonic": "finish_us",
+    "SoftRebootsCount": "soft_reboots",
+}
+_DECIMAL = re.compile(r"[0-9]{1,18}", re.ASCII)
+_TIMEOUT_S = 5
+
+
+def manager_times(host: Host) -> ManagerTimes:
+    """Ask systemd's manager; nothing is known where systemd does not run or does not answer.
+
+    SoftRebootsCount exists since systemd 256. A moment that has not come yet, or that systemd does
+    not know, is 0 on the bus.
+    """
+    if not host.path("/run/systemd/system").is_dir():  # sd_booted(3)
+        return ManagerTimes()
+    try:
+        said = host.runner.run(
+            ["systemctl", "show", f"--property={','.join(_PROPERTIES)}"], timeout_s=_TIMEOUT_S
+        ).stdout.decode(errors="replace")
+    except ProgramError:
+        return ManagerTimes()
+    values = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
+    found = {
+        name: int(values[key])
+        for key, name in _PROPERTIES.items()
+        if _DECIMAL.fullmatch(values.get(key, ""))
+    }
+    soft_reboots = found.pop("soft_reboots", None)
+    moments = {name: value for name, value in found.items() if value}
+    return ManagerTimes(soft_reboots=soft_reboots, **moments)
+
+
+_UNITS_US = {
+    "us": 1,
+    "ms": 1000,
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+    "w": 604_800_000_000,
+    "month": 2_629_800_000_000,
+    "y": 31_557_600_000_000,
+}
+_AMOUNT = re.compile(r"(\d{1,9})(?:\.(\d{1,6}))?(us|ms|s|min|h|d|w|month|y)", re.ASCII)
+_SPAN = rf"{_AMOUNT.pattern}(?: {_AMOUNT.pattern}){{0,8}}"
+_PHASE = re.compile(rf"(?P<span>{_SPAN}) \((?P<phase>firmware|loader)\)", re.ASCII)
+_FIELD = re.compile(r"\d{1,15}", re.ASCII)
+
+
+def startup_times(text: str, fields: Mapping[str, str]) -> StartupTimes:
+    """Read the message's text and its fields KERNEL_USEC, INITRD_USEC and USERSPACE_USEC."""
+    spans = {found["phase"]: timespan_us(found["span"]) for found in _PHASE.finditer(text)}
+    return StartupTimes(
+        firmware_us=spans.get("firmware"),
+        loader_us=spans.get("loader"),
+        kernel_us=_microseconds(fields.get("KERNEL_USEC")),
+        initrd_us=_microseconds(fields.get("INITRD_USEC")),
+        userspace_us=_microseconds(fields.get("USERSPACE_USEC")),
+    )
+
+
+def timespan_us(text: str) -> int | None:
+    """Read ``1min 33.440s`` as systemd's format_timespan() writes it, None for anything else.
+
+    Also for more than a year, which no boot takes.
+    """
+    total_us = 0
+    for word in text.split(" "):
+        if (found := _AMOUNT.fullmatch(word)) is None:
+            return None
+        unit_us = _UNITS_US[found[3]]
+        fraction = found[2] or ""
+        total_us += int(found[1]) * unit_us
+        total_us += int(fraction or 0) * unit_us // 10 ** len(fraction)
+    return total_us if total_us <= _UNITS_US["y"] else None
+
+
+def _microseconds(value: str | None) -> int | None:
+    if value is None or not _FIELD.fullmatch(value) or int(value) > _UNITS_US["y"]:
+        return None
+    return int(value)

@@ -1,0 +1,275 @@
+"""From what a boot left behind to its record."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from initadvisor.boots.boot_class import boot_class, class_with_words, past_class
+from initadvisor.boots.continuity import (
+    ClockPoint,
+    LastSign,
+    RebootGap,
+    reboot_gap,
+    same_loader_run,
+    slept,
+)
+from initadvisor.boots.kmsg import running_boot
+from initadvisor.boots.loaded import image_traces
+from initadvisor.boots.loader_times import loader_times
+from initadvisor.boots.machine_name import machine_name
+from initadvisor.boots.reject import Circumstances, rejections
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.core.estimates import Certainty
+from initadvisor.firmware.boot_method import boot_start
+from initadvisor.firmware.efi_variables import loader_variables
+from initadvisor.records.attribution import Attribution, ImageTraces
+from initadvisor.records.boot import BootRecord, RebootGapTime, RecordSource
+from initadvisor.records.boot_class import parameters
+from initadvisor.records.boot_start import TRIAL_TAG, BootStart, BootWay
+from initadvisor.records.journal import Ending
+from initadvisor.records.marks import BootMarks, KernelBoot, ShadowObservation, Waiting
+from initadvisor.records.phases import Phase, PhaseSource, PhaseTime, boot_phases
+from initadvisor.records.read_interval import NoInterval, read_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol, TypeAlias
+
+    from initadvisor.host import Host
+    from initadvisor.records.boot_class import BootClass
+    from initadvisor.records.boot_start import LoaderTimes
+    from initadvisor.records.journal import BootEnd, BootSpan, JournalBoot, StartupTimes
+
+    class Attribute(Protocol):
+        """Finds the image that left the traces, among those that were there at a time."""
+
+        def __call__(self, traces: ImageTraces, *, booted_at: datetime) -> Attribution: ...
+
+    OwnWords: TypeAlias = Callable[[str | None], tuple[str, ...]]
+    """Returns what the entry of a trial added to the command line; nothing of one unknown."""
+
+
+_WHO_MAY_READ = "run this as root, or as a member of group systemd-journal, who may read them"
+
+_FOREIGN = Attribution(certainty=Certainty.UNKNOWN, words="another machine's images are not known")
+
+
+def _no_words(trial: str | None) -> tuple[str, ...]:
+    del trial
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journalled:
+    """What the journal has of a boot; ``before`` and ``before_end``: of the boot before it."""
+
+    boot: JournalBoot
+    end: BootEnd
+    before: BootSpan | None = None
+    before_end: BootEnd | None = None
+
+
+def running_record(
+    host: Host,
+    journalled: Journalled | None,
+    *,
+    attribute: Attribute,
+    own_words: OwnWords = _no_words,
+    boot_disk: str | None = None,
+    previous: LoaderTimes | None = None,
+) -> BootRecord:
+    """Return the record of the running boot.
+
+    ``journalled`` is None where the journal has nothing of it or may not be read; ``previous`` are
+    the readings that the boot before left. Raises ``NeedsRootError`` where no kernel message may be
+    read, ``InitadvisorError`` where not even the boot's identifier can.
+    """
+    kernel, notes = _kernel(host, journalled)
+    times = loader_times(host)
+    variables = loader_variables(host)
+    start = boot_start(host, variables)
+    traces, unreadable = image_traces(
+        host, start, freed_kib=kernel.marks.loaded_kib, page_bytes=os.sysconf("SC_PAGE_SIZE")
+    )
+    started_at = _started_at(host, journalled)
+    there = (*variables.unreadable, *times.unreadable, *unreadable)
+    journal = journalled.boot if journalled else None
+    known = boot_class(host, boot_disk=boot_disk, own_words=own_words(traces.trial))
+    circumstances = Circumstances(
+        kexec=start.way is BootWay.KEXEC
+        or _after_kexec(journalled)
+        or (previous is not None and same_loader_run(previous, times) is True),
+        soft_reboots=max(times.manager.soft_reboots or 0, journal.soft_reboots if journal else 0),
+        hibernations=journal.hibernations if journal else int(slept(host) is True),
+        emergency=journal is not None and journal.emergency,
+        menu_shown=times.efi.menu_us is not None,
+    )
+    return BootRecord(
+        boot_id=running_boot_id(host),
+        source=RecordSource.UNIT,
+        machine=machine_name((host.read_text("/etc/machine-id") or "").strip()),
+        started_at=started_at,
+        start=start,
+        marks=replace(kernel.marks, command_line=None),
+        shadow=kernel.shadow,
+        boot_class=class_with_words(known, kernel.marks.machine),
+        times=times,
+        read=read_interval(start, times),
+        phases=boot_phases(start.way, times),
+        reboot_gap=_gap(journalled),
+        traces=traces,
+        attribution=attribute(traces, booted_at=started_at),
+        rejections=rejections(kernel.marks, circumstances),
+        notes=(*notes, *(f"{wrong.source}: {wrong.reason}" for wrong in there)),
+    )
+
+
+def past_record(
+    journalled: Journalled,
+    *,
+    source: RecordSource,
+    today: BootClass,
+    attribute: Attribute,
+    own_words: OwnWords = _no_words,
+) -> BootRecord:
+    """Return the record of a boot that only a journal tells of.
+
+    ``today`` and the images that ``attribute`` knows are this machine's, and are of no use for
+    others' boots. A journal does not tell how a boot was started, nor when a loader read what.
+    """
+    boot = journalled.boot
+    marks = boot.kernel.marks
+    own = source is RecordSource.BACKFILL
+    started_at = _moment(boot.span.first.realtime_us - boot.span.first.monotonic_us)
+    tags = parameters(marks.command_line or "", TRIAL_TAG) if own else ()
+    # Of a trial that nothing is known of any more, the image's size may still be.
+    trial = next((tag for tag in tags[-1:] if own_words(tag)), None)
+    traces = ImageTraces(
+        freed_kib=marks.loaded_kib, page_bytes=os.sysconf("SC_PAGE_SIZE"), trial=trial
+    )
+    circumstances = Circumstances(
+        kexec=_after_kexec(journalled),
+        soft_reboots=boot.soft_reboots,
+        hibernations=boot.hibernations,
+        emergency=boot.emergency,
+    )
+    clue = "a journal does not tell how a boot was started"
+    return BootRecord(
+        boot_id=boot.span.boot_id,
+        source=source,
+        machine=machine_name(boot.span.machine_id),
+        started_at=started_at,
+        start=BootStart(way=BootWay.UNKNOWN, certainty=Certainty.UNKNOWN, clues=(clue,)),
+        marks=replace(marks, command_line=None),
+        shadow=boot.kernel.shadow,
+        boot_class=past_class(boot, today=today if own else None, own_words=own_words(trial)),
+        read=NoInterval(reason="a journal does not tell when a loader read what"),
+        phases=_past_phases(boot.startup) if boot.startup else (),
+        reboot_gap=_gap(journalled),
+        traces=traces,
+        attribution=attribute(traces, booted_at=started_at) if own else _FOREIGN,
+        rejections=rejections(marks, circumstances),
+    )
+
+
+def running_boot_id(host: Host) -> str:
+    """Return the running kernel's boot ID; raises ``InitadvisorError`` where it has none."""
+    path = "/proc/sys/kernel/random/boot_id"
+    if (text := host.read_text(path)) is None:
+        msg = f"cannot read {path}: there is no telling this boot from others"
+        raise InitadvisorError(msg)
+    return text.strip().replace("-", "")
+
+
+def _kernel(host: Host, journalled: Journalled | None) -> tuple[KernelBoot, tuple[str, ...]]:
+    """Return the kernel's messages from its ring or from the journal, whichever has more.
+
+    The ring may tell which task printed a message, and the journal never does: so it comes first
+    where both have all.
+    """
+    found = [] if journalled is None else [journalled.boot.kernel]
+    notes: tuple[str, ...] = ()
+    try:
+        found.insert(0, running_boot(host))
+    except NeedsRootError as err:
+        if not found:
+            msg = f"{err.message}, and no journal that may be read has them"
+            raise NeedsRootError(msg, hint=_WHO_MAY_READ) from err
+        notes = (err.message,)
+    except InitadvisorError as err:
+        notes = (err.message,)
+    nothing = KernelBoot(marks=BootMarks(), shadow=ShadowObservation(waiting=Waiting.UNKNOWN))
+    return max(found, key=_fullness, default=nothing), notes
+
+
+def _fullness(kernel: KernelBoot) -> tuple[bool, ...]:
+    marks = kernel.marks
+    return (
+        marks.unpack_us is not None,
+        marks.begin_to_init_us is not None,
+        marks.release is not None,
+        not marks.missed_messages,
+    )
+
+
+def _started_at(host: Host, journalled: Journalled | None) -> datetime:
+    """Return when the kernel started: by the clock as it is now, rather than as it was then."""
+    for line in (host.read_text("/proc/stat") or "").splitlines():
+        name, _, value = line.partition(" ")
+        if name == "btime" and value.isdecimal() and len(value) <= 11:
+            return _moment(int(value) * 1_000_000)
+    if journalled is None:
+        msg = "cannot tell when this boot began: /proc/stat has no btime"
+        raise InitadvisorError(msg)
+    first = journalled.boot.span.first
+    return _moment(first.realtime_us - first.monotonic_us)
+
+
+def _moment(realtime_us: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=max(realtime_us, 0))
+
+
+def _after_kexec(journalled: Journalled | None) -> bool:
+    end = journalled.before_end if journalled else None
+    return end is not None and end.ending is Ending.KEXEC
+
+
+def _gap(journalled: Journalled | None) -> RebootGapTime:
+    if journalled is None or journalled.before is None or journalled.before_end is None:
+        return RebootGapTime(words="the journal has no boot before this one")
+    if journalled.end.slept:
+        return RebootGapTime(words="the machine slept in this boot, its clocks cannot be compared")
+    ending, now = journalled.before_end.ending, journalled.boot.span.last
+    gap = reboot_gap(
+        LastSign(
+            realtime_us=journalled.before.last.realtime_us,
+            synchronised=journalled.before_end.synchronised,
+            rebooted=None if ending is None else ending is Ending.REBOOT,
+        ),
+        ClockPoint(
+            realtime_us=now.realtime_us,
+            since_start_us=now.monotonic_us,
+            synchronised=journalled.end.synchronised,
+        ),
+    )
+    if isinstance(gap, RebootGap):
+        return RebootGapTime(duration_us=gap.duration_us)
+    return RebootGapTime(words=gap.reason)
+
+
+def _past_phases(startup: StartupTimes) -> tuple[PhaseTime, ...]:
+    durations = {
+        Phase.FIRMWARE: startup.firmware_us,
+        Phase.LOADER: startup.loader_us,
+        Phase.KERNEL: startup.kernel_us,
+        Phase.INITRD: startup.initrd_us,
+        Phase.USERSPACE: startup.userspace_us,
+    }
+    return tuple(
+        PhaseTime(phase=phase, duration_us=duration_us, source=PhaseSource.MANAGER)
+        for phase, duration_us in durations.items()
+        if duration_us is not None
+    )

@@ -1,0 +1,291 @@
+"""A campaign: candidates boot one at a time, each once, until it is known which one suits.
+
+What is recorded of one, what may happen to it, and what may have to be done. What each event makes
+of it stands in ``campaign_step``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from initadvisor.records.trial_outcome import Fate
+from initadvisor.transaction.armed_boot import ProofStage
+
+if TYPE_CHECKING:
+    from initadvisor.transaction.armed_boot import Proof
+
+
+class CampaignState(StrEnum):
+    """How far a campaign has come."""
+
+    IDLE = "idle"
+    """None was started yet."""
+    PREPARING = "preparing"
+    """Its candidates are to be built, looked at and verified."""
+    CHOOSING = "choosing"
+    """It is to be found out which boot would teach most."""
+    ARMING = "arming"
+    """A boot is about to be armed; it may be armed already."""
+    ARMED = "armed"
+    """The next boot is a trial's, or the rehearsal."""
+    BOOTED = "booted"
+    """This boot is a trial's, or the rehearsal, and is not judged yet."""
+    PAUSED = "paused"
+    DONE = "done"
+    STOPPED = "stopped"
+
+    @property
+    def stands(self) -> bool:
+        """Whether an entry, a selection or an image in the trial slot may be there."""
+        return self in {CampaignState.ARMING, CampaignState.ARMED, CampaignState.BOOTED}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left of it but its record."""
+        return self in {CampaignState.IDLE, CampaignState.DONE, CampaignState.STOPPED}
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it goes on by itself."""
+        return not self.is_over and self is not CampaignState.PAUSED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialCandidate:
+    """An image that may be booted: it was linted and, unless it is ``today``'s, verified.
+
+    ``path`` is where it is kept, as the running system names it, or the installed image itself.
+    ``sha256`` and ``size_bytes`` are those of the initramfs. ``verified``: by which kernel.
+    """
+
+    setting: str
+    path: str
+    sha256: str
+    size_bytes: int
+    today: bool = False
+    verified: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantined:
+    """A setting that this campaign does not boot any more, and why; ``sha256`` of its image."""
+
+    setting: str
+    reason: str
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What trials of a machine rest on: the default entry, its kernel and its image.
+
+    ``image`` is the path of this machine, ``image_sha256`` of the whole file, ``release`` its
+    kernel's. ``entry`` is what the loader calls it, ``kernel_sha256`` of the file it boots and
+    ``options`` its command line.
+    """
+
+    image: str
+    image_sha256: str
+    release: str
+    entry: str
+    kernel_sha256: str
+    options: str
+
+    def change(self, now: Ground) -> Change | None:
+        """Return what has changed since, the most important first; None where nothing has."""
+        if (self.release, self.kernel_sha256) != (now.release, now.kernel_sha256):
+            return Change.KERNEL
+        if (self.image, self.image_sha256) != (now.image, now.image_sha256):
+            return Change.IMAGE
+        if (self.entry, self.options) != (now.entry, now.options):
+            return Change.COMMAND_LINE
+        return None
+
+
+class Change(StrEnum):
+    """What others have changed while a campaign was on."""
+
+    KERNEL = "kernel"
+    """Another kernel boots by default: it was upgraded."""
+    GONE = "gone"
+    """There is no image or no entry any more that could be tried: the kernel was removed."""
+    IMAGE = "image"
+    """The image was rebuilt."""
+    CANDIDATES = "candidates"
+    """Candidates that were built are gone."""
+    COMMAND_LINE = "command-line"
+    """The default entry is another, or boots with another command line."""
+
+    @property
+    def words(self) -> str:
+        """It, in words."""
+        match self:
+            case Change.KERNEL:
+                return "another kernel boots by default"
+            case Change.GONE:
+                return "the kernel or its image was removed"
+            case Change.IMAGE:
+                return "the image was rebuilt"
+            case Change.CANDIDATES:
+                return "candidates that were built are gone"
+            case Change.COMMAND_LINE:
+                return "the default entry or its command line was changed"
+
+    @property
+    def needs_other_images(self) -> bool:
+        """Whether the candidates are of no use any more."""
+        return self is not Change.COMMAND_LINE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arming:
+    """A boot that was armed, at ``at_s`` (seconds since 1970), and what became of it.
+
+    ``setting``: the candidate's; that of today's image in a rehearsal. ``sha256``: its image's.
+    ``known_panics``: the digests of those that kernels had left before. ``fate`` is None until it
+    is judged; ``words`` say why it was.
+    """
+
+    setting: str
+    sha256: str
+    proof: Proof
+    at_s: int
+    known_panics: tuple[str, ...] = ()
+    fate: Fate | None = None
+    words: str = ""
+
+    @property
+    def is_rehearsal(self) -> bool:
+        """Whether it tries the loader, not a candidate."""
+        return self.proof.stage is ProofStage.REHEARSAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign:
+    """The record of a campaign; ``number`` counts from 1, 0 is none.
+
+    ``only``: the settings that the user named, none for those that may be the best. At most
+    ``most_boots`` boots are armed. ``reboots``: the machine reboots by itself, after a countdown,
+    until it is paused. ``ignore_unlocking`` as in ``Proof``. ``boots``: those that were armed and
+    are over. ``reason``: why it is where it is, in words.
+    """
+
+    number: int = 0
+    state: CampaignState = CampaignState.IDLE
+    began_at_s: int = 0
+    only: tuple[str, ...] = ()
+    most_boots: int = 0
+    reboots: bool = False
+    ignore_unlocking: bool = False
+    ground: Ground | None = None
+    ready: tuple[TrialCandidate, ...] = ()
+    quarantined: tuple[Quarantined, ...] = ()
+    armings: tuple[Arming, ...] = ()
+    boots: int = 0
+    reason: str = ""
+
+    @property
+    def current(self) -> Arming | None:
+        """The boot that is armed or runs, None where none is."""
+        return self.armings[-1] if self.state.stands and self.armings else None
+
+    @property
+    def eligible(self) -> tuple[TrialCandidate, ...]:
+        """The candidates that may be booted."""
+        out = {found.setting for found in self.quarantined}
+        return tuple(found for found in self.ready if found.today or found.setting not in out)
+
+    def booted(self, setting: str) -> int:
+        """Return how many boots of a setting have passed."""
+        return sum(
+            arming.setting == setting and arming.fate is Fate.PASSED and not arming.is_rehearsal
+            for arming in self.armings
+        )
+
+
+class EventKind(StrEnum):
+    """What may happen to a campaign."""
+
+    START = "start"
+    FOUND = "found"
+    """A run finds it, at a boot or at any other time."""
+    PREPARED = "prepared"
+    """The candidates in ``ready`` may be booted."""
+    REFUSED = "refused"
+    """A candidate must not be booted: lint, a kernel or the disk is against it, or it has no room.
+    """
+    BLOCKED = "blocked"
+    """It cannot go on now, for a reason that may go away."""
+    CHOSEN = "chosen"
+    """``arming`` is next."""
+    SETTLED = "settled"
+    """Nothing more is to be found out by booting."""
+    PLANNED = "planned"
+    """The entry of what is being armed is planned; ``arming`` has what it adds."""
+    ARMED = "armed"
+    PENDING = "pending"
+    """The armed boot is still to come."""
+    RUNNING = "running"
+    """It runs, and cannot be judged yet."""
+    ENDED = "ended"
+    """It is over: ``fate``; ``rebooted`` tells whether there was a boot since it was armed."""
+    CHANGED = "changed"
+    """Others have changed what it rests on: ``change``, to ``ground``."""
+    SLEEP = "sleep"
+    """The machine is about to sleep."""
+    AWAKE = "awake"
+    """It is awake again; ``arming`` is the same once more, under another name."""
+    PAUSE = "pause"
+    RESUME = "resume"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """An event with what belongs to it; ``reason`` in words.
+
+    ``campaign`` is the one that is started.
+    """
+
+    kind: EventKind
+    reason: str = ""
+    campaign: Campaign | None = None
+    ready: tuple[TrialCandidate, ...] = ()
+    refused: Quarantined | None = None
+    arming: Arming | None = None
+    fate: Fate | None = None
+    rebooted: bool = True
+    change: Change | None = None
+    ground: Ground | None = None
+
+
+class Action(StrEnum):
+    """What is to be done; none of them does harm when it is done again."""
+
+    PREPARE = "prepare"
+    """Build what is needed, lint it and have a kernel unpack each: PREPARED, REFUSED."""
+    CHOOSE = "choose"
+    """Find out what is next: CHOSEN, SETTLED."""
+    JUDGE = "judge"
+    """See what became of the armed boot: PENDING, RUNNING, ENDED, AWAKE."""
+    COPY = "copy"
+    """Have the image in the trial slot, read back from the disk; PLANNED."""
+    WRITE_ENTRY = "write-entry"
+    ARM = "arm"
+    """Select the entry for one boot: ARMED."""
+    DISARM = "disarm"
+    REMOVE_ENTRY = "remove-entry"
+    CLEAR_SLOT = "clear-slot"
+    NOTE_REHEARSED = "note-rehearsed"
+    FORGET_REHEARSED = "forget-rehearsed"
+    REBOOT = "reboot"
+    """After a countdown that can be cancelled."""
+    REPORT = "report"
+    """Say ``Campaign.reason``."""
+
+    @property
+    def takes_long(self) -> bool:
+        """Whether it is done without keeping other runs out: it changes nothing that boots."""
+        return self in {Action.PREPARE, Action.CHOOSE, Action.REBOOT}

@@ -1,0 +1,1 @@
+"""Settings worth trying: planned, sampled, built, kept."""

@@ -1,0 +1,119 @@
+"""Where several candidates are built at once, as the processors and the room on the disk allow."""
+
+from __future__ import annotations
+
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING
+
+from initadvisor.candidates.schedule import Load, expected_cpu_s, may_start, next_job, threads_of
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.host.files import free_bytes
+from initadvisor.records.built_image import Gap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initadvisor.candidates.builder import Workshop
+    from initadvisor.candidates.cache import CachedCandidate
+    from initadvisor.candidates.plan import Recipe
+    from initadvisor.candidates.results import Ledger
+
+
+_HEADROOM_BYTES = 64 << 20
+"""What is left free on the file system, for everybody else who writes there."""
+
+_EXPANSION = 1.02
+_EXPANSION_BYTES = 1 << 20
+"""No compressor makes its input longer than by this factor, plus this for its own frame."""
+
+
+class Floor:
+    """Where several candidates are built at once."""
+
+    def __init__(self, workshop: Workshop, ledger: Ledger, jobs: int) -> None:
+        self._workshop = workshop
+        self._ledger = ledger
+        self._jobs = jobs
+        self._running: dict[Future[tuple[CachedCandidate, bool]], tuple[Recipe, Load]] = {}
+
+    def build_all(self, wanted: Sequence[Recipe]) -> None:
+        """Build every recipe, or note its gap."""
+        self._check_room()
+        waiting = [(recipe, self._load(recipe)) for recipe in wanted]
+        pool = ThreadPoolExecutor(max_workers=self._jobs)
+        try:
+            while waiting or self._running:
+                self._start(waiting, pool)
+                done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+                for future in done:
+                    self._take(future)
+        except BaseException:
+            self._workshop.stop.set()
+            self._workshop.host.runner.stop_all()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _start(self, waiting: list[tuple[Recipe, Load]], pool: ThreadPoolExecutor) -> None:
+        cores = self._workshop.host.cores
+        while waiting and may_start(
+            [load for _, load in self._running.values()], cores=cores, jobs=self._jobs
+        ):
+            index = next_job([load for _, load in waiting], cores=cores)
+            if self._room_left() < 0:
+                if self._running:
+                    return  # what runs now will take less than the worst case
+                recipe, _ = waiting.pop(index)
+                reason = f"no room left in {self._workshop.cache.directory}"
+                self._ledger.gap(Gap(setting=recipe.setting, reason=reason))
+                continue
+            recipe, load = waiting.pop(index)
+            self._ledger.observer.started(recipe.setting)
+            self._running[pool.submit(self._workshop.build, recipe)] = (recipe, load)
+
+    def _take(self, future: Future[tuple[CachedCandidate, bool]]) -> None:
+        recipe, _ = self._running.pop(future)
+        try:
+            cached, new = future.result()
+        except InitadvisorError as err:
+            self._ledger.gap(Gap(setting=recipe.setting, reason=err.message))
+        except OSError as err:
+            reason = f"cannot write the candidate: {err.strerror}"
+            self._ledger.gap(Gap(setting=recipe.setting, reason=reason))
+        else:
+            self._ledger.candidate(recipe.setting, cached.candidate, cached=not new)
+
+    def _load(self, recipe: Recipe) -> Load:
+        host, generator = self._workshop.host, self._workshop.generator
+        payload_bytes = self._workshop.source.contents.main.unpacked_bytes
+        level = generator.default_level(host, recipe.setting)
+        return Load(
+            cpu_s=expected_cpu_s(recipe.setting.codec, level, payload_bytes),
+            threads=threads_of(recipe.argv, payload_bytes, host.cores),
+        )
+
+    def _worst_bytes(self) -> int:
+        source = self._workshop.source
+        payload_bytes = source.contents.main.unpacked_bytes
+        return source.prefix_bytes + int(payload_bytes * _EXPANSION) + _EXPANSION_BYTES
+
+    def _room_left(self) -> int:
+        """Return what would be free if one more started and all that run became the longest."""
+        free = free_bytes(self._workshop.cache.directory) - self._workshop.payload.missing_bytes
+        return free - _HEADROOM_BYTES - self._worst_bytes() * (len(self._running) + 1)
+
+    def _check_room(self) -> None:
+        """Raise ``InitadvisorError`` unless the unpacked image and one candidate surely fit."""
+        directory = self._workshop.cache.directory
+        payload_bytes = self._workshop.source.contents.main.unpacked_bytes
+        needed = payload_bytes + self._worst_bytes() + _HEADROOM_BYTES
+        free = free_bytes(directory)
+        if free < needed:
+            msg = (
+                f"cannot build candidates in {directory}: {needed / 1e6:.0f} MB may be needed,"
+                f" {free / 1e6:.0f} MB are free"
+            )
+            raise InitadvisorError(
+                msg,
+                hint="initadvisor candidates prune may help, or set CACHE_DIRECTORY elsewhere",
+            )

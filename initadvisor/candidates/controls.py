@@ -1,0 +1,117 @@
+"""Fast compressors, run on all of the content and on a sample of it to tell how the two differ."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from math import ceil, log2
+from typing import IO, TYPE_CHECKING
+
+from initadvisor.core.codecs import Codec
+from initadvisor.image.decompressors.lz4_legacy import BLOCK_BYTES, LEGACY_MAGIC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from initadvisor.decide.sampling import Stretch
+
+
+_CHUNK_BYTES = 4 << 20
+
+_LZ4_WINDOW_LOG = 16
+_STRONG_LEVEL = 6
+_STRONG_HASH_LOG = 21
+_NEAR_LOG, _FAR_LOG, _FARTHEST_LOG = 18, 23, 27
+_FAST_ZSTD_WINDOW_LOGS = {1: 19, 2: 20, 3: 21, 4: 21}
+"""The levels of zstd that search too little for the strong controls to be like them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A fast compressor: lz4, or zstd at a level with a window and tables to match.
+
+    ``strong`` ones search well: they stand for every compressor that does.
+    """
+
+    codec: Codec
+    level: int
+    window_log: int
+    strong: bool = False
+
+    def compressed_bytes(
+        self, pieces: Iterable[bytes | memoryview], *, into: IO[bytes] | None = None
+    ) -> int:
+        """Return how long the pieces, taken as one, become; that is written to ``into``."""
+        compressed_bytes = 0
+        for block in _lz4(pieces) if self.codec is Codec.LZ4 else self._zstd(pieces):
+            compressed_bytes += len(block)
+            if into:
+                into.write(block)
+        if into:
+            into.flush()
+        return compressed_bytes
+
+    def _zstd(self, pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
+        import zstandard
+
+        tables = {}
+        if self.strong:
+            farther = self.window_log > _FAR_LOG
+            table_log = min(self.window_log, _STRONG_HASH_LOG + farther)
+            tables = {"hash_log": table_log, "chain_log": min(self.window_log, table_log + 1)}
+        parameters = zstandard.ZstdCompressionParameters.from_level(
+            self.level, window_log=self.window_log, write_content_size=False, **tables
+        )
+        compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+        for piece in pieces:
+            yield compressor.compress(piece)
+        yield compressor.flush()
+
+
+_LZ4 = Control(Codec.LZ4, 1, _LZ4_WINDOW_LOG)
+
+
+def controls_for(
+    codec: Codec, *, level: int | None, window_log: float, whole_bytes: int
+) -> tuple[Control, ...]:
+    """Return the controls between which a compressor with this window stands."""
+    if window_log <= _LZ4_WINDOW_LOG:
+        return (_LZ4,)
+    own = _FAST_ZSTD_WINDOW_LOGS.get(level or 0) if codec is Codec.ZSTD else None
+    if own and window_log <= own:
+        return (Control(codec, level or 0, own),)
+    if window_log <= _FAR_LOG:
+        return _strong(_NEAR_LOG), _strong(_FAR_LOG)
+    reach = min(_FARTHEST_LOG, ceil(min(window_log, log2(max(whole_bytes, 1)))))
+    return tuple(dict.fromkeys((_strong(_FAR_LOG), _strong(max(_FAR_LOG, reach)))))
+
+
+def _strong(window_log: int) -> Control:
+    return Control(Codec.ZSTD, _STRONG_LEVEL, window_log, strong=True)
+
+
+def pieces_of(file: IO[bytes], stretches: Sequence[Stretch]) -> Iterator[bytes]:
+    """Yield the bytes of stretches of a file, in bounded pieces; any number of threads may."""
+    for stretch in stretches:
+        offset, end = stretch.offset, stretch.offset + stretch.size_bytes
+        while piece := os.pread(file.fileno(), min(_CHUNK_BYTES, end - offset), offset):
+            yield piece
+            offset += len(piece)
+
+
+def _lz4(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
+    import lz4.block
+
+    def compressed(block: bytes) -> bytes:
+        data: bytes = lz4.block.compress(block, store_size=False)
+        return len(data).to_bytes(4, "little") + data
+
+    yield LEGACY_MAGIC
+    held = b""
+    for piece in pieces:
+        held += piece
+        while len(held) >= BLOCK_BYTES:
+            yield compressed(held[:BLOCK_BYTES])
+            held = held[BLOCK_BYTES:]
+    if held:
+        yield compressed(held)

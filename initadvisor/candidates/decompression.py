@@ -1,0 +1,126 @@
+"""User-space decompression, timed: the weakest evidence of how long a kernel will take."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.plain_values import from_json, number
+from initadvisor.host.files import make_directory, whole_file
+from initadvisor.host.hardware import cpu_model
+from initadvisor.image.decompressors.decompress import decompress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from initadvisor.host import Host
+
+
+log = logging.getLogger(__name__)
+
+ROUNDS = 3
+_SLOW_MS = 2000.0
+_MOST_MS = 1e7
+_LIMIT_BYTES = 1 << 16
+_SLOW_ROUNDS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """One compressed segment of a file, and the digest of its image, under which it is known."""
+
+    path: Path
+    offset: int
+    size_bytes: int
+    codec: Codec
+    sha256: str
+
+
+class BenchObserver(Protocol):
+    """Told of each sample as it comes."""
+
+    def timed(self, stream: Stream, elapsed_ms: float) -> None:
+        """Take note of one decompression."""
+        ...
+
+
+def decompression_ms(
+    host: Host, streams: Sequence[Stream], *, rounds: int, seed: int, observer: BenchObserver
+) -> dict[str, tuple[float, ...]]:
+    """Time the decompression of each stream in this process; return CPU ms by image digest.
+
+    Every round takes all of them in a new order, so that a disturbance hits them alike; each sample
+    is kept on disk as it comes and counts in later runs on the same processor.
+    """
+    known = {stream.sha256: list(_stored(host, stream)) for stream in streams}
+    order = list(streams)
+    shuffle = random.Random(seed).shuffle  # noqa: S311 - not for secrets
+    for turn in range(rounds):
+        shuffle(order)
+        for stream in order:
+            samples = known[stream.sha256]
+            if len(samples) > turn or (
+                turn >= _SLOW_ROUNDS and min(samples, default=0.0) > _SLOW_MS
+            ):
+                continue
+            samples.append(time_once(host, stream))
+            _store(host, stream, samples)
+            observer.timed(stream, samples[-1])
+    return {digest: tuple(samples) for digest, samples in known.items()}
+
+
+def remember(host: Host, stream: Stream, elapsed_ms: float) -> None:
+    """Keep a sample that was taken elsewhere, where there is none yet."""
+    if not _stored(host, stream):
+        _store(host, stream, [elapsed_ms])
+
+
+def time_once(host: Host, stream: Stream) -> float:
+    """Return the processor time of one decompression, in ms.
+
+    A kernel that boots has a processor to itself for this; the time others take here is not its.
+    """
+    if stream.codec is Codec.CAT:
+        return 0.0
+    with stream.path.open("rb") as file:
+        started = host.clock.thread_cpu_ns()
+        for _ in decompress(stream.codec, file, stream.offset, stream.size_bytes):
+            pass
+        return (host.clock.thread_cpu_ns() - started) / 1e6
+
+
+def _file(host: Host, stream: Stream) -> Path:
+    return host.cache_dir() / "bench" / f"{stream.sha256}.json"
+
+
+def _stored(host: Host, stream: Stream) -> tuple[float, ...]:
+    """Return the samples of earlier runs on this processor; what cannot be read counts as none."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        with _file(host, stream).open("rb") as file:
+            stored = from_json(file.read(_LIMIT_BYTES))
+        if stored["schema"] == 1 and stored["cpu"] == cpu_model(host):
+            return tuple(number(sample, most=_MOST_MS) for sample in stored["samples_ms"])
+    return ()
+
+
+def _store(host: Host, stream: Stream, samples: Sequence[float]) -> None:
+    record = {
+        "schema": 1,
+        "codec": stream.codec,
+        "cpu": cpu_model(host),
+        "samples_ms": list(samples),
+    }
+    path = _file(host, stream)
+    try:
+        make_directory(path.parent)
+        with whole_file(path) as file:
+            file.write(json.dumps(record).encode())
+    except (OSError, InitadvisorError) as err:
+        log.warning("cannot keep the samples of %s in %s: %s", stream.path, path, err)

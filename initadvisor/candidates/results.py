@@ -1,0 +1,81 @@
+"""What came of each setting in a build, and who is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initadvisor.core.settings import Setting
+    from initadvisor.records.built_image import Candidate, Gap
+
+
+class BuildObserver(Protocol):
+    """Told how a build goes, in the thread that called ``build_candidates``."""
+
+    def started(self, setting: Setting) -> None:
+        """Take note that a candidate is being built."""
+        ...
+
+    def finished(self, candidate: Candidate, *, cached: bool) -> None:
+        """Take note of a candidate; ``cached`` tells that it was there already."""
+        ...
+
+    def gap(self, gap: Gap) -> None:
+        """Take note of a setting that could not be built."""
+        ...
+
+
+class Silent:
+    """An observer that does not look."""
+
+    def started(self, setting: Setting) -> None:
+        """See ``BuildObserver.started``."""
+
+    def finished(self, candidate: Candidate, *, cached: bool) -> None:
+        """See ``BuildObserver.finished``."""
+
+    def gap(self, gap: Gap) -> None:
+        """See ``BuildObserver.gap``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildResult:
+    """The candidates and the gaps, in the order of the settings; ``built`` counts the new ones."""
+
+    candidates: tuple[Candidate, ...]
+    gaps: tuple[Gap, ...]
+    built: int
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What came of each setting so far."""
+
+    observer: BuildObserver
+    candidates: dict[Setting, Candidate] = field(default_factory=dict)
+    gaps: dict[Setting, Gap] = field(default_factory=dict)
+    built: int = 0
+
+    def candidate(self, setting: Setting, candidate: Candidate, *, cached: bool) -> None:
+        """Enter a candidate for the setting it was asked for by."""
+        # What is cached may have been asked for by another name (zstd -3 for zstd).
+        candidate = replace(candidate, setting=setting)
+        self.candidates[setting] = candidate
+        self.built += not cached
+        self.observer.finished(candidate, cached=cached)
+
+    def gap(self, gap: Gap) -> None:
+        """Enter a setting that could not be built."""
+        self.gaps[gap.setting] = gap
+        self.observer.gap(gap)
+
+    def result(self, settings: Sequence[Setting]) -> BuildResult:
+        """Return all that was entered, in the order of ``settings``."""
+        return BuildResult(
+            candidates=tuple(self.candidates[s] for s in settings if s in self.candidates),
+            gaps=tuple(self.gaps[s] for s in settings if s in self.gaps),
+            built=self.built,
+        )

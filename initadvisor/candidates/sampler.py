@@ -1,0 +1,274 @@
+"""Runs compressors on samples of the content, and controls on all of it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import IO, TYPE_CHECKING, Protocol
+
+from initadvisor.candidates.compression_window import window_log
+from initadvisor.candidates.controls import controls_for, pieces_of
+from initadvisor.candidates.payload import until_stopped
+from initadvisor.candidates.sample_times import Compressed, decompression_times
+from initadvisor.candidates.schedule import expected_cpu_s
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.decide.sampling import Stretch
+from initadvisor.host.feed import piped
+from initadvisor.host.run import Priority
+
+if TYPE_CHECKING:
+    import contextlib
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from initadvisor.candidates.controls import Control
+    from initadvisor.candidates.plan import Recipe
+    from initadvisor.generators import Generator
+    from initadvisor.host import Host
+    from initadvisor.image.stream_facts import StreamFacts
+
+
+_SLOW_CPU_S = 15.0
+"""A setting that takes longer than this for 100 MB is slow: it is run on the small sample."""
+
+_FAR_WINDOW_LOG = 22
+_TIMEOUT_S = 120.0
+_RELATIVES = {
+    Codec.GZIP: Codec.GZIP,
+    Codec.LZMA: Codec.XZ,
+    Codec.XZ: Codec.XZ,
+    Codec.LZOP: Codec.LZ4,
+    Codec.LZ4: Codec.LZ4,
+    Codec.ZSTD: Codec.ZSTD,
+}
+"""The codec in which a slow setting has fast relatives."""
+
+
+class SampleObserver(Protocol):
+    """Told how sampling goes."""
+
+    def sampled(self, done: int, of: int) -> None:
+        """Take note that this many steps are done."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subject:
+    """A recipe, and what decides how it is sampled."""
+
+    recipe: Recipe
+    level: int | None
+    window_log: float
+    cpu_s_per_100_mb: float
+    controls: tuple[Control, ...]
+
+    @property
+    def codec(self) -> Codec:
+        """What is sampled."""
+        return self.recipe.setting.codec
+
+    @property
+    def far(self) -> bool:
+        """Tell whether it finds matches megabytes away."""
+        return self.window_log >= _FAR_WINDOW_LOG
+
+    @property
+    def slow(self) -> bool:
+        """Tell whether it is run on the small sample."""
+        return self.cpu_s_per_100_mb > _SLOW_CPU_S
+
+
+def subject_of(host: Host, generator: Generator, recipe: Recipe, whole_bytes: int) -> Subject:
+    """Return how a recipe is sampled."""
+    codec = recipe.setting.codec
+    level = generator.default_level(host, recipe.setting)
+    window = window_log(codec, recipe.argv, level=level)
+    return Subject(
+        recipe=recipe,
+        level=level,
+        window_log=window,
+        cpu_s_per_100_mb=expected_cpu_s(codec, level, 100_000_000),
+        controls=controls_for(codec, level=level, window_log=window, whole_bytes=whole_bytes),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Where temporary files are: they have no names, and ``stack`` closes them."""
+
+    directory: Path
+    stack: contextlib.ExitStack
+
+    def file(self) -> IO[bytes]:
+        """Open a new one; raises ``OSError`` where there is no room."""
+        return self.stack.enter_context(tempfile.TemporaryFile(dir=self.directory))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """A part of the content, or all of it, in a file."""
+
+    file: IO[bytes]
+    size_bytes: int
+
+    @classmethod
+    def taken(cls, content: IO[bytes], stretches: Sequence[Stretch], scratch: Scratch) -> Sample:
+        """Copy stretches of the content into a file."""
+        file = scratch.file()
+        for piece in pieces_of(content, stretches):
+            file.write(piece)
+        file.flush()
+        return cls(file, file.tell())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What a compressor made of a sample, the times to decompress that again, what it says."""
+
+    size_bytes: int
+    cpu_s: float
+    peak_bytes: int
+    file: IO[bytes]
+    decompress_ms: tuple[float, ...] = ()
+    facts: tuple[StreamFacts, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Sampler:
+    """What is measured, and what came of it; a reason in words where a compressor failed."""
+
+    host: Host
+    whole: Sample
+    large: Sample
+    small: Sample
+    scratch: Scratch
+    outputs: dict[tuple[str, Sample], Output | str] = field(default_factory=dict)
+    control_bytes: dict[tuple[Control, Sample], int] = field(default_factory=dict)
+    control_streams: dict[tuple[Control, Sample], Compressed] = field(default_factory=dict)
+    control_ms: dict[tuple[Control, Sample], float] = field(default_factory=dict)
+    relatives: dict[Subject, Subject] = field(default_factory=dict)
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def sample_of(self, subject: Subject) -> Sample:
+        """Return the sample that a setting is run on."""
+        return self.small if subject.slow else self.large
+
+    def measure(self, subjects: Sequence[Subject], observer: SampleObserver) -> None:
+        """Run everything, the longest first; then time decompression without other load."""
+        compressed = [subject for subject in subjects if subject.codec is not Codec.CAT]
+        self.relatives = _relatives(compressed)
+        steps = sorted(self._steps(compressed), key=lambda step: -step[0])
+        pool = ThreadPoolExecutor(self.host.cores)
+        try:
+            for done, _ in enumerate(pool.map(lambda step: step[1](), steps), 1):
+                observer.sampled(done, len(steps))
+        except BaseException:
+            self.stop.set()
+            self.host.runner.stop_all()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+        self._time(compressed)
+
+    def _steps(self, subjects: Sequence[Subject]) -> list[tuple[float, Callable[[], None]]]:
+        """Return what is to be run, each once, with about how long it takes."""
+        steps: dict[object, tuple[float, Callable[[], None]]] = {}
+        wanted = [(subject, self.sample_of(subject)) for subject in subjects]
+        wanted += [(relative, self.small) for relative in self.relatives.values()]
+        for subject, sample in wanted:
+            cpu_s = subject.cpu_s_per_100_mb * sample.size_bytes / 100e6
+            run = partial(self._compress, subject, sample)
+            steps[subject.recipe.key, sample] = (cpu_s, run)
+            for control in subject.controls:
+                for part in (sample, self.whole):
+                    cpu_s = expected_cpu_s(control.codec, control.level, part.size_bytes)
+                    steps[control, part] = (cpu_s, partial(self._control, control, part))
+        return list(steps.values())
+
+    def _control(self, control: Control, part: Sample) -> None:
+        everything = (Stretch(offset=0, size_bytes=part.size_bytes),)
+        pieces = until_stopped(pieces_of(part.file, everything), self.stop)
+        file = self.scratch.file()
+        size_bytes = control.compressed_bytes(pieces, into=file)
+        self.control_bytes[control, part] = size_bytes
+        self.control_streams[control, part] = Compressed(
+            codec=control.codec, file=file, size_bytes=size_bytes, content_bytes=part.size_bytes
+        )
+
+    def _compress(self, subject: Subject, sample: Sample) -> None:
+        recipe = subject.recipe
+        file = self.scratch.file()
+        try:
+            with piped(sample.file) as pipe:
+                completed = self.host.runner.run(
+                    recipe.argv,
+                    timeout_s=_TIMEOUT_S,
+                    stdin=pipe,
+                    stdout=file,
+                    priority=Priority.IDLE,
+                )
+        except InitadvisorError as err:
+            self.outputs[recipe.key, sample] = err.message
+            return
+        self.outputs[recipe.key, sample] = Output(
+            size_bytes=file.seek(0, os.SEEK_END),
+            cpu_s=completed.cpu_s,
+            peak_bytes=completed.peak_bytes,
+            file=file,
+        )
+
+    def _time(self, subjects: Sequence[Subject]) -> None:
+        """Decompress every sample again, and make sure that it is what was compressed."""
+        keys = [(subject.recipe.key, self.sample_of(subject)) for subject in subjects]
+        made = [
+            (subject, key, output)
+            for subject, key in zip(subjects, keys, strict=True)
+            if isinstance(output := self.outputs[key], Output)
+        ]
+        streams = [
+            Compressed(
+                codec=subject.codec,
+                file=output.file,
+                size_bytes=output.size_bytes,
+                content_bytes=sample.size_bytes,
+            )
+            for subject, (_, sample), output in made
+        ]
+        times = decompression_times(self.host, [*streams, *self.control_streams.values()])
+        for (subject, key, output), found in zip(made, times, strict=False):
+            self.outputs[key] = (
+                f"{subject.recipe.argv[0]} wrote {found}"
+                if isinstance(found, str)
+                else replace(output, decompress_ms=found.times_ms, facts=found.facts)
+            )
+        for of, found in zip(self.control_streams, times[len(made) :], strict=True):
+            if not isinstance(found, str):
+                self.control_ms[of] = min(found.times_ms)  # the one that was disturbed least
+
+
+def _relatives(subjects: Sequence[Subject]) -> dict[Subject, Subject]:
+    """Return for each slow setting the fast relative that searches most, if it has one."""
+    found = {}
+    for subject in subjects:
+        family = _RELATIVES.get(subject.codec)
+        fast = [
+            other
+            for other in subjects
+            if other.codec is family and not other.slow and _comparable(subject, other)
+        ]
+        if subject.slow and fast:
+            found[subject] = max(fast, key=lambda other: other.cpu_s_per_100_mb)
+    return found
+
+
+def _comparable(slow: Subject, fast: Subject) -> bool:
+    """Tell whether what a sample does to one it does to the other.
+
+    zstd's levels that look back equally far do; those of xz differ more by codec than by window.
+    """
+    return slow.codec is not Codec.ZSTD or slow.window_log == fast.window_log

@@ -1,0 +1,183 @@
+"""What every comparison begins with: an image, the candidates of it, and whose they are."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from initadvisor.candidates.build import build_candidates, kept_candidates
+from initadvisor.candidates.candidate import contenders
+from initadvisor.candidates.estimates import estimates
+from initadvisor.candidates.plan import plan_settings, recipes
+from initadvisor.candidates.results import BuildObserver
+from initadvisor.candidates.sampler import SampleObserver
+from initadvisor.target.baseline import identified, todays_setting
+from initadvisor.target.source import open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from initadvisor.candidates.candidate import Contender
+    from initadvisor.candidates.sampling import SampledCandidate
+    from initadvisor.core.config import Config
+    from initadvisor.core.settings import Setting
+    from initadvisor.generators import ConfiguredSetting, Generator
+    from initadvisor.host import Host
+    from initadvisor.records.built_image import Candidate, Gap
+    from initadvisor.target.baseline import Baseline
+    from initadvisor.target.source import Source
+    from initadvisor.target.target import Target
+
+
+class FieldObserver(BuildObserver, SampleObserver, Protocol):
+    """Told how candidates are built and sampled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """An image, open, and the settings it is to be compared with.
+
+    ``kernel_release`` is that of the kernel the image is for, None where nothing tells.
+    """
+
+    source: Source
+    generator: Generator
+    baseline: Baseline
+    settings: tuple[Setting, ...]
+    kernel_release: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """An image and its candidates; ``contenders`` has today's image first.
+
+    ``baseline`` may say more than that of the ground: a candidate can show what made the image.
+    """
+
+    source: Source
+    generator: Generator
+    baseline: Baseline
+    contenders: tuple[Contender, ...]
+    gaps: tuple[Gap, ...]
+    kernel_release: str | None
+
+
+@contextlib.contextmanager
+def surveyed(
+    host: Host,
+    target: Target,
+    config: Config,
+    *,
+    only: tuple[Setting, ...],
+    everything: bool,
+) -> Iterator[Ground]:
+    """Read the image and find out what to compare it with; see ``plan_settings``.
+
+    Raises ``InitadvisorError`` (with its exit code) where the image cannot be read or is none.
+    """
+    with open_source(target.path, installed=target.installed, host=host) as source:
+        generator = target.made_by(source.contents)
+        baseline = todays_setting(source, _configured(host, generator, target))
+        yield Ground(
+            source=source,
+            generator=generator,
+            baseline=baseline,
+            settings=plan_settings(
+                host,
+                generator,
+                config,
+                only=only,
+                also=(baseline.setting,) if baseline.certain else (),
+                everything=everything,
+            ),
+            kernel_release=_kernel_release(target, source),
+        )
+
+
+def built_field(
+    host: Host,
+    ground: Ground,
+    config: Config,
+    settings: Sequence[Setting],
+    *,
+    observer: BuildObserver,
+) -> Field:
+    """Build what is not there yet of the candidates with these settings.
+
+    Raises what ``build_candidates`` does.
+    """
+    built = build_candidates(
+        host,
+        ground.generator,
+        ground.source,
+        settings,
+        observer=observer,
+        jobs=config.jobs,
+        cache_limit_bytes=config.cache_limit_bytes,
+    )
+    return _field(host, ground, built.candidates, (), built.gaps)
+
+
+def estimated_field(host: Host, ground: Ground, *, observer: SampleObserver) -> Field:
+    """Take the candidates that are there, and estimate the others from a sample.
+
+    Raises what ``estimates`` does, and ``UnsafeError`` for an image none can be derived of.
+    """
+    source, generator = ground.source, ground.generator
+    wanted, gaps = recipes(host, generator, ground.settings, image_sha256=source.sha256)
+    built = kept_candidates(host, generator, source, wanted)
+    missing = [recipe for recipe in wanted if recipe.setting not in built]
+    sampled = estimates(host, generator, source, missing, observer=observer)
+    return _field(host, ground, tuple(built.values()), sampled.candidates, (*gaps, *sampled.gaps))
+
+
+@contextlib.contextmanager
+def gathered(
+    host: Host,
+    target: Target,
+    config: Config,
+    *,
+    only: tuple[Setting, ...],
+    everything: bool,
+    observer: BuildObserver,
+) -> Iterator[Field]:
+    """Read the image and build what is not there yet of its candidates; see ``plan_settings``.
+
+    Raises ``InitadvisorError`` (with its exit code) where the image cannot be read or is none, or
+    nothing can be built.
+    """
+    with surveyed(host, target, config, only=only, everything=everything) as ground:
+        yield built_field(host, ground, config, ground.settings, observer=observer)
+
+
+def _field(
+    host: Host,
+    ground: Ground,
+    built: Sequence[Candidate],
+    sampled: Sequence[SampledCandidate],
+    gaps: tuple[Gap, ...],
+) -> Field:
+    source, generator = ground.source, ground.generator
+    baseline = identified(ground.baseline, source, built)
+    return Field(
+        source=source,
+        generator=generator,
+        baseline=baseline,
+        contenders=contenders(host, generator, source, baseline, built, sampled),
+        gaps=gaps,
+        kernel_release=ground.kernel_release,
+    )
+
+
+def _configured(host: Host, generator: Generator, target: Target) -> ConfiguredSetting | None:
+    """Return what is configured, None for an image this machine's generator does not make."""
+    if target.installed is None:
+        return None
+    return generator.configured(host, target.installed.kernel_release)
+
+
+def _kernel_release(target: Target, source: Source) -> str | None:
+    if target.installed:
+        return target.installed.kernel_release
+    return source.contents.kernel_release

@@ -1,0 +1,1 @@
+"""What the commands share to show their answers."""

@@ -1,0 +1,1 @@
+"""Errors, settings, codecs, estimates, configuration. Pure: imports nothing of the package."""

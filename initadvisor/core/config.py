@@ -1,0 +1,213 @@
+"""The configuration file: which settings are tried, with what means, and when a gain counts.
+
+It is TOML with three tables, every key optional:
+
+    [candidates]
+    settings = ["zstd", "zstd -19", "lz4 -9", "cat"]
+    hopeless = ["bzip2", "lzma"]
+    jobs = 2
+    cache_limit_mb = 4000
+
+    [recommend]
+    objective = "boot"
+    boots_per_upgrade = 14
+    tolerance_ms = 5.0
+    tolerance_fraction = 0.02
+    certainty = 0.95
+    max_excess_s = 3.0
+
+    [daemon]
+    policy = "advise"
+
+What each key means stands with the field of the same name in ``Config``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from initadvisor.core.codecs import CODECS, Codec
+from initadvisor.core.errors import UsageError
+from initadvisor.core.settings import Setting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+_Words = TypeVar("_Words", bound=StrEnum)
+
+
+class Objective(StrEnum):
+    """What is to be small."""
+
+    BOOT = "boot"
+    SIZE = "size"
+    BALANCED = "balanced"
+
+
+class Policy(StrEnum):
+    """What follows from an advice to switch."""
+
+    ADVISE = "advise"
+    """It is said, and nothing else."""
+    APPLY = "apply"
+    """It is applied as ``initadvisor apply --confirm`` does, without any of its exceptions."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """What the user may choose once and for all; the defaults are those of a missing file.
+
+    ``settings``: the settings to try, in place of the default set (each codec as the generator
+    would run it, and the levels worth trying); empty: the default set.
+
+    ``hopeless``: the codecs whose settings are built last, and those of the default set only when
+    everything is asked for.
+
+    ``jobs``: how many candidates are built at the same time; None: as many as there are processors.
+
+    ``cache_limit_bytes`` (``cache_limit_mb``, in units of 10^6 bytes): when the candidates that are
+    kept exceed this, those of other images than the one at hand go, the oldest first.
+
+    ``objective``: what is to be small: ``boot`` (the time a boot takes), ``size`` (the image) or
+    ``balanced`` (the time of a boot plus that of a build, divided by ``boots_per_upgrade``).
+
+    ``boots_per_upgrade``: how many boots there are between two builds of the image; None: counted
+    from recorded boots, see ``model/upgrade_pace.py``.
+
+    ``tolerance_ms``, ``tolerance_fraction``: a saving below the larger of the two (the latter as a
+    part of today's total) does not matter.
+
+    ``certainty``: how probable a saving must be before a switch is recommended.
+
+    ``max_excess_s``: a candidate that is expected to cost so much more than today's image is not
+    booted to learn from, unless everything is asked for.
+
+    ``policy``: what the daemon does with an advice to switch.
+    """
+
+    settings: tuple[Setting, ...] = ()
+    hopeless: frozenset[Codec] = frozenset(
+        spec.codec for spec in CODECS.values() if not spec.contender
+    )
+    jobs: int | None = None
+    cache_limit_bytes: int = 4_000_000_000
+    objective: Objective = Objective.BOOT
+    boots_per_upgrade: int | None = None
+    tolerance_ms: float = 5.0
+    tolerance_fraction: float = 0.02
+    certainty: float = 0.95
+    max_excess_s: float = 3.0
+    policy: Policy = Policy.ADVISE
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, Any], *, source: str) -> Self:
+        """Return the configuration that the parsed file ``source`` holds.
+
+        Raises ``UsageError``, naming the file and the key, for an unknown key or a bad value.
+        """
+        values: dict[str, Any] = {}
+        for table, content in tables.items():
+            if table not in _KEYS:
+                msg = f"{source}: unknown table [{table}]"
+                raise UsageError(msg, hint=f"one of: {', '.join(_KEYS)}")
+            if not isinstance(content, dict):
+                msg = f"{source}: {table} must be a table, written [{table}]"
+                raise UsageError(msg)
+            for key, value in content.items():
+                if key not in _KEYS[table]:
+                    msg = f"{source}: unknown key {key} in [{table}]"
+                    raise UsageError(msg, hint=f"one of: {', '.join(_KEYS[table])}")
+                field, read = _KEYS[table][key]
+                try:
+                    values[field] = read(value)
+                except (ValueError, UsageError) as err:
+                    msg = f"{source}: {table}.{key}: {err}"
+                    raise UsageError(msg) from err
+        return cls(**values)
+
+
+def _settings(value: object) -> tuple[Setting, ...]:
+    return tuple(dict.fromkeys(Setting.parse(word) for word in _strings(value)))
+
+
+def _codecs(value: object) -> frozenset[Codec]:
+    return frozenset(_codec(word) for word in _strings(value))
+
+
+def _strings(value: object) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        msg = f"{value!r} is not a list of strings"
+        raise ValueError(msg)
+    return value
+
+
+def _codec(word: str) -> Codec:
+    if word not in set(Codec):
+        msg = f"{word!r} is not a codec (one of: {', '.join(Codec)})"
+        raise ValueError(msg)
+    return Codec(word)
+
+
+def _one_of(words: type[_Words]) -> Callable[[object], _Words]:
+    """Return a reader of one of the words of an enumeration."""
+
+    def read(value: object) -> _Words:
+        if not isinstance(value, str) or value not in set(words):
+            msg = f"{value!r} is not one of: {', '.join(words)}"
+            raise ValueError(msg)
+        return words(value)
+
+    return read
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        msg = f"{value!r} is not a whole number of at least 1"
+        raise ValueError(msg)
+    return value
+
+
+def _megabytes(value: object) -> int:
+    return int(_number(0, math.inf)(value) * 1_000_000)
+
+
+def _number(low: float, high: float) -> Callable[[object], float]:
+    """Return a reader of numbers from ``low`` up to, but not including, ``high``."""
+
+    def read(value: object) -> float:
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            msg = f"{value!r} is not a number"
+            raise ValueError(msg)
+        if not low <= value < high:
+            bound = f"at least {low:g}" + ("" if math.isinf(high) else f" and below {high:g}")
+            msg = f"{value!r} is not {bound}"
+            raise ValueError(msg)
+        return float(value)
+
+    return read
+
+
+_KEYS: dict[str, dict[str, tuple[str, Callable[[Any], Any]]]] = {
+    "candidates": {
+        "settings": ("settings", _settings),
+        "hopeless": ("hopeless", _codecs),
+        "jobs": ("jobs", _count),
+        "cache_limit_mb": ("cache_limit_bytes", _megabytes),
+    },
+    "recommend": {
+        "objective": ("objective", _one_of(Objective)),
+        "boots_per_upgrade": ("boots_per_upgrade", _count),
+        "tolerance_ms": ("tolerance_ms", _number(0, math.inf)),
+        "tolerance_fraction": ("tolerance_fraction", _number(0, 1)),
+        "certainty": ("certainty", _number(0.5, 1)),
+        "max_excess_s": ("max_excess_s", _number(0, math.inf)),
+    },
+    "daemon": {
+        "policy": ("policy", _one_of(Policy)),
+    },
+}
+"""Each table's keys: the field of ``Config`` it sets and how its value is read."""

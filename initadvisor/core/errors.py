@@ -1,0 +1,93 @@
+"""Errors that reach the user as one line: what was attempted, on what, why it failed, what to do.
+
+No code below ``cli`` exits the process; it raises one of these and ``cli`` turns it into output and
+the exit code that initadvisor(1) documents.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from initadvisor.core.plain_values import shown
+
+_LINE_LIMIT = 120
+
+
+class InitadvisorError(Exception):
+    """A failure the user is told about in one line; ``hint`` says what to do about it."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    @property
+    def with_hint(self) -> str:
+        """The line that the user gets: the message, and in brackets what to do about it."""
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class UsageError(InitadvisorError):
+    """The command was given something that cannot be meant."""
+
+    exit_code = 2
+
+
+class UnsafeError(InitadvisorError):
+    """Refused, because going on could harm the machine or mislead the user."""
+
+    exit_code = 3
+
+
+class NeedsRootError(InitadvisorError):
+    """The data is there, but only root may read or write it."""
+
+    exit_code = 4
+
+
+class BadImageError(InitadvisorError):
+    """Bytes that are no initramfs, or a damaged one.
+
+    ``offset`` counts from the start of the file where the reader knows it (for damage inside a
+    compressed segment: where that segment starts or where its decoder stopped).
+    """
+
+    def __init__(self, reason: str, *, offset: int) -> None:
+        super().__init__(f"{reason} at offset {offset}")
+        self.reason = reason
+        self.offset = offset
+
+
+class ProgramError(InitadvisorError):
+    """A program that was run failed, was not found, or took longer than it may."""
+
+
+class LostVMError(InitadvisorError):
+    """A virtual machine hung, was killed or did not say what happened: not a sample, no verdict."""
+
+
+class RefusedRewriteError(UnsafeError):
+    """A configuration that cannot be rewritten safely: the user has to change a line by hand.
+
+    ``path`` is None for a text without a file; ``line_number`` (from 1) and ``line`` (as it is in
+    the file) are None where it is not about one line. The message has all of them.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        path: str | None = None,
+        line_number: int | None = None,
+        line: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        where = [path] if path else []
+        where += [f"line {line_number}"] if line_number else []
+        parts = [", ".join(where), reason, shown((line or "").strip()[:_LINE_LIMIT])]
+        super().__init__(": ".join(part for part in parts if part), hint=hint)
+        self.path = path
+        self.line_number = line_number
+        self.line = line

@@ -1,0 +1,141 @@
+"""What has changed since the daemon ran last: another boot, another image, another disk."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING
+
+from initadvisor.boots.record import running_boot_id
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.plain_values import from_json
+from initadvisor.daemon.notes import Note, Reason
+from initadvisor.generators.detect import detect_generator
+from initadvisor.host.files import make_directory, whole_file
+from initadvisor.host.storage.boot_partition import boot_disk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from initadvisor.daemon.queue import Queue
+    from initadvisor.generators import InstalledImage
+    from initadvisor.host import Host
+
+
+_NAME = "seen"
+_MOST_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """The boot (its ID), and the image that boots by default: None where that is not known.
+
+    ``image`` has another value for each that is made anew, ``release`` is its kernel and ``disk``
+    what it is on.
+    """
+
+    boot_id: str | None = None
+    image: str | None = None
+    release: str | None = None
+    disk: str | None = None
+
+
+def notice(host: Host, queue: Queue) -> tuple[Note, ...]:
+    """Note what has changed since this was called last, and return it.
+
+    It is remembered after it was noted: what is noted twice is one. Raises ``InitadvisorError``
+    where that cannot be written.
+    """
+    before, now = _read(host), look(host)
+    notes = tuple(changes(before, now))
+    queue.add(*notes)
+    away = now.image is None
+    kept = replace(
+        now,
+        image=before.image if away else now.image,
+        release=before.release if away else now.release,
+        disk=now.disk or before.disk,
+    )
+    if kept != before:
+        _write(host, kept)
+    return notes
+
+
+def changes(before: Seen, now: Seen) -> Iterator[Note]:
+    """Yield what has happened between two looks.
+
+    Images that nobody has noted are found here, too: made by hand, or noted just before a power
+    cut. A disk that is not known (behind device mapper, say) is never another one.
+    """
+    if now.boot_id and now.boot_id != before.boot_id:
+        yield Note(reason=Reason.BOOTED)
+    if now.image and now.image != before.image:
+        yield Note(reason=Reason.IMAGE_REBUILT, release=_noted(now.release))
+    if before.disk and now.disk and now.disk != before.disk:
+        yield Note(reason=Reason.DISK_REPLACED)
+
+
+def look(host: Host) -> Seen:
+    """Return what there is now."""
+    boot_id = None
+    with contextlib.suppress(InitadvisorError):
+        boot_id = running_boot_id(host)
+    found = _default_image(host)
+    if found is None:
+        return Seen(boot_id=boot_id)
+    with contextlib.suppress(OSError):
+        status = found.path.stat()
+        return Seen(
+            boot_id=boot_id,
+            image=f"{found.path} {status.st_size} {status.st_mtime_ns}",
+            release=found.kernel_release,
+            disk=boot_disk(host, found.path),
+        )
+    return Seen(boot_id=boot_id)
+
+
+def image_disk(host: Host) -> str | None:
+    """Return the disk that the image is on which boots by default, None where it is not known."""
+    found = _default_image(host)
+    return boot_disk(host, found.path) if found else None
+
+
+def _default_image(host: Host) -> InstalledImage | None:
+    with contextlib.suppress(InitadvisorError):
+        generator = detect_generator(host)
+        images = generator.images(host) if generator else ()
+        return images[0] if images else None
+    return None
+
+
+def _noted(release: str | None) -> str | None:
+    """Return a release as a note may name it; what it cannot name is the default image's."""
+    note = Note.parse(f"{Reason.IMAGE_REBUILT}@{release}")
+    return note.release if note else None
+
+
+def _read(host: Host) -> Seen:
+    """Return what was remembered; what cannot be read is nothing, and everything is news."""
+    try:
+        with (host.state_dir() / _NAME).open("rb") as file:
+            values = from_json(file.read(_MOST_BYTES))
+        return Seen(**{name: _text(values, name) for name in asdict(Seen())})
+    except (OSError, ValueError):
+        return Seen()
+
+
+def _text(values: object, key: str) -> str | None:
+    value = values.get(key) if isinstance(values, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def _write(host: Host, seen: Seen) -> None:
+    path = host.state_dir() / _NAME
+    make_directory(path.parent)
+    try:
+        with whole_file(path) as file:
+            file.write(json.dumps(asdict(seen)).encode() + b"\n")
+    except OSError as err:
+        msg = f"cannot write {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err

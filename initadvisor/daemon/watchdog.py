@@ -1,0 +1,107 @@
+"""A thread beside the jobs: it answers for them to systemd, and sees when the power goes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import select
+import threading
+import time
+from typing import TYPE_CHECKING, Self
+
+from initadvisor.daemon.changes import image_disk
+from initadvisor.daemon.interruption import disturb
+from initadvisor.daemon.manager import tell, watchdog_s
+from initadvisor.host.power import on_battery
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyudev
+
+    from initadvisor.host import Host
+
+
+_log = logging.getLogger(__name__)
+
+_SUBSYSTEMS = ("power_supply", "block")
+
+
+class Attendant:
+    """Pings systemd's watchdog as long as a job is within its time, and listens to the kernel.
+
+    A job that needs power is put off when the machine begins to run on its battery, and when the
+    image is found on another disk: what was measured until then is not worth going on with.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._until = float("inf")
+        self._needs_power = False
+        self._disk: str | None = None
+        self._stop, self._stopped = os.pipe()
+        self._thread = threading.Thread(target=self._attend, name="attendant", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        os.close(self._stopped)
+        self._thread.join()
+        os.close(self._stop)
+
+    @contextlib.contextmanager
+    def watching(self, *, limit_s: float, needs_power: bool) -> Iterator[None]:
+        """Attend to a job: after ``limit_s`` systemd hears nothing more, and ends the daemon."""
+        self._disk = image_disk(self._host) if needs_power else None
+        self._until, self._needs_power = time.monotonic() + limit_s, needs_power
+        try:
+            yield
+        finally:
+            self._until, self._needs_power = float("inf"), False
+
+    def _attend(self) -> None:
+        interval_s = watchdog_s()
+        every_ms = None if interval_s is None else interval_s * 1000 / 3
+        poller = select.poll()
+        poller.register(self._stop, select.POLLHUP)
+        monitor = _monitor()
+        if monitor is not None:
+            poller.register(monitor.fileno(), select.POLLIN)
+        while True:
+            events = dict(poller.poll(every_ms))
+            if self._stop in events:
+                return
+            if events and monitor is not None:
+                self._heard(monitor)
+            if interval_s is not None and time.monotonic() < self._until:
+                tell(WATCHDOG="1")
+
+    def _heard(self, monitor: pyudev.Monitor) -> None:
+        while (device := monitor.poll(timeout=0)) is not None:
+            if not self._needs_power:
+                continue
+            if device.subsystem == "power_supply" and on_battery(self._host):
+                _log.info("the machine runs on its battery now")
+                disturb()
+            elif device.subsystem == "block" and image_disk(self._host) != self._disk:
+                _log.info("the image is on another disk now")
+                disturb()
+
+
+def _monitor() -> pyudev.Monitor | None:
+    """Return what listens to the kernel; where it cannot, conditions are looked at between jobs."""
+    try:
+        import pyudev
+
+        # What the kernel itself says comes through a sandbox's network namespace, too.
+        monitor = pyudev.Monitor.from_netlink(pyudev.Context(), source="kernel")
+        for subsystem in _SUBSYSTEMS:
+            monitor.filter_by(subsystem)
+        monitor.start()
+    except (ImportError, OSError) as err:
+        _log.info("not told of power and disks: %s", err)
+        return None
+    return monitor

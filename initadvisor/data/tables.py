@@ -1,0 +1,148 @@
+"""What is known beforehand: data files, each with where its figures come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.plain_values import from_json, shown
+from initadvisor.decide.cost import Calibration, ObservedBoot, Quantity
+from initadvisor.decide.sampling import Error
+from initadvisor.host.files import open_regular
+
+if TYPE_CHECKING:
+    from initadvisor.host import Host
+
+
+CALIBRATION = "calibration.json"
+"""The calibration table's name, in the package and, where it was made anew, in the state."""
+
+_SCHEMA = 1
+_TEXT_LIMIT_BYTES = 1 << 20
+_PLAUSIBLE = 1e4
+"""No ratio and no time per MB is further from 1 than this factor."""
+
+_PLAUSIBLE_LOG_SD = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationTable:
+    """How kernel and user-space decompression compare.
+
+    ``populate_ms_per_mb``: the kernel's time to create the files, per 10^6 unpacked bytes.
+    ``machine_log_sd``: how far a machine's kernel may be from the calibrated one, on every codec
+    alike. ``source`` says what was measured, with what; ``warnings`` why it is not another table.
+    """
+
+    source: str
+    populate_ms_per_mb: Quantity
+    machine_log_sd: float
+    codecs: dict[Codec, Calibration]
+    warnings: tuple[str, ...] = ()
+
+
+@cache
+def shipped_calibration() -> CalibrationTable:
+    """Return the calibration table shipped with the package."""
+    return _parse(shipped_document())
+
+
+def shipped_document() -> dict[str, Any]:
+    """Return the document of the shipped table, all that its figures were made of included."""
+    return _load(CALIBRATION)
+
+
+def calibration(host: Host) -> CalibrationTable:
+    """Return the calibration table made on this machine, or the shipped one.
+
+    Codecs that the own table lacks are as in the shipped one. One that is no such table is a
+    warning.
+    """
+    shipped = shipped_calibration()
+    path = host.state_file(CALIBRATION)
+    if path is None:
+        return shipped
+    try:
+        with open_regular(path) as file:
+            own = _parse(from_json(file.read(_TEXT_LIMIT_BYTES)))
+    except InitadvisorError as err:
+        why = err.message
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as err:
+        why = shown(f"{path} is no calibration table ({type(err).__name__}: {err})")
+    else:
+        return replace(own, codecs={**shipped.codecs, **own.codecs})
+    return replace(shipped, warnings=(f"the shipped calibration is used, because {why}",))
+
+
+def _parse(table: dict[str, Any]) -> CalibrationTable:
+    """Read a table; raises ``ValueError``, ``KeyError`` or ``TypeError`` for what is none."""
+    if table["schema"] != _SCHEMA:
+        msg = f"its schema is not {_SCHEMA}"
+        raise ValueError(msg)
+    if not isinstance(table["source"], str):
+        raise TypeError(table["source"])
+    source = shown(table["source"])
+    populate = table["populate_ms_per_mb"]
+    return CalibrationTable(
+        source=source,
+        populate_ms_per_mb=_quantity(populate["median"], populate["log_sd"], source),
+        machine_log_sd=_quantity(1.0, table["machine_log_sd"]["value"], source).log_sd,
+        codecs={
+            Codec(name): Calibration(
+                codec=Codec(name), ratio=_quantity(row["ratio"], row["log_sd"], source)
+            )
+            for name, row in table["decompress"].items()
+        },
+    )
+
+
+def _quantity(median: float, log_sd: float, source: str) -> Quantity:
+    if not (1 / _PLAUSIBLE < median < _PLAUSIBLE and 0 <= log_sd <= _PLAUSIBLE_LOG_SD):
+        msg = f"{median} within exp({log_sd}) is not plausible"
+        raise ValueError(msg)
+    return Quantity(median=float(median), log_sd=float(log_sd), source=source)
+
+
+@cache
+def _sampling_errors() -> dict[tuple[str, bool, bool], Error]:
+    return {
+        (row["codec"], row["slow"], row["far"]): Error(bias=row["bias"], log_sd=row["log_sd"])
+        for row in _load("sampling.json")["errors"]
+    }
+
+
+def sampling_error(codec: Codec, *, slow: bool, far: bool) -> Error:
+    """Return how far sizes estimated from a sample were from those built.
+
+    ``slow`` settings are estimated from a smaller sample; ``far``: the window is of megabytes. Of a
+    kind that was not compared, the error is as wide as any of this codec.
+    """
+    errors = _sampling_errors()
+    if known := errors.get((codec.value, slow, far)):
+        return known
+    alike = [error for (name, _, _), error in errors.items() if name == codec.value]
+    return Error(bias=0.0, log_sd=2 * max(error.log_sd for error in alike))
+
+
+@cache
+def observed_boots() -> tuple[ObservedBoot, ...]:
+    """Return the boots of real machines that the prior of the shadow is drawn from."""
+    return tuple(
+        ObservedBoot(
+            waited=row["waited"],
+            unpack_ms=row["unpack_ms"],
+            shadow_ms=row.get("shadow_ms"),
+            begin_to_init_ms=row["begin_to_init_ms"],
+        )
+        for row in _load("real_boots.json")["boots"]
+    )
+
+
+def _load(name: str) -> dict[str, Any]:
+    text = resources.files("initadvisor.data").joinpath(name).read_text("utf-8")
+    table: dict[str, Any] = from_json(text)
+    return table

@@ -1,0 +1,1 @@
+"""The cost model and the decision. Pure functions; seeds are passed in."""

@@ -1,0 +1,182 @@
+"""The cost of a candidate: what is known of the machine and of each image, and what follows.
+
+T(c) = L + r * size(c) + max(B1, U(c)) + B2, with U(c) = P + D(c)
+
+L is what every candidate pays, r the loader's time per byte, U the kernel's time to unpack (P to
+create the files, D to decompress), B1 (the shadow) how long the kernel has other work before
+something waits for the initramfs, B2 what it does after that. A kernel that unpacks synchronously
+has no shadow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from initadvisor.core.codecs import Codec
+    from initadvisor.core.estimates import Estimate
+    from initadvisor.core.settings import Setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """A positive figure known up to a factor: lognormal, ``median`` times exp(N(0, ``log_sd``))."""
+
+    median: float
+    log_sd: float = 0.0
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedBoot:
+    """One boot of some machine from which the prior of the shadow is drawn; times in ms.
+
+    ``waited``: the init task was seen waiting for the unpack, so ``shadow_ms`` (B1) was seen;
+    otherwise B1 lies between ``unpack_ms`` and ``begin_to_init_ms`` (None where the log ends
+    before /init ran).
+    """
+
+    waited: bool
+    unpack_ms: float
+    shadow_ms: float | None
+    begin_to_init_ms: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shadow:
+    """What is known of B1 and B2: one of a number of boots, and where B1 is given, that instead.
+
+    ``fixed_ms``: B1 as the user gives it; 0 for a kernel that unpacks synchronously.
+    """
+
+    boots: tuple[ObservedBoot, ...]
+    fixed_ms: float | None = None
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """How a kernel's decompressor compares with the user-space library of the same codec.
+
+    ``ratio``: kernel time / user-space time of the decompress part alone; its ``log_sd`` covers
+    levels and contents.
+    """
+
+    codec: Codec
+    ratio: Quantity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What all candidates share on one machine.
+
+    ``read_s_per_mb``: the loader's time per 10^6 bytes (r). ``fixed_ms`` and ``kernel_mb``: L is
+    the former plus reading the kernel, which is as long as the latter. ``populate_ms``: P.
+    ``cpu``: a factor on every D, for what differs between this machine's kernel and the kernel
+    that was calibrated with. ``lab``: a factor on every U that was measured in a virtual machine,
+    for what differs from the bare one.
+    """
+
+    read_s_per_mb: Quantity
+    fixed_ms: Quantity
+    kernel_mb: float
+    populate_ms: Quantity
+    cpu: Quantity
+    lab: Quantity
+    shadow: Shadow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateFacts:
+    """What is known of one candidate: its size and D, the time to decompress it in the kernel.
+
+    ``unpack_ms``: U, all of it, as a virtual machine with this machine's kernel took it; where it
+    is known, D is not needed. ``extra_ms`` is what the objective adds to each boot (the build,
+    divided by the boots between two upgrades). ``eligible``: it fits, and the kernel would unpack
+    it. ``digest``: of the image, where there is one, so that its boots are known as its own.
+    """
+
+    setting: Setting
+    size_mb: Quantity
+    decompress_ms: Quantity
+    unpack_ms: Quantity | None = None
+    extra_ms: float = 0.0
+    eligible: bool = True
+    digest: str | None = None
+
+
+class Action(StrEnum):
+    """What the user is advised to do."""
+
+    KEEP = "keep"
+    SWITCH = "switch"
+
+
+class Outcome(StrEnum):
+    """Why: a certain gain, a certain lack of one, or too little evidence for either."""
+
+    SWITCH = "switch"
+    KEEP = "keep"
+    UNDECIDED = "undecided"
+
+
+class Factor(StrEnum):
+    """A fact about the machine that bench measurements leave open.
+
+    Each is one of the quantities of ``Shared``, by the same name.
+    """
+
+    LOADER = "loader"
+    SHADOW = "shadow"
+    CPU = "cpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """A range of a factor within which one setting is the best choice."""
+
+    low: float
+    high: float
+    setting: Setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecidingFact:
+    """The fact that, once known, is likeliest to settle a decision that is open.
+
+    ``settled`` is the probability that knowing it gives a certain decision, to switch or to keep.
+    ``stretches``: which setting would then be the best, over the middle 95 % of what the fact may
+    be, from the smallest value to the largest (loader: MB/s; shadow: ms; cpu: the kernel's
+    decompression time relative to the prediction).
+    """
+
+    factor: Factor
+    settled: float
+    stretches: tuple[Stretch, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The advice. ``setting`` is today's for ``keep`` and for ``undecided``.
+
+    ``probability``: for ``switch`` that the setting saves anything (what it saves is then likelier
+    than not more than the tolerance), otherwise that no setting saves more than the tolerance.
+    ``best_probability``: that nothing is better than the setting by more than the tolerance;
+    ``settled``: that this is certain, too, so that nothing is left to find out. ``saving_ms`` is
+    what the setting saves per boot against today's. ``leader`` is the setting with the largest
+    expected saving, which for ``undecided`` is not certain; ``leader_probability``: that it saves
+    more than the tolerance.
+    """
+
+    action: Action
+    outcome: Outcome
+    setting: Setting
+    probability: float
+    best_probability: float
+    settled: bool
+    saving_ms: Estimate
+    leader: Setting
+    leader_probability: float
+    leader_saving_ms: Estimate

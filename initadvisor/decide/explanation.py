@@ -1,0 +1,222 @@
+"""Why ``recommend`` answers as it does.
+
+Which facts about a machine decide between two candidates, and where the best one changes.
+
+Knowing a fact is imitated by keeping only the draws in one of 20 equally likely ranges of it, in
+which everything else stays as doubtful as it is. So what the boots taught of several facts together
+(that one is large where another is small) is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.cost import DecidingFact, Factor, Outcome
+from initadvisor.decide.costs import populate_times
+from initadvisor.decide.crossover import ranges_of, stretches_along
+from initadvisor.decide.decision import outcomes_within
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from initadvisor.core.estimates import Estimate, Evidence
+    from initadvisor.core.settings import Setting
+    from initadvisor.decide.boot_evidence import Learnt, Lessons
+    from initadvisor.decide.contrast import Contrast
+    from initadvisor.decide.cost import CandidateFacts, Stretch
+    from initadvisor.decide.costs import Parts
+    from initadvisor.decide.decision import Standing, Thresholds
+
+    Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weight:
+    """What one fact about the machine means for the decision.
+
+    ``now``: what is known of it, in the unit of ``Shared``. ``share``: the part of the doubt about
+    the contrast that would go if the fact were known, from 0 to 1. ``stretches``: which setting
+    would then be the best, over the middle 95 % of what the fact may be. ``turns``: how probable it
+    is that this is another one than what is advised.
+    """
+
+    what: Shared
+    now: Estimate
+    share: float
+    stretches: tuple[Stretch, ...]
+    turns: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """The answer with the evidence up to ``evidence`` and nothing stronger.
+
+    ``used``: how much of that evidence there is: images whose time to unpack it is (bench, lab), or
+    boots. The other fields are as in ``Decision``: those of its setting for a switch, those of its
+    leader otherwise.
+    """
+
+    evidence: Evidence
+    used: int
+    outcome: Outcome
+    leader: Setting
+    saving_ms: Estimate
+    probability: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why the answer is what it is.
+
+    ``contrast``: of what is advised and what comes closest to it (what is smallest beside it where
+    sizes decide), None where there is nothing else to choose. ``weights``: the facts that decide
+    between the two, the weightiest first; none where sizes decide. ``images_share``: the part of
+    the doubt that is about single images (their sizes, how long each takes to decompress).
+    ``steps``: from the weakest evidence to all of it. ``learnt``: what all images share, as it is
+    known without this machine's boots, and with them.
+    """
+
+    contrast: Contrast | None
+    weights: tuple[Weight, ...]
+    images_share: float
+    steps: tuple[Step, ...]
+    learnt: tuple[Learnt, ...]
+
+
+_CLIPPED = 0.02
+"""What is further out than this quantile counts as if it were there: a variance of something with
+long tails would tell of nothing but them.
+"""
+
+_NEGLIGIBLE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two candidates by their columns: what is advised, and what comes closest to it."""
+
+    advised: int
+    rival: int
+
+
+def weights(
+    parts: Parts,
+    candidates: Sequence[CandidateFacts],
+    found: Standing,
+    lessons: Lessons,
+    pair: Pair,
+    *,
+    baseline: int,
+) -> tuple[Weight, ...]:
+    """Return what each fact that is not known for certain means, the weightiest first."""
+    known = {learnt.what for learnt in lessons.learnt}
+    advised = candidates[pair.advised].setting
+    doubt = _doubt(found, pair)
+    result = []
+    for what, values in _facts(parts, candidates).items():
+        if what not in known or _is_certain(values):
+            continue
+        stretches = stretches_along(found, candidates, what, values, baseline=baseline)
+        result.append(
+            Weight(
+                what=what,
+                now=lessons.now(what),
+                share=_share(doubt, values),
+                stretches=stretches,
+                turns=sum(
+                    float(((stretch.low <= values) & (values < stretch.high)).mean())
+                    for stretch in stretches
+                    if stretch.setting != advised
+                ),
+            )
+        )
+    return tuple(sorted(result, key=lambda weight: weight.share, reverse=True))
+
+
+def deciding_fact(
+    parts: Parts,
+    candidates: Sequence[CandidateFacts],
+    found: Standing,
+    pair: Pair,
+    *,
+    baseline: int,
+    thresholds: Thresholds,
+) -> DecidingFact | None:
+    """Return which fact, were it known, is likeliest to give a certain decision.
+
+    Of those that are as likely to, it is the one with the largest share of the doubt about the
+    pair. None where every fact is known.
+    """
+    facts = _facts(parts, candidates)
+    doubt = _doubt(found, pair)
+    ranked = []
+    for factor in Factor:
+        values = facts[Shared(factor)]
+        if not _is_certain(values):
+            outcomes = list(
+                outcomes_within(found, ranges_of(values), baseline=baseline, thresholds=thresholds)
+            )
+            settled = sum(outcome is not Outcome.UNDECIDED for outcome in outcomes) / len(outcomes)
+            ranked.append((settled, _share(doubt, values), factor))
+    if not ranked:
+        return None
+    settled, _, factor = max(ranked)
+    what = Shared(factor)
+    return DecidingFact(
+        factor=factor,
+        settled=settled,
+        stretches=stretches_along(found, candidates, what, facts[what], baseline=baseline),
+    )
+
+
+def images_share(parts: Parts, found: Standing, pair: Pair) -> float:
+    """Return the part of the doubt about two candidates that is about their images alone."""
+    doubt = _doubt(found, pair)
+    shares = (
+        _share(doubt, of_image[:, column])
+        for column in (pair.advised, pair.rival)
+        for of_image in (parts.size_mb, parts.own_ms)
+        if not _is_certain(of_image[:, column])
+    )
+    return min(sum(shares), 1.0)
+
+
+def _facts(parts: Parts, candidates: Sequence[CandidateFacts]) -> Mapping[Shared, Floats]:
+    """Return the draws of the facts on which differences between candidates depend."""
+    return {
+        Shared.LOADER: 1 / parts.read_s_per_mb,
+        Shared.SHADOW: parts.shadow_ms,
+        Shared.CPU: parts.cpu,
+        Shared.POPULATE: populate_times(parts, candidates),
+        Shared.LAB: parts.lab,
+    }
+
+
+def _is_certain(values: Floats) -> bool:
+    return bool(np.ptp(values) <= _NEGLIGIBLE * np.abs(values).max())
+
+
+def _doubt(found: Standing, pair: Pair) -> Floats:
+    """Return the difference of two candidates, without its tails."""
+    difference = found.cost_ms[:, pair.advised] - found.cost_ms[:, pair.rival]
+    return np.asarray(difference.clip(*np.quantile(difference, [_CLIPPED, 1 - _CLIPPED])))
+
+
+def _share(doubt: Floats, values: Floats) -> float:
+    """Return the part of a variance that goes where a fact is known (epsilon squared).
+
+    That is the correlation ratio without what comes of the number of ranges (Kelley 1935).
+    """
+    whole = float(((doubt - doubt.mean()) ** 2).sum())
+    if whole <= _NEGLIGIBLE:
+        return 0.0
+    groups = [doubt[inside] for inside in ranges_of(values)]
+    left = sum(float(((group - group.mean()) ** 2).sum()) for group in groups)
+    unbiased = left / (len(doubt) - len(groups)) * (len(doubt) - 1)
+    return float(np.clip(1 - unbiased / whole, 0.0, 1.0))

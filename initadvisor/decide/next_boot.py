@@ -1,0 +1,291 @@
+"""Which boot teaches most about the decision, and how many more of which would settle it.
+
+What is left of a decision is a question: does the leader save enough against today's setting, or is
+another candidate better than the leader by more than the tolerance? The answer is the sign of a
+difference of two costs, of which draws are at hand, as of everything that a boot of any candidate
+would show. So how much a boot would narrow the difference follows from their covariance, as in a
+Kalman filter (the measurement update), without imagining what it would show; boots that follow are
+chosen with the covariance that the earlier ones leave. This is the knowledge gradient for
+correlated beliefs of Frazier, Powell and Dayanik (2009), with the variance of the one difference
+that matters in the place of the value of the best.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import inf, sqrt
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from initadvisor.decide.boot_plan import BootPlan, Purpose
+from initadvisor.decide.cost import Outcome
+from initadvisor.decide.costs import priced
+from initadvisor.decide.decision import Standing, standing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from initadvisor.decide.cost import CandidateFacts, Decision, Machine
+    from initadvisor.decide.costs import Parts
+    from initadvisor.decide.decision import Thresholds
+    from initadvisor.decide.posterior.posterior import Posterior
+
+    Floats = NDArray[np.float64]
+
+    Booleans = NDArray[np.bool_]
+
+
+MOST_BOOTS = 40
+"""A decision that takes more is one between things that are hardly different."""
+
+_LEAST_BOOTS = 2
+_MOST_DRAWS = 4000
+_CLIPPED = 0.02
+"""What is further out than this quantile counts as if it were there: the covariance of a quantity
+with long tails would tell of nothing but them.
+"""
+
+_DOMINATED = 0.95
+_SEEN_SHADOW_LOG_SD = 0.35
+_LEAST_SEEN = 0.05
+_LIKELY = 0.8
+_LEAST_VARIANCE = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What may be booted: nothing that is expected to cost so much more than today's.
+
+    ``everything``: what is dominated, or expected to cost more, may be booted as well.
+    """
+
+    excess_ms: float = 3000.0
+    everything: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """Whether the candidate in column ``leader`` costs less than ``rival`` by ``enough_ms``.
+
+    ``today``: the rival is today's, against which a gain has to be certain and to matter.
+    """
+
+    leader: int
+    rival: int
+    enough_ms: float
+    today: bool
+
+
+def next_boots(
+    posterior: Posterior,
+    machine: Machine,
+    candidates: Sequence[CandidateFacts],
+    *,
+    decision: Decision,
+    own_boots: Sequence[int],
+    baseline: int,
+    thresholds: Thresholds,
+    limits: Limits,
+    most_boots: int = MOST_BOOTS,
+) -> BootPlan | None:
+    """Return which candidate to boot next and what else would settle the decision; None: nothing.
+
+    A decision is not settled before today's image booted, and the chosen one, too: what rests on no
+    boot of this machine at all rests on what other machines are like. Nor is it by one boot alone,
+    which may have been disturbed. ``own_boots``: of each candidate, as in ``Lessons``. A plan that
+    would take more than ``most_boots`` ends there; with 0 there is none.
+
+    How many boots a plan has is rather too many: it asks when the question of today is settled, and
+    after the next boot it may be another, easier one. In simulations four of five decisions were
+    settled within the plan, half of them after two boots.
+    """
+    if most_boots < 1:
+        return None
+    if not own_boots[baseline]:
+        return BootPlan.of_one(baseline, Purpose.TODAY)
+    parts = _fewer(posterior.parts)
+    draws = priced(parts, machine, candidates)
+    found = standing(draws, candidates, baseline=baseline, thresholds=thresholds)
+    if decision.outcome is not Outcome.UNDECIDED and decision.settled:
+        chosen = [candidate.setting for candidate in candidates].index(decision.setting)
+        proven = own_boots[chosen] and sum(own_boots) >= _LEAST_BOOTS
+        return None if proven else BootPlan.of_one(chosen, Purpose.PROVE)
+    allowed = bootable(found, candidates, baseline=baseline, limits=limits)
+    question = _question(found, allowed, baseline)
+    beliefs = _Beliefs(posterior, parts, machine, found, question)
+    return _plan(beliefs, question, np.flatnonzero(allowed), thresholds, most_boots)
+
+
+def bootable(
+    found: Standing, candidates: Sequence[CandidateFacts], *, baseline: int, limits: Limits
+) -> Booleans:
+    """Tell which candidates may be booted to learn from; today's always."""
+    allowed = np.array([candidate.eligible for candidate in candidates])
+    if not limits.everything:
+        mean = found.cost_ms.mean(axis=0)
+        allowed &= mean - mean[baseline] <= limits.excess_ms
+        allowed &= ~dominated(found, allowed)
+    allowed[baseline] = True
+    return allowed
+
+
+def dominated(found: Standing, among: Booleans) -> Booleans:
+    """Tell which candidates one of ``among`` is smaller than and quicker to unpack, surely."""
+    size, unpack_ms = found.size_mb, found.unpack_ms
+    result = np.zeros(len(among), dtype=np.bool_)
+    for column in range(len(among)):
+        others = np.flatnonzero(among & (np.arange(len(among)) != column))
+        smaller = size[:, others] < size[:, [column]]
+        quicker = unpack_ms[:, others] < unpack_ms[:, [column]]
+        result[column] = bool(((smaller & quicker).mean(axis=0) >= _DOMINATED).any())
+    return result
+
+
+def _fewer(parts: Parts) -> Parts:
+    """Return some of the draws: a covariance needs fewer than a probability near 1."""
+    return type(parts)(
+        **{field.name: getattr(parts, field.name)[:_MOST_DRAWS] for field in fields(parts)}
+    )
+
+
+def _question(found: Standing, allowed: Booleans, baseline: int) -> _Question:
+    """Return what is the least certain of what a decision needs."""
+    tolerance_ms = float(np.median(found.tolerance_ms))
+    rank = np.where(allowed & found.eligible, found.within - 1e-9 * found.cost_ms.mean(0), -inf)
+    leader = int(rank.argmax())
+    behind = found.cost_ms[:, [leader]] - found.cost_ms
+    better = (behind > found.tolerance_ms[:, None]).mean(axis=0)
+    better[~found.eligible] = 0.0
+    better[leader] = 0.0
+    rival = int(better.argmax())
+    if leader != baseline:
+        helps = float(found.helps[leader])
+        if min(helps, 1 - helps) >= min(better[rival], 1 - better[rival]) or not better[rival]:
+            return _Question(leader=leader, rival=baseline, enough_ms=tolerance_ms, today=True)
+    elif not better[rival]:
+        others = np.where(allowed, found.within, -inf)
+        others[leader] = -inf
+        rival = int(others.argmax())
+    if rival == baseline:
+        return _Question(leader=leader, rival=rival, enough_ms=tolerance_ms, today=True)
+    # Turned round: whether the rival is better by more than the tolerance.
+    return _Question(leader=rival, rival=leader, enough_ms=tolerance_ms, today=leader == baseline)
+
+
+class _Beliefs:
+    """The difference that is asked for, and what boots would show, as one normal distribution."""
+
+    def __init__(
+        self,
+        posterior: Posterior,
+        parts: Parts,
+        machine: Machine,
+        found: Standing,
+        question: _Question,
+    ) -> None:
+        difference = found.cost_ms[:, question.rival] - found.cost_ms[:, question.leader]
+        shown, self._noise = _shown(posterior, parts, machine, found)
+        self._count = found.cost_ms.shape[1]
+        columns = [difference[:, None], *shown]
+        values = np.column_stack(columns)
+        values = values.clip(*np.quantile(values, [_CLIPPED, 1 - _CLIPPED], axis=0))
+        self.mean_ms = float(values[:, 0].mean())
+        self._covariance = np.cov(values, rowvar=False)
+        self.known_ms2 = 0.0
+
+    @property
+    def variance_ms2(self) -> float:
+        """What is left of the variance of the difference."""
+        return max(float(self._covariance[0, 0]), _LEAST_VARIANCE)
+
+    def narrowing(self, columns: NDArray[np.int64]) -> Floats:
+        """Return by how much a boot of each would lessen the variance, in ms squared."""
+        rows = self._rows(columns)
+        seen = self._covariance[rows[:, :, None], rows[:, None, :]]
+        seen = seen + np.eye(rows.shape[1]) * self._noise[:, columns].T[:, None, :]
+        towards = self._covariance[0, rows]
+        solved = np.linalg.solve(seen, towards[:, :, None])[:, :, 0]
+        return np.asarray((towards * solved).sum(axis=1))
+
+    def boot(self, column: int) -> None:
+        """Take account of a boot of a candidate."""
+        rows = self._rows(np.array([column]))[0]
+        before = self.variance_ms2
+        seen = self._covariance[np.ix_(rows, rows)] + np.diag(self._noise[:, column])
+        gain = np.linalg.solve(seen, self._covariance[rows, :])
+        self._covariance = self._covariance - self._covariance[:, rows] @ gain
+        self.known_ms2 += before - self.variance_ms2
+
+    def _rows(self, columns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return which quantities a boot of each candidate shows."""
+        return np.asarray(1 + columns[:, None] + self._count * np.arange(len(self._noise)))
+
+
+def _shown(
+    posterior: Posterior, parts: Parts, machine: Machine, found: Standing
+) -> tuple[list[Floats], Floats]:
+    """Return the logarithms of what a boot of each candidate shows, and the noise of each.
+
+    The noise has a row for each quantity and a column for each candidate: the interval that
+    contains the reading, U, B1 (seen where something waits), and max(B1, U) + B2.
+    """
+    noise = posterior.noise
+    read = parts.fixed_ms[:, None] + parts.read_s_per_mb[:, None] * 1000 * (
+        parts.size_mb + machine.kernel_mb
+    )
+    waits = np.maximum((found.unpack_ms > parts.shadow_ms[:, None]).mean(axis=0), _LEAST_SEEN)
+    shadow = np.repeat(parts.shadow_ms[:, None], found.unpack_ms.shape[1], axis=1)
+    whole = np.maximum(shadow, found.unpack_ms) + parts.rest_ms[:, None]
+    shown = [found.unpack_ms, shadow, whole]
+    variances = [
+        np.full(len(waits), noise.unpack_log_sd**2),
+        _SEEN_SHADOW_LOG_SD**2 / waits,
+        np.full(len(waits), noise.unpack_log_sd**2),
+    ]
+    if noise.loader_seen:
+        shown.append(read)
+        variances.append(np.full(len(waits), noise.read_log_sd**2))
+    return [np.log(np.maximum(values, 1e-6)) for values in shown], np.stack(variances)
+
+
+def _plan(
+    beliefs: _Beliefs,
+    question: _Question,
+    allowed: NDArray[np.int64],
+    thresholds: Thresholds,
+    most_boots: int,
+) -> BootPlan:
+    """Choose boots one after the other until the question is likely to be settled."""
+    order: list[int] = []
+    chance = 0.0
+    while len(order) < most_boots and chance < _LIKELY:
+        column = int(allowed[int(beliefs.narrowing(allowed).argmax())])
+        beliefs.boot(column)
+        order.append(column)
+        chance = _settled(beliefs, question, thresholds.certainty)
+    return BootPlan(
+        first=order[0],
+        purpose=Purpose.LEARN,
+        boots=tuple((column, order.count(column)) for column in dict.fromkeys(order)),
+        chance=chance,
+        leader=question.leader,
+        rival=question.rival,
+    )
+
+
+def _settled(beliefs: _Beliefs, question: _Question, certainty: float) -> float:
+    """Return with which probability the question is settled when the boots are done.
+
+    What the difference will then be expected to be is not known, but how far it may move is.
+    """
+    moves = sqrt(max(beliefs.known_ms2, _LEAST_VARIANCE))
+    needed = NormalDist().inv_cdf(certainty) * sqrt(beliefs.variance_ms2)
+    # Of two that may both be chosen either will do while they differ by no more than the tolerance.
+    above = max(question.enough_ms, needed) if question.today else needed - question.enough_ms
+    below = question.enough_ms - needed
+    expected = NormalDist(beliefs.mean_ms, moves)
+    return min(1.0, 1 - expected.cdf(above) + expected.cdf(below))

@@ -1,0 +1,1 @@
+"""What boots say of the cost model's parameters."""

@@ -1,0 +1,291 @@
+"""Costs under given conditions, and where exactly one setting takes over from another.
+
+T = 1000 * size / speed + max(B1, scale * U) + scale * extra
+
+Along each of its factors T is made of straight pieces: in 1/speed it is one, in the scale and in B1
+it bends once, where B1 = scale * U. So the values at which another setting becomes the best are
+computed, not searched for on a grid.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import hypot, inf
+from typing import TYPE_CHECKING
+
+from initadvisor.core.estimates import Estimate
+from initadvisor.decide.cost import Factor, Stretch
+from initadvisor.decide.whatif_values import Span, Standing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from initadvisor.core.settings import Setting
+    from initadvisor.decide.whatif_values import Choice, Conditions, Place, Rule
+
+
+_MS_PER_S = 1000.0
+_NEGLIGIBLE = 1e-9
+"""A stretch that is this much shorter than its values are large is an error of rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Straight:
+    """A score that is ``start + slope * x``."""
+
+    start: float
+    slope: float
+
+    def at(self, x: float) -> float:
+        return self.start + self.slope * x
+
+
+@dataclass(frozen=True, slots=True)
+class _Bent:
+    """A score along a factor: one straight piece up to ``bend``, another one from there."""
+
+    bend: float
+    before: _Straight
+    after: _Straight
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """A range in which every score is straight and one of them is the smallest throughout."""
+
+    low: float
+    high: float
+    scores: tuple[_Straight, ...]
+    best: int
+
+
+def cost_ms(choice: Choice, conditions: Conditions) -> float:
+    """Return what a choice costs each boot, in ms: reading, waiting, and its share of the build.
+
+    What is the same for every choice (L, B2) is not in it.
+    """
+    read_ms = _MS_PER_S * choice.size_mb.mean / conditions.read_mb_s
+    waited_ms = max(conditions.shadow_ms, conditions.cpu_scale * choice.unpack_ms.mean)
+    return read_ms + waited_ms + conditions.cpu_scale * choice.extra_ms
+
+
+def cost_estimate(choice: Choice, conditions: Conditions, place: Place) -> Estimate:
+    """Return the same with the interval that follows from those of size, speed and unpacking.
+
+    The parts err independently of each other; the interval is that of this choice alone,
+    differences between choices may be known better.
+    """
+    size, unpack, speed = choice.size_mb, choice.unpack_ms, place.read_mb_s
+    mean = cost_ms(choice, conditions)
+
+    def read_ms(size_mb: float, mb_s: float) -> float:
+        return _MS_PER_S * size_mb / mb_s
+
+    def waited_ms(unpack_ms: float) -> float:
+        return max(conditions.shadow_ms, conditions.cpu_scale * unpack_ms)
+
+    read, waited = read_ms(size.mean, speed.mean), waited_ms(unpack.mean)
+    less = hypot(
+        read - read_ms(size.low, speed.mean),
+        read - read_ms(size.mean, speed.high),
+        waited - waited_ms(unpack.low),
+    )
+    more = hypot(
+        read_ms(size.high, speed.mean) - read,
+        read_ms(size.mean, speed.low) - read,
+        waited_ms(unpack.high) - waited,
+    )
+    return Estimate(mean=mean, low=mean - less, high=mean + more, source=unpack.source)
+
+
+def standings(
+    choices: Sequence[Choice], conditions: Conditions, place: Place, rule: Rule
+) -> tuple[Standing, ...]:
+    """Return what every choice costs, which is the best and which are as good; in their order."""
+    scores = [_score(choice, conditions, rule) for choice in choices]
+    best = scores.index(min(scores))
+    limit = _limit(scores[best], rule)
+    return tuple(
+        Standing(
+            setting=choice.setting,
+            cost_ms=cost_estimate(choice, conditions, place),
+            best=number == best,
+            as_good=scores[number] <= limit,
+        )
+        for number, choice in enumerate(choices)
+    )
+
+
+def best_setting(choices: Sequence[Choice], conditions: Conditions, rule: Rule) -> Setting:
+    """Return the best of the choices; of equal ones the first."""
+    return min(choices, key=lambda choice: _score(choice, conditions, rule)).setting
+
+
+def best_along(
+    choices: Sequence[Choice], conditions: Conditions, factor: Factor, span: Span, rule: Rule
+) -> tuple[Stretch, ...]:
+    """Return which setting is the best, from where to where, as the factor goes through ``span``.
+
+    The other conditions are held. Stretches follow each other without a gap, from low to high;
+    between two of them both settings cost the same.
+    """
+    stretches: list[Stretch] = []
+    for segment in _segments(choices, conditions, factor, span, rule):
+        setting = choices[segment.best].setting
+        if _is_negligible(segment):
+            continue
+        if stretches and stretches[-1].setting == setting:
+            low = stretches.pop().low
+        else:
+            low = stretches[-1].high if stretches else _inner(factor, span).low
+        stretches.append(Stretch(low=low, high=segment.high, setting=setting))
+    return _outer(factor, span, stretches)
+
+
+def suitable_along(
+    choices: Sequence[Choice], conditions: Conditions, factor: Factor, span: Span, rule: Rule
+) -> Mapping[Setting, tuple[Span, ...]]:
+    """Return where each setting is as good as the best; nowhere is an empty tuple."""
+    found: dict[Setting, list[Span]] = {choice.setting: [] for choice in choices}
+    for segment in _segments(choices, conditions, factor, span, rule):
+        best = segment.scores[segment.best]
+        for choice, score in zip(choices, segment.scores, strict=True):
+            for part in _as_good(segment, score, best, rule):
+                _append(found[choice.setting], part)
+    return {
+        setting: tuple(
+            Span(low=one.low, high=one.high)
+            for one in _outer(
+                factor,
+                span,
+                [
+                    Stretch(low=part.low, high=part.high, setting=setting)
+                    for part in parts
+                    if not _is_negligible(part)
+                ],
+            )
+        )
+        for setting, parts in found.items()
+    }
+
+
+def _is_negligible(part: _Segment | Span) -> bool:
+    return part.high - part.low <= _NEGLIGIBLE * part.high
+
+
+def _score(choice: Choice, conditions: Conditions, rule: Rule) -> float:
+    return choice.size_mb.mean if rule.by_size else cost_ms(choice, conditions)
+
+
+def _limit(best: float, rule: Rule) -> float:
+    relative = best * (1 + rule.tolerance_fraction)
+    return relative if rule.by_size else max(best + rule.tolerance_ms, relative)
+
+
+def _inner(factor: Factor, span: Span) -> Span:
+    """Return the span in what scores are straight in: seconds per MB instead of MB/s."""
+    if factor is Factor.LOADER:
+        return Span(low=1 / span.high, high=1 / span.low)
+    return span
+
+
+def _outer(factor: Factor, span: Span, stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
+    """Return stretches in the factor's own unit, the ends of the span as they were given."""
+    if factor is not Factor.LOADER:
+        return tuple(stretches)
+    inner = _inner(factor, span)
+    exact = {inner.low: span.high, inner.high: span.low}
+
+    def speed(x: float) -> float:
+        return exact.get(x, 1 / x)
+
+    return tuple(
+        Stretch(low=speed(one.high), high=speed(one.low), setting=one.setting)
+        for one in reversed(stretches)
+    )
+
+
+def _bent(choice: Choice, conditions: Conditions, factor: Factor, rule: Rule) -> _Bent:
+    """Return a choice's score along a factor; what does not bend has its bend at infinity."""
+    size, unpack, extra = choice.size_mb.mean, choice.unpack_ms.mean, choice.extra_ms
+    scale, shadow = conditions.cpu_scale, conditions.shadow_ms
+    if rule.by_size:
+        flat = _Straight(size, 0.0)
+        return _Bent(inf, flat, flat)
+    read = _MS_PER_S * size / conditions.read_mb_s
+    match factor:
+        case Factor.LOADER:
+            whole = _Straight(max(shadow, scale * unpack) + scale * extra, _MS_PER_S * size)
+            return _Bent(inf, whole, whole)
+        case Factor.CPU:
+            hidden = _Straight(read + shadow, extra)
+            return _Bent(shadow / unpack, hidden, _Straight(read, unpack + extra))
+        case Factor.SHADOW:
+            waited = _Straight(read + scale * (unpack + extra), 0.0)
+            return _Bent(scale * unpack, waited, _Straight(read + scale * extra, 1.0))
+
+
+def _segments(
+    choices: Sequence[Choice], conditions: Conditions, factor: Factor, span: Span, rule: Rule
+) -> Iterator[_Segment]:
+    """Yield the span in segments, from low to high, in what scores are straight in."""
+    inner = _inner(factor, span)
+    bent = [_bent(choice, conditions, factor, rule) for choice in choices]
+    bends = {one.bend for one in bent if inner.low < one.bend < inner.high}
+    for low, high in pairwise(sorted({inner.low, inner.high, *bends})):
+        scores = tuple(one.before if high <= one.bend else one.after for one in bent)
+        yield from _lowest(low, high, scores)
+
+
+def _lowest(low: float, high: float, scores: tuple[_Straight, ...]) -> Iterator[_Segment]:
+    """Yield which of straight scores is the smallest, from ``low`` to ``high``.
+
+    What overtakes the smallest rises less, so each step has a smaller slope and there is an end.
+    """
+    numbers = range(len(scores))
+    best = min(numbers, key=lambda i: (scores[i].at(low), scores[i].slope))
+    while True:
+        now = scores[best]
+        overtakes = [
+            ((other.start - now.start) / (now.slope - other.slope), other.slope, number)
+            for number, other in enumerate(scores)
+            if other.slope < now.slope
+        ]
+        at, _, following = min(overtakes, default=(inf, 0.0, best))
+        at = max(at, low)
+        if at >= high:
+            yield _Segment(low, high, scores, best)
+            return
+        if at > low:
+            yield _Segment(low, at, scores, best)
+        low, best = at, following
+
+
+def _as_good(segment: _Segment, score: _Straight, best: _Straight, rule: Rule) -> Iterator[Span]:
+    """Yield where a score is within the tolerance of the best: by the fraction, by the time."""
+    more = 1 + rule.tolerance_fraction
+    allowed = [_Straight(best.start * more, best.slope * more)]
+    if not rule.by_size:
+        allowed.append(_Straight(best.start + rule.tolerance_ms, best.slope))
+    parts = []
+    for limit in allowed:
+        over, slope = score.start - limit.start, score.slope - limit.slope
+        low, high = segment.low, segment.high
+        if slope > 0:
+            high = min(high, -over / slope)
+        elif slope < 0:
+            low = max(low, -over / slope)
+        elif over > 0:
+            continue
+        if low <= high:
+            parts.append(Span(low=low, high=high))
+    yield from sorted(parts, key=lambda part: part.low)
+
+
+def _append(spans: list[Span], part: Span) -> None:
+    """Add a part behind the others, or to the last of them where they touch."""
+    if spans and part.low <= spans[-1].high * (1 + _NEGLIGIBLE):
+        last = spans.pop()
+        part = Span(low=last.low, high=max(last.high, part.high))
+    spans.append(part)

@@ -1,0 +1,97 @@
+"""What was found out about a machine: what is there, what is missing, and what to do about it.
+
+What the checks of ``doctor`` look at, and the findings they make of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from initadvisor.generators import Generator, InstalledImage
+    from initadvisor.host import Host
+
+
+class Grade(StrEnum):
+    """What a finding means for finding out and applying the best setting on this machine."""
+
+    OK = "ok"
+    NOTE = "worth-knowing"
+    OBSTACLE = "in-the-way"
+
+
+class Topic(StrEnum):
+    """What a finding is about, in the order in which they are shown."""
+
+    SYSTEM = "system"
+    PYTHON = "python"
+    CONFIGURATION = "configuration"
+    GENERATOR = "generator"
+    COMPRESSORS = "compressors"
+    KERNEL = "kernel"
+    BOOTS = "boots"
+    ENGINES = "engines"
+    LOADER = "boot loader"
+    UNLOCKING = "unlocking"
+    ROOM = "room"
+    UNITS = "units"
+    HOOKS = "hooks"
+    PACKAGES = "packages"
+    CHANGES = "changes"
+    FILES = "files"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that was looked at; ``advice``: what to do, a command where there is one."""
+
+    topic: Topic
+    grade: Grade
+    text: str
+    advice: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """All that was found, in the order of the topics."""
+
+    findings: tuple[Finding, ...]
+
+    def graded(self, grade: Grade) -> tuple[Finding, ...]:
+        """Return the findings of a grade."""
+        return tuple(finding for finding in self.findings if finding.grade is grade)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A machine, its generator and default image, None where there is none or it is not known.
+
+    ``try_engines``: virtual machines may be started to see whether they work.
+    """
+
+    host: Host
+    generator: Generator | None
+    image: InstalledImage | None
+    try_engines: bool
+
+    @property
+    def release(self) -> str:
+        """The kernel that the default image is for, or else the running one."""
+        return self.image.kernel_release if self.image else self.host.kernel_release()
+
+
+def fine(topic: Topic, text: str) -> Finding:
+    """Return that something is as it should be."""
+    return Finding(topic=topic, grade=Grade.OK, text=text)
+
+
+def note(topic: Topic, text: str, advice: str | None = None) -> Finding:
+    """Return something worth knowing."""
+    return Finding(topic=topic, grade=Grade.NOTE, text=text, advice=advice)
+
+
+def obstacle(topic: Topic, text: str, advice: str | None = None) -> Finding:
+    """Return what stands in the way."""
+    return Finding(topic=topic, grade=Grade.OBSTACLE, text=text, advice=advice)

@@ -1,0 +1,173 @@
+"""Looks up what is configured, what this boot used, what is pending and what is kept.
+
+What the advisor has done to a machine and what is still to come of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.bootloaders.entry import EntryKind
+from initadvisor.boots.record import running_boot_id
+from initadvisor.campaign.record import read_campaign
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.generators.detect import detect_generator
+from initadvisor.records.boot import RecordSource
+from initadvisor.store.store import open_store
+from initadvisor.transaction.backups import Backup, backups
+from initadvisor.transaction.log import read_records
+from initadvisor.transaction.transaction import Duty
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.bootloaders.one_shot import OneShot
+    from initadvisor.campaign.campaign import Campaign
+    from initadvisor.core.estimates import Certainty
+    from initadvisor.core.settings import Setting
+    from initadvisor.generators import ConfiguredSetting
+    from initadvisor.host import Host
+    from initadvisor.transaction.transaction import Transaction
+
+
+_NOT_MEASURED = "this boot was not measured: initadvisor measure does it"
+_AS_ROOT = "only root may look at the boot loader"
+
+
+def status(host: Host, *, check: bool = False) -> Status:
+    """Return what there is; what cannot be read, or not by this user, is said in words.
+
+    ``check``: have also what is kept of large files read whole, which takes time.
+    """
+    notes: list[str] = []
+    generator, image, configured = _configured(host, notes)
+    records = read_records(host)
+    recorded = tuple(r for r in records if not isinstance(r, InitadvisorError))
+    notes += [str(r) for r in records if isinstance(r, InitadvisorError)]
+    kept, doubts = backups(host, recorded, check=check)
+    notes += doubts
+    return Status(
+        generator=generator,
+        image=image,
+        configured=configured,
+        running=_running(host),
+        transactions=recorded,
+        pending=tuple(t for t in recorded if t.state.duty is not Duty.NOTHING),
+        backups=kept,
+        entries=_entries(host),
+        campaign=_campaign(host, notes),
+        notes=tuple(notes),
+    )
+
+
+def _configured(
+    host: Host, notes: list[str]
+) -> tuple[str | None, Path | None, ConfiguredSetting | None]:
+    generator = detect_generator(host)
+    if generator is None:
+        notes.append(f"no generator of initramfs images was found below {host.root}")
+        return None, None, None
+    image: Path | None = None
+    try:
+        images = generator.images(host)
+        if not images:
+            notes.append(f"no image of {generator.NAME} was found")
+            return generator.NAME, None, None
+        image = images[0].path
+        configured = generator.configured(host, images[0].kernel_release)
+    except InitadvisorError as err:
+        notes.append(err.message)
+        return generator.NAME, image, None
+    return generator.NAME, image, configured
+
+
+def _campaign(host: Host, notes: list[str]) -> Campaign | None:
+    try:
+        latest = read_campaign(host)
+    except InitadvisorError as err:
+        notes.append(err.with_hint)
+        return None
+    return latest if latest.number else None
+
+
+def _running(host: Host) -> RunningBoot:
+    try:
+        boot_id = running_boot_id(host)
+        with open_store(host, readonly=True) as store:
+            latest = store.boots(source=RecordSource.UNIT, limit=1)
+    except InitadvisorError as err:
+        return RunningBoot(words=err.message)
+    if not latest or latest[0].boot_id != boot_id:
+        return RunningBoot(words=_NOT_MEASURED)
+    found = latest[0].attribution
+    return RunningBoot(
+        words=found.words,
+        certainty=found.certainty,
+        image=found.image.path if found.image else None,
+        setting=latest[0].setting,
+    )
+
+
+def _entries(host: Host) -> Entries:
+    try:
+        loader = detect_boot_loader(host)
+        return Entries(
+            loader=loader.NAME,
+            trial=loader.entry(host, EntryKind.TRIAL),
+            previous=loader.entry(host, EntryKind.PREVIOUS),
+            next_boot=loader.armed(host),
+        )
+    except NeedsRootError:
+        return Entries(problem=_AS_ROOT)
+    except InitadvisorError as err:
+        return Entries(problem=err.message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningBoot:
+    """What the running boot used.
+
+    ``image`` and ``setting`` are None where they are not known. ``certainty`` is None, and
+    ``words`` says why, where this boot was not measured.
+    """
+
+    words: str
+    certainty: Certainty | None = None
+    image: str | None = None
+    setting: Setting | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entries:
+    """What the boot loader has of ours: the images that our entries boot, None without one.
+
+    ``next_boot``: what is selected for the next boot only. ``problem``: why it cannot be told.
+    """
+
+    loader: str | None = None
+    trial: str | None = None
+    previous: str | None = None
+    next_boot: OneShot | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """All of it; ``transactions`` are the earliest first, ``pending`` those that are not over.
+
+    ``configured`` is None where there is no generator, or where it cannot be read; ``notes`` say
+    why, and what else is worth knowing. ``campaign``: the latest one, None where there is none.
+    """
+
+    generator: str | None
+    image: Path | None
+    configured: ConfiguredSetting | None
+    running: RunningBoot
+    transactions: tuple[Transaction, ...]
+    pending: tuple[Transaction, ...]
+    backups: tuple[Backup, ...]
+    entries: Entries
+    notes: tuple[str, ...] = ()
+    campaign: Campaign | None = None

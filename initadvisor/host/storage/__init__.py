@@ -1,0 +1,1 @@
+"""Block devices, mounts, and how fast files are read cold."""

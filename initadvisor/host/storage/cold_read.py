@@ -1,0 +1,142 @@
+"""How fast a file is read that is not in memory, without emptying the machine's memory for it.
+
+How much of a file is in memory (mincore(2), which Python has no call for).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+import os
+from typing import IO, TYPE_CHECKING
+
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.host.direct import direct_reads
+from initadvisor.host.files import open_regular
+from initadvisor.host.storage.device import device_of
+from initadvisor.host.storage.speed import doubts, next_read
+from initadvisor.records.storage import ColdRead
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.host import Host
+
+
+_BLOCK_BYTES = 4 << 20
+_MOST_BYTES = 256 << 20
+_MOST_S = 20.0
+_MOST_READ_S = 10.0
+
+
+def cold_read(host: Host, path: Path, *, repeats: int = 5) -> ColdRead:
+    """Read ``path`` several times as if for the first time.
+
+    The file's own pages are dropped from memory (posix_fadvise(2)), then it is read past the page
+    cache (O_DIRECT) where its file system can do that. At most 256 MiB are read each time, for at
+    most 10 s, and after 20 s no other read begins. What a disk or a hypervisor keeps in memory of
+    its own cannot be dropped: where the first read was much slower than the others, it counts.
+
+    Raises ``NeedsRootError`` where only root may read the file, ``InitadvisorError`` where it is
+    empty, no ordinary file, or fails to be read.
+    """
+    device = device_of(host, path)
+    with open_regular(path) as file:
+        size_bytes = os.fstat(file.fileno()).st_size
+        if size_bytes == 0:
+            msg = f"cannot measure how fast {path} is read: it is empty"
+            raise InitadvisorError(msg)
+        try:
+            samples, direct, resident = _samples(host, file, repeats)
+        except OSError as err:
+            msg = f"cannot read {path}: {err.strerror}"
+            raise InitadvisorError(msg) from err
+    method = "past the page cache (O_DIRECT)" if direct else "after dropping its pages"
+    source = (
+        f"{len(samples)} cold {'read' if len(samples) == 1 else 'reads'} of {path}"
+        f" ({size_bytes / 1e6:.1f} MB) {method}, on {device.describe()}"
+    )
+    cached = 0.0 if direct else resident
+    return ColdRead(
+        speed_mb_s=next_read(samples, source),
+        samples_mb_s=tuple(samples),
+        device=device,
+        warnings=tuple(doubts(samples, device.kind, size_bytes=size_bytes, resident=cached)),
+    )
+
+
+def _samples(host: Host, file: IO[bytes], repeats: int) -> tuple[list[float], bool, float]:
+    """Return the speeds in MB/s, whether O_DIRECT was used, and how much stayed in memory."""
+    started = host.clock.monotonic_ns()
+    samples: list[float] = []
+    resident = 0.0
+    with direct_reads(file) as direct:
+        for _ in range(repeats):
+            drop_from_memory(file.fileno())
+            resident = max(resident, resident_fraction(file))
+            samples.append(_read_once(host, file.fileno()))
+            if (host.clock.monotonic_ns() - started) / 1e9 > _MOST_S:
+                break
+        return samples, direct, resident
+
+
+def drop_from_memory(descriptor: int) -> None:
+    """Drop the file's pages from memory; those not yet written have to be written first."""
+    with contextlib.suppress(OSError):
+        os.fdatasync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _read_once(host: Host, descriptor: int) -> float:
+    """Return the speed in MB/s; the block is page-aligned, as direct reads demand."""
+    with mmap.mmap(-1, _BLOCK_BYTES) as block:
+        total = 0
+        started = host.clock.monotonic_ns()
+        while total < _MOST_BYTES:
+            count = os.preadv(descriptor, [block], total)
+            total += count
+            if count < _BLOCK_BYTES or (host.clock.monotonic_ns() - started) / 1e9 > _MOST_READ_S:
+                break
+        elapsed_ns = host.clock.monotonic_ns() - started
+    return total * 1e3 / max(elapsed_ns, 1)
+
+
+_FAILED = ctypes.c_void_p(-1).value
+
+
+def resident_fraction(file: IO[bytes]) -> float:
+    """Return which part of the file's pages is in memory, 0 to 1.
+
+    The kernel tells it only to who owns the file or may write to it, and calls every page resident
+    otherwise (mm/mincore.c, ``can_do_mincore``); then, and where mincore fails, the answer is 0.
+    """
+    status = os.fstat(file.fileno())
+    may_know = os.geteuid() in (0, status.st_uid) or os.access(
+        f"/proc/self/fd/{file.fileno()}", os.W_OK
+    )
+    if not may_know or status.st_size == 0:
+        return 0.0
+    libc = ctypes.CDLL(None)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = (
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_int64,
+    )
+    libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p)
+    libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+    address = libc.mmap(None, status.st_size, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), 0)
+    if address == _FAILED:
+        return 0.0
+    try:
+        pages = -(-status.st_size // mmap.PAGESIZE)
+        in_core = ctypes.create_string_buffer(pages)
+        if libc.mincore(address, status.st_size, in_core) != 0:
+            return 0.0
+        return sum(byte & 1 for byte in in_core.raw) / pages
+    finally:
+        libc.munmap(address, status.st_size)

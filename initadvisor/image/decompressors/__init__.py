@@ -1,0 +1,1 @@
+"""Decompressors with the kernel's rules, in bounded memory."""

@@ -1,0 +1,1 @@
+"""Timing and verifying candidates in virtual machines."""

@@ -1,0 +1,185 @@
+"""What the lab measured of the contenders: of this machine's kernel, and of another one."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from math import hypot
+from typing import TYPE_CHECKING
+
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.estimates import Evidence
+from initadvisor.decide.cost import Quantity
+from initadvisor.decide.samples import pooled
+from initadvisor.host.files import open_regular, sha256_of
+from initadvisor.host.hardware import cpu_model
+from initadvisor.records.lab import Engine, Unpacked
+from initadvisor.store.store import open_store
+from initadvisor.vm.kernel import find_kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from initadvisor.candidates.candidate import Contender
+    from initadvisor.host import Host
+    from initadvisor.records.lab import LabKernel, Verification
+    from initadvisor.store.store import Store
+
+
+log = logging.getLogger(__name__)
+
+_LEAST_CERTAINTY = 2.0
+"""A difference that is not this many times its standard deviation tells nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabEvidence:
+    """What the lab knows, by the digest of the image.
+
+    ``unpack_ms``: U in this machine's own kernel on this processor. ``decompress_ms``: D in another
+    kernel on this processor; its source says which. ``warnings``: why there may be more that could
+    not be used.
+    """
+
+    unpack_ms: Mapping[str, Quantity] = field(default_factory=dict)
+    decompress_ms: Mapping[str, Quantity] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def evidence(self, digest: str) -> Evidence:
+        """Return what the time to unpack this image rests on."""
+        return Evidence.LAB if digest in self.unpack_ms else Evidence.BENCH
+
+    def source(self, digest: str) -> str:
+        """Return the same in words, with the other kernel where one was measured."""
+        evidence = str(self.evidence(digest))
+        if digest in self.unpack_ms or digest not in self.decompress_ms:
+            return evidence
+        return f"{evidence}: {self.decompress_ms[digest].source}"
+
+
+def lab_evidence(
+    host: Host, contenders: Sequence[Contender], kernel_release: str | None
+) -> LabEvidence:
+    """Look up what the lab measured of these very images.
+
+    A data base that cannot be read is a warning: the advice then rests on less.
+    """
+    try:
+        with open_store(host, readonly=True) as store:
+            return LabEvidence(
+                unpack_ms=_unpack_ms(host, store, contenders, kernel_release),
+                decompress_ms=_decompress_ms(host, store, contenders),
+            )
+    except InitadvisorError as err:
+        return LabEvidence(warnings=(f"nothing of the lab is used: {err.message}",))
+
+
+def refused_by_kernel(
+    host: Host, images: Iterable[str], kernel_release: str | None
+) -> dict[str, str]:
+    """Return, by the digest, the words with which this machine's kernel refused an image.
+
+    What it made of an image last counts. A data base that cannot be read has no words.
+    """
+    try:
+        with open_store(host, readonly=True) as store:
+            latest = {image: _latest(store, image, kernel_release) for image in images}
+    except InitadvisorError as err:
+        log.warning("what kernels refused is not known: %s", err.message)
+        return {}
+    return {
+        image: f"Linux {kernel_release} refused it in a virtual machine: {found.words}"
+        for image, found in latest.items()
+        if found and found.unpacked is Unpacked.REFUSED
+    }
+
+
+def _latest(store: Store, image: str, release: str | None) -> Verification | None:
+    found = store.verifications(image)
+    return next((verified for verified in found if verified.kernel.release == release), None)
+
+
+def _unpack_ms(
+    host: Host, store: Store, contenders: Sequence[Contender], release: str | None
+) -> dict[str, Quantity]:
+    """Return U of those that this machine's kernel unpacked in a VM; software emulation never does.
+
+    The kernel's file is read only where there is something to hold it against.
+    """
+    if release is None or not store.lab_runs(engine=Engine.KVM, limit=1):
+        return {}
+    try:
+        with open_regular(find_kernel(host, release)) as file:
+            kernel_sha256 = sha256_of(file)
+    except InitadvisorError as err:
+        log.info("no kernel to find lab results of: %s", err.message)
+        return {}
+    samples = store.unpack_samples(
+        [contender.digest for contender in contenders],
+        engine=Engine.KVM,
+        kernel_sha256=kernel_sha256,
+        cpu_model=cpu_model(host),
+    )
+    return pooled(_in_ms(samples), source=str(Evidence.LAB))
+
+
+def _decompress_ms(
+    host: Host, store: Store, contenders: Sequence[Contender]
+) -> dict[str, Quantity]:
+    """Return D of those that user-mode Linux unpacked: what they took longer than uncompressed.
+
+    All contenders have the same content, so that creating the files takes them the same time.
+    """
+    plain = next((c.digest for c in contenders if c.codec is Codec.CAT), None)
+    kernel = _latest_kernel(host, store, plain) if plain else None
+    if plain is None or kernel is None:
+        return {}
+    samples = store.unpack_samples(
+        [contender.digest for contender in contenders],
+        engine=Engine.UML,
+        kernel_sha256=kernel.sha256,
+        cpu_model=cpu_model(host),
+    )
+    source = f"user-mode Linux {kernel.release}, another kernel"
+    unpack = pooled(_in_ms(samples), source=source)
+    populate = unpack.pop(plain, None)
+    if populate is None:
+        return {}
+    differences = {digest: difference(whole, populate) for digest, whole in unpack.items()}
+    return {digest: found for digest, found in differences.items() if found}
+
+
+def difference(whole: Quantity, part: Quantity) -> Quantity | None:
+    """Return ``whole`` without ``part``, None where they do not clearly differ.
+
+    As wide as both errors together make it, and as a lognormal, which the positive rest is.
+    """
+    rest = whole.median - part.median
+    error = hypot(whole.median * whole.log_sd, part.median * part.log_sd)
+    if rest <= _LEAST_CERTAINTY * error:
+        return None
+    return Quantity(median=rest, log_sd=error / rest, source=whole.source)
+
+
+def _latest_kernel(host: Host, store: Store, image_sha256: str) -> LabKernel | None:
+    """Return the kernel of the latest run of user-mode Linux that has a time of this image."""
+    processor = cpu_model(host)
+    for recorded in store.lab_runs(engine=Engine.UML):
+        if recorded.run.cpu_model == processor and any(
+            sample.image_sha256 == image_sha256 for sample in recorded.samples
+        ):
+            return recorded.run.kernel
+    return None
+
+
+def _in_ms(
+    samples_us: Mapping[str, Sequence[Sequence[int]]],
+) -> dict[str, tuple[tuple[float, ...], ...]]:
+    """Return the samples in ms; a coarse clock's 0 tells nothing of how long it took."""
+    return {
+        digest: tuple(
+            kept for run in runs if (kept := tuple(sample / 1000 for sample in run if sample > 0))
+        )
+        for digest, runs in samples_us.items()
+    }

@@ -1,0 +1,115 @@
+"""The lab: how long a kernel takes to unpack each candidate, without a reboot."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from time import time_ns
+from typing import TYPE_CHECKING, Protocol
+
+from initadvisor.candidates.results import BuildObserver
+from initadvisor.candidates.search_space import gathered
+from initadvisor.host.configuration import load_config
+from initadvisor.lab.observing import LabObserver
+from initadvisor.lab.timing import MOST_ROUNDS, Rounds, lab_images, time_images
+from initadvisor.store.store import open_store
+from initadvisor.target.target import find_target
+from initadvisor.vm.choose import FOR_TIMING, Wanted, machine_for, require_purpose
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from initadvisor.candidates.candidate import Contender
+    from initadvisor.core.settings import Setting
+    from initadvisor.host import Host
+    from initadvisor.records.built_image import Gap
+    from initadvisor.records.lab import Engine, RecordedRun
+    from initadvisor.target.source import Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabRequest:
+    """What the user asks for; fields as the options of ``initadvisor lab``."""
+
+    image: Path | None = None
+    only: tuple[Setting, ...] = ()
+    everything: bool = False
+    engine: Engine | None = None
+    kernel: Path | None = None
+    uml: Path | None = None
+    rounds: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabResult:
+    """What was recorded, and the settings that could not be built."""
+
+    recorded: RecordedRun
+    gaps: tuple[Gap, ...]
+
+
+class Observer(BuildObserver, LabObserver, Protocol):
+    """Told how the work goes."""
+
+
+def run_lab(host: Host, request: LabRequest, *, observer: Observer) -> LabResult:
+    """Build the candidates of an image and time them in a virtual machine.
+
+    Raises ``InitadvisorError`` where there is no image or nothing can be built, ``NoEngineError``
+    where no virtual machine works, ``LostVMError`` where none of them gave a sample.
+    """
+    require_purpose(FOR_TIMING, request.engine)  # before anything takes long
+    config = load_config(host)
+    target = find_target(host, request.image)
+    with gathered(
+        host,
+        target,
+        config,
+        only=request.only,
+        everything=request.everything,
+        observer=observer,
+    ) as field:
+        wanted = Wanted(
+            release=field.kernel_release,
+            kernel=request.kernel,
+            engine=request.engine,
+            uml=request.uml,
+        )
+        rounds = Rounds(
+            most=request.rounds or MOST_ROUNDS,
+            until_settled=request.rounds is None,
+            tolerance_ms=config.tolerance_ms,
+            tolerance_fraction=config.tolerance_fraction,
+        )
+        recorded = run_lab_for(
+            host, field.source, field.contenders, wanted, rounds=rounds, observer=observer
+        )
+        return LabResult(recorded=recorded, gaps=field.gaps)
+
+
+def run_lab_for(
+    host: Host,
+    source: Source,
+    field: Sequence[Contender],
+    wanted: Wanted,
+    *,
+    rounds: Rounds,
+    observer: LabObserver,
+) -> RecordedRun:
+    """Time the contenders in the best virtual machine that works; see ``run_lab``."""
+    with (
+        ExitStack() as stack,
+        open_store(host) as store,
+        machine_for(host, store, FOR_TIMING, wanted) as machine,
+    ):
+        return time_images(
+            host,
+            machine,
+            lab_images(source, field, stack),
+            unpacked_bytes=source.contents.room_bytes,
+            rounds=rounds,
+            store=store,
+            observer=observer,
+            seed=time_ns(),
+        )

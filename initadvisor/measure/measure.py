@@ -1,0 +1,232 @@
+"""Measure boots: the running one while it runs, earlier ones by what the journal has of them.
+
+The running one is measured at each boot, so what that does not need is imported when it is needed.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol
+
+from initadvisor.boots.announce import announce
+from initadvisor.boots.journal import opened_journal
+from initadvisor.boots.journal_files import JournalSource
+from initadvisor.boots.machine_name import machine_name
+from initadvisor.boots.record import Journalled, running_boot_id, running_record
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.plain_values import shown
+from initadvisor.host.storage.boot_partition import boot_disk
+from initadvisor.records.boot import RecordSource
+from initadvisor.records.boot_class import BootClass
+from initadvisor.store.store import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.measure.known_images import KnownImages
+    from initadvisor.measure.past_boots import PastBoots
+    from initadvisor.records.boot import BootRecord
+    from initadvisor.records.boot_form import UnfitRecordError
+    from initadvisor.records.journal import BootSpan
+    from initadvisor.store.store import Store
+
+
+_log = logging.getLogger(__name__)
+
+_AT_ONCE = 50
+"""How many boots are read before they are recorded: an interrupted run loses no more."""
+
+_LATEST_FILES = 2
+"""So many of a journal's files hold the running boot and the one before it; others take time and
+memory to open."""
+
+
+class Observer(Protocol):
+    """Told how the work goes."""
+
+    def doing(self, what: str) -> None:
+        """Something goes on, in words."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What came of it: the ``records``, and the ``new`` ones of them, by boot ID.
+
+    ``known``: how many boots of the journal were recorded before and not read again. ``warnings``:
+    what could not be read, or not be kept. ``path``: where records are kept.
+    """
+
+    records: tuple[BootRecord, ...]
+    new: frozenset[str]
+    known: int
+    warnings: tuple[str, ...]
+    path: Path
+
+
+def measure(
+    host: Host, *, observer: Observer, backfill: bool = False, dry_run: bool = False
+) -> Measured:
+    """Record the running boot, with ``backfill`` also all that the journal has of earlier ones.
+
+    A boot that is recorded stays as it is; ``dry_run`` records nothing. Raises ``NeedsRootError``
+    where too little may be read, ``InitadvisorError`` where nothing can be kept.
+    """
+    with open_store(host, readonly=dry_run) as store:
+        work = _Work(store=store, dry_run=dry_run)
+        running, images = _running(host, work)
+        work.keep([running])
+        if backfill:
+            from initadvisor.measure.past_boots import PastBoots
+
+            with opened_journal(host, JournalSource()) as journal:
+                work.warnings = journal.warnings
+                past = PastBoots(
+                    journal=journal, own=running.machine, today=running.boot_class, images=images
+                )
+                spans = [span for span in journal.spans() if past.is_own(span)]
+                work.keep_past(past, spans, observer, but=running.boot_id)
+        return work.result()
+
+
+def measure_journal(
+    host: Host, source: JournalSource, *, observer: Observer, dry_run: bool = False
+) -> Measured:
+    """Record all boots in other machines' journals; this one's are recognised where they are there.
+
+    Raises ``InitadvisorError`` where the journal cannot be read.
+    """
+    from initadvisor.measure.known_images import KnownImages
+    from initadvisor.measure.past_boots import PastBoots
+
+    with open_store(host, readonly=dry_run) as store, opened_journal(host, source) as journal:
+        work = _Work(store=store, dry_run=dry_run, warnings=journal.warnings)
+        latest = _latest(store)
+        past = PastBoots(
+            journal=journal,
+            own=machine_name((host.read_text("/etc/machine-id") or "").strip()),
+            today=latest.boot_class if latest else BootClass(),
+            images=KnownImages(host, others=store.lab_images()),
+        )
+        work.keep_past(past, journal.spans(), observer)
+        return work.result()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Work:
+    """What has been done so far."""
+
+    store: Store
+    dry_run: bool
+    records: list[BootRecord] = field(default_factory=list)
+    new: set[str] = field(default_factory=set)
+    known: int = 0
+    warnings: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def keep(self, records: Sequence[BootRecord]) -> None:
+        """Record boots, and tell the journal of those of this machine that are new."""
+        refused: dict[str, str] = {}
+
+        def leave_out(record: BootRecord, err: UnfitRecordError) -> None:
+            refused[record.boot_id] = str(err)
+
+        if self.dry_run:
+            new = self.store.new_boots(records, refused=leave_out)
+        else:
+            new = self.store.add_boots(records, refused=leave_out)
+            for record in records:
+                if record.boot_id in new and record.source is not RecordSource.IMPORT:
+                    announce(record)
+        self.records += [record for record in records if record.boot_id not in refused]
+        self.left_out |= refused
+        self.new |= new
+
+    def keep_past(
+        self,
+        past: PastBoots,
+        spans: Sequence[BootSpan],
+        observer: Observer,
+        *,
+        but: str | None = None,
+    ) -> None:
+        """Record boots of a journal, but for the running one, whose record is made already."""
+        recorded = dict(self.store.known_boots())
+        if but is not None:
+            recorded[but] = RecordSource.UNIT
+        others = sum(span.boot_id != but for span in spans)
+        before = len(self.records) + len(self.left_out)
+        records = past.records(spans, recorded)
+        while batch := list(islice(records, _AT_ONCE)):
+            self.keep(batch)
+            observer.doing(f"reading the journal: {len(self.new)} boots are new so far")
+        self.known += others - (len(self.records) + len(self.left_out) - before)
+
+    def result(self) -> Measured:
+        """Return all of it; raises ``InitadvisorError`` where nothing of it could be kept."""
+        left_out = [f"boot {boot[:8]} was left out: {why}" for boot, why in self.left_out.items()]
+        if left_out and not self.records and not self.known:
+            *others, last = left_out
+            for line in others:
+                _log.error("%s", shown(line))
+            raise InitadvisorError(last)
+        return Measured(
+            records=tuple(self.records),
+            new=frozenset(self.new),
+            known=self.known,
+            warnings=(*self.warnings, *left_out),
+            path=self.store.path,
+        )
+
+
+def _running(host: Host, work: _Work) -> tuple[BootRecord, KnownImages]:
+    """Return the running boot's record, and the images it was compared with.
+
+    The journal is closed before those are looked at: both take memory.
+    """
+    boot_id = running_boot_id(host)
+    journalled = _journalled(host, boot_id, work)
+    from initadvisor.measure.known_images import KnownImages
+
+    images = KnownImages(host, others=work.store.lab_images())
+    before = _latest(work.store, but=boot_id)
+    image = images.default_path
+    record = running_record(
+        host,
+        journalled,
+        attribute=images.attribute,
+        own_words=images.own_words,
+        boot_disk=boot_disk(host, image) if image else None,
+        previous=before.times if before else None,
+    )
+    return record, images
+
+
+def _journalled(host: Host, boot_id: str, work: _Work) -> Journalled | None:
+    """Return what the journal has of a boot; of the running one something is told without it."""
+    try:
+        with opened_journal(host, JournalSource(latest=_LATEST_FILES)) as journal:
+            work.warnings += journal.warnings
+            span = journal.span(boot_id)
+            if span is None:
+                return None
+            before = journal.before(span)
+            return Journalled(
+                boot=journal.read(span),
+                end=journal.end(span),
+                before=before,
+                before_end=journal.end(before) if before else None,
+            )
+    except InitadvisorError as err:
+        work.warnings.append(err.message)
+        return None
+
+
+def _latest(store: Store, *, but: str | None = None) -> BootRecord | None:
+    """Return the record of the latest boot that was measured while it ran."""
+    latest = store.boots(source=RecordSource.UNIT, limit=2)
+    return next((record for record in latest if record.boot_id != but), None)

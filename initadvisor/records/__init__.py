@@ -1,0 +1,1 @@
+"""What is kept: boots, lab runs, verdicts, trials' outcomes. Pure values."""

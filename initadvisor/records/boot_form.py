@@ -1,0 +1,299 @@
+"""A boot's record as plain values (objects, arrays, text, numbers), and back: for JSON.
+
+It is the form in which records are kept and exchanged between machines, so nothing that is read is
+trusted: whatever is no record, or is too large for one, raises ``ValueError``.
+
+A boot's record as the text that is kept: only if it can be, and is sure to be read again.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import types
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Union, cast, get_args, get_origin, get_type_hints
+
+from initadvisor.core.errors import UsageError
+from initadvisor.core.estimates import Certainty
+from initadvisor.core.plain_values import from_json
+from initadvisor.core.settings import Setting
+from initadvisor.records import attribution, boot_start, marks, phases, read_interval
+from initadvisor.records.boot import BootRecord
+from initadvisor.records.rejection import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from _typeshed import DataclassInstance
+
+    Plain = dict[str, "Plain"] | list["Plain"] | str | int | bool | None
+
+
+_MOST_TEXT = 8192
+_MOST_ITEMS = 256
+_LARGEST = 2**63 - 1
+"""What fits SQLite's numbers."""
+
+_IDENTIFIER = re.compile(r"[0-9a-f]{32}", re.ASCII)
+
+_NAMES = {
+    **{
+        name: value
+        for module in (attribution, marks, phases, boot_start, read_interval)
+        for name, value in vars(module).items()
+        if isinstance(value, type)
+    },
+    **{kind.__name__: kind for kind in (Certainty, Reason, Setting, datetime)},
+}
+"""What the annotations of the record's types may name but their modules import for types only."""
+
+
+def as_plain(record: BootRecord) -> dict[str, Plain]:
+    """Return a record as plain values; a field that has its default is left out."""
+    return _object(record)
+
+
+def as_record(plain: object) -> BootRecord:
+    """Return the record that plain values stand for; names that are not known are passed over.
+
+    Raises ``ValueError`` for what is no record; the message says where.
+    """
+    record = cast("BootRecord", _value(BootRecord, plain, "record"))
+    for where, identifier in (("boot_id", record.boot_id), ("machine", record.machine)):
+        if identifier is not None and not _IDENTIFIER.fullmatch(identifier):
+            raise _wrong(where, identifier)
+    return record
+
+
+def _object(value: DataclassInstance) -> dict[str, Plain]:
+    return {
+        field.name: _plain(getattr(value, field.name))
+        for field in fields(value)
+        if not _is_default(field, getattr(value, field.name))
+    }
+
+
+def _is_default(field: Field[object], value: object) -> bool:
+    if field.default_factory is not MISSING:
+        return value == field.default_factory()
+    return value == field.default
+
+
+def _plain(value: object) -> Plain:
+    match value:
+        case Setting():
+            return str(value)
+        case datetime():
+            return value.astimezone(UTC).isoformat(timespec="microseconds")
+        case StrEnum():
+            return value.value
+        case None | bool() | int() | str():
+            return value
+        case tuple():
+            return [_plain(item) for item in value]
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return _object(value)
+        case _:
+            raise TypeError(value)
+
+
+def _value(kind: object, plain: object, where: str) -> object:
+    """Return the value of one type; unions are of None, or of types with fields of their own."""
+    origin = get_origin(kind)
+    if origin in {Union, types.UnionType}:
+        kinds = get_args(kind)
+        if plain is None and types.NoneType in kinds:
+            return None
+        return _value(_fitting([k for k in kinds if k is not types.NoneType], plain), plain, where)
+    if origin is tuple:
+        (item, _) = get_args(kind)
+        if not isinstance(plain, list) or len(plain) > _MOST_ITEMS:
+            raise _wrong(where, plain)
+        return tuple(_value(item, each, f"{where}[{n}]") for n, each in enumerate(plain))
+    if isinstance(kind, type) and is_dataclass(kind) and kind is not Setting:
+        return _read_object(kind, plain, where)
+    return _scalar(kind, plain, where)
+
+
+def _fitting(kinds: list[object], plain: object) -> object:
+    """Return the first of the types all of whose fields without a default are there."""
+    given = plain.keys() if isinstance(plain, dict) else set()
+    for kind in kinds[:-1]:
+        if isinstance(kind, type) and is_dataclass(kind) and _needed(kind) <= given:
+            return kind
+    return kinds[-1]
+
+
+def _read_object(kind: type[DataclassInstance], plain: object, where: str) -> object:
+    if not isinstance(plain, dict) or len(plain) > _MOST_ITEMS:
+        raise _wrong(where, plain)
+    if missing := _needed(kind) - plain.keys():
+        msg = f"{where} lacks {', '.join(sorted(missing))}"
+        raise ValueError(msg)
+    values = {
+        name: _value(hint, plain[name], f"{where}.{name}")
+        for name, hint in _hints(kind).items()
+        if name in plain
+    }
+    return kind(**values)
+
+
+def _scalar(kind: object, plain: object, where: str) -> object:
+    if kind is bool and isinstance(plain, bool):
+        return plain
+    if kind is int and type(plain) is int and abs(plain) <= _LARGEST:
+        return plain
+    if isinstance(plain, str) and len(plain) <= _MOST_TEXT and isinstance(kind, type):
+        try:
+            return _from_text(kind, plain)
+        except (ValueError, OverflowError, UsageError) as err:
+            raise _wrong(where, plain) from err
+    raise _wrong(where, plain)
+
+
+def _from_text(kind: type, text: str) -> object:
+    if kind is str:
+        return text
+    if kind is Setting:
+        return Setting.parse(text)
+    if kind is datetime:
+        at = datetime.fromisoformat(text)
+        if at.tzinfo is None:
+            raise ValueError(text)
+        return at.astimezone(UTC)
+    if issubclass(kind, StrEnum):
+        return kind(text)
+    raise ValueError(text)
+
+
+def _wrong(where: str, plain: object) -> ValueError:
+    words = repr(plain)[:60] if isinstance(plain, str | int | None) else type(plain).__name__
+    return ValueError(f"{where} cannot be {words}")
+
+
+@functools.cache
+def _hints(kind: type[DataclassInstance]) -> Mapping[str, object]:
+    hints = get_type_hints(kind, localns=_NAMES)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+@functools.cache
+def _needed(kind: type[DataclassInstance]) -> frozenset[str]:
+    return frozenset(
+        field.name
+        for field in fields(kind)
+        if field.default is MISSING and field.default_factory is MISSING
+    )
+
+
+_HOUR_US = 3_600_000_000
+"""No part of a boot that is measured here takes longer; systemd has the same bound."""
+
+_YEAR_US = 366 * 24 * _HOUR_US
+_MOST = {"_us": _YEAR_US, "_ns": _YEAR_US * 1000, "_kib": 1 << 30, "_bytes": 1 << 40}
+"""By their unit, what numbers are at most: whoever reads more has misread."""
+
+_STARTED = "record.started_at"
+_FIRST_YEAR, _LAST_YEAR = 1970, 2999
+_LONGEST = 100_000
+"""Characters; what is exported as a table has to fit a field of csv's (131072)."""
+
+
+class UnfitRecordError(ValueError):
+    """A record that no boot can have left, or that could not be read again; says why."""
+
+
+def as_text(record: BootRecord) -> str:
+    """Return a record as JSON in ASCII; ``as_record`` gives it back as it was.
+
+    Raises ``UnfitRecordError`` where it would not, and for figures that no boot can have: what was
+    misread, or made up, is best told when it is about to be kept.
+    """
+    try:
+        plain = as_plain(record)
+        _check_numbers(plain)
+        _check_figures(record)
+        text = json.dumps(plain, separators=(",", ":"), allow_nan=False)
+        # Lone surrogates: those that stand for a byte of a path can be kept as text, others not.
+        json.dumps(plain, ensure_ascii=False).encode("utf-8", "surrogateescape")
+        same = as_record(from_json(text)) == record
+    except UnfitRecordError:
+        raise
+    except UnicodeEncodeError as err:
+        msg = "it holds text that is none"
+        raise UnfitRecordError(msg) from err
+    except ValueError as err:
+        raise UnfitRecordError(str(err)) from err
+    except (TypeError, AttributeError, OverflowError) as err:
+        msg = f"it holds what no record does: {str(err)[:200]}"
+        raise UnfitRecordError(msg) from err
+    if not same:
+        msg = "it would not be read again as it is"
+        raise UnfitRecordError(msg)
+    if len(text) > _LONGEST:
+        msg = f"it is longer than {_LONGEST} characters"
+        raise UnfitRecordError(msg)
+    return text
+
+
+def _check_numbers(plain: Plain) -> None:
+    for where, number in _numbers(plain, "record"):
+        most = next((most for unit, most in _MOST.items() if where.endswith(unit)), None)
+        if number < 0 or (most is not None and number > most):
+            raise _impossible(where, number)
+
+
+def _numbers(plain: Plain, where: str) -> Iterator[tuple[str, int]]:
+    """Yield all numbers with their places."""
+    match plain:
+        case bool() | str() | None:
+            pass
+        case int():
+            yield where, plain
+        case dict():
+            for name, value in plain.items():
+                yield from _numbers(value, f"{where}.{name}")
+        case list():
+            for value in plain:
+                yield from _numbers(value, where)
+
+
+def _check_figures(record: BootRecord) -> None:
+    """Raise for what cannot be together, or is too long for a part of a boot.
+
+    Marks of a boot that is no sample may be in any order: that is most often why it is none.
+    """
+    if not _FIRST_YEAR <= record.started_at.year <= _LAST_YEAR:
+        raise _impossible(_STARTED, record.started_at.isoformat())
+    seen = record.shadow
+    for name, duration_us in (
+        ("unpack_us", record.unpack_us),
+        ("begin_to_init_us", record.begin_to_init_us),
+        ("slack_us", record.marks.slack_us),
+        ("read_us", record.read_us),
+        ("reboot_gap_us", record.reboot_gap.duration_us),
+        ("shadow_us", seen.shadow_us),
+        ("shadow_min_us", seen.shadow_min_us),
+        ("shadow_max_us", seen.shadow_max_us),
+        ("rest_us", seen.rest_us),
+    ):
+        if duration_us is not None and duration_us > _HOUR_US:
+            raise _impossible(name, duration_us)
+    if not record.kernel_counts:
+        return
+    if record.unpack_us is None:
+        msg = "the boot has no time to unpack, and no reason for that"
+        raise UnfitRecordError(msg)
+    marks = (record.marks.begin_us, record.marks.end_us, record.marks.run_init_us)
+    told = [mark for mark in marks if mark is not None]
+    if told != sorted(told):
+        msg = f"the kernel's marks are not in order: {', '.join(map(str, told))}"
+        raise UnfitRecordError(msg)
+
+
+def _impossible(where: str, value: object) -> UnfitRecordError:
+    return UnfitRecordError(f"{where} cannot be {value}")

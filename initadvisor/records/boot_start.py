@@ -1,0 +1,169 @@
+"""How a boot was started, and what firmware and loader say of the time they took.
+
+Each clock reading keeps its own name, because they mean different things: "the loader's time" is
+``exec_us - init_us`` to systemd-boot and ``exitbootservice_end_ns - bootloader_launch_ns`` to the
+firmware, and systemd shows whichever of the two it found. Which of them contains the reading of the
+image is said by ``model/read_interval.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from initadvisor.core.estimates import Certainty
+
+
+TRIAL_TAG = "initadvisor.trial"
+"""The word of the kernel's command line that says which trial a boot belongs to."""
+
+
+class BootWay(StrEnum):
+    """Who read the image from the disk, and how."""
+
+    SYSTEMD_BOOT = "systemd-boot"
+    SYSTEMD_BOOT_UKI = "systemd-boot-uki"
+    FIRMWARE_UKI = "firmware-uki"
+    LOADER_UKI = "loader-uki"
+    GRUB_EFI = "grub-efi"
+    GRUB_BIOS = "grub-bios"
+    EFI_STUB = "efi-stub"
+    KEXEC = "kexec"
+    UNKNOWN = "unknown"
+
+    @property
+    def description(self) -> str:
+        """What it is, in words."""
+        return _DESCRIPTIONS[self]
+
+    @property
+    def is_uki(self) -> bool:
+        """Whether the image is part of a unified kernel image, whose stub adds files to it."""
+        return self in {BootWay.SYSTEMD_BOOT_UKI, BootWay.FIRMWARE_UKI, BootWay.LOADER_UKI}
+
+
+_DESCRIPTIONS = {
+    BootWay.SYSTEMD_BOOT: "systemd-boot, with kernel and image in files of their own (Type #1)",
+    BootWay.SYSTEMD_BOOT_UKI: "a unified kernel image, started by systemd-boot",
+    BootWay.FIRMWARE_UKI: "a unified kernel image, started by the firmware",
+    BootWay.LOADER_UKI: "a unified kernel image, started by another loader (shim, GRUB)",
+    BootWay.GRUB_EFI: "GRUB on UEFI firmware",
+    BootWay.GRUB_BIOS: "GRUB on BIOS firmware",
+    BootWay.EFI_STUB: "the kernel's own EFI stub, which reads what initrd= names",
+    BootWay.KEXEC: "kexec, without firmware or loader",
+    BootWay.UNKNOWN: "unknown",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """Something that is there but cannot be used: where it stands, and why in words."""
+
+    source: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoaderVariables:
+    """What loader and stub leave in EFI variables (https://systemd.io/BOOT_LOADER_INTERFACE).
+
+    ``loader`` and ``stub``: what they call themselves (LoaderInfo, StubInfo). ``entry`` and
+    ``oneshot_entry``: the identifier of the entry that was selected, and of one that is still to be
+    booted once. ``loader_file`` and ``stub_file``: the files they were started from, on the
+    partition ``partition_uuid``; systemd-stub names its own file as the loader's where no loader
+    named itself. ``boot_option_file``: what the firmware started (BootCurrent and its Boot####).
+    ``readable``: whether this machine shows its EFI variables; where it does not, that none was
+    found means nothing.
+    """
+
+    readable: bool = False
+    loader: str | None = None
+    loader_file: str | None = None
+    partition_uuid: str | None = None
+    entry: str | None = None
+    oneshot_entry: str | None = None
+    stub: str | None = None
+    stub_file: str | None = None
+    boot_option_file: str | None = None
+    unreadable: tuple[Unreadable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootStart:
+    """How a boot was started, as far as its traces tell.
+
+    ``loader`` and ``stub``: what the loader and systemd-stub call themselves, with their version
+    (``systemd-boot 257.5-2``). ``entry``: the identifier of the entry that was selected. ``clues``:
+    in words, what the conclusion rests on.
+    """
+
+    way: BootWay
+    certainty: Certainty
+    loader: str | None = None
+    stub: str | None = None
+    entry: str | None = None
+    clues: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EfiTimes:
+    """The boot loader interface's times, in microseconds of the processor's own counter.
+
+    ``init_us``: systemd-boot was entered. ``menu_us``: it was about to show its menu; None where it
+    showed none. ``exec_us``: it was about to start what was selected (systemd-boot(7), "EFI
+    variables"). The counter starts with the processor and goes on through a warm reset of some
+    machines, so that only differences count for certain.
+    """
+
+    init_us: int | None = None
+    menu_us: int | None = None
+    exec_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FpdtTimes:
+    """The firmware's own times, in nanoseconds since reset (ACPI 6.4, section 5.2.24).
+
+    ``firmware_start_ns``: the first instruction that can take the time. ``bootloader_load_ns``: it
+    begins to load the file of the boot option; ``bootloader_launch_ns``: it starts that file.
+    ``exitbootservice_start_ns`` and ``exitbootservice_end_ns``: around ExitBootServices, which the
+    kernel's EFI stub calls. None where the firmware recorded none.
+    """
+
+    firmware_start_ns: int | None = None
+    bootloader_load_ns: int | None = None
+    bootloader_launch_ns: int | None = None
+    exitbootservice_start_ns: int | None = None
+    exitbootservice_end_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagerTimes:
+    """systemd's own account of a boot, in microseconds (org.freedesktop.systemd1(5)).
+
+    ``firmware_us`` and ``loader_us`` say how long before the kernel's clock started firmware and
+    loader began, from FPDT where systemd could read it, else from the loader's variables.
+    ``initrd_us``, ``userspace_us`` and ``finish_us`` are moments of the kernel's clock: systemd
+    began in the initrd, on the root file system, and was done. ``soft_reboots``: how often user
+    space was started anew since; the three moments are then those of the latest start.
+    None where systemd does not tell.
+    """
+
+    firmware_us: int | None = None
+    loader_us: int | None = None
+    initrd_us: int | None = None
+    userspace_us: int | None = None
+    finish_us: int | None = None
+    soft_reboots: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoaderTimes:
+    """Every source's readings of one boot, and what was there but could not be used."""
+
+    efi: EfiTimes = field(default_factory=EfiTimes)
+    fpdt: FpdtTimes = field(default_factory=FpdtTimes)
+    manager: ManagerTimes = field(default_factory=ManagerTimes)
+    unreadable: tuple[Unreadable, ...] = ()

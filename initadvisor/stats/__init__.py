@@ -1,1 +1,0 @@
-"""The cost model and the decision: pure functions, seeds passed in."""

@@ -1,1 +1,0 @@
-"""The device behind a path, and how fast it is read cold."""

@@ -1,0 +1,1 @@
+"""What is asked about: the image, its content, its setting, its disk."""

@@ -1,0 +1,161 @@
+"""The disk the image is read from, and the room on it.
+
+How fast the image is read cold, measured once for each file and boot of this machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.estimates import Estimate
+from initadvisor.core.plain_values import from_json, number, positive, shown
+from initadvisor.host.files import free_bytes, make_directory, whole_file
+from initadvisor.host.storage.boot_partition import boot_partition
+from initadvisor.host.storage.cold_read import cold_read
+from initadvisor.host.storage.device import device_of
+from initadvisor.records.storage import ColdRead, ReadWarning
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.records.storage import BootPartition
+
+
+_ASSUMED_MB_S = 300.0
+_ASSUMED_FACTOR = 5.0
+_NO_SPEED = {ReadWarning.CACHED, ReadWarning.IMPLAUSIBLE, ReadWarning.SHORT}
+"""With these, what was measured is not how fast the device reads."""
+
+_DISKLESS_MB_S = 3000.0
+"""A file system without a disk that is read faster than this is in memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disk:
+    """Where the image is: the device, its speed under Linux, the room, and what is doubtful."""
+
+    device: str
+    kind: str
+    read_mb_s: Estimate
+    free_bytes: int
+    room_on: str
+    warnings: tuple[str, ...] = ()
+
+
+def examine_disk(host: Host, image: Path, *, sample: bool) -> Disk:
+    """Measure how fast ``image`` is read cold, and find the room images have on this machine.
+
+    For a sample, which stands in for an image on the boot partition, the room is that of the
+    latter. Where no honest cold read is possible, a speed is assumed and called so.
+    """
+    partition = boot_partition(host, None if sample else image)
+    read = known_cold_read(host, image)
+    speed, warnings = _speed(read)
+    return Disk(
+        device=read.device.name or "unknown",
+        kind=read.device.kind,
+        read_mb_s=speed,
+        free_bytes=_free(partition, image),
+        room_on=partition.mount_point,
+        warnings=warnings,
+    )
+
+
+def _speed(read: ColdRead) -> tuple[Estimate, tuple[str, ...]]:
+    diskless = ReadWarning.NO_DEVICE in read.warnings
+    in_memory = diskless and read.speed_mb_s.mean > _DISKLESS_MB_S
+    if not in_memory and _NO_SPEED.isdisjoint(read.warnings):
+        doubts = tuple(f"the read speed: {warning}" for warning in read.warnings)
+        return read.speed_mb_s, doubts
+    why = "; ".join(read.warnings)
+    assumed = Estimate(
+        mean=_ASSUMED_MB_S,
+        low=_ASSUMED_MB_S / _ASSUMED_FACTOR,
+        high=_ASSUMED_MB_S * _ASSUMED_FACTOR,
+        source=f"assumed, not measured: {why}",
+    )
+    return assumed, (f"the disk's speed could not be measured: {why}",)
+
+
+def _free(partition: BootPartition, image: Path) -> int:
+    if partition.free_bytes is not None:
+        return partition.free_bytes
+    try:
+        return free_bytes(image.parent)
+    except OSError as err:
+        msg = f"cannot find out how much room {image.parent} has: {err.strerror}"
+        raise InitadvisorError(msg) from err
+
+
+log = logging.getLogger(__name__)
+
+_LIMIT_BYTES = 1 << 20
+_LEAST_MB_S, _MOST_MB_S = 1e-4, 1e6
+"""No device is slower or faster."""
+
+
+def known_cold_read(host: Host, image: Path) -> ColdRead:
+    """Return what cold reads of this file gave since the machine was booted, or read it now.
+
+    Raises what ``cold_read`` does.
+    """
+    record = _record(host, image)
+    if record and (known := _load(host, image, record)):
+        return known
+    read = cold_read(host, image)
+    if record:
+        _keep(record, read)
+    return read
+
+
+def _record(host: Host, image: Path) -> Path | None:
+    """Return where the figures of the file as it is now are kept, None where that cannot be."""
+    boot_id = host.read_text("/proc/sys/kernel/random/boot_id")
+    try:
+        stat = image.stat()
+    except OSError:
+        return None
+    if boot_id is None:
+        return None
+    made_of = (boot_id, str(image), stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
+    key = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:32]
+    return host.cache_dir() / "read" / f"{key}.json"
+
+
+def _load(host: Host, image: Path, record: Path) -> ColdRead | None:
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        with record.open("rb") as file:
+            kept = from_json(file.read(_LIMIT_BYTES))
+        speed = kept["speed_mb_s"]
+        low, mean, high = (
+            number(speed[name], least=_LEAST_MB_S, most=_MOST_MB_S)
+            for name in ("low", "mean", "high")
+        )
+        if not low <= mean <= high:
+            raise ValueError(speed)
+        return ColdRead(
+            speed_mb_s=Estimate(mean=mean, low=low, high=high, source=shown(speed["source"])),
+            samples_mb_s=tuple(positive(sample) for sample in kept["samples_mb_s"]),
+            device=device_of(host, image),
+            warnings=tuple(ReadWarning(text) for text in kept["warnings"]),
+        )
+    return None
+
+
+def _keep(record: Path, read: ColdRead) -> None:
+    values = dataclasses.asdict(read)
+    kept = {name: values[name] for name in ("speed_mb_s", "samples_mb_s", "warnings")}
+    try:
+        make_directory(record.parent)
+        with whole_file(record) as file:
+            file.write(json.dumps(kept).encode())
+    except (OSError, InitadvisorError) as err:
+        log.info("cannot keep the read speed in %s: %s", record, err)

@@ -1,0 +1,168 @@
+"""The image that candidates are derived from."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING
+
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import BadImageError, InitadvisorError, NeedsRootError
+from initadvisor.host.files import append_range, open_regular, sha256_of
+from initadvisor.image.contents import LARGEST_BYTES, too_large
+from initadvisor.image.scan import scan
+from initadvisor.target.content_spool import Tee
+from initadvisor.target.contents import known_contents, read_contents
+from initadvisor.vm.kernel import scratch_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from initadvisor.generators import InstalledImage
+    from initadvisor.host import Host
+    from initadvisor.image.contents import ImageContents
+
+
+_MORE_THAN_A_KERNEL_DOES = frozenset({Codec.GZIP, Codec.LZOP, Codec.LZMA, Codec.BZIP2})
+"""Formats in which reading an image verifies more than the kernel does, which takes its time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """An image, open for reading, and what is in it.
+
+    ``sha256`` is that of the whole file, ``initrd_sha256`` that of the initramfs in it, which
+    starts at ``start``: the same unless the file is a unified kernel image. ``mtime_ns`` is the
+    file's time stamp from before it was read. ``installed`` tells that this machine's generator
+    made it, and for which kernel. ``unpacked`` holds the content of the main segment, and
+    ``unpack_cpu_ms`` is the processor time that took, where reading the image unpacked it and did
+    nothing on the way that a kernel does not.
+    """
+
+    path: Path
+    file: IO[bytes]
+    contents: ImageContents
+    sha256: str
+    initrd_sha256: str
+    start: int
+    mtime_ns: int
+    installed: InstalledImage | None = None
+    unpacked: IO[bytes] | None = None
+    unpack_cpu_ms: float | None = None
+
+    @property
+    def prefix_bytes(self) -> int:
+        """How much of the initramfs stands before the main segment, padding included."""
+        return self.contents.main.offset - self.start
+
+    @property
+    def main_bytes(self) -> int:
+        """The length of the main segment in the file.
+
+        The padding behind a plain archive belongs to it: generators pad before they compress.
+        """
+        main = self.contents.main
+        return main.size_bytes + (main.padding_bytes if main.codec is Codec.CAT else 0)
+
+    def check_unchanged(self) -> None:
+        """Raise ``InitadvisorError`` if the file was written to since; some generators do that."""
+        if os.fstat(self.file.fileno()).st_mtime_ns != self.mtime_ns:
+            msg = f"{self.path} was changed while it was read"
+            raise InitadvisorError(msg, hint="try again")
+
+
+@contextlib.contextmanager
+def open_source(
+    path: Path, *, installed: InstalledImage | None = None, host: Host | None = None
+) -> Iterator[Source]:
+    """Open the image ``path`` and read what is in it.
+
+    With ``host`` its cache is used: what is known of these bytes is not read again, and otherwise
+    what is unpacked is kept as long as the source is open.
+
+    Raises ``NeedsRootError`` where only root may read it and ``InitadvisorError`` for what is no
+    ordinary file or no initramfs.
+    """
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(open_regular(path))
+        mtime_ns = os.fstat(file.fileno()).st_mtime_ns
+        _require_plausible_size(file, path)
+        sha256 = sha256_of(file)
+        tee = stack.enter_context(contextlib.closing(Tee(host))) if host else None
+        try:
+            contents = _contents(host, file, sha256, tee)
+        except BadImageError as err:
+            msg = f"cannot read {path} as an initramfs: {err.message}"
+            raise InitadvisorError(msg) from err
+        initrd = contents.initrd
+        kept = tee if tee and tee.offset == contents.main.offset else None
+        whole = initrd.offset == 0 and initrd.size_bytes == os.fstat(file.fileno()).st_size
+        if contents.main.offset < initrd.offset:
+            msg = f"cannot read {path} as an initramfs: its .initrd section is empty"
+            raise InitadvisorError(msg)
+        yield Source(
+            path=path,
+            file=file,
+            contents=contents,
+            sha256=sha256,
+            initrd_sha256=sha256
+            if whole
+            else sha256_of(file, offset=initrd.offset, size_bytes=initrd.size_bytes),
+            start=initrd.offset,
+            mtime_ns=mtime_ns,
+            installed=installed,
+            unpacked=kept.file if kept else None,
+            unpack_cpu_ms=kept.cpu_ms
+            if kept and contents.main.codec not in _MORE_THAN_A_KERNEL_DOES
+            else None,
+        )
+
+
+def _require_plausible_size(file: IO[bytes], path: Path) -> None:
+    size_bytes = os.fstat(file.fileno()).st_size
+    if size_bytes > LARGEST_BYTES:
+        msg = f"cannot read {path} as an initramfs: {too_large(size_bytes)}"
+        raise InitadvisorError(msg)
+
+
+def _contents(host: Host | None, file: IO[bytes], sha256: str, tee: Tee | None) -> ImageContents:
+    size_bytes = os.fstat(file.fileno()).st_size
+    if host is None or tee is None:
+        return scan(file)
+    return known_contents(host, sha256, size_bytes=size_bytes) or read_contents(
+        host, file, sha256=sha256, tee=tee
+    )
+
+
+def is_current(path: Path, *, sha256: str) -> bool:
+    """Tell whether ``path`` has this digest still; what may not be read is taken to have it."""
+    try:
+        with open_regular(path) as file:
+            return sha256_of(file) == sha256
+    except NeedsRootError:
+        return True
+    except InitadvisorError:
+        return False
+
+
+def initramfs_alone(
+    path: Path, file: IO[bytes], contents: ImageContents | None, stack: contextlib.ExitStack
+) -> Path:
+    """Return a file that holds the initramfs and nothing else, as virtual machines want it.
+
+    That is ``path`` itself, unless it is a unified kernel image; then ``stack`` removes the copy.
+    Raises ``InitadvisorError`` where there is no room for that.
+    """
+    if contents is None or not contents.uki:
+        return path
+    initrd = contents.initrd
+    taken_out = stack.enter_context(scratch_directory(initrd.size_bytes)) / "initrd"
+    try:
+        with taken_out.open("wb") as target:
+            append_range(target, file, offset=initrd.offset, size_bytes=initrd.size_bytes)
+    except OSError as err:
+        msg = f"cannot take the initramfs out of {path} into {taken_out}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+    return taken_out

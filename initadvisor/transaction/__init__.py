@@ -1,0 +1,1 @@
+"""Several files replaced as one: all new or all old, whatever happens in between."""

@@ -1,0 +1,281 @@
+"""The proving boot: a new image boots once, from an entry of its own, before it is installed.
+
+The boot loader is tried first: the first time that anything is armed on a machine, the entry loads
+today's image (the rehearsal). What each boot showed is judged here, nothing is done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from initadvisor.bootloaders.one_shot import Outcome, outcome
+from initadvisor.records.rejection import Reason
+from initadvisor.records.trial_outcome import Fate, Signs
+
+if TYPE_CHECKING:
+    from initadvisor.bootloaders.one_shot import OneShot
+    from initadvisor.records.boot import BootRecord
+
+
+class ProofStage(StrEnum):
+    """Which boot is waited for."""
+
+    REHEARSAL = "rehearsal"
+    """One with today's image, to see that the loader boots an entry once and forgets it."""
+    PROOF = "proof"
+    """One with the new image."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """What was armed for a transaction that waits for a boot.
+
+    ``loader`` is ``BootLoader.NAME``. ``trial``: the name on that boot's command line
+    (``trial_words``); every arming has another. ``armed_in_boot``: the boot (its ID) in which it
+    was armed. ``image``: the image that is waited for, as the machine names it, and ``sha256`` and
+    ``size_bytes`` of what the loader is to load of it: of a unified kernel image (``is_uki``) its
+    .initrd section. ``entry``: what the loader calls the entry, and ``own_words`` what that adds to
+    the command line. ``ignore_unlocking``: the user arms although disks are unlocked by what a boot
+    is made of. ``asleep``: it was taken back before the machine went to sleep, and is to be armed
+    again.
+    """
+
+    stage: ProofStage
+    loader: str
+    trial: str
+    armed_in_boot: str
+    image: str
+    sha256: str
+    size_bytes: int = 0
+    is_uki: bool = False
+    entry: str = ""
+    own_words: tuple[str, ...] = ()
+    ignore_unlocking: bool = False
+    asleep: bool = False
+
+
+class Completion(StrEnum):
+    """How far the running boot has come."""
+
+    STARTING = "starting"
+    """It is still on its way, or its checks have not been made."""
+    COMPLETE = "complete"
+    """It has reached its default target and boot-complete.target (systemd.special(7))."""
+    FAILED = "failed"
+    """It has missed one of them, and will not reach it any more."""
+
+
+class Left(StrEnum):
+    """What a boot with the trial's name, which is over, has left in the journal."""
+
+    NOTHING = "nothing"
+    BEGINNING = "beginning"
+    """It began and did not come up."""
+    WHOLE = "whole"
+    """It had come up."""
+
+    @property
+    def words(self) -> str:
+        """What it tells of the trial, in a sentence."""
+        match self:
+            case Left.NOTHING:
+                return (
+                    "its boot left nothing: it panicked, hung or lost power early, or another "
+                    "entry was chosen"
+                )
+            case Left.BEGINNING:
+                return "it began to boot but did not come up: it hung, crashed or lost power"
+            case Left.WHOLE:
+                return "it came up, but the machine was restarted before that boot was judged"
+
+
+_FATAL = (
+    Reason.UNPACK_FAILED,
+    Reason.NO_INITRAMFS,
+    Reason.PANICKED,
+    Reason.EMERGENCY,
+    Reason.CRASH_KERNEL,
+)
+"""What speaks against an image even where its boot came up in the end; the other reasons only say
+that a boot was badly measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredBoot:
+    """What was recorded of the running boot.
+
+    ``sha256``: of the image that it used, None where that is not certain; ``words`` say how it is
+    known, or why not. ``faults``: what speaks against the image, in words.
+    """
+
+    sha256: str | None
+    words: str
+    faults: tuple[str, ...] = ()
+
+
+def measured_boot(record: BootRecord) -> MeasuredBoot:
+    """Return what a record tells of the image."""
+    return MeasuredBoot(
+        sha256=record.image.sha256 if record.image else None,
+        words=record.attribution.words,
+        faults=tuple(reason.explanation for reason in record.rejections if reason in _FATAL),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a later run sees.
+
+    ``boot``: the running boot's ID; ``trial``: the trial's name on its command line, None without;
+    ``kexec``: it was started by another kernel, so that no loader had a say in it. ``one_shot``:
+    what is selected for the next boot. ``measured`` is None until the boot is recorded.
+    ``failed_units``: systemd's, of the running boot. ``left`` by an earlier boot since, and
+    ``signs`` of how that ended.
+    """
+
+    boot: str
+    one_shot: OneShot
+    trial: str | None = None
+    kexec: bool = False
+    measured: MeasuredBoot | None = None
+    completion: Completion = Completion.STARTING
+    failed_units: tuple[str, ...] = ()
+    left: Left = Left.NOTHING
+    signs: Signs = field(default_factory=Signs)
+
+
+class Verdict(StrEnum):
+    """What is to be done."""
+
+    WAIT = "wait"
+    ARM = "arm"
+    """The same again: it was not tried."""
+    PROVE = "prove"
+    """The rehearsal has passed: the new image is next."""
+    COMMIT = "commit"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """A verdict, and why in words; ``fate``: the same for whoever tries more than one image."""
+
+    verdict: Verdict
+    reason: str
+    fate: Fate
+
+
+_NOT_TRIED = frozenset({Outcome.PENDING, Outcome.WITHDRAWN, Outcome.CONSUMED})
+"""What becomes of a selection that was taken back, or was going to be."""
+
+
+def judge(proof: Proof, evidence: Evidence) -> Judgement:
+    """Return what the evidence means for what was armed.
+
+    Nothing is committed, and no rehearsal passes, without a complete and measured boot of exactly
+    that image under that name. What was not tried in the boot after the arming is dropped, not
+    tried again; unless it was taken back before a sleep.
+    """
+    rebooted = evidence.boot != proof.armed_in_boot
+    became = outcome(evidence.one_shot, armed_in_boot=proof.armed_in_boot, boot=evidence.boot)
+    if rebooted and evidence.trial == proof.trial and not evidence.kexec:
+        return _of_its_own(proof, evidence, became)
+    if proof.asleep and became in _NOT_TRIED and evidence.left is Left.NOTHING:
+        reason = "it was taken back before the machine went to sleep"
+        return Judgement(verdict=Verdict.ARM, reason=reason, fate=Fate.ASLEEP)
+    return _of_another(evidence, became, rebooted=rebooted)
+
+
+def _of_another(evidence: Evidence, became: Outcome, *, rebooted: bool) -> Judgement:
+    """Judge in a boot that is not the trial's: the one that armed it, or a later one."""
+    verdict = Verdict.DROP
+    fate, reason = Fate.UNEXPLAINED, evidence.left.words
+    match became:
+        case Outcome.PENDING:
+            return _waits(Fate.PENDING, "it is armed for the next boot")
+        case Outcome.WITHDRAWN:
+            fate, reason = Fate.WITHDRAWN, "the selection for the next boot was taken back, or "
+            reason += "never made"
+        case Outcome.CONSUMED:
+            fate, reason = _consumed(evidence)
+        case Outcome.STUCK:
+            if evidence.kexec:
+                reason = "the kernel was restarted without the boot loader (kexec)"
+                return _waits(Fate.PENDING, reason)
+            fate = Fate.STUCK
+            reason = "the boot loader left the selection in place and did not boot it"
+        case Outcome.REPLACED:
+            other = evidence.one_shot.identifier or "another entry"
+            fate, reason = Fate.REPLACED, f"somebody else has selected {other} for the next boot"
+        case Outcome.UNKNOWN:
+            verdict = Verdict.DROP if rebooted else Verdict.WAIT
+            fate = Fate.UNREADABLE
+            reason = f"the selection for the next boot cannot be read: {evidence.one_shot.reason}"
+    return Judgement(verdict=verdict, reason=reason, fate=fate)
+
+
+def _consumed(evidence: Evidence) -> tuple[Fate, str]:
+    """Say what became of a boot that is over; without a sign it stays unexplained."""
+    left, signs = evidence.left, evidence.signs
+    if left is Left.WHOLE:
+        return Fate.NOT_TRIED, left.words
+    if signs.panic:
+        return Fate.FAILED, f"it panicked: {signs.panic}"
+    if signs.watchdog:
+        return Fate.FAILED, "it hung, and the watchdog restarted the machine"
+    if left is Left.NOTHING and signs.menu:
+        return Fate.NOT_TRIED, "another entry was chosen in the boot menu"
+    return Fate.UNEXPLAINED, left.words
+
+
+def _of_its_own(proof: Proof, evidence: Evidence, became: Outcome) -> Judgement:
+    """Judge the trial's boot while it runs."""
+    if against := _against(proof, evidence, became):
+        fate, reason = against
+        return Judgement(verdict=Verdict.DROP, reason=reason, fate=fate)
+    if evidence.measured is None:
+        return _waits(Fate.RUNNING, "this boot is its own, but is not recorded yet")
+    if evidence.completion is not Completion.COMPLETE:
+        return _waits(Fate.RUNNING, "this boot is its own, but is not complete yet")
+    failed = ", ".join(evidence.failed_units)
+    besides = f"; failed in it: {failed}" if failed else ""
+    verdict = Verdict.COMMIT if proof.stage is ProofStage.PROOF else Verdict.PROVE
+    reason = f"it booted and is complete{besides}"
+    return Judgement(verdict=verdict, reason=reason, fate=Fate.PASSED)
+
+
+def _waits(fate: Fate, reason: str) -> Judgement:
+    return Judgement(verdict=Verdict.WAIT, reason=reason, fate=fate)
+
+
+def _against(proof: Proof, evidence: Evidence, became: Outcome) -> tuple[Fate, str] | None:
+    """Return what speaks against it for good."""
+    if became is Outcome.STUCK:
+        return Fate.STUCK, "the boot loader booted it, but would do so again and again"
+    if became is Outcome.UNKNOWN:
+        why = evidence.one_shot.reason
+        return (
+            Fate.UNREADABLE,
+            f"it cannot be read whether the boot loader would boot it again: {why}",
+        )
+    if evidence.measured is not None and (fault := _fault(proof, evidence.measured)):
+        return fault
+    if evidence.completion is Completion.FAILED:
+        failed = f": {', '.join(evidence.failed_units)} failed" if evidence.failed_units else ""
+        return Fate.FAILED, f"it did not reach boot-complete.target{failed}"
+    return None
+
+
+def _fault(proof: Proof, measured: MeasuredBoot) -> tuple[Fate, str] | None:
+    if measured.faults:
+        return Fate.FAILED, measured.faults[0]
+    if measured.sha256 is None:
+        return Fate.UNEXPLAINED, f"it is not certain which image it booted: {measured.words}"
+    if measured.sha256 != proof.sha256:
+        return (
+            Fate.UNEXPLAINED,
+            f"it booted another image than the one that was armed: {measured.words}",
+        )
+    return None

@@ -1,0 +1,291 @@
+"""What a transaction does to one file."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from enum import StrEnum
+from typing import IO, TYPE_CHECKING, TypeAlias
+
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.host.files import (
+    append_range,
+    open_regular,
+    put_in_place,
+    remove_durably,
+    sha256_of,
+    sync_directory,
+    sync_new,
+)
+from initadvisor.host.replace import copy_attributes, require_plain
+from initadvisor.host.storage.mounts import machine_path, mount_of, mounts_of_host
+from initadvisor.transaction.transaction import Content, FileIdentity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from initadvisor.host import Host
+    from initadvisor.transaction.transaction import FileChange, Transaction
+
+
+NewContent: TypeAlias = "bytes | Callable[[Path], None]"
+"""What a file is to hold, or who makes it: called with a path where nothing is yet."""
+
+_HAVE_LINKS = frozenset({"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "tmpfs", "xfs"})
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
+
+
+class Holding(StrEnum):
+    """What is found under the name of a file."""
+
+    OLD = "old"
+    NEW = "new"
+    OTHER = "other"
+
+
+def has_links(host: Host, directory: Path) -> bool:
+    """Tell whether a file system keeps inodes, so that hard links work and numbers stay."""
+    mount = mount_of(mounts_of_host(host), machine_path(host, directory))
+    return mount is not None and mount.fs_type in _HAVE_LINKS
+
+
+def own_mount_point(host: Host, directory: Path) -> str:
+    """Return where the file system of a directory is mounted, "" where it is the root's.
+
+    Sandboxes mount parts of it again (ReadWritePaths= in systemd.exec(5)): the first one counts.
+    """
+    mounts = mounts_of_host(host)
+    mount = mount_of(mounts, machine_path(host, directory))
+    if mount is None:
+        return ""
+    device = (mount.major, mount.minor)
+    points = [m.mount_point for m in mounts if (m.major, m.minor) == device]
+    point = min(points, key=len)
+    return "" if point == "/" else point
+
+
+def require_mounted(host: Host, transaction: Transaction) -> None:
+    """Raise ``UnsafeError`` where a file's file system is not mounted.
+
+    What is seen without it is an empty directory, of which nothing can be told.
+    """
+    points = {mount.mount_point for mount in mounts_of_host(host)}
+    for change in transaction.files:
+        if not change.mount_point or change.mount_point in points:
+            continue
+        if not points:
+            msg = "cannot find out what is mounted"
+            raise InitadvisorError(msg, hint="look at /proc/self/mountinfo")
+        msg = f"not touching {change.path}: nothing is mounted on {change.mount_point}"
+        raise UnsafeError(msg, hint="mount it, then try again")
+
+
+def identity(path: Path, *, inodes: bool) -> FileIdentity | None:
+    """Return what a file is, None where there is none; raises ``UnsafeError`` for links."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return None
+    require_plain(path, status)
+    with open_regular(path) as file:
+        held = Content(size_bytes=status.st_size, sha256=sha256_of(file))
+    return FileIdentity(
+        content=held,
+        inode=status.st_ino if inodes else None,
+        mtime_ns=status.st_mtime_ns if inodes else None,
+    )
+
+
+def content(path: Path) -> Content | None:
+    """Return what an ordinary file holds, read from the device; None for anything else."""
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return None
+    except FileNotFoundError:
+        return None
+    with open_regular(path) as file:
+        # What the page cache holds is not yet what the disk holds.
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        return Content(
+            size_bytes=os.fstat(file.fileno()).st_size, sha256=sha256_of(file, once=True)
+        )
+
+
+def holding(host: Host, change: FileChange) -> Holding:
+    """Tell what the file holds now; new and old, where they are the same, count as old."""
+    path = host.path(change.path)
+    held, old = content(path), change.before and change.before.content
+    if held == old and (held is not None or not is_there(path)):
+        return Holding.OLD
+    return Holding.NEW if held is not None and held == change.after else Holding.OTHER
+
+
+def stage(host: Host, change: FileChange, new: NewContent) -> Content:
+    """Have the new content on the disk under its staging name, and return what it is."""
+    path = host.path(change.staged)
+    if isinstance(new, bytes):
+        with _created(path) as file:
+            _write(file, new)
+    else:
+        new(path)
+    with _opened(path) as file:
+        dress(host, change, file)
+        sync_new(file, path.parent)
+        size_bytes = os.fstat(file.fileno()).st_size
+        digest = sha256_of(file)
+    sync_directory(path.parent)
+    return Content(size_bytes=size_bytes, sha256=digest)
+
+
+def copy(source: Path, target: Path) -> None:
+    """Have ``target``, where nothing is yet, hold what ``source`` holds; see ``NewContent``."""
+    with open_regular(source) as old, _created(target) as new:
+        append_range(new, old, offset=0, size_bytes=os.fstat(old.fileno()).st_size)
+
+
+def dress(host: Host, change: FileChange, file: IO[bytes]) -> None:
+    """Give a file owner, mode, ACLs and attributes of the one that it is to replace."""
+    target = host.path(change.path)
+    if change.before is None:
+        os.fchmod(file.fileno(), change.mode)
+        return
+    _dress_like(target, file)
+
+
+def _dress_like(model: Path, file: IO[bytes]) -> None:
+    status = model.lstat()
+    now = os.fstat(file.fileno())
+    if (now.st_uid, now.st_gid) != (status.st_uid, status.st_gid):
+        os.fchown(file.fileno(), status.st_uid, status.st_gid)
+    if stat.S_IMODE(now.st_mode) != stat.S_IMODE(status.st_mode):
+        os.fchmod(file.fileno(), stat.S_IMODE(status.st_mode))
+    copy_attributes(model, file)
+
+
+def require_staged(host: Host, change: FileChange) -> None:
+    """Read the staged content from the device; raises ``UnsafeError`` where it is not whole."""
+    if content(host.path(change.staged)) != change.after:
+        msg = f"what the disk holds in {change.staged} is not what was written"
+        raise UnsafeError(msg, hint="the disk or its file system may be failing")
+
+
+def back_up(host: Host, change: FileChange) -> None:
+    """Keep the old content under its own name: as a hard link, or where there are none as a copy.
+
+    Whatever stands there already is of an earlier try and is made anew.
+    """
+    if change.backup is None or change.before is None:
+        return
+    target, backup = host.path(change.path), host.path(change.backup)
+    with contextlib.suppress(FileNotFoundError):
+        remove_durably(backup)
+    try:
+        os.link(target, backup, follow_symlinks=False)
+    except OSError as err:
+        if err.errno not in _NO_LINKS:
+            raise
+        copy_of(target, backup)
+    sync_directory(backup.parent)
+    if content(backup) != change.before.content:
+        msg = f"the copy of {change.path} in {change.backup} is not what was copied"
+        raise InitadvisorError(msg, hint="the disk or its file system may be failing")
+
+
+def copy_of(source: Path, target: Path) -> None:
+    """Have ``target``, where nothing is yet, be a synced copy with owner, mode and attributes."""
+    with open_regular(source) as old, _created(target) as file:
+        size_bytes = os.fstat(old.fileno()).st_size
+        append_range(file, old, offset=0, size_bytes=size_bytes)
+        _dress_like(source, file)
+        sync_new(file, target.parent)
+
+
+def put(host: Host, change: FileChange) -> None:
+    """Replace the file by its staged content; at every moment it holds the one or the other."""
+    staged = host.path(change.staged)
+    with _opened(staged) as file:
+        dress(host, change, file)
+        os.fsync(file.fileno())
+        put_in_place(file, staged, host.path(change.path))
+
+
+def settle(host: Host, change: FileChange) -> None:
+    """Sync a file that was found as it is to be: who had put it there may not have got so far."""
+    path = host.path(change.path)
+    if is_there(path):
+        with open_regular(path) as file:  # which may have a second name yet: its backup
+            os.fsync(file.fileno())
+    sync_directory(path.parent)
+
+
+def put_back(host: Host, change: FileChange) -> bool:
+    """Give a file that holds the new content its old one back; False where that is lost."""
+    path = host.path(change.path)
+    if change.before is None:
+        remove_durably(path)
+    elif change.backup is not None and is_kept(host, change):
+        backup = host.path(change.backup)
+        with _opened(backup) as file:
+            os.fsync(file.fileno())
+            put_in_place(file, backup, path)
+    else:
+        return False
+    return True
+
+
+def is_kept(host: Host, change: FileChange) -> bool:
+    """Tell whether what the file held before can be given back."""
+    if change.before is None:
+        return True
+    return change.backup is not None and (
+        content(host.path(change.backup)) == change.before.content
+    )
+
+
+def is_emptied(host: Host, change: FileChange) -> bool:
+    """Tell whether a file that is being replaced is empty, which neither content of it is.
+
+    fsck.fat(8) does that where a power cut left it the same clusters as a name of ours.
+    """
+    try:
+        status = host.path(change.path).lstat()
+    except FileNotFoundError:
+        return False
+    contents = [change.before.content] if change.before else []
+    contents += [change.after] if change.after else []
+    is_never_empty = all(held.size_bytes > 0 for held in contents)
+    return is_never_empty and stat.S_ISREG(status.st_mode) and status.st_size == 0
+
+
+def is_there(path: Path) -> bool:
+    """Tell whether there is anything; ``os.path.lexists`` takes an error for nothing."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _created(path: Path) -> Iterator[IO[bytes]]:
+    """Make a file that only its owner may read: images hold keys of encrypted disks."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "r+b", buffering=0) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    require_plain(path, path.lstat())
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, "r+b", buffering=0) as file:
+        yield file
+
+
+def _write(file: IO[bytes], data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(file.fileno(), left) :]

@@ -1,0 +1,251 @@
+"""The records of transactions: one small file each, replaced whole with every step.
+
+Plain files rather than rows of the data base, so that what is half done can be found and read
+whatever became of the measurements, by a later version, and by people.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.core.plain_values import from_json, shown
+from initadvisor.host.files import remove_partial, sync_directory, whole_file
+from initadvisor.host.immutable import file_error
+from initadvisor.transaction.armed_boot import Proof, ProofStage
+from initadvisor.transaction.transaction import (
+    Content,
+    Duty,
+    FileChange,
+    FileIdentity,
+    FileRole,
+    SettingChange,
+    Transaction,
+    TransactionEvent,
+    TransactionState,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from initadvisor.host import Host
+
+
+_SCHEMA = 1
+_LATEST_S = 1 << 36
+"""In the year 4147: clocks that are farther off cannot be shown."""
+
+_LONGEST_PATH = 4096
+_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[^/\0]+)+")
+"""An absolute path without empty parts, ``.`` and ``..``."""
+
+
+def log_directory(host: Host) -> Path:
+    """Return where the records are to be written."""
+    return host.state_dir() / "transactions"
+
+
+def read_transactions(host: Host) -> tuple[Transaction, ...]:
+    """Return all recorded transactions, the earliest first; a user sees root's.
+
+    Raises ``UnsafeError`` for what a newer version has recorded, ``NeedsRootError`` where only root
+    may look, and ``InitadvisorError`` for a record that cannot be read.
+    """
+    return _all(read_records(host))
+
+
+def read_records(host: Host) -> tuple[Transaction | InitadvisorError, ...]:
+    """Return the same, with the error in the place of each record that cannot be read."""
+    return _read_each(host.state_file("transactions") or log_directory(host))
+
+
+def own_transactions(host: Host) -> tuple[Transaction, ...]:
+    """Return what is recorded where this run records, too; see ``read_transactions``."""
+    return _all(own_records(host))
+
+
+def readable_transactions(host: Host) -> tuple[Transaction, ...]:
+    """Return those of them that can be read: others must not keep anybody from finishing these."""
+    return tuple(r for r in own_records(host) if not isinstance(r, InitadvisorError))
+
+
+def own_records(host: Host) -> tuple[Transaction | InitadvisorError, ...]:
+    """Return what is recorded where this run records, too; see ``read_records``."""
+    return _read_each(log_directory(host))
+
+
+def unfinished(recorded: Iterable[Transaction]) -> tuple[Transaction, ...]:
+    """Return those that are neither finished nor undone."""
+    return tuple(t for t in recorded if t.state.duty is not Duty.NOTHING)
+
+
+def record_event(host: Host, transaction: Transaction, event: TransactionEvent) -> Transaction:
+    """Record what an event makes of a transaction, and return that; see ``write_transaction``."""
+    after = transaction.after(event)
+    write_transaction(host, after)
+    return after
+
+
+def write_transaction(host: Host, transaction: Transaction) -> None:
+    """Record a transaction so that it survives a power cut; raises ``InitadvisorError``.
+
+    After an error either the earlier record stands there or this one.
+    """
+    path = _path(host, transaction.number)
+    record = {"schema": _SCHEMA, **dataclasses.asdict(transaction)}
+    try:
+        _make_durable(path.parent)
+        with whole_file(path) as file:
+            file.write(json.dumps(record, indent=2).encode() + b"\n")
+    except OSError as err:
+        raise file_error(err, f"cannot record the transaction in {path}") from err
+
+
+def forget_transaction(host: Host, transaction: Transaction) -> None:
+    """Remove the record of a transaction of which nothing else is left."""
+    path = _path(host, transaction.number)
+    try:
+        path.unlink(missing_ok=True)
+        sync_directory(path.parent)
+    except OSError as err:
+        raise file_error(err, f"cannot remove {path}") from err
+
+
+def clear_partial_records(host: Host) -> None:
+    """Remove what a run that was killed has left of a record; only with the lock held."""
+    try:
+        remove_partial(log_directory(host))
+    except OSError as err:
+        msg = f"cannot clear up {log_directory(host)}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+
+
+def _path(host: Host, number: int) -> Path:
+    return log_directory(host) / f"{number:06}.json"
+
+
+def _make_durable(directory: Path) -> None:
+    """Make the directory and what leads to it; none of them is to be lost in a power cut."""
+    missing = [d for d in (directory, *directory.parents) if not d.is_dir()]
+    for path in reversed(missing):
+        path.mkdir(mode=0o755, exist_ok=True)
+    for path in (directory.parent, directory.parent.parent):
+        if os.access(path, os.R_OK):
+            sync_directory(path)
+
+
+def _all(records: Iterable[Transaction | InitadvisorError]) -> tuple[Transaction, ...]:
+    found = []
+    for record in records:
+        if isinstance(record, InitadvisorError):
+            raise record
+        found.append(record)
+    return tuple(found)
+
+
+def _read_each(directory: Path) -> tuple[Transaction | InitadvisorError, ...]:
+    try:
+        # Path.glob would take a directory that may not be read for an empty one.
+        names = sorted(os.listdir(directory))  # noqa: PTH208
+    except FileNotFoundError:
+        return ()
+    except OSError as err:
+        return (_unreadable(directory, err),)
+    paths = [directory / name for name in names if name.endswith(".json")]
+    return tuple(record for path in paths if (record := _read_or_error(path)) is not None)
+
+
+def _read_or_error(path: Path) -> Transaction | InitadvisorError | None:
+    """Read a record; None where it went meanwhile: who only reads has no lock."""
+    try:
+        return _parse(path, path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as err:
+        return _unreadable(path, err)
+    except InitadvisorError as err:
+        return err
+
+
+def _unreadable(path: Path, err: OSError) -> InitadvisorError:
+    if isinstance(err, PermissionError):
+        return NeedsRootError(f"cannot read {path}: only root may")
+    return InitadvisorError(f"cannot read {path}: {err.strerror}")
+
+
+def _parse(path: Path, text: bytes) -> Transaction:
+    try:
+        record: dict[str, Any] = from_json(text)
+        schema = record.pop("schema")
+        if isinstance(schema, int) and schema > _SCHEMA:
+            msg = f"not touching the transaction in {path}: a newer version has recorded it"
+            raise UnsafeError(msg, hint="use that version to finish or undo it")
+        files = tuple(_file(values) for values in record.pop("files"))
+        state, left = TransactionState(record.pop("state")), tuple(record.pop("left"))
+        setting, proof = record.pop("setting", None), record.pop("proof", None)
+        found = Transaction(
+            state=state,
+            left=left,
+            files=files,
+            setting=setting and SettingChange(**setting),
+            proof=proof and _proof(proof),
+            **record,
+        )
+        _require_sound(found, int(path.stem))
+        return found
+    except (ValueError, KeyError, TypeError, AttributeError) as err:
+        msg = f"cannot read the transaction in {path}: {shown(str(err))}"
+        hint = (
+            "look for .initadvisor-* beside images and configuration, which is what it may have "
+            "left, then move the file away"
+        )
+        raise InitadvisorError(msg, hint=hint) from err
+
+
+def _require_sound(found: Transaction, number: int) -> None:
+    """Raise ``ValueError`` for what this program has not written: it says what is to be removed."""
+    if found.number != number:
+        msg = f"it is numbered {found.number!r}"
+        raise ValueError(msg)
+    began_at_s: Any = found.began_at_s
+    if not isinstance(began_at_s, int) or not 0 <= began_at_s < _LATEST_S:
+        msg = f"{found.began_at_s!r} is no time"
+        raise ValueError(msg)
+    if not all(isinstance(text, str) for text in (found.purpose, found.reason, *found.left)):
+        msg = "what should be text is none"
+        raise ValueError(msg)
+    for index, change in enumerate(found.files):
+        if (name := _unsound_name(change, number, index)) is not None:
+            msg = f"{name!r} is no name that belongs to its file {index}"
+            raise ValueError(msg)
+
+
+def _unsound_name(change: FileChange, number: int, index: int) -> object:
+    """Return the first of a file's names that cannot be right."""
+    path: Any = change.path
+    if not isinstance(path, str) or len(path) > _LONGEST_PATH or not _PATH.fullmatch(path):
+        return path
+    stem = f"{path.rpartition('/')[0]}/.initadvisor-{number}-{index}"
+    if change.staged != f"{stem}.new":
+        return change.staged
+    return change.backup if change.backup not in {None, f"{stem}.old"} else None
+
+
+def _proof(values: dict[str, Any]) -> Proof:
+    stage, own_words = ProofStage(values.pop("stage")), tuple(values.pop("own_words"))
+    return Proof(stage=stage, own_words=own_words, **values)
+
+
+def _file(values: dict[str, Any]) -> FileChange:
+    before, after = values.pop("before"), values.pop("after")
+    return FileChange(
+        role=FileRole(values.pop("role")),
+        before=before and FileIdentity(content=Content(**before.pop("content")), **before),
+        after=after and Content(**after),
+        **values,
+    )

@@ -1,0 +1,1 @@
+"""Arms a boot, judges what became of it, and clears up."""

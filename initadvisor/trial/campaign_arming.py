@@ -1,0 +1,211 @@
+"""What a campaign does to the machine: the trial slot, the entry, the selection; and back."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
+from initadvisor.bootloaders.entry import TrialPlan, TrialRequest
+from initadvisor.bootloaders.extra_cmdline import words_of_trial
+from initadvisor.boots.record import running_boot_id
+from initadvisor.campaign.campaign import Action, Arming, Campaign, Event, EventKind, Quarantined
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.refusals import RefusalKind
+from initadvisor.generators.detect import detect_generator
+from initadvisor.host.files import open_regular, sha256_of
+from initadvisor.transaction.armed_boot import Proof, ProofStage
+from initadvisor.transaction.transaction import TransactionState
+from initadvisor.transaction.transactions import pending
+from initadvisor.trial.markers import (
+    forget_entry,
+    forget_rehearsed,
+    note_entry,
+    note_rehearsed,
+    noted_entry,
+    was_rehearsed,
+)
+from initadvisor.trial.risks import watchdog_s
+from initadvisor.trial.signs import known_panics
+from initadvisor.trial.slot import UnfitError, clear_slot, fill_slot, slot_beside
+
+if TYPE_CHECKING:
+    from initadvisor.campaign.campaign import Ground, TrialCandidate
+    from initadvisor.host import Host
+
+
+_UNLOCKING = frozenset(kind for kind in RefusalKind if kind.may_be_overridden)
+
+
+class Hands:
+    """Does what has to be done to the machine while other runs are kept out."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._plan: TrialPlan | None = None
+
+    def do(self, action: Action, campaign: Campaign) -> Event | None:
+        """Do it; return what came of it, where that is an event.
+
+        Raises ``InitadvisorError`` where what stands there cannot be removed.
+        """
+        match action:
+            case Action.COPY | Action.WRITE_ENTRY | Action.ARM:
+                return self._towards(action, campaign)
+            case Action.DISARM | Action.REMOVE_ENTRY | Action.CLEAR_SLOT:
+                self._back(action, campaign)
+            case Action.NOTE_REHEARSED if campaign.armings:
+                note_rehearsed(self._host, campaign.armings[-1].proof.loader)
+            case Action.FORGET_REHEARSED:
+                forget_rehearsed(self._host)
+            case _:
+                pass
+        return None
+
+    def _towards(self, action: Action, campaign: Campaign) -> Event | None:
+        arming = campaign.current
+        if arming is None or campaign.ground is None:
+            return None
+        try:
+            match action:
+                case Action.COPY:
+                    return self._copied(campaign, campaign.ground, arming)
+                case Action.WRITE_ENTRY:
+                    note_entry(self._host, arming.proof.loader)
+                    loader_named(arming.proof.loader).write(self._host, self._planned())
+                    return None
+                case _:
+                    accepted = _UNLOCKING if campaign.ignore_unlocking else ()
+                    loader = loader_named(arming.proof.loader)
+                    loader.arm(self._host, self._planned(), accepted=accepted)
+                    return Event(kind=EventKind.ARMED)
+        except UnfitError as err:
+            refused = Quarantined(setting=arming.setting, reason=err.message, sha256=arming.sha256)
+            return Event(kind=EventKind.REFUSED, refused=refused)
+        except InitadvisorError as err:
+            return Event(kind=EventKind.BLOCKED, reason=err.with_hint)
+
+    def _copied(self, campaign: Campaign, ground: Ground, arming: Arming) -> Event:
+        """Have the image where the loader finds it, and plan the entry that loads it."""
+        if waiting := pending(self._host):  # whose boot may be armed: there is one selection only
+            msg = f"transaction {waiting[0].number} ({waiting[0].purpose}) is not over"
+            raise UnsafeError(msg, hint="it goes on afterwards")
+        if arming.proof.image == ground.image:
+            with open_regular(self._host.path(ground.image)) as file:
+                if sha256_of(file, once=True) != arming.sha256:
+                    msg = f"{ground.image} is not what it was"
+                    raise UnsafeError(msg)
+        else:
+            fill_slot(self._host, arming.proof.image, _candidate(campaign, arming))
+        words = _words(self._host, arming.proof.trial)
+        request = TrialRequest(
+            trial=arming.proof.trial,
+            replaces=ground.image,
+            image=arming.proof.image,
+            words=words,
+        )
+        self._plan = loader_named(arming.proof.loader).trial(self._host, request)
+        proof = replace(arming.proof, entry=self._plan.identifier, own_words=self._plan.own_words)
+        return Event(kind=EventKind.PLANNED, arming=replace(arming, proof=proof))
+
+    def _planned(self) -> TrialPlan:
+        if self._plan is None:
+            msg = "not arming a boot: its entry was not planned by this run"
+            raise UnsafeError(msg, hint="try again")
+        return self._plan
+
+    def _back(self, action: Action, campaign: Campaign) -> None:
+        """Remove what is a campaign's; what a proving boot has armed is none of it."""
+        host = self._host
+        if action is Action.CLEAR_SLOT:
+            for slot in _slots(campaign):
+                clear_slot(host, slot)
+            return
+        name = noted_entry(host)
+        if name is None:
+            forget_entry(host)  # a power cut may have left half a note
+            return
+        if any(t.state is TransactionState.PROVING for t in pending(host)):
+            return
+        loader = loader_named(name)
+        if action is Action.DISARM:
+            loader.disarm(host)
+        else:
+            loader.remove(host)
+            forget_entry(host)
+
+
+def arming_of(host: Host, campaign: Campaign, candidate: TrialCandidate | None) -> Arming:
+    """Return what is to be armed for a candidate, None for a rehearsal; nothing is done yet.
+
+    Raises ``UnsafeError`` (``RefusedError``) where the loader or the machine is not known.
+    """
+    loader = detect_boot_loader(host)
+    if campaign.ground is None:
+        msg = "not arming a boot: it is not known what boots by default"
+        raise UnsafeError(msg)
+    is_rehearsal = candidate is None
+    today = next((found for found in campaign.ready if found.today), None)
+    chosen = candidate or today
+    if chosen is None:
+        msg = "not arming a boot: today's image is not among what was prepared"
+        raise UnsafeError(msg)
+    image = campaign.ground.image if chosen.today else slot_beside(campaign.ground.image)
+    proof = Proof(
+        stage=ProofStage.REHEARSAL if is_rehearsal else ProofStage.PROOF,
+        loader=loader.NAME,
+        trial=f"trial-{campaign.number}-{secrets.token_hex(4)}",
+        armed_in_boot=running_boot_id(host),
+        image=image,
+        sha256=chosen.sha256,
+        size_bytes=chosen.size_bytes,
+        ignore_unlocking=campaign.ignore_unlocking,
+    )
+    return Arming(
+        setting=chosen.setting,
+        sha256=chosen.sha256,
+        proof=proof,
+        at_s=int(time.time()),
+        known_panics=known_panics(host),
+    )
+
+
+def once_more(host: Host, campaign: Campaign, arming: Arming) -> Arming:
+    """Return the same, to be armed in this boot under another name."""
+    proof = replace(
+        arming.proof,
+        trial=f"trial-{campaign.number}-{secrets.token_hex(4)}",
+        armed_in_boot=running_boot_id(host),
+        asleep=False,
+    )
+    at_s, known = int(time.time()), known_panics(host)
+    return replace(arming, proof=proof, at_s=at_s, known_panics=known)
+
+
+def needs_rehearsal(host: Host) -> bool:
+    """Tell whether this machine's loader has yet to show that it boots an entry only once."""
+    return not was_rehearsed(host, detect_boot_loader(host).NAME)
+
+
+def _candidate(campaign: Campaign, arming: Arming) -> TrialCandidate:
+    for candidate in campaign.ready:
+        if candidate.sha256 == arming.sha256 and not candidate.today:
+            return candidate
+    msg = f"{arming.setting} is not among the candidates that were prepared"
+    raise UnsafeError(msg)
+
+
+def _words(host: Host, trial: str) -> tuple[str, ...]:
+    generator = detect_generator(host)
+    return words_of_trial(
+        trial, generator=generator.NAME if generator else "", watchdog_s=watchdog_s(host)
+    )
+
+
+def _slots(campaign: Campaign) -> tuple[str, ...]:
+    """Return where an image of this campaign's may lie."""
+    images = [campaign.ground.image] if campaign.ground else []
+    images += [arming.proof.image for arming in campaign.armings]
+    return tuple(dict.fromkeys(slot_beside(image) for image in images))

@@ -1,0 +1,274 @@
+"""Carries a campaign out: a step at each boot, and whenever somebody asks.
+
+A boot is armed in the boot before it, as soon as that was judged, not while the machine shuts down:
+the image is copied, read back and selected with all the time that takes, nothing can be cut off by
+the end of a shutdown's patience, and a power cut at any moment leaves a selection that its loader
+forgets. What may come in between is seen to: the selection is taken back before the machine sleeps
+(initadvisor-sleep.service), and as soon as a kernel upgrade, a rebuilt image or another command
+line is seen; a boot that comes before that was seen is not held against its candidate.
+
+Everything is recorded before it is done (``campaign_step``). Only what touches the machine keeps
+other runs out: builds and virtual machines take minutes, during which a campaign can be stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.boots.record import running_boot_id
+from initadvisor.campaign.campaign import Campaign, CampaignState, Event, EventKind
+from initadvisor.campaign.record import (
+    DamagedCampaignError,
+    following_number,
+    is_noted_active,
+    read_campaign,
+    write_campaign,
+)
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.generators.safety import elsewhere
+from initadvisor.lab.observing import Unseen
+from initadvisor.transaction.transactions import pending, transactions
+from initadvisor.trial.campaign_arming import needs_rehearsal
+from initadvisor.trial.default_boot import ground_of
+from initadvisor.trial.proof_evidence import require_boot_time_unit
+from initadvisor.trial.reboot import cancel_reboot
+from initadvisor.trial.recovery import clear_unrecorded, disarm_unrecorded, without_damaged_record
+from initadvisor.trial.run import REHEARSAL_WORDS, Advanced, CampaignRun
+from initadvisor.trial.slot import require_free_slot, slot_beside
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from initadvisor.core.refusals import Refusal
+    from initadvisor.host import Host
+    from initadvisor.trial.choice import Choice
+    from initadvisor.trial.prepare import CampaignObserver
+
+
+_log = logging.getLogger(__name__)
+
+_NOTHING_ARMED = frozenset({CampaignState.PREPARING, CampaignState.CHOOSING})
+"""Where a run leaves a campaign that is to go on, but not now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignOptions:
+    """What the user asks for; fields as the options of ``initadvisor trial start``."""
+
+    only: tuple[str, ...] = ()
+    most_boots: int = 20
+    reboots: bool = False
+    ignore_unlocking: bool = False
+
+
+def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -> Advanced:
+    """Begin a campaign, build and verify its candidates and arm the first boot.
+
+    Raises ``UnsafeError`` (``RefusedError``) where something is against it, among it that no
+    virtual machine can verify candidates, and ``InitadvisorError`` where it fails. No campaign is
+    on then, nor after an interruption: nobody expects boots of a command that has not succeeded.
+    """
+    require_startable(host, options)
+    with transactions(host):
+        _require_none_pending(host)
+        earlier = read_campaign(host)
+        if not earlier.state.is_over:
+            msg = f"campaign {earlier.number} is {earlier.state}"
+            raise UnsafeError(msg, hint="initadvisor trial resume goes on, trial stop ends it")
+        ground = ground_of(host, detect_boot_loader(host))
+        require_free_slot(host, slot_beside(ground.image))
+        new = Campaign(
+            number=following_number(host),
+            began_at_s=int(time.time()),
+            only=options.only,
+            most_boots=options.most_boots,
+            reboots=options.reboots,
+            ignore_unlocking=options.ignore_unlocking,
+            ground=ground,
+        )
+    run = CampaignRun(host, observer, attended=True)
+    with _ended_on_error(host, new.number):
+        done = run.feed(Event(kind=EventKind.START, campaign=new))
+        if done.campaign.number == new.number and done.campaign.state in _NOTHING_ARMED:
+            raise UnsafeError(done.campaign.reason, hint="nothing was armed")
+    return done
+
+
+def require_startable(host: Host, options: CampaignOptions) -> None:
+    """Raise ``UnsafeError`` (``RefusedError``) for what is against trials on this machine."""
+    _require_own_system(host)
+    _require_none_pending(host)
+    try:
+        require_boot_time_unit(host)
+    except UnsafeError as err:
+        raise UnsafeError(err.message, hint="install initadvisor's units") from err
+    for refusal in refusals(host):
+        if not (refusal.kind.may_be_overridden and options.ignore_unlocking):
+            hint = refusal.remedy
+            if refusal.kind.may_be_overridden:
+                hint += "; --ignore-unlocking goes on all the same"
+            raise UnsafeError(refusal.reason, hint=hint)
+
+
+def refusals(host: Host) -> tuple[Refusal, ...]:
+    """Return what the boot loader has against trials; raises ``RefusedError`` for unknown ones."""
+    return detect_boot_loader(host).refusals(host)
+
+
+def advance(
+    host: Host, *, observer: CampaignObserver | None = None, may_build: bool = True
+) -> Advanced:
+    """Judge the boot that was armed, and arm the next one; what is done already is not done again.
+
+    A campaign that reboots by itself has its next reboot announced.
+
+    Without ``may_build`` no candidate is built or verified: the sandbox of a unit that runs at each
+    boot has no room for that. Raises ``NeedsRootError``, ``UnsafeError`` in a container, on a live
+    system and while a package manager is at work, and ``InitadvisorError`` where something cannot
+    be done yet: it is then left to the next run.
+    """
+    if not is_noted_active(host):
+        return Advanced(campaign=read_campaign(host))
+    _require_own_system(host)
+    return CampaignRun(host, observer or Unseen(), may_build=may_build).feed(
+        Event(kind=EventKind.FOUND)
+    )
+
+
+def pause(host: Host, *, reason: str = "it was paused") -> Advanced:
+    """Have nothing armed, and nothing on the boot partition, until it is resumed.
+
+    A reboot that was announced for it is called off, and the machine does not reboot by itself any
+    more. Raises like ``advance``.
+    """
+    return _asked(host, Event(kind=EventKind.PAUSE, reason=reason))
+
+
+def resume(host: Host, *, observer: CampaignObserver, reboots: bool | None = None) -> Advanced:
+    """Go on with a paused campaign; one that is not paused is advanced.
+
+    ``reboots``: whether the machine reboots by itself from now on, None: as before. Raises
+    ``UnsafeError`` where none is on, and what ``advance`` does.
+    """
+    _require_own_system(host)
+    with transactions(host):
+        campaign = read_campaign(host)
+        if campaign.state.is_over:
+            msg = f"no campaign is on: the latest is {campaign.state}"
+            raise UnsafeError(msg, hint="initadvisor trial start begins one")
+        if reboots is not None:
+            write_campaign(host, replace(campaign, reboots=reboots))
+    paused = campaign.state is CampaignState.PAUSED
+    run = CampaignRun(host, observer, attended=True)
+    return run.feed(Event(kind=EventKind.RESUME if paused else EventKind.FOUND, reason="resumed"))
+
+
+def arm_next(host: Host, *, observer: CampaignObserver) -> Advanced:
+    """Arm the next boot of a campaign that is on; raises ``UnsafeError`` for one that is paused.
+
+    Raises what ``resume`` does besides.
+    """
+    campaign = read_campaign(host)
+    if campaign.state is CampaignState.PAUSED:
+        msg = f"not arming a boot: campaign {campaign.number} is paused"
+        raise UnsafeError(msg, hint="initadvisor trial resume goes on")
+    return resume(host, observer=observer)
+
+
+def stop(host: Host, *, reason: str = "it was stopped") -> Advanced:
+    """End it, and leave the machine as it was: no entry, no selection, nothing in the slot.
+
+    So it does where no record tells of it: one that cannot be read is set aside. A reboot that was
+    announced for it is called off. Raises like ``advance``.
+    """
+    _require_own_system(host)
+    with transactions(host):
+        told = without_damaged_record(host)
+    done = _asked(host, Event(kind=EventKind.STOP, reason=reason))
+    with transactions(host):
+        if read_campaign(host).state.is_over:  # else another run has begun one meanwhile
+            told += clear_unrecorded(host)
+    return replace(done, told=(*told, *done.told))
+
+
+def take_back_before_sleep(host: Host) -> tuple[str, ...]:
+    """Take an armed selection back; ``advance`` arms it again when the machine is awake.
+
+    That of a campaign whose record cannot be read stays taken back.
+    """
+    if not is_noted_active(host):
+        return ()
+    _require_own_system(host)
+    try:
+        arming = read_campaign(host).current
+    except DamagedCampaignError as err:
+        with transactions(host):
+            taken = disarm_unrecorded(host)
+        return (f"no trial is armed any more: {err.with_hint}",) if taken else ()
+    if arming is None or arming.proof.armed_in_boot != running_boot_id(host):
+        return ()
+    CampaignRun(host, Unseen()).feed(Event(kind=EventKind.SLEEP))
+    return ("the campaign has no boot armed while the machine sleeps",)
+
+
+def next_choice(host: Host, *, observer: CampaignObserver) -> Choice | None:
+    """Return which boot is next and why, None while none can be chosen; changes nothing.
+
+    Whether the loader has to be rehearsed first, only root can tell.
+    """
+    from initadvisor.trial.choice import Choice, choice
+
+    campaign = read_campaign(host)
+    if campaign.state.is_over or not campaign.ready:
+        return None
+    today = next((found for found in campaign.ready if found.today), None)
+    if campaign.current and campaign.state is not CampaignState.BOOTED:
+        sha256 = campaign.current.sha256
+        armed = next((found for found in campaign.ready if found.sha256 == sha256), None)
+        return Choice(candidate=armed, words=f"it is {campaign.state} already")
+    if host.is_root and needs_rehearsal(host):
+        return Choice(candidate=today, words=REHEARSAL_WORDS)
+    return choice(host, campaign, observer=observer)
+
+
+@contextlib.contextmanager
+def _ended_on_error(host: Host, number: int) -> Iterator[None]:
+    """End a campaign that could not be started; the error is the one to be told."""
+    try:
+        yield
+    except (Exception, KeyboardInterrupt, SystemExit) as err:
+        why = str(err) if isinstance(err, Exception) else "it was interrupted"
+        try:
+            if read_campaign(host).number == number:
+                stop(host, reason=f"it could not be started: {why}")
+        except InitadvisorError as again:
+            _log.warning("campaign %d is not ended yet: %s", number, again.with_hint)
+        raise
+
+
+def _asked(host: Host, event: Event) -> Advanced:
+    _require_own_system(host)
+    done = CampaignRun(host, Unseen()).feed(event)
+    cancel_reboot(host)
+    return done
+
+
+def _require_own_system(host: Host) -> None:
+    if not host.is_root:
+        msg = "cannot carry a campaign on: only root may write boot entries"
+        raise NeedsRootError(msg)
+    if place := elsewhere(host):
+        msg = f"no trials: this is {place}, not the installed system"
+        raise UnsafeError(msg)
+
+
+def _require_none_pending(host: Host) -> None:
+    if waiting := pending(host):
+        first = waiting[0]
+        msg = f"no trials now: transaction {first.number} ({first.purpose}) is {first.state}"
+        raise UnsafeError(msg, hint="initadvisor status shows it")

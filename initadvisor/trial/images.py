@@ -1,0 +1,144 @@
+"""The images that trial entries loaded, as transactions and campaigns have recorded them.
+
+The entry of a proving boot loads a staged image, which no generator knows of; later the same bytes
+are the installed image, or are gone. What a campaign boots lies in the trial slot for that boot.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from initadvisor.boots.loaded_files import beside, loaded_part
+from initadvisor.campaign.record import read_campaigns
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.settings import Setting
+from initadvisor.host.files import open_regular, sha256_of
+from initadvisor.records.attribution import KnownImage
+from initadvisor.transaction.armed_boot import ProofStage
+from initadvisor.transaction.log import read_records
+from initadvisor.transaction.transaction import TransactionState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from initadvisor.campaign.campaign import Arming
+    from initadvisor.host import Host
+    from initadvisor.transaction.armed_boot import Proof
+    from initadvisor.transaction.transaction import Transaction
+
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Armed:
+    """What was armed, and where its image is now; ``is_waiting``: nobody has moved that yet."""
+
+    proof: Proof
+    path: str
+    setting: Setting | None
+    is_waiting: bool
+
+
+class TrialImages:
+    """What was armed for trials; of a transaction only the latest arming is known."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._armed: dict[str, _Armed] = {}
+        try:
+            for transaction in read_records(host):
+                if isinstance(transaction, InitadvisorError):
+                    _log.warning("the image of a trial is not known: %s", transaction.message)
+                elif transaction.proof:
+                    armed = _armed(transaction, transaction.proof)
+                    self._armed[armed.proof.trial] = armed
+            for campaign in read_campaigns(host):
+                if isinstance(campaign, InitadvisorError):
+                    _log.warning("the images of trials are not known: %s", campaign.message)
+                    continue
+                for arming in campaign.armings:
+                    known = _armed_by(arming, is_waiting=arming is campaign.current)
+                    self._armed[arming.proof.trial] = known
+        except InitadvisorError as err:
+            _log.warning("the images of trials are not known: %s", err.message)
+
+    def own_words(self, trial: str | None) -> tuple[str, ...]:
+        """Return the words that a trial's entry added to the command line."""
+        known = self._armed.get(trial or "")
+        return known.proof.own_words if known else ()
+
+    def images(self, trial: str) -> tuple[KnownImage, ...]:
+        """Return the image of a trial, once for each way of loading it; none where it is unknown.
+
+        While the trial is waited for, it is what the file holds now: not what was armed, if
+        somebody has written to it since. The setting is known of what a transaction has staged.
+        """
+        if (armed := self._armed.get(trial)) is None:
+            return ()
+        if armed.is_waiting:
+            try:
+                return tuple(self._of_file(armed))
+            except (InitadvisorError, OSError) as err:
+                _log.warning("the image of trial %s cannot be read: %s", trial, err)
+                return ()
+        return tuple(self._of_record(armed))
+
+    def _of_file(self, armed: _Armed) -> Iterator[KnownImage]:
+        path, is_uki = self._host.path(armed.path), armed.proof.is_uki
+        with open_regular(path) as file:
+            part = loaded_part(file, is_uki=is_uki)
+            sha256 = sha256_of(file, offset=part.offset, size_bytes=part.size_bytes, once=True)
+        setting = armed.setting if sha256 == armed.proof.sha256 else None
+        for sizes in (part.with_bytes,) if is_uki else beside(self._host, path):
+            yield self._image(armed, setting, part.size_bytes, sha256, sizes)
+
+    def _of_record(self, armed: _Armed) -> Iterator[KnownImage]:
+        proof = armed.proof
+        ways = ((),) if proof.is_uki else beside(self._host, self._host.path(armed.path))
+        for sizes in ways:
+            yield self._image(armed, armed.setting, proof.size_bytes, proof.sha256, sizes)
+
+    def _image(
+        self,
+        armed: _Armed,
+        setting: Setting | None,
+        size_bytes: int,
+        sha256: str,
+        beside_bytes: tuple[int, ...],
+    ) -> KnownImage:
+        return KnownImage(
+            path=str(self._host.path(armed.path)),
+            size_bytes=size_bytes,
+            sha256=sha256,
+            setting=setting,
+            is_uki=armed.proof.is_uki,
+            beside_bytes=beside_bytes,
+            trial=armed.proof.trial,
+            entries=(armed.proof.entry,) if armed.proof.entry else (),
+        )
+
+
+def _armed(transaction: Transaction, proof: Proof) -> _Armed:
+    """Return what a transaction has armed; once it is committed, what was staged is installed."""
+    staged = [change for change in transaction.files if change.staged == proof.image]
+    is_moved = bool(staged) and transaction.state is TransactionState.COMMITTED
+    setting = transaction.setting if proof.stage is ProofStage.PROOF else None
+    return _Armed(
+        proof=proof,
+        path=staged[0].path if is_moved else proof.image,
+        setting=Setting.parse(setting.after) if setting else None,
+        is_waiting=transaction.state is TransactionState.PROVING,
+    )
+
+
+def _armed_by(arming: Arming, *, is_waiting: bool) -> _Armed:
+    """Return what a campaign has armed; the image is what was armed, once nobody waits any more."""
+    return _Armed(
+        proof=arming.proof,
+        path=arming.proof.image,
+        setting=None if arming.is_rehearsal else Setting.parse(arming.setting),
+        is_waiting=is_waiting,
+    )

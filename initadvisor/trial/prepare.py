@@ -1,0 +1,139 @@
+"""The candidates of a campaign: built, linted, and unpacked by this machine's own kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from initadvisor.advise.evaluation import Observer, Request
+from initadvisor.advise.recommend import recommend
+from initadvisor.campaign.campaign import Event, EventKind, Quarantined, TrialCandidate
+from initadvisor.candidates.build import build_candidates
+from initadvisor.candidates.search_space import surveyed
+from initadvisor.core.errors import InitadvisorError, LostVMError
+from initadvisor.core.estimates import SizeSource
+from initadvisor.core.settings import Setting
+from initadvisor.host.configuration import load_config
+from initadvisor.host.files import open_regular, sha256_of
+from initadvisor.host.storage.mounts import machine_path
+from initadvisor.image.contents import Verdict
+from initadvisor.lab.built import BuildingObserver
+from initadvisor.lab.verify import verify
+from initadvisor.target.target import find_target
+from initadvisor.vm.engines import NoEngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from initadvisor.advise.recommendation import Recommendation, Row
+    from initadvisor.campaign.campaign import Campaign
+    from initadvisor.host import Host
+    from initadvisor.records.built_image import Candidate
+
+
+class CampaignObserver(Observer, BuildingObserver, Protocol):
+    """Told how the work goes."""
+
+
+def prepared(host: Host, campaign: Campaign, *, observer: CampaignObserver) -> Iterator[Event]:
+    """Yield what came of each candidate that must not be booted, then those that may.
+
+    Without settings that the user has named, it is those that may be the best. Nothing that boots
+    is touched. Raises ``InitadvisorError`` where there is no image or nothing can be built.
+    """
+    request = Request(only=_named(campaign), build=not campaign.only)
+    found = recommend(host, request, observer=observer)
+    out = {quarantined.setting for quarantined in campaign.quarantined}
+    rows = {str(row.setting): row for row in found.rows}
+    ready = [_today(host, found)]
+    for candidate in _built(host, campaign, found, observer):
+        setting = str(candidate.setting)
+        if setting in out or candidate.setting == found.baseline:
+            continue
+        try:
+            reason = _against(rows.get(setting)) or _asked(host, candidate, found, observer)
+        except NoEngineError as err:
+            words = f"no kernel could be asked whether it unpacks the candidates: {err.message}"
+            yield Event(kind=EventKind.BLOCKED, reason=words)
+            return
+        if reason:
+            refused = Quarantined(setting=setting, reason=reason, sha256=candidate.sha256)
+            yield Event(kind=EventKind.REFUSED, refused=refused)
+        else:
+            ready.append(_trial_candidate(candidate, found))
+    yield Event(kind=EventKind.PREPARED, ready=tuple(ready))
+
+
+def _named(campaign: Campaign) -> tuple[Setting, ...]:
+    return tuple(Setting.parse(text) for text in campaign.only)
+
+
+def _built(
+    host: Host, campaign: Campaign, found: Recommendation, observer: CampaignObserver
+) -> tuple[Candidate, ...]:
+    """Build what is not there yet of those that are named, or that were built to be compared."""
+    wanted = _named(campaign) or tuple(
+        row.setting for row in found.rows if row.size_source is SizeSource.BUILT
+    )
+    config = load_config(host)
+    target = find_target(host, None)
+    with surveyed(host, target, config, only=wanted, everything=True) as ground:
+        result = build_candidates(
+            host,
+            ground.generator,
+            ground.source,
+            wanted,
+            observer=observer,
+            jobs=config.jobs,
+            cache_limit_bytes=config.cache_limit_bytes,
+        )
+    return result.candidates
+
+
+def _against(row: Row | None) -> str:
+    """Return what is against booting it, empty where nothing is."""
+    if row is None:
+        return ""
+    if row.lint.verdict is Verdict.REFUSED:
+        return f"its kernel would not unpack it: {row.lint.reasons[0]}"
+    return "" if row.fits else "the boot partition has no room for it"
+
+
+def _asked(
+    host: Host, candidate: Candidate, found: Recommendation, observer: CampaignObserver
+) -> str:
+    """Have a kernel unpack it; return what is against booting it, empty where nothing is."""
+    observer.doing(f"having Linux {found.kernel_release} unpack {candidate.setting}")
+    try:
+        verified = verify(host, Path(candidate.path), release=found.kernel_release)
+    except LostVMError as err:
+        return f"no kernel has told whether it unpacks it: {err.message}"
+    return verified.problems[0] if verified.problems else ""
+
+
+def _trial_candidate(candidate: Candidate, found: Recommendation) -> TrialCandidate:
+    return TrialCandidate(
+        setting=str(candidate.setting),
+        path=candidate.path,
+        sha256=candidate.sha256,
+        size_bytes=candidate.size_bytes,
+        verified=f"Linux {found.kernel_release}",
+    )
+
+
+def _today(host: Host, found: Recommendation) -> TrialCandidate:
+    """Return the installed image, which boots as it is: every boot so far has verified it."""
+    try:
+        with open_regular(found.image) as file:
+            size_bytes = file.seek(0, 2)
+            sha256 = sha256_of(file)
+    except OSError as err:
+        msg = f"cannot read {found.image}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+    return TrialCandidate(
+        setting=str(found.baseline),
+        path=str(machine_path(host, found.image)),
+        sha256=sha256,
+        size_bytes=size_bytes,
+        today=True,
+    )

@@ -1,0 +1,151 @@
+"""What can be seen of a boot that was armed: in the loader, in systemd, in what was recorded."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from initadvisor.boots.journal import opened_journal
+from initadvisor.boots.journal_files import JournalSource
+from initadvisor.boots.record import running_boot_id
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.firmware.boot_method import boot_start
+from initadvisor.firmware.efi_variables import loader_variables
+from initadvisor.records.boot import RecordSource
+from initadvisor.records.boot_class import parameters
+from initadvisor.records.boot_start import TRIAL_TAG, BootWay
+from initadvisor.records.rejection import Reason
+from initadvisor.records.trial_outcome import Signs
+from initadvisor.store.store import open_store
+from initadvisor.transaction.armed_boot import Completion, Evidence, Left, Proof, measured_boot
+from initadvisor.trial.signs import signs_since
+
+if TYPE_CHECKING:
+    from initadvisor.bootloaders import BootLoader
+    from initadvisor.boots.journal import Journal
+    from initadvisor.campaign.campaign import Arming
+    from initadvisor.host import Host
+    from initadvisor.records.boot import BootRecord
+
+
+_log = logging.getLogger(__name__)
+
+SETTLE_SERVICE = "initadvisor-settle.service"
+_SETTLE_TIMER = "initadvisor-settle.timer"
+_TIMERS = "timers.target"
+_TARGETS = ("default.target", "boot-complete.target")
+_STARTED = "ExecMainStartTimestampMonotonic"
+_TIMEOUT_S = 20
+_LATEST_FILES = 3
+_MOST_BOOTS = 8
+"""So many boots back the journal is searched for the trial's; there should be none in between."""
+
+
+def evidence_of(
+    host: Host, loader: BootLoader, proof: Proof, *, arming: Arming | None = None
+) -> Evidence:
+    """Return what there is to see now.
+
+    ``arming``: a campaign's; signs of how its boot ended are looked for from then on, and not at
+    all without.
+
+    Raises ``InitadvisorError`` where not even this boot's identifier can be read, or what was
+    measured cannot.
+    """
+    boot = running_boot_id(host)
+    record = _record(host, boot)
+    trials = parameters(host.read_text("/proc/cmdline") or "", TRIAL_TAG)
+    trial = trials[-1] if trials else None
+    is_kexec = boot_start(host, loader_variables(host)).way is BootWay.KEXEC
+    is_its_own = trial == proof.trial
+    is_over = boot != proof.armed_in_boot and not is_its_own
+    return Evidence(
+        boot=boot,
+        one_shot=loader.armed(host),
+        trial=trial,
+        kexec=is_kexec or (record is not None and Reason.KEXEC in record.rejections),
+        measured=measured_boot(record) if record else None,
+        completion=completion(host) if is_its_own else Completion.STARTING,
+        failed_units=failed_units(host) if is_its_own else (),
+        left=_left(host, proof, boot) if is_over else Left.NOTHING,
+        signs=signs_since(host, arming.at_s, record, known=arming.known_panics)
+        if is_over and arming is not None
+        else Signs(),
+    )
+
+
+def completion(host: Host) -> Completion:
+    """Return how far the running boot has come, by systemd's account.
+
+    boot-complete.target is reached by nobody's doing where nobody asks for it, and asking for it
+    has its checks made. So this boot has missed it only where the service that asks for it was run;
+    that it is reached says nothing while the default target is not, which its checks need not wait
+    for.
+    """
+    if not host.path("/run/systemd/system").is_dir():  # sd_booted(3)
+        return Completion.STARTING
+    units = (*_TARGETS, SETTLE_SERVICE)
+    said = _systemctl(host, "show", f"--property=ActiveState,{_STARTED}", *units).split("\n\n")
+    if len(said) != len(units):
+        return Completion.STARTING
+    *targets, service = (_properties(block) for block in said)
+    if all(target.get("ActiveState") == "active" for target in targets):
+        return Completion.COMPLETE
+    was_asked = service.get(_STARTED, "0") not in {"", "0"}
+    return Completion.FAILED if was_asked else Completion.STARTING
+
+
+def failed_units(host: Host) -> tuple[str, ...]:
+    """Return the units of systemd's that have failed in this boot."""
+    listed = _systemctl(host, "list-units", "--state=failed", "--plain", "--no-legend", "--full")
+    return tuple(line.split()[0] for line in listed.splitlines() if line.split())
+
+
+def require_boot_time_unit(host: Host) -> None:
+    """Raise ``UnsafeError`` where nothing would judge a boot: systemd's timer for it is missing."""
+    hint = "install initadvisor's units; --immediate goes without a proving boot"
+    if not host.path("/run/systemd/system").is_dir():
+        msg = "nothing would judge a proving boot: this system does not run systemd"
+        raise UnsafeError(msg, hint=hint)
+    said = _properties(_systemctl(host, "show", "--property=LoadState,WantedBy", _SETTLE_TIMER))
+    if said.get("LoadState") != "loaded" or _TIMERS not in said.get("WantedBy", "").split():
+        msg = f"nothing would judge a proving boot: {_TIMERS} does not start {_SETTLE_TIMER}"
+        raise UnsafeError(msg, hint=hint)
+
+
+def _record(host: Host, boot: str) -> BootRecord | None:
+    with open_store(host, readonly=True) as store:
+        latest = store.boots(source=RecordSource.UNIT, limit=1)
+    return next((record for record in latest if record.boot_id == boot), None)
+
+
+def _left(host: Host, proof: Proof, boot: str) -> Left:
+    """Return what the trial's boot has left in the journal, between the arming and this boot."""
+    try:
+        with opened_journal(host, JournalSource(latest=_LATEST_FILES)) as journal:
+            return _left_in(journal, proof, boot)
+    except InitadvisorError as err:
+        _log.info("what became of the trial's boot is not known: %s", err.message)
+        return Left.NOTHING
+
+
+def _left_in(journal: Journal, proof: Proof, boot: str) -> Left:
+    span = journal.span(boot)
+    for _ in range(_MOST_BOOTS):
+        span = journal.before(span) if span else None
+        if span is None or span.boot_id == proof.armed_in_boot:
+            break
+        found = journal.read(span)
+        if proof.trial in parameters(found.kernel.marks.command_line or "", TRIAL_TAG):
+            came_up = found.startup is not None and not found.emergency
+            return Left.WHOLE if came_up else Left.BEGINNING
+    return Left.NOTHING
+
+
+def _systemctl(host: Host, *words: str) -> str:
+    done = host.runner.run(["systemctl", *words], timeout_s=_TIMEOUT_S, check=False)
+    return done.stdout.decode(errors="replace").strip()
+
+
+def _properties(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)

@@ -1,0 +1,182 @@
+"""Feeds events to a campaign: records what they make of it, then does what follows from that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.campaign.campaign import Action, Campaign, CampaignState, Event, EventKind
+from initadvisor.campaign.record import forget_active, note_active, read_campaign, write_campaign
+from initadvisor.campaign.step import step
+from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
+from initadvisor.host.package_managers import busy_package_managers
+from initadvisor.transaction.transactions import transactions
+from initadvisor.trial.campaign_arming import Hands, arming_of, needs_rehearsal
+from initadvisor.trial.campaign_judge import changed, judged
+from initadvisor.trial.reboot import reboot_soon
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from initadvisor.campaign.campaign import TrialCandidate
+    from initadvisor.host import Host
+    from initadvisor.trial.prepare import CampaignObserver
+
+
+REHEARSAL_WORDS = "the boot loader is tried with today's image first"
+
+_MOST_EVENTS = 200
+"""Far more than there are candidates: what takes more is changed as fast as it is prepared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advanced:
+    """The campaign as it is now, and what was done, in lines.
+
+    ``reboot``: a boot is armed, and whoever looks on is to reboot the machine for it.
+    """
+
+    campaign: Campaign
+    told: tuple[str, ...] = ()
+    reboot: bool = False
+
+
+class CampaignRun:
+    """Feeds events to the campaign and does what follows from them."""
+
+    def __init__(
+        self,
+        host: Host,
+        observer: CampaignObserver,
+        *,
+        may_build: bool = True,
+        attended: bool = False,
+    ) -> None:
+        self._host = host
+        self._observer = observer
+        self._may_build = may_build
+        self._attended = attended
+        self._hands = Hands(host)
+        self._number: int | None = None
+        self._told: list[str] = []
+
+    def feed(self, event: Event) -> Advanced:
+        """Take an event and all that follows; return what has become of the campaign."""
+        waiting = [event]
+        for _ in range(_MOST_EVENTS):
+            if not waiting:
+                break
+            for action in self._taken(waiting.pop(0)):
+                waiting += self._at_length(action)
+        else:
+            msg = f"the campaign goes in circles: {read_campaign(self._host).reason}"
+            raise InitadvisorError(msg, hint="initadvisor trial stop ends it")
+        campaign = read_campaign(self._host)
+        armed = campaign.state is CampaignState.ARMED
+        return Advanced(
+            campaign=campaign,
+            told=tuple(dict.fromkeys(self._told)),
+            reboot=self._attended and campaign.reboots and armed,
+        )
+
+    def _taken(self, event: Event) -> tuple[Action, ...]:
+        """Record what an event makes of it, do what is quickly done and return what is not.
+
+        What another run has begun meanwhile is left alone.
+        """
+        at_length: list[Action] = []
+        with transactions(self._host):
+            campaign = read_campaign(self._host)
+            if self._number not in {None, campaign.number}:
+                return ()
+            following: Event | None = event
+            while following is not None:
+                result = step(campaign, following)
+                campaign = self._recorded(campaign, result.campaign)
+                following = None
+                for action in result.actions:
+                    if action.takes_long:
+                        at_length.append(action)
+                    elif (following := self._done(action, campaign)) is not None:
+                        break  # what is left belongs to what was before
+            if not campaign.state.is_active:
+                forget_active(self._host)
+        self._number = campaign.number
+        return tuple(at_length)
+
+    def _recorded(self, before: Campaign, after: Campaign) -> Campaign:
+        if after != before:
+            if after.state.is_active:
+                note_active(self._host)
+            write_campaign(self._host, after)
+        return after
+
+    def _done(self, action: Action, campaign: Campaign) -> Event | None:
+        match action:
+            case Action.JUDGE:
+                found = judged(self._host, campaign)
+                if found and found.kind in {EventKind.PENDING, EventKind.RUNNING}:
+                    self._told.append(found.reason)
+                return found
+            case Action.REPORT:
+                self._told.append(campaign.reason)
+                return None
+            case _:
+                return self._hands.do(action, campaign)
+
+    def _at_length(self, action: Action) -> Iterable[Event]:
+        campaign = read_campaign(self._host)
+        match action:
+            case Action.PREPARE if campaign.state is CampaignState.PREPARING:
+                return self._prepared(campaign)
+            case Action.CHOOSE if campaign.state is CampaignState.CHOOSING:
+                return (self._chosen(campaign),)
+            case Action.REBOOT if campaign.state is CampaignState.ARMED and not self._attended:
+                self._told.append(self._reboot_soon())
+            case _:  # whoever looks on reboots; or another run has paused or stopped it meanwhile
+                pass
+        return ()
+
+    def _reboot_soon(self) -> str:
+        try:
+            return reboot_soon(self._host)
+        except ProgramError as err:  # the boot stays armed for whoever reboots the machine
+            return f"the machine does not reboot by itself: {err.message}"
+
+    def _prepared(self, campaign: Campaign) -> Iterator[Event]:
+        loader = detect_boot_loader(self._host)
+        if change := changed(self._host, campaign, loader):
+            yield change
+            return
+        if not self._may_build:
+            self._told.append("the candidates have to be built: initadvisor trial resume does it")
+            return
+        ground = campaign.ground
+        if ground and ground.release != self._host.kernel_release():
+            words = f"Linux {ground.release} boots by default, but another kernel runs"
+            yield Event(kind=EventKind.BLOCKED, reason=f"{words}: it goes on after a reboot")
+            return
+        from initadvisor.trial.prepare import prepared
+
+        yield from prepared(self._host, campaign, observer=self._observer)
+
+    def _chosen(self, campaign: Campaign) -> Event:
+        loader = detect_boot_loader(self._host)
+        if change := changed(self._host, campaign, loader):
+            return change
+        if busy := busy_package_managers(self._host):
+            msg = f"not arming a boot now: {busy[0]}"
+            raise UnsafeError(msg, hint="try again when it is done")
+        if needs_rehearsal(self._host):
+            return self._arm(campaign, None, REHEARSAL_WORDS)
+        from initadvisor.trial.choice import choice
+
+        found = choice(self._host, campaign, observer=self._observer)
+        if found.candidate is None:
+            return Event(kind=EventKind.SETTLED, reason=found.words)
+        return self._arm(campaign, found.candidate, found.words)
+
+    def _arm(self, campaign: Campaign, candidate: TrialCandidate | None, words: str) -> Event:
+        arming = arming_of(self._host, campaign, candidate)
+        return Event(kind=EventKind.CHOSEN, arming=arming, reason=words)
