@@ -24,8 +24,9 @@ from initadvisor.lab.built import BuildingObserver, ask_kernels
 from initadvisor.records.boot import RecordSource
 from initadvisor.store.store import open_store
 from initadvisor.transaction import files
+from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import FileRole, SettingChange
-from initadvisor.transaction.transactions import Replacement, pending, transactions
+from initadvisor.transaction.transactions import pending, transactions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

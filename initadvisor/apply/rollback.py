@@ -25,8 +25,9 @@ from initadvisor.transaction import files
 from initadvisor.transaction.backups import backups
 from initadvisor.transaction.files import Holding
 from initadvisor.transaction.log import own_transactions, read_transactions
+from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import Duty, FileRole, TransactionState, droppable
-from initadvisor.transaction.transactions import Replacement, transactions
+from initadvisor.transaction.transactions import transactions
 from initadvisor.trial.markers import note_previous
 
 if TYPE_CHECKING:

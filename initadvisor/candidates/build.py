@@ -28,17 +28,6 @@ if TYPE_CHECKING:
     from initadvisor.target.source import Source
 
 
-__all__ = [
-    "BuildObserver",
-    "BuildResult",
-    "CachedCandidate",
-    "Pruned",
-    "build_candidates",
-    "cached_candidates",
-    "prune",
-]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
     """How many candidates were removed, and the room that gave."""

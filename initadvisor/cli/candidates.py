@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from initadvisor.candidates.build import BuildResult
     from initadvisor.candidates.cache import CachedCandidate
+    from initadvisor.candidates.results import BuildResult
     from initadvisor.records.built_image import Candidate
 
 

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from initadvisor.transaction.transaction import SettingChange
 
 
-__all__ = ["Replacement", "Transactions", "pending", "transactions"]
-
 _log = logging.getLogger(__name__)
 
 _WAIT_S = 10.0

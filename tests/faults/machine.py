@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from initadvisor.host import Host
+from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import FileRole
-from initadvisor.transaction.transactions import Replacement
 
 CONFIGURATION = "/etc/generator.conf"
 ROLES = {

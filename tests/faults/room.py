@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.transaction.log import read_transactions
+from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import FileRole
-from initadvisor.transaction.transactions import Replacement, pending, transactions
+from initadvisor.transaction.transactions import pending, transactions
 from tests.faults.machine import NEW, replacements
 from tests.faults.runs import Run, prepare, wrong_after_recovery, wrong_now
 

@@ -11,8 +11,9 @@ import pytest
 from initadvisor.apply import proving
 from initadvisor.apply.previous_entry import settle_previous_entry
 from initadvisor.apply.proving import settle
+from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import FileRole
-from initadvisor.transaction.transactions import Replacement, transactions
+from initadvisor.transaction.transactions import transactions
 from initadvisor.trial.markers import note_previous, previous_noted
 from tests.fixtures.loader_machines import Machine, grub_machine, systemd_boot_machine
 

@@ -14,8 +14,9 @@ from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeErro
 from initadvisor.core.settings import Setting
 from initadvisor.generators import dracut
 from initadvisor.transaction.log import log_directory, read_transactions
+from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import TransactionState
-from initadvisor.transaction.transactions import Replacement, Transactions, pending, transactions
+from initadvisor.transaction.transactions import Transactions, pending, transactions
 from tests.fakes.observers import Watching
 from tests.fixtures.dracut_machine import (
     CONFIG,

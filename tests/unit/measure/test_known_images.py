@@ -19,8 +19,9 @@ from initadvisor.host.storage.cold_read import drop_from_memory, resident_fracti
 from initadvisor.measure.known_images import KnownImages
 from initadvisor.records.attribution import Attribution, ImageTraces, KnownImage
 from initadvisor.records.built_image import Candidate
+from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import FileRole, SettingChange
-from initadvisor.transaction.transactions import Replacement, transactions
+from initadvisor.transaction.transactions import transactions
 from tests.fixtures.booted import RELEASE, Booted
 from tests.fixtures.small_images import uki
 

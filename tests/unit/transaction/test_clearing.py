@@ -15,8 +15,9 @@ from initadvisor.core.errors import InitadvisorError
 from initadvisor.host import Host, shared_clusters
 from initadvisor.transaction import clearing, files
 from initadvisor.transaction.log import own_transactions, write_transaction
+from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import FileRole, Transaction, TransactionState
-from initadvisor.transaction.transactions import Replacement, Transactions, transactions
+from initadvisor.transaction.transactions import Transactions, transactions
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,9 @@ import pytest
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.host import Host
 from initadvisor.transaction.log import log_directory, own_records, readable_transactions
+from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import FileRole, TransactionState
-from initadvisor.transaction.transactions import Replacement, transactions
+from initadvisor.transaction.transactions import transactions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,6 +17,7 @@ from initadvisor.transaction.log import (
     read_transactions,
     write_transaction,
 )
+from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import (
     FileRole,
     Transaction,
@@ -24,7 +25,7 @@ from initadvisor.transaction.transaction import (
     TransactionState,
     next_state,
 )
-from initadvisor.transaction.transactions import Replacement, Transactions, pending, transactions
+from initadvisor.transaction.transactions import Transactions, pending, transactions
 from tests.faults.calls import Calls, KilledError
 from tests.faults.machine import NEW, OLD, Machine, replacements
 from tests.faults.runs import PROOF, Run, perform

@@ -14,14 +14,14 @@ from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host import Host, immutable
 from initadvisor.transaction.armed_boot import Proof, ProofStage
 from initadvisor.transaction.log import read_transactions
-from initadvisor.transaction.plan import Room
+from initadvisor.transaction.plan import Replacement, Room
 from initadvisor.transaction.transaction import (
     FileRole,
     SettingChange,
     Transaction,
     TransactionState,
 )
-from initadvisor.transaction.transactions import Replacement, pending, transactions
+from initadvisor.transaction.transactions import pending, transactions
 from tests.fixtures.replaced_files import NEW, OLD, apply, held, host_of_old, wanted
 
 if TYPE_CHECKING:
