@@ -24,8 +24,8 @@ import numpy as np
 
 from initadvisor.decide.boot_evidence import BootEvidence, Relation
 from initadvisor.decide.decision import Thresholds, decide
-from initadvisor.decide.next_boot import Limits, next_boots
-from initadvisor.decide.posterior.posterior import draw_costs_given, summarised
+from initadvisor.decide.next_boot import BootLimits, next_boots
+from initadvisor.decide.posterior.posterior import sample_posterior_costs, summarised
 from initadvisor.records.marks import Waiting
 from initadvisor.records.read_interval import Beside, IntervalSource
 from tests.fixtures.known_machines import candidate, draw_costs
@@ -68,7 +68,7 @@ def one_more(
     machine: Machine, field: Sequence[CandidateFacts], boots: Sequence[BootEvidence]
 ) -> None:
     """Do all that follows a boot."""
-    given = draw_costs_given(machine, field, boots, seed=1)
+    given = sample_posterior_costs(machine, field, boots, seed=1)
     thresholds = Thresholds()
     decision = decide(given.draws, field, baseline=0, thresholds=thresholds, source="a benchmark")
     next_boots(
@@ -79,7 +79,7 @@ def one_more(
         own_boots=given.lessons.own_boots,
         baseline=0,
         thresholds=thresholds,
-        limits=Limits(),
+        limits=BootLimits(),
     )
 
 
@@ -151,7 +151,7 @@ def main() -> int:
     for count, each_its_own in ((1, False), (args.boots, False), (args.boots, True)):
         boots = machine_s_boots(count, each_its_own=each_its_own, seed=1)
         summary = processor_s(partial(summarised, machine, FIELD, boots), args.runs)
-        learn = partial(draw_costs_given, machine, FIELD, boots, seed=1)
+        learn = partial(sample_posterior_costs, machine, FIELD, boots, seed=1)
         whole = processor_s(learn, args.runs)
         given = learn()
         print(

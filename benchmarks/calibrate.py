@@ -48,8 +48,8 @@ from initadvisor.vm.choose import Wanted, machine_for
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from initadvisor.lab.lab import Observer
-    from initadvisor.records.built_image import Candidate
+    from initadvisor.lab.lab import LabRunObserver
+    from initadvisor.records.built_image import BuiltImage
     from initadvisor.records.lab import LabSample, LostBoot
 
 SETTINGS = tuple(
@@ -89,7 +89,7 @@ class Measured:
 class _Interleaved:
     """Decompresses in this process what a kernel has just unpacked."""
 
-    def __init__(self, host: Host, streams: Mapping[str, Stream], observer: Observer) -> None:
+    def __init__(self, host: Host, streams: Mapping[str, Stream], observer: LabRunObserver) -> None:
         self._host = host
         self._streams = streams
         self._observer = observer
@@ -146,7 +146,7 @@ def table(measured: Sequence[Measured], *, source: str) -> dict[str, Any]:
 
 
 def measure(
-    host: Host, path: Path, *, uml: Path | None, rounds: int, observer: Observer
+    host: Host, path: Path, *, uml: Path | None, rounds: int, observer: LabRunObserver
 ) -> Measured:
     """Time the candidates of an image.
 
@@ -223,7 +223,7 @@ def _log_sd(ratios: Sequence[float], *, contents: int) -> float:
     return max(_LEAST_LOG_SD, stdev(log(ratio) for ratio in ratios))
 
 
-def _stream(candidate: Candidate) -> Stream:
+def _stream(candidate: BuiltImage) -> Stream:
     return Stream(
         path=Path(candidate.path),
         offset=candidate.main_offset,
@@ -233,7 +233,7 @@ def _stream(candidate: Candidate) -> Stream:
     )
 
 
-def _lab_image(candidate: Candidate) -> LabImage:
+def _lab_image(candidate: BuiltImage) -> LabImage:
     return LabImage(
         subject=LabSubject(
             setting=candidate.setting,

@@ -42,7 +42,7 @@ from benchmarks.synthetic import (
     spread,
 )
 from initadvisor.decide.decision import Thresholds
-from initadvisor.decide.next_boot import Limits
+from initadvisor.decide.next_boot import BootLimits
 
 if TYPE_CHECKING:
     from benchmarks.campaign_figures import Figures
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 READ_MB_S = (16.0, 100.0, 500.0, 1500.0)
 SHADOW_MS = (0.0, 100.0, 800.0)
 NOISE = (0.03, 0.06, 0.12)
-RULES = Rules(thresholds=Thresholds(), limits=Limits())
+RULES = Rules(thresholds=Thresholds(), limits=BootLimits())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

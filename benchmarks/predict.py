@@ -40,7 +40,7 @@ from initadvisor.vm.boot import boot
 from initadvisor.vm.engines import uml_machine
 
 if TYPE_CHECKING:
-    from initadvisor.records.built_image import Candidate
+    from initadvisor.records.built_image import BuiltImage
 
 SETTINGS = tuple(
     Setting.parse(text)
@@ -68,7 +68,7 @@ class Times:
     tool: dict[Setting, float]
 
 
-def tool_ms(candidate: Candidate) -> float:
+def tool_ms(candidate: BuiltImage) -> float:
     """Time the command line tool on the main segment, as people do."""
     with Path(candidate.path).open("rb") as file:
         os.lseek(file.fileno(), candidate.main_offset, os.SEEK_SET)

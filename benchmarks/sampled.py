@@ -29,9 +29,9 @@ from initadvisor.advise.evaluation import Request
 from initadvisor.advise.recommend import recommend
 from initadvisor.candidates.build import kept_candidates
 from initadvisor.candidates.estimates import estimates
-from initadvisor.candidates.plan import recipes
-from initadvisor.candidates.sampler import subject_of
-from initadvisor.candidates.search_space import surveyed
+from initadvisor.candidates.plan import build_commands
+from initadvisor.candidates.sampler import sample_task
+from initadvisor.candidates.search_space import open_search_space
 from initadvisor.core.config import Config
 from initadvisor.data.tables import sampling_error
 from initadvisor.decide.sampling import Error
@@ -76,10 +76,10 @@ def compared(image: CorpusImage) -> list[Comparison]:
     """Estimate every setting of an image and hold it against the candidate."""
     host, built = sampled_host(image), built_host(image)
     found = []
-    with surveyed(
+    with open_search_space(
         host, find_target(host, image.path), Config(), only=(), everything=True
     ) as ground:
-        wanted, _ = recipes(
+        wanted, _ = build_commands(
             host, ground.generator, ground.settings, image_sha256=ground.source.sha256
         )
         truth = kept_candidates(built, ground.generator, ground.source, wanted)
@@ -91,7 +91,7 @@ def compared(image: CorpusImage) -> list[Comparison]:
             if not candidate.command or sampled.setting.codec == "cat":
                 continue
             recipe = next(r for r in wanted if r.setting == sampled.setting)
-            subject = subject_of(host, ground.generator, recipe, sampled.whole_bytes)
+            subject = sample_task(host, ground.generator, recipe, sampled.whole_bytes)
             slow, far = subject.slow, subject.far
             left = max(0.0, 1 - sampled.sample_bytes / sampled.whole_bytes)
             bias = sampling_error(sampled.setting.codec, slow=slow, far=far).bias * sqrt(left)

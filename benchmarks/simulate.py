@@ -47,14 +47,14 @@ from initadvisor.advise.truth_tables import truth_table
 from initadvisor.core.errors import UsageError
 from initadvisor.core.settings import Setting
 from initadvisor.decide.decision import Thresholds
-from initadvisor.decide.next_boot import Limits
+from initadvisor.decide.next_boot import BootLimits
 from initadvisor.decide.whatif_values import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from benchmarks.campaign_figures import BootCount, Figures, Mean, Share
-    from initadvisor.decide.whatif_values import Given
+    from initadvisor.decide.whatif_values import GivenValue
 
 MIXES: dict[str, tuple[ModelViolation, ...]] = {
     "half": tuple(one for breaking in BREAKING for one in (ModelViolation.NONE, breaking)),
@@ -181,7 +181,7 @@ def _plain(value: object) -> object:
     return str(value)
 
 
-def number_or_range(text: str) -> Given:
+def number_or_range(text: str) -> GivenValue:
     """Return the number or the range (LOW..HIGH) that a text names; ``ValueError`` for none."""
     low, dots, high = text.partition("..")
     return Span(low=float(low), high=float(high)) if dots else float(low)
@@ -234,7 +234,7 @@ def main() -> None:
                 tolerance_fraction=asked.tolerance_fraction,
                 certainty=asked.certainty,
             ),
-            limits=Limits(),
+            limits=BootLimits(),
             most_boots=asked.most_boots,
         ),
         seed=asked.seed,

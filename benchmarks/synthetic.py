@@ -23,7 +23,7 @@ from initadvisor.decide.cost import CandidateFacts, Machine, Outcome, Quantity, 
 from initadvisor.decide.costs import priced
 from initadvisor.decide.decision import decide
 from initadvisor.decide.next_boot import next_boots
-from initadvisor.decide.posterior.posterior import draw_posterior
+from initadvisor.decide.posterior.posterior import sample_posterior
 from initadvisor.decide.whatif_values import Span
 from initadvisor.records.marks import Waiting
 from initadvisor.records.read_interval import Beside, IntervalSource
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from initadvisor.core.settings import Setting
     from initadvisor.decide.decision import Thresholds
-    from initadvisor.decide.next_boot import Limits
+    from initadvisor.decide.next_boot import BootLimits
     from initadvisor.decide.truth_table import TruthTable
-    from initadvisor.decide.whatif_values import Given
+    from initadvisor.decide.whatif_values import GivenValue
 
     Floats = NDArray[np.float64]
 
@@ -126,8 +126,8 @@ class Scenario:
     Values of a range are log-uniform (the shadow's above 1 ms). ``violations`` are taken in turns.
     """
 
-    read_mb_s: Given
-    shadow_ms: Given
+    read_mb_s: GivenValue
+    shadow_ms: GivenValue
     noise_log_sd: float
     outliers: float
     violations: tuple[ModelViolation, ...]
@@ -174,7 +174,7 @@ class Rules:
     """The rules of a campaign, which is given up after ``most_boots``."""
 
     thresholds: Thresholds
-    limits: Limits
+    limits: BootLimits
     most_boots: int = 40
 
 
@@ -248,7 +248,7 @@ def draw_conditions(rng: np.random.Generator, scenario: Scenario, number: int) -
     )
 
 
-def _drawn(rng: np.random.Generator, given: Given, *, above: float) -> float:
+def _drawn(rng: np.random.Generator, given: GivenValue, *, above: float) -> float:
     """Return a single value as it is, and of a range a log-uniform draw.
 
     ``above`` is added before the logarithm is taken: a range may begin at 0.
@@ -445,7 +445,7 @@ def run_campaign(
     boots: list[BootEvidence] = []
     order: list[int] = []
     while True:
-        posterior = draw_posterior(machine, candidates, boots, seed=len(boots), count=_DRAWS)
+        posterior = sample_posterior(machine, candidates, boots, seed=len(boots), count=_DRAWS)
         decision = decide(
             priced(posterior.parts, machine, candidates),
             candidates,

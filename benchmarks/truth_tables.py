@@ -31,8 +31,8 @@ from typing_extensions import override
 
 from benchmarks.corpus import OwnCacheHost, images
 from initadvisor.candidates.build import kept_candidates
-from initadvisor.candidates.plan import recipes
-from initadvisor.candidates.search_space import Ground, surveyed
+from initadvisor.candidates.plan import build_commands
+from initadvisor.candidates.search_space import SearchSpace, open_search_space
 from initadvisor.core.codecs import Codec
 from initadvisor.core.config import Config
 from initadvisor.core.settings import Setting
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from benchmarks.corpus import CorpusImage
-    from initadvisor.records.built_image import Candidate
+    from initadvisor.records.built_image import BuiltImage
     from initadvisor.vm.machine import VirtualMachine
 
 CONTENTS = {
@@ -84,7 +84,7 @@ class Timed:
     """A candidate, and how long its boots took to unpack it, in ms."""
 
     setting: Setting
-    candidate: Candidate
+    candidate: BuiltImage
     samples_ms: list[float] = field(default_factory=list)
 
     @property
@@ -131,9 +131,11 @@ class Patience:
             self.left_s -= PAUSE_S
 
 
-def built(host: ScratchHost, ground: Ground) -> list[Timed]:
+def built(host: ScratchHost, ground: SearchSpace) -> list[Timed]:
     """Return the candidates that are there, a generator's default named by its level."""
-    wanted, _ = recipes(host, ground.generator, ground.settings, image_sha256=ground.source.sha256)
+    wanted, _ = build_commands(
+        host, ground.generator, ground.settings, image_sha256=ground.source.sha256
+    )
     kept = kept_candidates(host, ground.generator, ground.source, wanted)
     found = []
     for setting, candidate in kept.items():
@@ -148,7 +150,7 @@ def measured(image: CorpusImage, most: int, patience: Patience) -> dict[str, Any
     """Time all candidates of an image and return its table."""
     with tempfile.TemporaryDirectory() as scratch:
         host = ScratchHost(name=image.name, kind="built", scratch=Path(scratch))
-        with surveyed(
+        with open_search_space(
             host, find_target(host, image.path), Config(), only=(), everything=True
         ) as ground:
             timed = built(host, ground)

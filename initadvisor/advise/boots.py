@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from initadvisor.advise.recommendation import Assumption
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.estimates import Certainty, three_digits
-from initadvisor.decide.boot_evidence import BootEvidence, Relation, Shared
+from initadvisor.decide.boot_evidence import BootEvidence, Parameter, Relation
 from initadvisor.decide.upgrades import counted_pace
 from initadvisor.store.store import open_store
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from initadvisor.decide.boot_evidence import Learnt, Lessons
+    from initadvisor.decide.boot_evidence import ParameterUpdate, PosteriorSummary
     from initadvisor.decide.upgrades import UpgradePace
     from initadvisor.host import Host
-    from initadvisor.records.boot_start import BootWay
-    from initadvisor.records.figures import BootFigures, BootKind
+    from initadvisor.records.boot_start import BootMethod
+    from initadvisor.records.figures import BootFigures, BootGroupKey
 
 
 _DAY_S = 86_400
@@ -79,10 +79,10 @@ class _Now:
     at: datetime
     class_key: str | None
     hardware_key: str
-    way: BootWay | None
+    way: BootMethod | None
     boot_disk: str | None
 
-    def reads_like(self, kind: BootKind) -> bool:
+    def reads_like(self, kind: BootGroupKey) -> bool:
         """Tell whether such boots read by today's loader, and not from what is another disk.
 
         A disk that is not known may be today's: what describes itself to nobody, such as an array,
@@ -138,31 +138,31 @@ def _evidence(boot: BootFigures, now: _Now) -> BootEvidence | None:
 
 
 SHARED_WORDS = {
-    Shared.LOADER: ("the loader reads", "MB/s"),
-    Shared.FIXED: ("what every image pays (L)", "ms"),
-    Shared.SHADOW: ("the shadow (B1)", "ms"),
-    Shared.REST: ("what follows the unpack (B2)", "ms"),
-    Shared.POPULATE: ("creating the files (P)", "ms"),
-    Shared.CPU: ("the kernel's decompression, by the prediction", "times"),
-    Shared.LAB: ("the bare machine, by the virtual one", "times"),
+    Parameter.LOADER: ("the loader reads", "MB/s"),
+    Parameter.FIXED: ("what every image pays (L)", "ms"),
+    Parameter.SHADOW: ("the shadow (B1)", "ms"),
+    Parameter.REST: ("what follows the unpack (B2)", "ms"),
+    Parameter.POPULATE: ("creating the files (P)", "ms"),
+    Parameter.CPU: ("the kernel's decompression, by the prediction", "times"),
+    Parameter.LAB: ("the bare machine, by the virtual one", "times"),
 }
 """Each quantity in words, and the unit of its values."""
 
 
-def what_was_learnt(lessons: Lessons) -> Iterator[Assumption]:
+def what_was_learnt(lessons: PosteriorSummary) -> Iterator[Assumption]:
     """Say what the boots taught, each with its interval before and after, and whence the former."""
     for learnt in lessons.learnt:
         if learnt.boots:
             yield Assumption(about=learnt.what, text=_said(learnt))
-    if Shared.LOADER in lessons.told and lessons.read_sizes == 1:
+    if Parameter.LOADER in lessons.told and lessons.read_sizes == 1:
         yield Assumption(
-            about=Shared.LOADER,
+            about=Parameter.LOADER,
             text="the boots loaded images of one size only, which bounds how fast the loader reads "
             "and does not tell it",
         )
 
 
-def _said(learnt: Learnt) -> str:
+def _said(learnt: ParameterUpdate) -> str:
     words, unit = SHARED_WORDS[learnt.what]
     before, after = learnt.prior, learnt.posterior
     of = "1 boot" if learnt.boots == 1 else f"{learnt.boots} boots"
@@ -174,6 +174,6 @@ def _said(learnt: Learnt) -> str:
     )
 
 
-def _whence(learnt: Learnt) -> str:
+def _whence(learnt: ParameterUpdate) -> str:
     """Name the source of the prior, unless what the prediction rests on is said anyway."""
-    return "" if learnt.what is Shared.CPU else f", {learnt.prior.source or 'assumed'}"
+    return "" if learnt.what is Parameter.CPU else f", {learnt.prior.source or 'assumed'}"

@@ -13,7 +13,7 @@ from initadvisor.core.config import Objective
 from initadvisor.core.estimates import Evidence
 from initadvisor.decide.cost import CandidateFacts, Outcome, Quantity
 from initadvisor.decide.decision import Thresholds, decide, decide_by_size
-from initadvisor.decide.posterior.posterior import draw_costs_given
+from initadvisor.decide.posterior.posterior import sample_posterior_costs
 from initadvisor.image.contents import Verdict
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     from initadvisor.advise.machine import Knowledge
     from initadvisor.candidates.build_range import BuildRange
-    from initadvisor.candidates.candidate import Contender
+    from initadvisor.candidates.candidate import Candidate
     from initadvisor.core.config import Config
     from initadvisor.core.settings import Setting
     from initadvisor.data.tables import CalibrationTable
     from initadvisor.decide.boot_evidence import BootEvidence
     from initadvisor.decide.cost import Decision
-    from initadvisor.decide.next_boot import Limits
-    from initadvisor.decide.posterior.posterior import Given
+    from initadvisor.decide.next_boot import BootLimits
+    from initadvisor.decide.posterior.posterior import PosteriorCosts
     from initadvisor.decide.upgrades import UpgradePace
     from initadvisor.host.hardware import Memory
     from initadvisor.image.contents import Lint
@@ -58,7 +58,7 @@ class Unpacking:
     table: CalibrationTable
     lab: LabEvidence
 
-    def decompress_ms(self, contender: Contender) -> Quantity:
+    def decompress_ms(self, contender: Candidate) -> Quantity:
         """Return D: another kernel's, where it unpacked the image, else scaled user-space time."""
         if measured := self.lab.decompress_ms.get(contender.digest):
             return measured
@@ -84,7 +84,7 @@ def _decompress_ms(codec: Codec, samples_ms: Sequence[float], table: Calibration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class DecisionInput:
     """Everything a decision is made from.
 
     ``field``: the contenders, today's first. ``verdicts`` go by the digest of the image. ``pace``:
@@ -93,7 +93,7 @@ class Case:
     machine's, so that no boot or build of it tells anything.
     """
 
-    field: Sequence[Contender]
+    field: Sequence[Candidate]
     unpacking: Unpacking
     verdicts: Mapping[str, Lint]
     disk: Disk
@@ -102,7 +102,7 @@ class Case:
     config: Config
     pace: UpgradePace
     memory: Memory | None
-    limits: Limits | None
+    limits: BootLimits | None
     seed: int
 
     @property
@@ -137,11 +137,11 @@ class Case:
             today.setting, [(c.setting, c.cost.build_cpu_s) for c in others if c.cost]
         )
 
-    def fits(self, contender: Contender) -> bool:
+    def fits(self, contender: Candidate) -> bool:
         """Tell whether the image has room beside today's, as replacing it safely needs."""
         return contender.today or contender.largest_bytes <= self.disk.free_bytes
 
-    def unusable(self, contender: Contender) -> str | None:
+    def unusable(self, contender: Candidate) -> str | None:
         """Return why this machine cannot make it; today's it could.
 
         A compressor that needs more memory than there is may be killed at the next kernel upgrade,
@@ -157,7 +157,7 @@ class Case:
             f"{_mb(self.memory.total_bytes)}"
         )
 
-    def notes(self, contender: Contender) -> tuple[str, ...]:
+    def notes(self, contender: Candidate) -> tuple[str, ...]:
         """Return what is to be said of a contender."""
         unusable, cost = self.unusable(contender), contender.cost
         notes = (*contender.notes, *((unusable,) if unusable else ()))
@@ -177,7 +177,7 @@ def _mb(size_bytes: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class DecisionResult:
     """The decision, and what it was made from.
 
     ``evidence``: what the time to unpack each contender rests on; ``weakest``: the weakest of it
@@ -186,7 +186,7 @@ class Judged:
     """
 
     facts: tuple[CandidateFacts, ...]
-    given: Given
+    given: PosteriorCosts
     decision: Decision
     evidence: tuple[Evidence, ...]
     weakest: Evidence
@@ -197,10 +197,10 @@ class Judged:
         return [fact.setting for fact in self.facts].index(setting)
 
 
-def judge(case: Case) -> Judged:
+def decision_result(case: DecisionInput) -> DecisionResult:
     """Price the contenders and decide."""
     facts = tuple(_facts(case, contender) for contender in case.field)
-    given = draw_costs_given(case.knowledge.machine, facts, case.boots, seed=case.seed)
+    given = sample_posterior_costs(case.knowledge.machine, facts, case.boots, seed=case.seed)
     evidence = tuple(
         Evidence.BOOTS if own else case.unpacking.lab.evidence(contender.digest)
         for contender, own in zip(case.field, given.lessons.own_boots, strict=True)
@@ -219,7 +219,7 @@ def judge(case: Case) -> Judged:
         of_setting = dict(zip([fact.setting for fact in facts], evidence, strict=True))
         weakest = Evidence.weakest((evidence[0], of_setting[decision.setting]))
         decision = replace(decision, saving_ms=replace(decision.saving_ms, source=str(weakest)))
-    return Judged(
+    return DecisionResult(
         facts=facts,
         given=given,
         decision=decision,
@@ -230,7 +230,7 @@ def judge(case: Case) -> Judged:
 
 
 def _whatever_builds_take(
-    case: Case, given: Given, facts: Sequence[CandidateFacts], decision: Decision
+    case: DecisionInput, given: PosteriorCosts, facts: Sequence[CandidateFacts], decision: Decision
 ) -> Decision:
     """Return the decision, open where another cost of building today's image would change it.
 
@@ -264,7 +264,7 @@ def _whatever_builds_take(
     return decided(extra_ms[0], replace(case.thresholds, certainty=inf))
 
 
-def _facts(case: Case, contender: Contender) -> CandidateFacts:
+def _facts(case: DecisionInput, contender: Candidate) -> CandidateFacts:
     return CandidateFacts(
         setting=contender.setting,
         digest=contender.digest,
@@ -278,7 +278,7 @@ def _facts(case: Case, contender: Contender) -> CandidateFacts:
     )
 
 
-def _build_ms(case: Case, contender: Contender) -> float:
+def _build_ms(case: DecisionInput, contender: Candidate) -> float:
     """Return a build's share of one boot, if the objective counts it."""
     if case.config.objective is not Objective.BALANCED:
         return 0.0

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.advise.boot_context import boot_context
 from initadvisor.advise.boots import Boots, recorded_boots
-from initadvisor.advise.decision_input import Case, Unpacking, judge
+from initadvisor.advise.decision_input import DecisionInput, Unpacking, decision_result
 from initadvisor.advise.machine import know_machine
-from initadvisor.advise.ranking import show
+from initadvisor.advise.ranking import summarise
 from initadvisor.candidates.build import build_candidates
 from initadvisor.candidates.decompression import ROUNDS, BenchObserver, decompression_ms, remember
-from initadvisor.candidates.search_space import FieldObserver, estimated_field
+from initadvisor.candidates.search_space import CandidateSetObserver, estimated_candidate_set
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.data.tables import calibration
-from initadvisor.decide.next_boot import Limits
+from initadvisor.decide.next_boot import BootLimits
 from initadvisor.decide.upgrades import upgrade_pace
 from initadvisor.host.hardware import memory
 from initadvisor.image.contents import Verdict
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from initadvisor.advise.decision_input import Judged
-    from initadvisor.advise.ranking import Weighed
-    from initadvisor.candidates.search_space import Field, Ground
+    from initadvisor.advise.decision_input import DecisionResult
+    from initadvisor.advise.ranking import RankedCandidates
+    from initadvisor.candidates.search_space import CandidateSet, SearchSpace
     from initadvisor.core.config import Config, Objective
     from initadvisor.core.settings import Setting
     from initadvisor.host import Host
     from initadvisor.image.contents import Lint
     from initadvisor.image.kernel import KernelConfig
-    from initadvisor.records.built_image import Gap
+    from initadvisor.records.built_image import SkippedSetting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Request:
     explain: bool = False
 
 
-class Observer(FieldObserver, BenchObserver, LabObserver, Protocol):
+class RecommendObserver(CandidateSetObserver, BenchObserver, LabObserver, Protocol):
     """Told how the work goes."""
 
 
@@ -68,13 +68,13 @@ _SEED = 20_000
 class Answer:
     """The contenders as they are known now, and what comes of weighing them."""
 
-    field: Field
-    case: Case
-    judged: Judged
-    weighed: Weighed
+    field: CandidateSet
+    case: DecisionInput
+    judged: DecisionResult
+    weighed: RankedCandidates
 
 
-class Scales:
+class CandidateEvaluation:
     """Everything an answer rests on; what does not depend on the candidates is found out once."""
 
     def __init__(
@@ -82,8 +82,8 @@ class Scales:
         host: Host,
         request: Request,
         config: Config,
-        ground: Ground,
-        observer: Observer,
+        ground: SearchSpace,
+        observer: RecommendObserver,
         *,
         sample: bool,
     ) -> None:
@@ -93,7 +93,7 @@ class Scales:
         self._config = config
         self._ground = ground
         self._observer = observer
-        self._build_gaps: tuple[Gap, ...] = ()
+        self._build_gaps: tuple[SkippedSetting, ...] = ()
         self.kernel_config = _kernel_config(host, request, release)
         self.disk = examine_disk(host, source.path, sample=sample)
         self.context = boot_context(host, release)
@@ -103,7 +103,7 @@ class Scales:
         # What is another machine's image is built and booted there.
         self._memory = memory(host) if source.installed else None
         self._limits = (
-            Limits(excess_ms=config.max_excess_s * 1000, everything=request.everything)
+            BootLimits(excess_ms=config.max_excess_s * 1000, everything=request.everything)
             if source.installed
             else None
         )
@@ -116,7 +116,7 @@ class Scales:
             table=self.table,
         )
 
-    def build(self, field: Field, settings: Sequence[Setting]) -> None:
+    def build(self, field: CandidateSet, settings: Sequence[Setting]) -> None:
         """Build those of the field's estimated candidates that have these settings.
 
         What cannot be built is not weighed any more.
@@ -142,7 +142,7 @@ class Scales:
     def weigh(self) -> Answer:
         """Weigh the candidates that are there, and estimates of the others."""
         host, ground = self._host, self._ground
-        field = estimated_field(host, ground, observer=self._observer)
+        field = estimated_candidate_set(host, ground, observer=self._observer)
         field = replace(field, gaps=_distinct((*field.gaps, *self._build_gaps)))
         verdicts = verdicts_on(
             host,
@@ -153,7 +153,7 @@ class Scales:
         )
         _require_comparison(verdicts[ground.source.initrd_sha256], field)
         lab = lab_evidence(host, field.contenders, ground.kernel_release)
-        case = Case(
+        case = DecisionInput(
             field=field.contenders,
             unpacking=Unpacking(bench_ms=self._times_ms(field), table=self.table, lab=lab),
             verdicts=verdicts,
@@ -166,10 +166,10 @@ class Scales:
             limits=self._limits,
             seed=_SEED,
         )
-        judged = judge(case)
-        return Answer(field=field, case=case, judged=judged, weighed=show(case, judged))
+        judged = decision_result(case)
+        return Answer(field=field, case=case, judged=judged, weighed=summarise(case, judged))
 
-    def run_lab(self, field: Field) -> None:
+    def run_lab(self, field: CandidateSet) -> None:
         """Have kernels unpack what they would not refuse; the store then has what they took."""
         from initadvisor.lab.lab import run_lab_for
         from initadvisor.lab.timing import Rounds
@@ -194,7 +194,7 @@ class Scales:
             observer=self._observer,
         )
 
-    def _times_ms(self, field: Field) -> Mapping[str, Sequence[float]]:
+    def _times_ms(self, field: CandidateSet) -> Mapping[str, Sequence[float]]:
         """Time user-space decompression of what is there; once for an answer without builds."""
         source, streams = field.source, [c.stream for c in field.contenders if c.stream]
         if source.unpack_cpu_ms:
@@ -208,7 +208,7 @@ class Scales:
         )
 
 
-def _distinct(gaps: tuple[Gap, ...]) -> tuple[Gap, ...]:
+def _distinct(gaps: tuple[SkippedSetting, ...]) -> tuple[SkippedSetting, ...]:
     """Return one gap for each setting: what failed last says why."""
     return tuple({gap.setting: gap for gap in gaps}.values())
 
@@ -219,7 +219,7 @@ def _kernel_config(host: Host, request: Request, kernel: str | None) -> KernelCo
     return find_kernel_config(host, kernel) if kernel else None
 
 
-def _require_comparison(today: Lint, field: Field) -> None:
+def _require_comparison(today: Lint, field: CandidateSet) -> None:
     """Raise where no advice can be given: today's image is refused, or nothing is beside it."""
     source = field.source
     if today.verdict is Verdict.REFUSED:

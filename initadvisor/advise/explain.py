@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from initadvisor.advise.decision_input import judge
+from initadvisor.advise.decision_input import decision_result
 from initadvisor.core.estimates import Evidence
 from initadvisor.decide.contrast import contrast, strongest_rival
 from initadvisor.decide.cost import Outcome
-from initadvisor.decide.decision import standing
-from initadvisor.decide.explanation import Explanation, Pair, Step, images_share, weights
+from initadvisor.decide.decision import compare_candidates
+from initadvisor.decide.explanation import Explanation, ExplanationStep, Pair, images_share, weights
 from initadvisor.lab.evidence import LabEvidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from initadvisor.advise.decision_input import Case, Judged
+    from initadvisor.advise.decision_input import DecisionInput, DecisionResult
 
 
-def explain(case: Case, judged: Judged) -> Explanation:
+def explain(case: DecisionInput, judged: DecisionResult) -> Explanation:
     """Explain a decision: the facts it depends on, and what each kind of evidence did to it."""
     draws, lessons = judged.given.draws, judged.given.lessons
     pair = _smallest(case, judged) if case.by_size else _closest(case, judged)
@@ -35,7 +35,7 @@ def explain(case: Case, judged: Judged) -> Explanation:
     )
     if case.by_size:
         return explained
-    found = standing(draws, judged.facts, baseline=0, thresholds=case.thresholds)
+    found = compare_candidates(draws, judged.facts, baseline=0, thresholds=case.thresholds)
     parts = judged.given.posterior.parts
     return replace(
         explained,
@@ -45,15 +45,17 @@ def explain(case: Case, judged: Judged) -> Explanation:
     )
 
 
-def _closest(case: Case, judged: Judged) -> Pair | None:
+def _closest(case: DecisionInput, judged: DecisionResult) -> Pair | None:
     """Return what is advised and what is likeliest to be better."""
     advised = judged.column(judged.decision.setting)
-    found = standing(judged.given.draws, judged.facts, baseline=0, thresholds=case.thresholds)
+    found = compare_candidates(
+        judged.given.draws, judged.facts, baseline=0, thresholds=case.thresholds
+    )
     rival = strongest_rival(found, advised)
     return None if rival is None else Pair(advised=advised, rival=rival[0])
 
 
-def _smallest(case: Case, judged: Judged) -> Pair | None:
+def _smallest(case: DecisionInput, judged: DecisionResult) -> Pair | None:
     """Return what is advised, and the smallest beside it."""
     advised = judged.column(judged.decision.setting)
     others = [
@@ -67,7 +69,7 @@ def _smallest(case: Case, judged: Judged) -> Pair | None:
     return Pair(advised=advised, rival=rival)
 
 
-def _steps(case: Case, judged: Judged) -> Iterator[Step]:
+def _steps(case: DecisionInput, judged: DecisionResult) -> Iterator[ExplanationStep]:
     """Yield the answers without boots and without the lab, and the one that is given.
 
     Evidence of which there is none makes no step.
@@ -77,17 +79,19 @@ def _steps(case: Case, judged: Judged) -> Iterator[Step]:
     boots = judged.given.lessons.boots_used
     bare = replace(case, boots=(), unpacking=replace(case.unpacking, lab=LabEvidence()))
     images = len(case.field)
-    yield _step(judge(bare) if in_lab or boots else judged, Evidence.BENCH, images)
+    yield _step(decision_result(bare) if in_lab or boots else judged, Evidence.BENCH, images)
     if in_lab:
-        yield _step(judge(replace(case, boots=())) if boots else judged, Evidence.LAB, in_lab)
+        yield _step(
+            decision_result(replace(case, boots=())) if boots else judged, Evidence.LAB, in_lab
+        )
     if boots:
         yield _step(judged, Evidence.BOOTS, boots)
 
 
-def _step(judged: Judged, evidence: Evidence, used: int) -> Step:
+def _step(judged: DecisionResult, evidence: Evidence, used: int) -> ExplanationStep:
     decision = judged.decision
     switch = decision.outcome is Outcome.SWITCH
-    return Step(
+    return ExplanationStep(
         evidence=evidence,
         used=used,
         outcome=decision.outcome,

@@ -10,14 +10,14 @@ from initadvisor.advise.recommendation import Assumption
 from initadvisor.core.codecs import Codec
 from initadvisor.core.estimates import Estimate
 from initadvisor.data.tables import observed_boots
-from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.cost import Machine, Quantity, Shadow
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from initadvisor.advise.boot_context import BootContext
-    from initadvisor.candidates.candidate import Contender
+    from initadvisor.candidates.candidate import Candidate
     from initadvisor.data.tables import CalibrationTable
     from initadvisor.lab.evidence import LabEvidence
 
@@ -90,19 +90,19 @@ def know_machine(
         ),
         loader_mb_s=_as_estimate(loader),
         assumptions=(
-            Assumption(about=Shared.LOADER, text=f"the loader's reading: {loader.source}"),
-            Assumption(about=Shared.SHADOW, text=f"the shadow (B1): {_said_of(shadow)}"),
-            Assumption(about=Shared.FIXED, text=f"what every image pays (L): {fixed.source}"),
+            Assumption(about=Parameter.LOADER, text=f"the loader's reading: {loader.source}"),
+            Assumption(about=Parameter.SHADOW, text=f"the shadow (B1): {_said_of(shadow)}"),
+            Assumption(about=Parameter.FIXED, text=f"what every image pays (L): {fixed.source}"),
         ),
     )
 
 
 def unpacking_assumptions(
-    field: Sequence[Contender],
+    field: Sequence[Candidate],
     machine: Machine,
     evidence: LabEvidence,
     *,
-    told: Collection[Shared] = (),
+    told: Collection[Parameter] = (),
 ) -> tuple[Assumption, ...]:
     """Say in words what the times to unpack these contenders rest on.
 
@@ -115,14 +115,14 @@ def unpacking_assumptions(
     if lab:
         who = "every image" if not bench else _names(lab)
         text = f"the time to unpack {who}: the lab's, of this machine's kernel in a virtual machine"
-        if Shared.LAB not in told:
+        if Parameter.LAB not in told:
             factor = exp(_Z95 * machine.lab.log_sd)
             text += f"; the bare machine is within a factor of {factor:.1f} of it"
-        said.append(Assumption(about=Shared.LAB, text=text))
+        said.append(Assumption(about=Parameter.LAB, text=text))
     if bench:
-        doubt = "" if Shared.CPU in told else _doubt(machine)
+        doubt = "" if Parameter.CPU in told else _doubt(machine)
         texts = _bench_assumptions(bench, machine, evidence, doubt, among_others=bool(lab))
-        said.extend(Assumption(about=Shared.CPU, text=text) for text in texts)
+        said.extend(Assumption(about=Parameter.CPU, text=text) for text in texts)
         plain = next((c for c in lab if c.codec is Codec.CAT), None)
         populate = machine.populate_ms
         if plain:
@@ -135,8 +135,10 @@ def unpacking_assumptions(
                 f"{populate.median:.0f} ms, within a factor of {exp(_Z95 * populate.log_sd):.1f}, "
                 f"from {populate.source}"
             )
-        if Shared.POPULATE not in told:
-            said.append(Assumption(about=Shared.POPULATE, text=f"creating the files (P): {text}"))
+        if Parameter.POPULATE not in told:
+            said.append(
+                Assumption(about=Parameter.POPULATE, text=f"creating the files (P): {text}")
+            )
     return tuple(said)
 
 
@@ -148,7 +150,7 @@ def _doubt(machine: Machine) -> str:
 
 
 def _bench_assumptions(
-    bench: Sequence[Contender],
+    bench: Sequence[Candidate],
     machine: Machine,
     evidence: LabEvidence,
     doubt: str,
@@ -172,7 +174,7 @@ def _bench_assumptions(
         )
 
 
-def _names(field: Sequence[Contender]) -> str:
+def _names(field: Sequence[Candidate]) -> str:
     return ", ".join(str(contender.setting) for contender in field)
 
 

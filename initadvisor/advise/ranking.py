@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from initadvisor.advise.recommendation import Plan, PlannedBoots, Rival, Row
 from initadvisor.core.estimates import Evidence
-from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.contrast import contrast, strongest_rival
 from initadvisor.decide.cost import Outcome
 from initadvisor.decide.costs import summary
-from initadvisor.decide.decision import chances, savings, standing
+from initadvisor.decide.decision import chances, compare_candidates, savings
 from initadvisor.decide.explanation import Pair, deciding_fact
 from initadvisor.decide.next_boot import MOST_BOOTS, next_boots
 
 if TYPE_CHECKING:
-    from initadvisor.advise.decision_input import Case, Judged
+    from initadvisor.advise.decision_input import DecisionInput, DecisionResult
     from initadvisor.core.settings import Setting
-    from initadvisor.decide.boot_evidence import Lessons
+    from initadvisor.decide.boot_evidence import PosteriorSummary
     from initadvisor.decide.contrast import Contrast
     from initadvisor.decide.cost import DecidingFact, Decision
 
@@ -28,7 +28,7 @@ _WORTH_BUILDING = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weighed:
+class RankedCandidates:
     """The decision, the weakest evidence it rests on, and a row for each contender.
 
     ``unbuilt``: the settings without a candidate that may be the best, the likeliest first. Only
@@ -39,7 +39,7 @@ class Weighed:
     decision: Decision
     evidence: Evidence
     rows: tuple[Row, ...]
-    lessons: Lessons
+    lessons: PosteriorSummary
     deciding: DecidingFact | None
     rival: Rival | None
     plan: Plan | None
@@ -47,10 +47,10 @@ class Weighed:
     unbuilt: tuple[Setting, ...] = ()
 
 
-def show(case: Case, judged: Judged) -> Weighed:
+def summarise(case: DecisionInput, judged: DecisionResult) -> RankedCandidates:
     """Put in figures what comes of a decision, and what would make it surer."""
     deciding, rival = (None, None) if case.by_size else _closest(case, judged)
-    return Weighed(
+    return RankedCandidates(
         decision=judged.decision,
         evidence=judged.weakest,
         rows=tuple(sorted(_rows(case, judged), key=lambda row: row.total_ms.mean)),
@@ -63,11 +63,13 @@ def show(case: Case, judged: Judged) -> Weighed:
     )
 
 
-def _closest(case: Case, judged: Judged) -> tuple[DecidingFact | None, Rival | None]:
+def _closest(
+    case: DecisionInput, judged: DecisionResult
+) -> tuple[DecidingFact | None, Rival | None]:
     """Return what comes closest to what is advised, and what would decide where that is open."""
     facts, thresholds = judged.facts, case.thresholds
     chosen = judged.column(judged.decision.setting)
-    found = standing(judged.given.draws, facts, baseline=0, thresholds=thresholds)
+    found = compare_candidates(judged.given.draws, facts, baseline=0, thresholds=thresholds)
     closest = strongest_rival(found, chosen)
     if closest is None:
         return None, None
@@ -90,12 +92,12 @@ def _closest(case: Case, judged: Judged) -> tuple[DecidingFact | None, Rival | N
     return deciding, rival
 
 
-def _contrast(judged: Judged, one: int, other: int) -> Contrast:
+def _contrast(judged: DecisionResult, one: int, other: int) -> Contrast:
     weakest = Evidence.weakest((judged.evidence[one], judged.evidence[other]))
     return contrast(judged.given.draws, judged.facts, one, other, source=str(weakest))
 
 
-def _plan(case: Case, judged: Judged) -> Plan | None:
+def _plan(case: DecisionInput, judged: DecisionResult) -> Plan | None:
     """Return the boots that would settle the decision, None where there are none to be made."""
     if case.limits is None:
         return None
@@ -127,11 +129,11 @@ def _plan(case: Case, judged: Judged) -> Plan | None:
     )
 
 
-def _is_estimate(case: Case, column: int) -> bool:
+def _is_estimate(case: DecisionInput, column: int) -> bool:
     return case.field[column].sampled is not None
 
 
-def _unbuilt(case: Case, judged: Judged) -> tuple[Setting, ...]:
+def _unbuilt(case: DecisionInput, judged: DecisionResult) -> tuple[Setting, ...]:
     """Return what is only estimated and may win, and what is said to lead."""
     field, decision = case.field, judged.decision
     chance = chances(judged.given.draws, judged.facts, by_size=case.by_size)
@@ -145,9 +147,9 @@ def _unbuilt(case: Case, judged: Judged) -> tuple[Setting, ...]:
     )
 
 
-def _rows(case: Case, judged: Judged) -> list[Row]:
+def _rows(case: DecisionInput, judged: DecisionResult) -> list[Row]:
     draws, evidence, lab = judged.given.draws, judged.evidence, case.unpacking.lab
-    loader = judged.given.lessons.now(Shared.LOADER).source
+    loader = judged.given.lessons.now(Parameter.LOADER).source
     saving = savings(draws, 0)
     rows = []
     for column, contender in enumerate(case.field):

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor.advise.boots import what_was_learnt
-from initadvisor.advise.evaluation import Observer, Request, Scales
+from initadvisor.advise.evaluation import CandidateEvaluation, RecommendObserver, Request
 from initadvisor.advise.explain import explain
 from initadvisor.advise.machine import unpacking_assumptions
 from initadvisor.advise.recommendation import Assumption, Recommendation, Storage
 from initadvisor.candidates.build_range import UNKNOWN_BUILD
-from initadvisor.candidates.search_space import surveyed
+from initadvisor.candidates.search_space import open_search_space
 from initadvisor.core.config import Objective
-from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.host.configuration import load_config
 from initadvisor.target.context import what_matters_more
 from initadvisor.target.target import find_target, sample_target
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from initadvisor.target.target import Target
 
 
-def recommend(host: Host, request: Request, *, observer: Observer) -> Recommendation:
+def recommend(host: Host, request: Request, *, observer: RecommendObserver) -> Recommendation:
     """Estimate or build, measure, weigh, and decide.
 
     Candidates that were not built are estimated from a sample; with ``build`` those that may be the
@@ -41,8 +41,10 @@ def recommend(host: Host, request: Request, *, observer: Observer) -> Recommenda
     """
     config = _config(host, request)
     target = sample_target(host) if request.sample else find_target(host, request.image)
-    with surveyed(host, target, config, only=request.only, everything=request.everything) as ground:
-        scales = Scales(host, request, config, ground, observer, sample=target.sample)
+    with open_search_space(
+        host, target, config, only=request.only, everything=request.everything
+    ) as ground:
+        scales = CandidateEvaluation(host, request, config, ground, observer, sample=target.sample)
         answer = scales.weigh()
         if request.build:
             scales.build(answer.field, answer.weighed.unbuilt)
@@ -57,7 +59,7 @@ def recommend(host: Host, request: Request, *, observer: Observer) -> Recommenda
 
 
 def _recommendation(
-    host: Host, target: Target, config: Config, scales: Scales, answer: Answer
+    host: Host, target: Target, config: Config, scales: CandidateEvaluation, answer: Answer
 ) -> Recommendation:
     field, weighed = answer.field, answer.weighed
     lab = answer.case.unpacking.lab
@@ -72,7 +74,7 @@ def _recommendation(
         certainty=config.certainty,
         evidence=weighed.evidence,
         decision=weighed.decision,
-        storage=_storage(scales.disk, weighed.lessons.now(Shared.LOADER)),
+        storage=_storage(scales.disk, weighed.lessons.now(Parameter.LOADER)),
         unpacked_bytes=field.source.contents.unpacked_bytes,
         whole_boot_ms=scales.context.whole_boot_ms,
         rows=weighed.rows,
@@ -96,7 +98,9 @@ def _recommendation(
     )
 
 
-def _assumptions(config: Config, scales: Scales, answer: Answer) -> Iterator[Assumption]:
+def _assumptions(
+    config: Config, scales: CandidateEvaluation, answer: Answer
+) -> Iterator[Assumption]:
     """Yield what the answer rests on; of what boots told of, what they made of what was assumed."""
     case, lessons = answer.case, answer.weighed.lessons
     known, told = case.knowledge, lessons.told

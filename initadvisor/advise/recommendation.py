@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from initadvisor.core.config import Objective
     from initadvisor.core.estimates import Estimate, Evidence, SizeSource
     from initadvisor.core.settings import Setting
-    from initadvisor.decide.boot_evidence import Shared
+    from initadvisor.decide.boot_evidence import Parameter
     from initadvisor.decide.boot_plan import Purpose
     from initadvisor.decide.contrast import Contrast
     from initadvisor.decide.cost import DecidingFact, Decision
     from initadvisor.decide.explanation import Explanation
     from initadvisor.decide.upgrades import UpgradePace
     from initadvisor.image.contents import Lint
-    from initadvisor.records.built_image import Gap
+    from initadvisor.records.built_image import SkippedSetting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +123,7 @@ class Assumption:
     ``about``: what it is about of what all candidates share; None where it is not the machine.
     """
 
-    about: Shared | None
+    about: Parameter | None
     text: str
 
 
@@ -165,7 +165,7 @@ class Recommendation:
     hinges_on_build: bool = False
     explanation: Explanation | None = None
     unbuilt: tuple[Setting, ...] = ()
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[SkippedSetting, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
     warnings: tuple[str, ...] = ()
     context: tuple[str, ...] = ()

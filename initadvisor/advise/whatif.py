@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.advise.truth_tables import truth_table
-from initadvisor.advise.whatif_choices import Subject, of_machine, of_table
+from initadvisor.advise.whatif_choices import ComparedSettings, of_machine, of_table
 from initadvisor.core.config import Objective
 from initadvisor.core.errors import UsageError
 from initadvisor.decide.cost import Factor
@@ -17,9 +17,9 @@ from initadvisor.host.configuration import load_config
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initadvisor.advise.evaluation import Observer
+    from initadvisor.advise.evaluation import RecommendObserver
     from initadvisor.core.config import Config
-    from initadvisor.decide.whatif_values import Given, Place
+    from initadvisor.decide.whatif_values import GivenValue, ReadMedium
     from initadvisor.host import Host
 
 
@@ -41,13 +41,13 @@ class Question:
 
     table: str | None = None
     image: Path | None = None
-    read_speed_mb_s: Given | None = None
-    cpu_scale: Given | None = None
-    shadow_ms: Given | None = None
+    read_speed_mb_s: GivenValue | None = None
+    cpu_scale: GivenValue | None = None
+    shadow_ms: GivenValue | None = None
     objective: Objective | None = None
 
     @property
-    def given(self) -> dict[Factor, Given]:
+    def given(self) -> dict[Factor, GivenValue]:
         """The conditions that the user names."""
         conditions = {
             Factor.LOADER: self.read_speed_mb_s,
@@ -67,7 +67,7 @@ class Question:
         return otherwise if isinstance(value, Span) else value
 
 
-def what_if(host: Host, question: Question, *, observer: Observer) -> WhatIf:
+def what_if(host: Host, question: Question, *, observer: RecommendObserver) -> WhatIf:
     """Price every setting under the conditions asked for, and say where the best one changes.
 
     Without a table the images are this machine's (or of the image given), as ``recommend`` knows
@@ -114,8 +114,12 @@ def what_if(host: Host, question: Question, *, observer: Observer) -> WhatIf:
 
 
 def _subject(
-    host: Host, question: Question, config: Config, objective: Objective, observer: Observer
-) -> Subject:
+    host: Host,
+    question: Question,
+    config: Config,
+    objective: Objective,
+    observer: RecommendObserver,
+) -> ComparedSettings:
     if question.table is not None:
         return of_table(truth_table(question.table), config, objective)
     from initadvisor.advise.evaluation import Request
@@ -126,7 +130,7 @@ def _subject(
     )
 
 
-def _places(question: Question, subject: Subject) -> tuple[Place, ...]:
+def _places(question: Question, subject: ComparedSettings) -> tuple[ReadMedium, ...]:
     """Return what is read from: what was given, else this machine's disk, else the classic ones.
 
     Where nothing at all is given, this machine's own stands beside the classic ones.
@@ -139,7 +143,7 @@ def _places(question: Question, subject: Subject) -> tuple[Place, ...]:
     return (loader,) if question.given else (loader, *DISKS)
 
 
-def _said(question: Question, places: tuple[Place, ...]) -> tuple[str, ...]:
+def _said(question: Question, places: tuple[ReadMedium, ...]) -> tuple[str, ...]:
     """Say in words what was assumed or given, not measured."""
     given, said = question.given, []
     if not isinstance(question.read_speed_mb_s, Span):
@@ -166,7 +170,7 @@ def _said(question: Question, places: tuple[Place, ...]) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _interval(place: Place) -> str:
+def _interval(place: ReadMedium) -> str:
     speed = place.read_mb_s
     return (
         ""

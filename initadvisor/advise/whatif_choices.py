@@ -11,11 +11,11 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.config import Objective
 from initadvisor.core.errors import UsageError
 from initadvisor.core.estimates import Estimate, SizeSource
-from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.upgrades import upgrade_pace
-from initadvisor.decide.whatif_values import Choice, Place
+from initadvisor.decide.whatif_values import ReadMedium, SettingFigures
 from initadvisor.image.contents import Verdict
-from initadvisor.records.built_image import Gap
+from initadvisor.records.built_image import SkippedSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 _Z95 = 1.96
 _LEAST = 2
-_OF_UNPACKING = frozenset({Shared.POPULATE, Shared.CPU, Shared.LAB})
+_OF_UNPACKING = frozenset({Parameter.POPULATE, Parameter.CPU, Parameter.LAB})
 """What those assumptions of ``recommend`` are about that are not replaced by what is asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class ComparedSettings:
     """What is compared and who says so.
 
     ``loader``: this machine's own, where the images are its own. ``remarks``: what their figures
@@ -43,20 +43,20 @@ class Subject:
 
     name: str
     source: str
-    choices: tuple[Choice, ...]
-    left_out: tuple[Gap, ...]
-    loader: Place | None = None
+    choices: tuple[SettingFigures, ...]
+    left_out: tuple[SkippedSetting, ...]
+    loader: ReadMedium | None = None
     remarks: tuple[str, ...] = ()
 
 
-def of_table(table: TruthTable, config: Config, objective: Objective) -> Subject:
+def of_table(table: TruthTable, config: Config, objective: Objective) -> ComparedSettings:
     """Return the settings of a table.
 
     Raises ``UsageError`` where the objective counts builds and the table does not tell of them.
     """
     known = [
         (
-            Choice(
+            SettingFigures(
                 setting=row.setting,
                 size_mb=_lognormal(row.size_mb, 0.0, "the table"),
                 unpack_ms=_lognormal(row.unpack_ms, row.log_sd, "the table"),
@@ -68,7 +68,7 @@ def of_table(table: TruthTable, config: Config, objective: Objective) -> Subject
     pace = upgrade_pace(config.boots_per_upgrade, None)
     choices, gaps = _with_builds(known, pace, objective)
     _require_comparison(table.name, choices, gaps)
-    return Subject(
+    return ComparedSettings(
         name=table.name,
         source=table.source,
         choices=choices,
@@ -77,7 +77,7 @@ def of_table(table: TruthTable, config: Config, objective: Objective) -> Subject
     )
 
 
-def of_machine(answer: Recommendation, config: Config, objective: Objective) -> Subject:
+def of_machine(answer: Recommendation, config: Config, objective: Objective) -> ComparedSettings:
     """Return what ``recommend`` knows of an image and its candidates, and of the loader.
 
     What may not be chosen on this machine is left out. Raises ``UsageError`` where less than two
@@ -89,20 +89,20 @@ def of_machine(answer: Recommendation, config: Config, objective: Objective) -> 
     pace = upgrade_pace(config.boots_per_upgrade, answer.pace)
     choices, unbuilt = _with_builds(known, pace, objective)
     gaps = (
-        *(Gap(setting=setting, reason=why) for setting, why in unfit.items()),
+        *(SkippedSetting(setting=setting, reason=why) for setting, why in unfit.items()),
         *unbuilt,
         *answer.gaps,
     )
     _require_comparison(str(answer.image), choices, gaps)
     speed = answer.storage.loader_mb_s
     middle = sqrt(speed.low * speed.high)  # of a figure known up to a factor
-    return Subject(
+    return ComparedSettings(
         name=str(answer.image),
         source=f"this image and its candidates as recommend knows them, evidence: "
         f"{answer.evidence}",
         choices=choices,
         left_out=gaps,
-        loader=Place(name="this machine", read_mb_s=replace(speed, mean=middle)),
+        loader=ReadMedium(name="this machine", read_mb_s=replace(speed, mean=middle)),
         remarks=(
             *(one.text for one in answer.assumptions if one.about in _OF_UNPACKING),
             *_said(pace, objective),
@@ -113,8 +113,8 @@ def of_machine(answer: Recommendation, config: Config, objective: Objective) -> 
     )
 
 
-def _of_row(row: Row) -> Choice:
-    return Choice(
+def _of_row(row: Row) -> SettingFigures:
+    return SettingFigures(
         setting=row.setting,
         size_mb=_lognormal(row.size_bytes / 1e6, row.size_log_sd, str(row.size_source)),
         unpack_ms=row.unpack_ms,
@@ -152,8 +152,8 @@ def _why_unfit(row: Row) -> str | None:
 
 
 def _with_builds(
-    known: Iterable[tuple[Choice, float | None]], pace: UpgradePace, objective: Objective
-) -> tuple[tuple[Choice, ...], tuple[Gap, ...]]:
+    known: Iterable[tuple[SettingFigures, float | None]], pace: UpgradePace, objective: Objective
+) -> tuple[tuple[SettingFigures, ...], tuple[SkippedSetting, ...]]:
     """Add each build's share of a boot, if the objective counts it."""
     if objective is not Objective.BALANCED:
         return tuple(choice for choice, _ in known), ()
@@ -161,7 +161,7 @@ def _with_builds(
     for choice, cpu_s in known:
         if cpu_s is None:
             reason = "what building it takes is not known"
-            gaps.append(Gap(setting=choice.setting, reason=reason))
+            gaps.append(SkippedSetting(setting=choice.setting, reason=reason))
         else:
             extra_ms = cpu_s * 1000 / pace.boots
             choices.append(replace(choice, extra_ms=extra_ms))
@@ -173,7 +173,9 @@ def _said(pace: UpgradePace, objective: Objective) -> tuple[str, ...]:
     return (pace.words,) if objective is Objective.BALANCED else ()
 
 
-def _require_comparison(name: str, choices: Sequence[Choice], gaps: Iterable[Gap]) -> None:
+def _require_comparison(
+    name: str, choices: Sequence[SettingFigures], gaps: Iterable[SkippedSetting]
+) -> None:
     if len(choices) < _LEAST:
         why = "; ".join(f"{gap.setting}: {gap.reason}" for gap in gaps)
         msg = f"cannot compare the settings of {name}: less than two are left ({why})"

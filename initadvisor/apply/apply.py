@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.apply.build import staged_images
 from initadvisor.apply.commit import commit, undisturbed
-from initadvisor.apply.plan_values import Step
+from initadvisor.apply.plan_values import ApplyStep
 from initadvisor.apply.proving import arm_proof
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.plain_values import encoded
@@ -136,21 +136,21 @@ def require_none_pending(host: Host) -> None:
 
 def _require_nothing_in_the_way(plan: ApplyPlan, choices: ApplyChoices, *, direct: bool) -> None:
     passed = {
-        Step.VERIFYING: choices.unverified,
-        Step.PROVING_BOOT: direct,
-        Step.PREVIOUS_ENTRY: choices.without_backup or choices.without_entry,
-        Step.UNLOCKING: choices.ignore_unlocking,
+        ApplyStep.VERIFYING: choices.unverified,
+        ApplyStep.PROVING_BOOT: direct,
+        ApplyStep.PREVIOUS_ENTRY: choices.without_backup or choices.without_entry,
+        ApplyStep.UNLOCKING: choices.ignore_unlocking,
     }
     for obstacle in plan.obstacles:
         if not passed.get(obstacle.step, False):
             raise UnsafeError(obstacle.reason, hint=_way_out(obstacle.step, obstacle.remedy))
 
 
-def _way_out(step: Step, remedy: str) -> str | None:
+def _way_out(step: ApplyStep, remedy: str) -> str | None:
     options = {
-        Step.PROVING_BOOT: "--immediate goes without a proving boot",
-        Step.PREVIOUS_ENTRY: "--without-entry goes without an entry for the previous image",
-        Step.UNLOCKING: "--ignore-unlocking goes on all the same",
+        ApplyStep.PROVING_BOOT: "--immediate goes without a proving boot",
+        ApplyStep.PREVIOUS_ENTRY: "--without-entry goes without an entry for the previous image",
+        ApplyStep.UNLOCKING: "--ignore-unlocking goes on all the same",
     }
     return "; ".join(part for part in (remedy, options.get(step)) if part) or None
 

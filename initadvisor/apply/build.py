@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.apply.plan_values import StagedImage, Step
+from initadvisor.apply.plan_values import ApplyStep, StagedImage
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.plain_values import shown
 from initadvisor.firmware.efi_variables import enforces_signatures
@@ -44,7 +44,7 @@ def staged_images(
     or when the configuration was changed meanwhile, and what the generator's ``build`` does.
     """
     for obstacle in plan.obstacles:
-        if obstacle.step is Step.BUILD:
+        if obstacle.step is ApplyStep.BUILD:
             raise UnsafeError(obstacle.reason, hint=obstacle.remedy or None)
     with building_place(host) as directory:
         staged = tuple(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from initadvisor.advise.evaluation import Request
 from initadvisor.advise.recommend import recommend
 from initadvisor.apply.edits import planned_edits
-from initadvisor.apply.plan_values import ApplyPlan, Obstacle, PlannedImage, Step
+from initadvisor.apply.plan_values import ApplyPlan, ApplyStep, Blocker, PlannedImage
 from initadvisor.apply.previous_entry import require_previous_entry
 from initadvisor.apply.room import lacking, room_needed
 from initadvisor.bootloaders.detect import detect_boot_loader
@@ -34,7 +34,7 @@ from initadvisor.trial.proof_evidence import require_boot_time_unit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from initadvisor.advise.evaluation import Observer
+    from initadvisor.advise.evaluation import RecommendObserver
     from initadvisor.advise.recommendation import Recommendation, Row
     from initadvisor.bootloaders.entry import BootEntry
     from initadvisor.core.refusals import Refusal
@@ -68,7 +68,7 @@ class _Known:
     doubt: str = ""
 
 
-def plan_apply(host: Host, request: ApplyRequest, *, observer: Observer) -> ApplyPlan:
+def plan_apply(host: Host, request: ApplyRequest, *, observer: RecommendObserver) -> ApplyPlan:
     """Return the plan for the setting that is asked for, or else for the recommended one.
 
     Raises ``InitadvisorError`` where this machine has no generator or no image, ``UnsafeError``
@@ -131,7 +131,7 @@ def _is_alike(image: InstalledImage, default: InstalledImage) -> bool:
     return not image.fallback and image.kernel_release == default.kernel_release
 
 
-def _look_up(host: Host, setting: Setting, observer: Observer) -> _Known:
+def _look_up(host: Host, setting: Setting, observer: RecommendObserver) -> _Known:
     """Weigh the one setting; that it cannot be weighed hinders nothing."""
     try:
         return _known(recommend(host, Request(only=(setting,)), observer=observer), setting)
@@ -183,7 +183,7 @@ def _expected_bytes(image: InstalledImage, size_bytes: int, known: _Known) -> in
     return round(size_bytes * known.setting.size_bytes / known.today.size_bytes)
 
 
-def _irreplaceable(edits: Sequence[FileEdit], images: Sequence[PlannedImage]) -> Iterator[Obstacle]:
+def _irreplaceable(edits: Sequence[FileEdit], images: Sequence[PlannedImage]) -> Iterator[Blocker]:
     """Yield what would be refused in the end: links, and what cannot be written, not by root."""
     paths = [Path(edit.path) for edit in edits]
     paths += [planned.image.path for planned in images if planned.rebuilt]
@@ -194,12 +194,12 @@ def _irreplaceable(edits: Sequence[FileEdit], images: Sequence[PlannedImage]) ->
             require_changeable(path)
             if os.statvfs(path.parent).f_flag & os.ST_RDONLY:
                 reason = f"{path} is on a file system that is mounted read-only"
-                yield Obstacle(step=Step.BUILD, reason=reason, remedy="mount it for writing")
+                yield Blocker(step=ApplyStep.BUILD, reason=reason, remedy="mount it for writing")
         except UnsafeError as err:
-            yield Obstacle(step=Step.BUILD, reason=err.message, remedy=err.hint or "")
+            yield Blocker(step=ApplyStep.BUILD, reason=err.message, remedy=err.hint or "")
         except OSError as err:
             reason = f"cannot look at {path}: {err.strerror}"
-            yield Obstacle(step=Step.BUILD, reason=reason)
+            yield Blocker(step=ApplyStep.BUILD, reason=reason)
 
 
 def _obstacles(
@@ -208,45 +208,45 @@ def _obstacles(
     setting: Setting,
     images: Sequence[PlannedImage],
     default: InstalledImage,
-) -> Iterator[Obstacle]:
+) -> Iterator[Blocker]:
     try:
         require_installed_system(host, generator.NAME)
     except InitadvisorError as err:
-        yield Obstacle(step=Step.BUILD, reason=err.message, remedy=err.hint or "")
+        yield Blocker(step=ApplyStep.BUILD, reason=err.message, remedy=err.hint or "")
     wanted = generator.compressor(host, setting)
     for planned in images:
         if planned.rebuilt and generator.compressor(host, planned.after.setting) != wanted:
-            yield Obstacle(
-                step=Step.BUILD,
+            yield Blocker(
+                step=ApplyStep.BUILD,
                 reason=f"{planned.image.path} would be made with {planned.after.setting}, not with "
                 f"{setting} ({planned.after.source})",
                 remedy="; ".join(planned.after.warnings),
             )
     if not any(planned.rebuilt for planned in images):
         reason = "the image that boots by default is not made by the configuration that changes"
-        yield Obstacle(step=Step.BUILD, reason=reason)
+        yield Blocker(step=ApplyStep.BUILD, reason=reason)
     elif not any(planned.rebuilt and _is_alike(planned.image, default) for planned in images):
         reason = "the image that boots by default stays as it is: there is nothing new to boot"
-        yield Obstacle(step=Step.PROVING_BOOT, reason=reason)
+        yield Blocker(step=ApplyStep.PROVING_BOOT, reason=reason)
     for waiting in pending(host):
         reason = f"transaction {waiting.number} ({waiting.purpose}) is {waiting.state}"
-        yield Obstacle(step=Step.BUILD, reason=reason, remedy="initadvisor status shows it")
+        yield Blocker(step=ApplyStep.BUILD, reason=reason, remedy="initadvisor status shows it")
     rebuilt = [planned.image for planned in images if planned.rebuilt]
-    yield from _refused(Step.VERIFYING, lambda: require_engine(host, rebuilt))
+    yield from _refused(ApplyStep.VERIFYING, lambda: require_engine(host, rebuilt))
     yield from _of_the_boot_loader(host, images)
 
 
-def _of_the_boot_loader(host: Host, images: Sequence[PlannedImage]) -> Iterator[Obstacle]:
+def _of_the_boot_loader(host: Host, images: Sequence[PlannedImage]) -> Iterator[Blocker]:
     yield from _against_a_proving_boot(host)
     rebuilt = [planned for planned in images if planned.rebuilt]
-    in_vain = tuple(_refused(Step.BUILD, lambda: require_loaded(host, images)))
+    in_vain = tuple(_refused(ApplyStep.BUILD, lambda: require_loaded(host, images)))
     yield from in_vain
     if rebuilt and not in_vain:  # or the one reason would be told twice
-        yield from _refused(Step.PREVIOUS_ENTRY, lambda: require_previous_entry(host, rebuilt))
-    yield from _refused(Step.UNLOCKING, lambda: require_no_binding(host))
+        yield from _refused(ApplyStep.PREVIOUS_ENTRY, lambda: require_previous_entry(host, rebuilt))
+    yield from _refused(ApplyStep.UNLOCKING, lambda: require_no_binding(host))
 
 
-def _against_a_proving_boot(host: Host) -> Iterator[Obstacle]:
+def _against_a_proving_boot(host: Host) -> Iterator[Blocker]:
     found: tuple[Refusal, ...] = ()
 
     def ask() -> None:
@@ -255,18 +255,18 @@ def _against_a_proving_boot(host: Host) -> Iterator[Obstacle]:
         require_boot_time_unit(host)
         require_no_campaign(host)
 
-    yield from _refused(Step.PROVING_BOOT, ask)
+    yield from _refused(ApplyStep.PROVING_BOOT, ask)
     for refusal in found:
         if not refusal.kind.may_be_overridden:  # a matter of unlocking, which has its own step
-            yield Obstacle(step=Step.PROVING_BOOT, reason=refusal.reason, remedy=refusal.remedy)
+            yield Blocker(step=ApplyStep.PROVING_BOOT, reason=refusal.reason, remedy=refusal.remedy)
 
 
-def _refused(step: Step, check: Callable[[], object]) -> Iterator[Obstacle]:
+def _refused(step: ApplyStep, check: Callable[[], object]) -> Iterator[Blocker]:
     """Yield why a check fails, nothing where it does not."""
     try:
         check()
     except InitadvisorError as err:
-        yield Obstacle(step=step, reason=err.message, remedy=err.hint or "")
+        yield Blocker(step=step, reason=err.message, remedy=err.hint or "")
 
 
 def _warnings(host: Host, known: _Known, images: Sequence[PlannedImage]) -> Iterator[str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from initadvisor.rewrite.files import FileEdit
 
 
-class Step(StrEnum):
+class ApplyStep(StrEnum):
     """What an obstacle stands in the way of."""
 
     BUILD = "build"
@@ -33,10 +33,10 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Obstacle:
+class Blocker:
     """One reason why a step would be refused, and in ``remedy`` what the user can do about it."""
 
-    step: Step
+    step: ApplyStep
     reason: str
     remedy: str = ""
 
@@ -59,7 +59,7 @@ class PlannedImage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class PartitionSpace:
     """What is needed on one file system and what ordinary users have left on it, in bytes.
 
     ``purpose`` says what it is needed for.
@@ -90,9 +90,9 @@ class ApplyPlan:
     why: str
     edits: tuple[FileEdit, ...] = ()
     images: tuple[PlannedImage, ...] = ()
-    room: tuple[Room, ...] = ()
+    room: tuple[PartitionSpace, ...] = ()
     saving_ms: Estimate | None = None
-    obstacles: tuple[Obstacle, ...] = ()
+    obstacles: tuple[Blocker, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property

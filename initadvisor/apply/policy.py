@@ -24,7 +24,7 @@ from initadvisor.apply.rollback import plan_rollback, rollback
 from initadvisor.campaign.record import is_noted_active
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.settings import Setting
-from initadvisor.decide.regression import worsening
+from initadvisor.decide.regression import regression
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.records.boot import RecordSource
 from initadvisor.records.read_interval import ReadInterval
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Protocol
 
-    from initadvisor.advise.evaluation import Observer as RecommendObserver
+    from initadvisor.advise.evaluation import RecommendObserver
     from initadvisor.apply.apply import ApplyObserver
     from initadvisor.apply.plan_values import ApplyPlan, StagedImage
     from initadvisor.core.config import Config
-    from initadvisor.decide.regression import Worsening
+    from initadvisor.decide.regression import Regression
     from initadvisor.host import Host
     from initadvisor.records.boot import BootRecord
     from initadvisor.transaction.transaction import Transaction
 
-    class Observer(RecommendObserver, ApplyObserver, Protocol):
+    class PolicyObserver(RecommendObserver, ApplyObserver, Protocol):
         """Told how the work goes."""
 
 
@@ -75,7 +75,7 @@ def why_not(host: Host, setting: str, kernel_release: str) -> str | None:
     return objection(setting, kernel_release, _changes(host), own_transactions(host))
 
 
-def apply_advice(host: Host, *, observer: Observer) -> str:
+def apply_advice(host: Host, *, observer: PolicyObserver) -> str:
     """Apply what is recommended, and return what came of it in words.
 
     As ``initadvisor apply --confirm`` without options: whatever it refuses leaves everything as it
@@ -148,7 +148,7 @@ _LATEST = 400
 """So many boots are looked at; what was long ago was another machine."""
 
 
-def since_then(host: Host, config: Config, transaction: Transaction) -> Worsening:
+def since_then(host: Host, config: Config, transaction: Transaction) -> Regression:
     """Compare the boots of the setting that a transaction has replaced with those of the new one.
 
     Only boots that were measured while they ran, used the one or the other for certain, and are of
@@ -159,7 +159,7 @@ def since_then(host: Host, config: Config, transaction: Transaction) -> Worsenin
     before, since = split(boots, transaction)
     before_ms, since_ms = times_ms(before, since)
     typical_ms = min(before_ms, default=0.0)
-    return worsening(
+    return regression(
         before_ms,
         since_ms,
         tolerance_ms=max(config.tolerance_ms, config.tolerance_fraction * typical_ms),

@@ -21,7 +21,13 @@ from initadvisor.campaign.record import campaign_stands, require_no_campaign
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.generators.safety import elsewhere
 from initadvisor.host.package_managers import clear_stale_locks
-from initadvisor.transaction.armed_boot import Judgement, Proof, ProofStage, Verdict, judge
+from initadvisor.transaction.armed_boot import (
+    ArmedBoot,
+    BootEvaluation,
+    ProofAction,
+    ProofStage,
+    evaluate_boot,
+)
 from initadvisor.transaction.errors import raise_all
 from initadvisor.transaction.log import own_records, readable_transactions, unfinished
 from initadvisor.transaction.transaction import Duty, TransactionState
@@ -180,18 +186,18 @@ def _waiting(host: Host) -> tuple[Transaction, ...]:
     return unfinished(readable_transactions(host))
 
 
-def _settled(host: Host, engine: Transactions, transaction: Transaction, proof: Proof) -> str:
+def _settled(host: Host, engine: Transactions, transaction: Transaction, proof: ArmedBoot) -> str:
     """Judge a transaction that waits for a boot, do what that means and return it in words."""
     loader = loader_named(proof.loader)
-    judgement = judge(proof, evidence_of(host, loader, proof))
+    judgement = evaluate_boot(proof, evidence_of(host, loader, proof))
     what = {ProofStage.REHEARSAL: "the rehearsal", ProofStage.PROOF: "the proving boot"}
     told = f"{what[proof.stage]}: {judgement.reason}"
     match judgement.verdict:
-        case Verdict.WAIT:
+        case ProofAction.WAIT:
             return _told(transaction, f"waits; {told}")
-        case Verdict.ARM | Verdict.PROVE:
+        case ProofAction.ARM | ProofAction.PROVE:
             return _armed_anew(host, engine, transaction, loader, proof, judgement)
-        case Verdict.COMMIT:
+        case ProofAction.COMMIT:
             with undisturbed(host):
                 try:
                     commit(host, engine, transaction, entry=False)
@@ -199,7 +205,7 @@ def _settled(host: Host, engine: Transactions, transaction: Transaction, proof: 
                     if not _waiting(host):
                         _clear(host)
             return _told(transaction, f"is done; {told}")
-        case Verdict.DROP:
+        case ProofAction.DROP:
             withdraw(host, engine, transaction, reason=told)
             return _told(transaction, f"is undone; {told}")
 
@@ -209,11 +215,11 @@ def _armed_anew(
     engine: Transactions,
     transaction: Transaction,
     loader: BootLoader,
-    proof: Proof,
-    judgement: Judgement,
+    proof: ArmedBoot,
+    judgement: BootEvaluation,
 ) -> str:
     stage = proof.stage
-    if judgement.verdict is Verdict.PROVE:
+    if judgement.verdict is ProofAction.PROVE:
         note_rehearsed(host, loader.NAME)
         stage = ProofStage.PROOF
     with _undone_on_error(host, engine, transaction):

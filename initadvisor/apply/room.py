@@ -6,7 +6,7 @@ import os
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from initadvisor.apply.plan_values import Obstacle, Room, Step
+from initadvisor.apply.plan_values import ApplyStep, Blocker, PartitionSpace
 from initadvisor.apply.rollback import kept
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.host.files import free_bytes
@@ -31,7 +31,7 @@ _UNPACKED_PER_BYTE = 5
 
 def room_needed(
     host: Host, images: Sequence[PlannedImage], *, unpacked_bytes: int | None, keep: bool
-) -> tuple[Room, ...]:
+) -> tuple[PartitionSpace, ...]:
     """Return what each file system would need for the images that are rebuilt.
 
     In the cache an image with today's setting and one with the new, while the generator unpacks its
@@ -58,12 +58,12 @@ def room_needed(
     return tuple(_by_file_system(host, wanted))
 
 
-def lacking(host: Host, room: Iterable[Room]) -> Iterator[Obstacle]:
+def lacking(host: Host, room: Iterable[PartitionSpace]) -> Iterator[Blocker]:
     """Yield what is in the way where there is too little room, and what would make some."""
     for one in room:
         if not one.enough:
-            yield Obstacle(
-                step=Step.BUILD,
+            yield Blocker(
+                step=ApplyStep.BUILD,
                 reason=f"{one.mount_point} has {one.free_bytes / 1e6:.1f} MB left, and "
                 f"{one.needed_bytes / 1e6:.1f} MB are needed for {one.purpose}",
                 remedy=_ways_to_make_room(host, one.mount_point),
@@ -99,7 +99,9 @@ def _upper_bytes(planned: PlannedImage) -> int:
     return planned.size_bytes if planned.expected_bytes is None else planned.expected_bytes
 
 
-def _by_file_system(host: Host, wanted: Iterable[tuple[Path, int, str]]) -> Iterable[Room]:
+def _by_file_system(
+    host: Host, wanted: Iterable[tuple[Path, int, str]]
+) -> Iterable[PartitionSpace]:
     mounts = mounts_of_host(host)
     sums: dict[int, tuple[Path, int, dict[str, None]]] = {}
     for directory, size_bytes, purpose in wanted:
@@ -113,7 +115,7 @@ def _by_file_system(host: Host, wanted: Iterable[tuple[Path, int, str]]) -> Iter
         sums[device] = (first, total + size_bytes, {**purposes, purpose: None})
     for place, total, purposes in sums.values():
         mount = mount_of(mounts, machine_path(host, place))
-        yield Room(
+        yield PartitionSpace(
             mount_point=mount.mount_point if mount else str(place),
             needed_bytes=total,
             free_bytes=free_bytes(place),

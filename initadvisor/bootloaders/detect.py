@@ -12,7 +12,7 @@ from initadvisor.core.errors import UnsafeError
 from initadvisor.core.refusals import RefusalKind, RefusedError, refused
 from initadvisor.firmware.boot_method import boot_start
 from initadvisor.firmware.efi_variables import loader_variables
-from initadvisor.records.boot_start import BootWay
+from initadvisor.records.boot_start import BootMethod
 
 if TYPE_CHECKING:
     from initadvisor.bootloaders import BootLoader
@@ -71,10 +71,10 @@ def detect_boot_loader(host: Host) -> BootLoader:
         if loader.detect(host):
             return loader
     start = boot_start(host, variables)
-    if start.way is BootWay.KEXEC:
+    if start.way is BootMethod.KEXEC:
         reason = "the running kernel was started by kexec, so that its boot loader is not known"
         raise refused(RefusalKind.UNKNOWN_LOADER, reason, "reboot through the firmware first")
-    if start.way is BootWay.LOADER_UKI:
+    if start.way is BootMethod.LOADER_UKI:
         raise _unsupported(_SILENT)
     for name, files in _OTHERS_BY_FILE:
         if any(is_file(host, file) for file in files):

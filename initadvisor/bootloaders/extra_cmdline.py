@@ -25,7 +25,7 @@ _LONGEST_COMMAND_LINE = 2047
 """What x86 and arm64 keep of it; the rest is cut off (COMMAND_LINE_SIZE with its final NUL)."""
 
 
-def words_of_trial(trial: str, *, generator: str, watchdog_s: int | None = None) -> tuple[str, ...]:
+def extra_cmdline(trial: str, *, generator: str, watchdog_s: int | None = None) -> tuple[str, ...]:
     """Return the words for a trial of an image that ``generator`` (``Generator.NAME``) made.
 
     ``watchdog_s``: have the hardware's watchdog restart a machine that hangs silently, after so
@@ -48,12 +48,12 @@ def words_of_trial(trial: str, *, generator: str, watchdog_s: int | None = None)
     return tuple(words)
 
 
-def new_words(options: str, words: Sequence[str]) -> tuple[str, ...]:
+def new_parameters(options: str, words: Sequence[str]) -> tuple[str, ...]:
     """Return those of ``words`` that do not take effect with these options already."""
     return tuple(word for word in words if not _takes_effect(options, word))
 
 
-def with_words(options: str, words: Sequence[str]) -> str:
+def with_parameters(options: str, words: Sequence[str]) -> str:
     """Return the options with ``words`` behind them, but before what is for init (``--``).
 
     The last one of several counts to the kernel. Raises ``UnsafeError`` where the options are a

@@ -35,7 +35,7 @@ class OneShot:
     reason: str | None = None
 
 
-class Outcome(StrEnum):
+class OneShotOutcome(StrEnum):
     """What became of a selection that was armed."""
 
     PENDING = "pending"
@@ -52,7 +52,7 @@ class Outcome(StrEnum):
     """It cannot be read."""
 
 
-def outcome(now: OneShot, *, armed_in_boot: str, boot: str) -> Outcome:
+def outcome(now: OneShot, *, armed_in_boot: str, boot: str) -> OneShotOutcome:
     """Return what became of a selection made in the boot ``armed_in_boot``.
 
     Both boots are boot IDs (``/proc/sys/kernel/random/boot_id``). Whether the boot that consumed it
@@ -61,10 +61,10 @@ def outcome(now: OneShot, *, armed_in_boot: str, boot: str) -> Outcome:
     rebooted = armed_in_boot != boot
     match now.state:
         case OneShotState.OURS:
-            return Outcome.STUCK if rebooted else Outcome.PENDING
+            return OneShotOutcome.STUCK if rebooted else OneShotOutcome.PENDING
         case OneShotState.NONE:
-            return Outcome.CONSUMED if rebooted else Outcome.WITHDRAWN
+            return OneShotOutcome.CONSUMED if rebooted else OneShotOutcome.WITHDRAWN
         case OneShotState.OTHERS:
-            return Outcome.REPLACED
+            return OneShotOutcome.REPLACED
         case OneShotState.UNREADABLE:
-            return Outcome.UNKNOWN
+            return OneShotOutcome.UNKNOWN

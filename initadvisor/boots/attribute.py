@@ -5,7 +5,12 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from initadvisor.core.estimates import Certainty
-from initadvisor.records.attribution import Attribution, ImageTraces, KnownImage, Witness
+from initadvisor.records.attribution import (
+    Attribution,
+    AttributionSource,
+    ImageEvidence,
+    KnownImage,
+)
 
 _ALIGNMENT = 4
 """Loaders put one file behind the other at multiples of it, and some fill up the last, too."""
@@ -23,7 +28,7 @@ class _Says(Enum):
     NOTHING = auto()
 
 
-def attribute(traces: ImageTraces, images: tuple[KnownImage, ...]) -> Attribution:
+def attribute(traces: ImageEvidence, images: tuple[KnownImage, ...]) -> Attribution:
     """Return which of the images a boot used that left these traces.
 
     ``images`` are those that were on the machine when it booted: one that was written since may fit
@@ -31,7 +36,7 @@ def attribute(traces: ImageTraces, images: tuple[KnownImage, ...]) -> Attributio
     """
     if traces.loaded_bytes == 0:
         return _nothing("the loader handed over no initramfs")
-    heard = tuple(witness for witness in Witness if _spoke(witness, traces))
+    heard = tuple(witness for witness in AttributionSource if _spoke(witness, traces))
     if not heard:
         return _nothing("nothing tells which image was loaded")
     if _freed_more_than_loaded(traces):
@@ -44,7 +49,9 @@ def attribute(traces: ImageTraces, images: tuple[KnownImage, ...]) -> Attributio
         certainty = Certainty.AMBIGUOUS
         words = f"{_contents(found)} known images fit {_listed(for_them)}"
     else:
-        without_entry = tuple(witness for witness in heard if witness is not Witness.ENTRY)
+        without_entry = tuple(
+            witness for witness in heard if witness is not AttributionSource.ENTRY
+        )
         entry_decided = _contents(_narrowed(traces, images, without_entry)) > 1
         certainty = Certainty.LIKELY if entry_decided else _certainty(found[0], for_them)
         words = f"{found[0].path}, by {_listed(for_them)}"
@@ -56,10 +63,12 @@ def _nothing(words: str) -> Attribution:
 
 
 def _narrowed(
-    traces: ImageTraces, images: tuple[KnownImage, ...], heard: tuple[Witness, ...]
+    traces: ImageEvidence, images: tuple[KnownImage, ...], heard: tuple[AttributionSource, ...]
 ) -> tuple[KnownImage, ...]:
     """Return the images that fit, narrowed down by one witness after the other."""
-    proven = [image for image in images if _ask(Witness.DIGEST, traces, image) is _Says.YES]
+    proven = [
+        image for image in images if _ask(AttributionSource.DIGEST, traces, image) is _Says.YES
+    ]
     fitting = proven or [
         i for i in images if all(_ask(w, traces, i) is not _Says.NO for w in heard)
     ]
@@ -73,54 +82,58 @@ def _contents(images: tuple[KnownImage, ...]) -> int:
     return len({image.sha256 for image in images})
 
 
-def _certainty(image: KnownImage, witnesses: tuple[Witness, ...]) -> Certainty:
+def _certainty(image: KnownImage, witnesses: tuple[AttributionSource, ...]) -> Certainty:
     """Say how certain the only image that fits is.
 
     A digest is proof, an exact size of tens of megabytes next to it. A tag proves the entry that
     was booted, and a size then proves that its file was loaded. A size in whole pages, one that
     the stub has added to, or an entry alone may fit by chance.
     """
-    sized = {Witness.LOADED_SIZE, Witness.FREED_SIZE} & set(witnesses)
-    exact = Witness.LOADED_SIZE in sized and not image.is_uki
-    if Witness.DIGEST in witnesses or exact or (Witness.TAG in witnesses and sized):
+    sized = {AttributionSource.LOADED_SIZE, AttributionSource.FREED_SIZE} & set(witnesses)
+    exact = AttributionSource.LOADED_SIZE in sized and not image.is_uki
+    if (
+        AttributionSource.DIGEST in witnesses
+        or exact
+        or (AttributionSource.TAG in witnesses and sized)
+    ):
         return Certainty.CERTAIN
     return Certainty.LIKELY
 
 
-def _spoke(witness: Witness, traces: ImageTraces) -> bool:
+def _spoke(witness: AttributionSource, traces: ImageEvidence) -> bool:
     match witness:
-        case Witness.DIGEST:
+        case AttributionSource.DIGEST:
             return traces.loaded_sha256 is not None or traces.section_sha256 is not None
-        case Witness.LOADED_SIZE:
+        case AttributionSource.LOADED_SIZE:
             return traces.loaded_bytes is not None
-        case Witness.TAG:
+        case AttributionSource.TAG:
             return traces.trial is not None
-        case Witness.FREED_SIZE:
+        case AttributionSource.FREED_SIZE:
             return traces.freed_kib is not None and traces.loaded_bytes is None
-        case Witness.ENTRY:
+        case AttributionSource.ENTRY:
             return traces.entry is not None
 
 
-def _ask(witness: Witness, traces: ImageTraces, image: KnownImage) -> _Says:
+def _ask(witness: AttributionSource, traces: ImageEvidence, image: KnownImage) -> _Says:
     if traces.from_uki is not None and traces.from_uki is not image.is_uki:
         return _Says.NO
     match witness:
-        case Witness.DIGEST:
+        case AttributionSource.DIGEST:
             return _digest_says(traces, image)
-        case Witness.LOADED_SIZE:
+        case AttributionSource.LOADED_SIZE:
             loaded = traces.loaded_bytes or 0
             return _size_says(loaded, loaded, image)
-        case Witness.TAG:
+        case AttributionSource.TAG:
             return _yes_or_no(told=image.trial == traces.trial)
-        case Witness.FREED_SIZE:
+        case AttributionSource.FREED_SIZE:
             freed = (traces.freed_kib or 0) * 1024
             return _size_says(freed - traces.page_bytes + 1, freed + traces.page_bytes - 1, image)
-        case Witness.ENTRY:
+        case AttributionSource.ENTRY:
             known = bool(image.entries)
             return _yes_or_no(told=traces.entry in image.entries) if known else _Says.NOTHING
 
 
-def _digest_says(traces: ImageTraces, image: KnownImage) -> _Says:
+def _digest_says(traces: ImageEvidence, image: KnownImage) -> _Says:
     """Compare digests where they are of the same bytes.
 
     The digest of what was loaded is that of a file only where nothing was loaded with it and no
@@ -149,7 +162,7 @@ def _size_says(least: int, most: int, image: KnownImage) -> _Says:
     return _yes_or_no(told=least <= padded)
 
 
-def _freed_more_than_loaded(traces: ImageTraces) -> bool:
+def _freed_more_than_loaded(traces: ImageEvidence) -> bool:
     """Tell whether two readings contradict each other.
 
     Less may be freed than was loaded: what lies in the memory reserved for a crash kernel is kept.
@@ -163,5 +176,5 @@ def _yes_or_no(*, told: bool) -> _Says:
     return _Says.YES if told else _Says.NO
 
 
-def _listed(witnesses: tuple[Witness, ...]) -> str:
+def _listed(witnesses: tuple[AttributionSource, ...]) -> str:
     return " and ".join(witness.description for witness in witnesses)

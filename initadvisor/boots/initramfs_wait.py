@@ -17,18 +17,18 @@ import re
 from collections import deque
 from typing import TYPE_CHECKING
 
-from initadvisor.records.kernel_log import Event
+from initadvisor.records.kernel_log import KernelEvent
 from initadvisor.records.marks import ShadowObservation, WaitEvidence, Waiting
 
 if TYPE_CHECKING:
     from initadvisor.records.kernel_log import KernelLine, KernelMessage
-    from initadvisor.records.marks import BootMarks
+    from initadvisor.records.marks import KernelTimestamps
 
 
 _INIT_TASK = "T1"
 _FIRST_PROCESS = 1
 
-_OF_THE_UNPACK = frozenset({Event.BEGIN, Event.FREED, Event.FAILED})
+_OF_THE_UNPACK = frozenset({KernelEvent.BEGIN, KernelEvent.FREED, KernelEvent.FAILED})
 """Printed by whoever unpacks."""
 
 _BY_OTHERS = re.compile(
@@ -86,7 +86,7 @@ class _Track:
             self.after = (time_us, words)
 
 
-class FirstWaiter:
+class InitramfsWait:
     """Is told the messages of one boot as they come; see ``KernelMessages``."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class FirstWaiter:
     def note(self, message: KernelMessage, line: KernelLine | None) -> None:
         """Take note of a message, and of what it tells, if anything."""
         event = line.event if line else None
-        if line and event is Event.FREED and not self._ended:
+        if line and event is KernelEvent.FREED and not self._ended:
             self._ended = True
             self._at_end = self._running
         if message.time_us is None or event in _OF_THE_UNPACK:
@@ -113,7 +113,7 @@ class FirstWaiter:
         if message.caller in {None, _INIT_TASK} and not _BY_OTHERS.match(message.text):
             self._add(WaitEvidence.LINES, message)
 
-    def observation(self, marks: BootMarks) -> ShadowObservation:
+    def observation(self, marks: KernelTimestamps) -> ShadowObservation:
         """Return what was seen of B1 and B2."""
         if marks.synchronous:
             return ShadowObservation(
@@ -142,7 +142,9 @@ class FirstWaiter:
             )
         return self._waited(track, evidence, marks)
 
-    def _waited(self, track: _Track, evidence: WaitEvidence, marks: BootMarks) -> ShadowObservation:
+    def _waited(
+        self, track: _Track, evidence: WaitEvidence, marks: KernelTimestamps
+    ) -> ShadowObservation:
         last_us, words = track.before[-1]
         shadow_us = None if marks.begin_us is None else max(last_us - marks.begin_us, 0)
         return ShadowObservation(
@@ -159,10 +161,10 @@ class FirstWaiter:
 
     def _is_initcall(self, line: KernelLine) -> bool:
         """Follow the init task's initcalls; modules that are loaded meanwhile have their own."""
-        if line.event is Event.CALLING and line.number == _FIRST_PROCESS:
+        if line.event is KernelEvent.CALLING and line.number == _FIRST_PROCESS:
             self._running = line.subject[:_LONGEST_WORDS]
             return True
-        if line.event is Event.RETURNED and line.subject[:_LONGEST_WORDS] == self._running:
+        if line.event is KernelEvent.RETURNED and line.subject[:_LONGEST_WORDS] == self._running:
             self._running = ""
             return True
         return False
@@ -180,7 +182,7 @@ class FirstWaiter:
         return None
 
 
-def _has_waited(track: _Track, evidence: WaitEvidence, marks: BootMarks) -> bool | None:
+def _has_waited(track: _Track, evidence: WaitEvidence, marks: KernelTimestamps) -> bool | None:
     """Tell whether the silence around the end of the unpack ended with it, None if unclear.
 
     It is unclear where one would have, but for a line or two just before the end that nobody says
@@ -212,7 +214,7 @@ def _ended_by_unpack(silence_us: int, words: str, resumed_us: int, evidence: Wai
     return resumed_us <= prompt * (silence_us + resumed_us)
 
 
-def _unknown(marks: BootMarks) -> ShadowObservation:
+def _unknown(marks: KernelTimestamps) -> ShadowObservation:
     return ShadowObservation(
         waiting=Waiting.UNKNOWN,
         shadow_min_us=None if marks.begin_us is None else 0,

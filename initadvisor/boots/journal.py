@@ -32,7 +32,7 @@ from initadvisor.records.kernel_log import LONGEST_TEXT, KernelMessage
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from initadvisor.boots.journal_files import JournalSource, Reader
+    from initadvisor.boots.journal_files import JournalReader, JournalSource
     from initadvisor.host import Host
     from initadvisor.records.journal import BootEnd
 
@@ -59,7 +59,7 @@ class Journal:
     damage is, without a word from libsystemd.
     """
 
-    def __init__(self, reader: Reader | None, warnings: Collection[str]) -> None:
+    def __init__(self, reader: JournalReader | None, warnings: Collection[str]) -> None:
         self._reader = reader
         self.warnings = list(warnings)
         if reader is not None:
@@ -98,13 +98,13 @@ class Journal:
         """Return how one of these boots ended."""
         return boot_end(self._needed(), span)
 
-    def _needed(self) -> Reader:
+    def _needed(self) -> JournalReader:
         if self._reader is None:
             msg = "no journal, no span"
             raise ValueError(msg)
         return self._reader
 
-    def _span(self, reader: Reader, boot_id: str) -> BootSpan | None:
+    def _span(self, reader: JournalReader, boot_id: str) -> BootSpan | None:
         if not _BOOT_ID.fullmatch(boot_id):
             return None
         select(reader, boot_id)
@@ -136,7 +136,7 @@ def opened_journal(host: Host, source: JournalSource) -> Iterator[Journal]:
 class _BootReader(BootEntries):
     """Reads one boot."""
 
-    def __init__(self, reader: Reader, span: BootSpan) -> None:
+    def __init__(self, reader: JournalReader, span: BootSpan) -> None:
         super().__init__(reader, span.boot_id)
         self._span = span
 

@@ -9,12 +9,12 @@ import logging
 import re
 from typing import TYPE_CHECKING
 
-from initadvisor.records.journal import BootEnd, Ending, Moment
+from initadvisor.records.journal import BootEnd, BootEnding, Moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from initadvisor.boots.journal_files import Reader
+    from initadvisor.boots.journal_files import JournalReader
     from initadvisor.records.journal import BootSpan
 
 
@@ -40,7 +40,7 @@ _MOST_DIGITS = 18
 class BootEntries:
     """The entries of one boot; counts those that are damaged."""
 
-    def __init__(self, reader: Reader, boot_id: str) -> None:
+    def __init__(self, reader: JournalReader, boot_id: str) -> None:
         self.reader = reader
         self.damaged = 0
         self._boot_id = boot_id
@@ -70,7 +70,7 @@ class BootEntries:
         return int(value) if value.isdigit() and len(value) <= _MOST_DIGITS else None
 
 
-def select(reader: Reader, boot_id: str, *matches: str) -> None:
+def select(reader: JournalReader, boot_id: str, *matches: str) -> None:
     """Begin with a boot's first entry that matches.
 
     Matches of different fields must all hold, of one field any (sd_journal_add_match(3)).
@@ -81,7 +81,7 @@ def select(reader: Reader, boot_id: str, *matches: str) -> None:
     reader.seek_head()
 
 
-def step(reader: Reader, *, back: bool = False) -> bool:
+def step(reader: JournalReader, *, back: bool = False) -> bool:
     """Go on to the next entry; tell whether there is one."""
     try:
         return reader._previous() if back else reader._next()
@@ -90,7 +90,7 @@ def step(reader: Reader, *, back: bool = False) -> bool:
         return False
 
 
-def field(reader: Reader, name: str) -> bytes:
+def field(reader: JournalReader, name: str) -> bytes:
     """Return a field of the entry, empty where it has none or is damaged."""
     try:
         return reader._get(name)
@@ -98,16 +98,16 @@ def field(reader: Reader, name: str) -> bytes:
         return b""
 
 
-def moment(reader: Reader) -> Moment:
+def moment(reader: JournalReader) -> Moment:
     """Return when the entry was received."""
     return Moment(realtime_us=reader._get_realtime(), monotonic_us=int(reader._get_monotonic()[0]))
 
 
 _ENDINGS = {
-    b"reboot.target": Ending.REBOOT,
-    b"kexec.target": Ending.KEXEC,
-    b"poweroff.target": Ending.POWER_OFF,
-    b"halt.target": Ending.POWER_OFF,
+    b"reboot.target": BootEnding.REBOOT,
+    b"kexec.target": BootEnding.KEXEC,
+    b"poweroff.target": BootEnding.POWER_OFF,
+    b"halt.target": BootEnding.POWER_OFF,
 }
 _CLOCK_UNITS = ("systemd-timesyncd.service", "chronyd.service", "chrony.service")
 _SYNCHRONISED = re.compile(
@@ -117,7 +117,7 @@ _SYNCHRONISED = re.compile(
 or begin to."""
 
 
-def boot_end(reader: Reader, span: BootSpan) -> BootEnd:
+def boot_end(reader: JournalReader, span: BootSpan) -> BootEnd:
     """Return how a boot ended, as far as systemd, the kernel and what sets the clock say."""
     entries = BootEntries(reader, span.boot_id)
     return BootEnd(
@@ -127,7 +127,7 @@ def boot_end(reader: Reader, span: BootSpan) -> BootEnd:
     )
 
 
-def _ending(entries: BootEntries) -> Ending | None:
+def _ending(entries: BootEntries) -> BootEnding | None:
     """A shutdown target that was reached is among the last things that reach a journal."""
     units = (f"UNIT={name.decode()}" for name in _ENDINGS)
     ending = None

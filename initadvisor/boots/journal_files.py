@@ -24,7 +24,7 @@ _SUFFIXES = (".journal", ".journal~")
 """journald renames a file that it found unclean to the latter; most of it can still be read."""
 
 
-class Reader(Protocol):
+class JournalReader(Protocol):
     """What is used of python-systemd's reader; every method may raise ``OSError``.
 
     Its methods with an underscore convert nothing: an entry's text and time take 3 us by them, 26
@@ -48,7 +48,7 @@ class Reader(Protocol):
 
 
 class _MakeReader(Protocol):
-    def __call__(self, *, files: list[str]) -> Reader: ...
+    def __call__(self, *, files: list[str]) -> JournalReader: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class JournalSource:
 class OpenedJournal:
     """A reader of all files that can be read, and what is to be said of the others."""
 
-    reader: Reader | None
+    reader: JournalReader | None
     warnings: list[str] = field(default_factory=list)
 
 

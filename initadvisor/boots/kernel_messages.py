@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from initadvisor.boots.initramfs_wait import FirstWaiter
+from initadvisor.boots.initramfs_wait import InitramfsWait
 from initadvisor.image.kernel import kernel_version
 from initadvisor.records.boot_class import command_line_words, parameters
-from initadvisor.records.kernel_log import UNPACKING_INITCALL, Event, recognise
-from initadvisor.records.marks import BootMarks, DebugAid, KernelBoot, MachineWords
+from initadvisor.records.kernel_log import UNPACKING_INITCALL, KernelEvent, recognise
+from initadvisor.records.marks import DebugAid, KernelBoot, KernelTimestamps, MachineWords
 
 if TYPE_CHECKING:
     from initadvisor.records.kernel_log import KernelLine, KernelMessage
@@ -45,7 +45,7 @@ class KernelMessages:
     """
 
     def __init__(self) -> None:
-        self._waiter = FirstWaiter()
+        self._waiter = InitramfsWait()
         self._begin: KernelLine | None = None
         self._freed: KernelLine | None = None
         self._run: KernelLine | None = None
@@ -87,33 +87,33 @@ class KernelMessages:
 
     def _note_line(self, line: KernelLine, message: KernelMessage) -> None:
         match line.event:
-            case Event.BEGIN:
+            case KernelEvent.BEGIN:
                 self._note_begin(line, message)
-            case Event.FREED:
+            case KernelEvent.FREED:
                 self._freed = self._freed or line
                 self._freed_kib += line.number
-            case Event.FAILED:
+            case KernelEvent.FAILED:
                 if len(self._failures) < _MOST_FAILURES:
                     self._failures.append(line.subject[:_LONGEST_WORDS])
-            case Event.RETURNED:
+            case KernelEvent.RETURNED:
                 self._note_returned(line)
-            case Event.RUN:
+            case KernelEvent.RUN:
                 self._run = line
             case _:
                 self._note_kernel(line, message)
 
     def _note_kernel(self, line: KernelLine, message: KernelMessage) -> None:
         match line.event:
-            case Event.VERSION:
+            case KernelEvent.VERSION:
                 self._contradictory |= self._version is not None and self._begin is not None
                 self._version = self._version or line
-            case Event.COMMAND_LINE:
+            case KernelEvent.COMMAND_LINE:
                 self._add_command_line(message.text, line.subject)
-            case Event.DEBUG_AID:
+            case KernelEvent.DEBUG_AID:
                 self._aids.add(_AIDS[line.subject])
-            case Event.PANIC:
+            case KernelEvent.PANIC:
                 self._panic = self._panic or line
-            case Event.CALLING:
+            case KernelEvent.CALLING:
                 pass  # of interest to the waiter only
             case _:
                 self._note_machine(line)
@@ -121,13 +121,13 @@ class KernelMessages:
     def _note_machine(self, line: KernelLine) -> None:
         words = line.subject[:_LONGEST_WORDS]
         match line.event:
-            case Event.HYPERVISOR:
+            case KernelEvent.HYPERVISOR:
                 self._machine = replace(self._machine, hypervisor=words)
-            case Event.PRODUCT:
+            case KernelEvent.PRODUCT:
                 self._machine = replace(self._machine, product=words)
-            case Event.PROCESSOR:
+            case KernelEvent.PROCESSOR:
                 self._machine = replace(self._machine, processor=words)
-            case Event.MICROCODE:
+            case KernelEvent.MICROCODE:
                 self._machine = replace(self._machine, microcode=words)
             case _:
                 pass
@@ -165,13 +165,13 @@ class KernelMessages:
         self._command_line_whole &= len(whole) <= _LONGEST_COMMAND_LINE
         self._command_line = whole[:_LONGEST_COMMAND_LINE]
 
-    def _marks(self) -> BootMarks:
+    def _marks(self) -> KernelTimestamps:
         begin_us, end_us, run_us = (
             line.time_us if line else None for line in (self._begin, self._freed, self._run)
         )
         told = [time_us for time_us in (begin_us, end_us, run_us) if time_us is not None]
         words = self._command_line or ""
-        return BootMarks(
+        return KernelTimestamps(
             release=self._version.subject[:_LONGEST_WORDS] if self._version else None,
             version=(self._version.detail[:_LONGEST_WORDS] or None) if self._version else None,
             command_line=self._command_line,

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor.firmware.event_log import BadLogError, InitrdDigests, initrd_digests
-from initadvisor.records.attribution import ImageTraces
+from initadvisor.records.attribution import ImageEvidence
 from initadvisor.records.boot_class import parameters
-from initadvisor.records.boot_start import TRIAL_TAG, BootWay, Unreadable
+from initadvisor.records.boot_start import TRIAL_TAG, BootMethod, Unreadable
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
@@ -25,9 +25,9 @@ _EVENT_LOG_LIMIT_BYTES = 4 << 20
 _U32 = struct.Struct("<I")
 
 
-def image_traces(
+def image_evidence(
     host: Host, start: BootStart, *, freed_kib: int | None, page_bytes: int
-) -> tuple[ImageTraces, tuple[Unreadable, ...]]:
+) -> tuple[ImageEvidence, tuple[Unreadable, ...]]:
     """Gather what tells which image the running system was booted with.
 
     ``freed_kib`` is what the kernel says it freed. After a kexec the event log and the entry are
@@ -35,13 +35,13 @@ def image_traces(
     """
     unreadable: list[Unreadable] = []
     loaded = loaded_bytes(host, unreadable)
-    traces = ImageTraces(loaded_bytes=loaded, freed_kib=freed_kib, page_bytes=page_bytes)
-    if start.way is not BootWay.KEXEC:
+    traces = ImageEvidence(loaded_bytes=loaded, freed_kib=freed_kib, page_bytes=page_bytes)
+    if start.way is not BootMethod.KEXEC:
         digests = event_log_digests(host, unreadable)
         trials = parameters(host.read_text("/proc/cmdline") or "", TRIAL_TAG)
         traces = replace(
             traces,
-            from_uki=None if start.way is BootWay.UNKNOWN else start.way.is_uki,
+            from_uki=None if start.way is BootMethod.UNKNOWN else start.way.is_uki,
             loaded_sha256=digests.loaded,
             section_sha256=digests.section,
             trial=trials[-1] if trials else None,

@@ -17,7 +17,7 @@ from initadvisor.boots.continuity import (
     slept,
 )
 from initadvisor.boots.kmsg import running_boot
-from initadvisor.boots.loaded import image_traces
+from initadvisor.boots.loaded import image_evidence
 from initadvisor.boots.loader_times import loader_times
 from initadvisor.boots.machine_name import machine_name
 from initadvisor.boots.reject import Circumstances, rejections
@@ -25,12 +25,12 @@ from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.core.estimates import Certainty
 from initadvisor.firmware.boot_method import boot_start
 from initadvisor.firmware.efi_variables import loader_variables
-from initadvisor.records.attribution import Attribution, ImageTraces
+from initadvisor.records.attribution import Attribution, ImageEvidence
 from initadvisor.records.boot import BootRecord, RebootGapTime, RecordSource
 from initadvisor.records.boot_class import parameters
-from initadvisor.records.boot_start import TRIAL_TAG, BootStart, BootWay
-from initadvisor.records.journal import Ending
-from initadvisor.records.marks import BootMarks, KernelBoot, ShadowObservation, Waiting
+from initadvisor.records.boot_start import TRIAL_TAG, BootMethod, BootStart
+from initadvisor.records.journal import BootEnding
+from initadvisor.records.marks import KernelBoot, KernelTimestamps, ShadowObservation, Waiting
 from initadvisor.records.phases import Phase, PhaseSource, PhaseTime, boot_phases
 from initadvisor.records.read_interval import NoInterval, read_interval
 
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     class Attribute(Protocol):
         """Finds the image that left the traces, among those that were there at a time."""
 
-        def __call__(self, traces: ImageTraces, *, booted_at: datetime) -> Attribution: ...
+        def __call__(self, traces: ImageEvidence, *, booted_at: datetime) -> Attribution: ...
 
-    OwnWords: TypeAlias = Callable[[str | None], tuple[str, ...]]
+    ExtraCmdline: TypeAlias = Callable[[str | None], tuple[str, ...]]
     """Returns what the entry of a trial added to the command line; nothing of one unknown."""
 
 
@@ -77,7 +77,7 @@ def running_record(
     journalled: Journalled | None,
     *,
     attribute: Attribute,
-    own_words: OwnWords = _no_words,
+    own_words: ExtraCmdline = _no_words,
     boot_disk: str | None = None,
     previous: LoaderTimes | None = None,
 ) -> BootRecord:
@@ -91,7 +91,7 @@ def running_record(
     times = loader_times(host)
     variables = loader_variables(host)
     start = boot_start(host, variables)
-    traces, unreadable = image_traces(
+    traces, unreadable = image_evidence(
         host, start, freed_kib=kernel.marks.loaded_kib, page_bytes=os.sysconf("SC_PAGE_SIZE")
     )
     started_at = _started_at(host, journalled)
@@ -99,7 +99,7 @@ def running_record(
     journal = journalled.boot if journalled else None
     known = boot_class(host, boot_disk=boot_disk, own_words=own_words(traces.trial))
     circumstances = Circumstances(
-        kexec=start.way is BootWay.KEXEC
+        kexec=start.way is BootMethod.KEXEC
         or _after_kexec(journalled)
         or (previous is not None and same_loader_run(previous, times) is True),
         soft_reboots=max(times.manager.soft_reboots or 0, journal.soft_reboots if journal else 0),
@@ -133,7 +133,7 @@ def past_record(
     source: RecordSource,
     today: BootClass,
     attribute: Attribute,
-    own_words: OwnWords = _no_words,
+    own_words: ExtraCmdline = _no_words,
 ) -> BootRecord:
     """Return the record of a boot that only a journal tells of.
 
@@ -147,7 +147,7 @@ def past_record(
     tags = parameters(marks.command_line or "", TRIAL_TAG) if own else ()
     # Of a trial that nothing is known of any more, the image's size may still be.
     trial = next((tag for tag in tags[-1:] if own_words(tag)), None)
-    traces = ImageTraces(
+    traces = ImageEvidence(
         freed_kib=marks.loaded_kib, page_bytes=os.sysconf("SC_PAGE_SIZE"), trial=trial
     )
     circumstances = Circumstances(
@@ -162,7 +162,7 @@ def past_record(
         source=source,
         machine=machine_name(boot.span.machine_id),
         started_at=started_at,
-        start=BootStart(way=BootWay.UNKNOWN, certainty=Certainty.UNKNOWN, clues=(clue,)),
+        start=BootStart(way=BootMethod.UNKNOWN, certainty=Certainty.UNKNOWN, clues=(clue,)),
         marks=replace(marks, command_line=None),
         shadow=boot.kernel.shadow,
         boot_class=past_class(boot, today=today if own else None, own_words=own_words(trial)),
@@ -201,7 +201,9 @@ def _kernel(host: Host, journalled: Journalled | None) -> tuple[KernelBoot, tupl
         notes = (err.message,)
     except InitadvisorError as err:
         notes = (err.message,)
-    nothing = KernelBoot(marks=BootMarks(), shadow=ShadowObservation(waiting=Waiting.UNKNOWN))
+    nothing = KernelBoot(
+        marks=KernelTimestamps(), shadow=ShadowObservation(waiting=Waiting.UNKNOWN)
+    )
     return max(found, key=_fullness, default=nothing), notes
 
 
@@ -234,7 +236,7 @@ def _moment(realtime_us: int) -> datetime:
 
 def _after_kexec(journalled: Journalled | None) -> bool:
     end = journalled.before_end if journalled else None
-    return end is not None and end.ending is Ending.KEXEC
+    return end is not None and end.ending is BootEnding.KEXEC
 
 
 def _gap(journalled: Journalled | None) -> RebootGapTime:
@@ -247,7 +249,7 @@ def _gap(journalled: Journalled | None) -> RebootGapTime:
         LastSign(
             realtime_us=journalled.before.last.realtime_us,
             synchronised=journalled.before_end.synchronised,
-            rebooted=None if ending is None else ending is Ending.REBOOT,
+            rebooted=None if ending is None else ending is BootEnding.REBOOT,
         ),
         ClockPoint(
             realtime_us=now.realtime_us,

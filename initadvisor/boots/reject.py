@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.records.boot_class import command_line_words, parameters
-from initadvisor.records.rejection import Reason
+from initadvisor.records.rejection import RejectionReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from initadvisor.records.marks import BootMarks
+    from initadvisor.records.marks import KernelTimestamps
 
 
 _DEFAULT_INIT = "/init"
@@ -29,8 +29,8 @@ class Circumstances:
 
 
 def rejections(
-    marks: BootMarks, circumstances: Circumstances = Circumstances()
-) -> tuple[Reason, ...]:
+    marks: KernelTimestamps, circumstances: Circumstances = Circumstances()
+) -> tuple[RejectionReason, ...]:
     """Return why a boot is no sample, nothing for one that is.
 
     Aids for debugging are no matter of taste here: KASAN, KMSAN, KCSAN and lockdep check each
@@ -44,35 +44,35 @@ def rejections(
     return (*_of_kernel(marks), *_of_circumstances(circumstances))
 
 
-def _of_circumstances(circumstances: Circumstances) -> Iterator[Reason]:
+def _of_circumstances(circumstances: Circumstances) -> Iterator[RejectionReason]:
     if circumstances.kexec:
-        yield Reason.KEXEC
+        yield RejectionReason.KEXEC
     if circumstances.emergency:
-        yield Reason.EMERGENCY
+        yield RejectionReason.EMERGENCY
     if circumstances.hibernations:
-        yield Reason.HIBERNATION
+        yield RejectionReason.HIBERNATION
     if circumstances.soft_reboots:
-        yield Reason.SOFT_REBOOT
+        yield RejectionReason.SOFT_REBOOT
     if circumstances.menu_shown:
-        yield Reason.MENU
+        yield RejectionReason.MENU
 
 
-def _of_kernel(marks: BootMarks) -> Iterator[Reason]:
+def _of_kernel(marks: KernelTimestamps) -> Iterator[RejectionReason]:
     if not marks.messages:
-        yield Reason.NO_MESSAGES
+        yield RejectionReason.NO_MESSAGES
         return
     yield from _of_image(marks)
     if marks.contradictory:
-        yield Reason.CONTRADICTORY
+        yield RejectionReason.CONTRADICTORY
     if marks.panic is not None and marks.run_program is None:
-        yield Reason.PANICKED
+        yield RejectionReason.PANICKED
     if marks.debug_aids:
-        yield Reason.DEBUG_KERNEL
+        yield RejectionReason.DEBUG_KERNEL
     if _is_crash_kernel(marks):
-        yield Reason.CRASH_KERNEL
+        yield RejectionReason.CRASH_KERNEL
 
 
-def _of_image(marks: BootMarks) -> Iterator[Reason]:
+def _of_image(marks: KernelTimestamps) -> Iterator[RejectionReason]:
     """Tell a mark that was never made from one that was lost.
 
     Where the image is retained nothing marks the end of its unpacking: what is waited for ends with
@@ -80,21 +80,21 @@ def _of_image(marks: BootMarks) -> Iterator[Reason]:
     for (initcall_debug) is timed all the same.
     """
     if marks.failures:
-        yield Reason.UNPACK_FAILED
+        yield RejectionReason.UNPACK_FAILED
     if marks.missed_messages:
-        yield Reason.MESSAGES_LOST
+        yield RejectionReason.MESSAGES_LOST
     if _without_initramfs(marks):
-        yield Reason.NO_INITRAMFS
+        yield RejectionReason.NO_INITRAMFS
     elif not marks.begun:
-        yield Reason.NO_BEGIN
+        yield RejectionReason.NO_BEGIN
     elif not marks.freed:
         if marks.unpack_us is None:
-            yield Reason.RETAINED if marks.retained else Reason.NO_END
+            yield RejectionReason.RETAINED if marks.retained else RejectionReason.NO_END
     elif marks.unpack_us is None:
-        yield Reason.NO_TIMES
+        yield RejectionReason.NO_TIMES
 
 
-def _without_initramfs(marks: BootMarks) -> bool:
+def _without_initramfs(marks: KernelTimestamps) -> bool:
     """Tell whether nothing was passed, or nothing that has an /init.
 
     A kernel that finds no /init mounts the root file system itself and runs what is there: so it
@@ -110,7 +110,7 @@ def _without_initramfs(marks: BootMarks) -> bool:
     return marks.run_program != (asked[-1] if asked else _DEFAULT_INIT)
 
 
-def _is_crash_kernel(marks: BootMarks) -> bool:
+def _is_crash_kernel(marks: KernelTimestamps) -> bool:
     """kexec-tools passes the place of the dump (Documentation/admin-guide/kdump/kdump.rst)."""
     words = command_line_words(marks.command_line or "")
     return any(word.startswith("elfcorehdr=") for word in words)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor.boots.kernel_messages import KernelMessages
-from initadvisor.records.kernel_log import LONGEST_TEXT, Event, read_message, recognise
+from initadvisor.records.kernel_log import LONGEST_TEXT, KernelEvent, read_message, recognise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +92,7 @@ class _Clock:
 
 def _is_version(message: KernelMessage) -> bool:
     line = recognise(message)
-    return line is not None and line.event is Event.VERSION
+    return line is not None and line.event is KernelEvent.VERSION
 
 
 def _lines(file: BinaryIO) -> Iterator[str]:

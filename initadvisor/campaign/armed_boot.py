@@ -5,21 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from initadvisor.campaign.campaign import Action, CampaignState, EventKind, Quarantined
+from initadvisor.campaign.campaign import (
+    CampaignAction,
+    CampaignEventKind,
+    CampaignState,
+    Quarantined,
+)
 from initadvisor.campaign.transitions import ended, go_on, go_to, quarantine, unchanged
-from initadvisor.records.trial_outcome import Fate
+from initadvisor.records.trial_outcome import TrialOutcome
 
 if TYPE_CHECKING:
-    from initadvisor.campaign.campaign import Arming, Campaign, Event
-    from initadvisor.campaign.transitions import Step
+    from initadvisor.campaign.campaign import Campaign, CampaignEvent, TrialBoot
+    from initadvisor.campaign.transitions import Transition
 
 
-_State, _Kind = CampaignState, EventKind
+_State, _Kind = CampaignState, CampaignEventKind
 
 _MOST_UNEXPLAINED = 2
 
 
-def of_a_boot(campaign: Campaign, event: Event) -> Step:
+def of_a_boot(campaign: Campaign, event: CampaignEvent) -> Transition:
     """Take note of what became of the armed boot."""
     if not campaign.state.stands or campaign.current is None:
         return unchanged(campaign)
@@ -30,40 +35,46 @@ def of_a_boot(campaign: Campaign, event: Event) -> Step:
     return unchanged(campaign)
 
 
-def _judged(campaign: Campaign, arming: Arming, event: Event, fate: Fate) -> Step:
+def _judged(
+    campaign: Campaign, arming: TrialBoot, event: CampaignEvent, fate: TrialOutcome
+) -> Transition:
     """Draw the conclusions from an armed boot that is over; each counts, whatever it was.
 
     Only a rehearsal that has passed does not: there is one of them.
     """
-    if fate in {Fate.PENDING, Fate.ASLEEP, Fate.RUNNING}:
+    if fate in {TrialOutcome.PENDING, TrialOutcome.ASLEEP, TrialOutcome.RUNNING}:
         return unchanged(campaign)
-    if fate is Fate.UNEXPLAINED and campaign.state is _State.ARMING:
-        fate = Fate.NOT_TRIED  # the run was interrupted: it may never have been selected
-    passed = any(a.is_rehearsal and a.fate is Fate.PASSED for a in campaign.armings)
-    is_free = arming.is_rehearsal and fate is Fate.PASSED and not passed
+    if fate is TrialOutcome.UNEXPLAINED and campaign.state is _State.ARMING:
+        fate = TrialOutcome.NOT_TRIED  # the run was interrupted: it may never have been selected
+    passed = any(a.is_rehearsal and a.fate is TrialOutcome.PASSED for a in campaign.armings)
+    is_free = arming.is_rehearsal and fate is TrialOutcome.PASSED and not passed
     after = ended(campaign, fate, event.reason, boots=int(event.rebooted and not is_free))
     what = "the rehearsal" if arming.is_rehearsal else arming.setting
     words = f"{what}: {event.reason}"
     match fate:
-        case Fate.PASSED:
-            noted = (Action.NOTE_REHEARSED,) if arming.is_rehearsal else ()
+        case TrialOutcome.PASSED:
+            noted = (CampaignAction.NOTE_REHEARSED,) if arming.is_rehearsal else ()
             result = go_on(after, words, *noted)
-        case Fate.FAILED:
+        case TrialOutcome.FAILED:
             result = _failed(after, arming, event.reason)
-        case Fate.UNEXPLAINED if _unexplained(after, arming) >= _MOST_UNEXPLAINED:
+        case TrialOutcome.UNEXPLAINED if _unexplained(after, arming) >= _MOST_UNEXPLAINED:
             result = _failed(after, arming, f"it did not come back, twice; {event.reason}")
-        case Fate.STUCK:
-            result = go_to(after, _State.DONE, words, Action.DISARM, Action.FORGET_REHEARSED)
-        case Fate.UNREADABLE:
+        case TrialOutcome.STUCK:
+            result = go_to(
+                after, _State.DONE, words, CampaignAction.DISARM, CampaignAction.FORGET_REHEARSED
+            )
+        case TrialOutcome.UNREADABLE:
             result = go_to(after, _State.PAUSED, words)
-        case Fate.WITHDRAWN if campaign.state is not _State.ARMING:  # not by a run that was killed
+        case TrialOutcome.WITHDRAWN if (
+            campaign.state is not _State.ARMING
+        ):  # not by a run that was killed
             result = go_to(after, _State.PAUSED, words)
         case _:
             result = go_on(after, words)
     return result
 
 
-def _failed(campaign: Campaign, arming: Arming, reason: str) -> Step:
+def _failed(campaign: Campaign, arming: TrialBoot, reason: str) -> Transition:
     """Never boot it again; a loader that cannot even boot today's image is of no use at all."""
     if arming.is_rehearsal:
         return go_to(campaign, _State.DONE, f"the rehearsal: {reason}")
@@ -71,9 +82,9 @@ def _failed(campaign: Campaign, arming: Arming, reason: str) -> Step:
     return go_on(quarantine(campaign, found), f"{arming.setting}: {reason}")
 
 
-def _unexplained(campaign: Campaign, arming: Arming) -> int:
+def _unexplained(campaign: Campaign, arming: TrialBoot) -> int:
     return sum(
-        other.fate is Fate.UNEXPLAINED
+        other.fate is TrialOutcome.UNEXPLAINED
         and other.is_rehearsal is arming.is_rehearsal
         and other.sha256 == arming.sha256
         for other in campaign.armings

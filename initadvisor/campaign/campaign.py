@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from initadvisor.records.trial_outcome import Fate
+from initadvisor.records.trial_outcome import TrialOutcome
 from initadvisor.transaction.armed_boot import ProofStage
 
 if TYPE_CHECKING:
-    from initadvisor.transaction.armed_boot import Proof
+    from initadvisor.transaction.armed_boot import ArmedBoot
 
 
 class CampaignState(StrEnum):
@@ -78,7 +78,7 @@ class Quarantined:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class DefaultBoot:
     """What trials of a machine rest on: the default entry, its kernel and its image.
 
     ``image`` is the path of this machine, ``image_sha256`` of the whole file, ``release`` its
@@ -93,7 +93,7 @@ class Ground:
     kernel_sha256: str
     options: str
 
-    def change(self, now: Ground) -> Change | None:
+    def change(self, now: DefaultBoot) -> Change | None:
         """Return what has changed since, the most important first; None where nothing has."""
         if (self.release, self.kernel_sha256) != (now.release, now.kernel_sha256):
             return Change.KERNEL
@@ -140,7 +140,7 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arming:
+class TrialBoot:
     """A boot that was armed, at ``at_s`` (seconds since 1970), and what became of it.
 
     ``setting``: the candidate's; that of today's image in a rehearsal. ``sha256``: its image's.
@@ -150,10 +150,10 @@ class Arming:
 
     setting: str
     sha256: str
-    proof: Proof
+    proof: ArmedBoot
     at_s: int
     known_panics: tuple[str, ...] = ()
-    fate: Fate | None = None
+    fate: TrialOutcome | None = None
     words: str = ""
 
     @property
@@ -168,8 +168,8 @@ class Campaign:
 
     ``only``: the settings that the user named, none for those that may be the best. At most
     ``most_boots`` boots are armed. ``reboots``: the machine reboots by itself, after a countdown,
-    until it is paused. ``ignore_unlocking`` as in ``Proof``. ``boots``: those that were armed and
-    are over. ``reason``: why it is where it is, in words.
+    until it is paused. ``ignore_unlocking`` as in ``ArmedBoot``. ``boots``: those that were armed
+    and are over. ``reason``: why it is where it is, in words.
     """
 
     number: int = 0
@@ -179,15 +179,15 @@ class Campaign:
     most_boots: int = 0
     reboots: bool = False
     ignore_unlocking: bool = False
-    ground: Ground | None = None
+    ground: DefaultBoot | None = None
     ready: tuple[TrialCandidate, ...] = ()
     quarantined: tuple[Quarantined, ...] = ()
-    armings: tuple[Arming, ...] = ()
+    armings: tuple[TrialBoot, ...] = ()
     boots: int = 0
     reason: str = ""
 
     @property
-    def current(self) -> Arming | None:
+    def current(self) -> TrialBoot | None:
         """The boot that is armed or runs, None where none is."""
         return self.armings[-1] if self.state.stands and self.armings else None
 
@@ -200,12 +200,14 @@ class Campaign:
     def booted(self, setting: str) -> int:
         """Return how many boots of a setting have passed."""
         return sum(
-            arming.setting == setting and arming.fate is Fate.PASSED and not arming.is_rehearsal
+            arming.setting == setting
+            and arming.fate is TrialOutcome.PASSED
+            and not arming.is_rehearsal
             for arming in self.armings
         )
 
 
-class EventKind(StrEnum):
+class CampaignEventKind(StrEnum):
     """What may happen to a campaign."""
 
     START = "start"
@@ -243,25 +245,25 @@ class EventKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class CampaignEvent:
     """An event with what belongs to it; ``reason`` in words.
 
     ``campaign`` is the one that is started.
     """
 
-    kind: EventKind
+    kind: CampaignEventKind
     reason: str = ""
     campaign: Campaign | None = None
     ready: tuple[TrialCandidate, ...] = ()
     refused: Quarantined | None = None
-    arming: Arming | None = None
-    fate: Fate | None = None
+    arming: TrialBoot | None = None
+    fate: TrialOutcome | None = None
     rebooted: bool = True
     change: Change | None = None
-    ground: Ground | None = None
+    ground: DefaultBoot | None = None
 
 
-class Action(StrEnum):
+class CampaignAction(StrEnum):
     """What is to be done; none of them does harm when it is done again."""
 
     PREPARE = "prepare"
@@ -288,4 +290,4 @@ class Action(StrEnum):
     @property
     def takes_long(self) -> bool:
         """Whether it is done without keeping other runs out: it changes nothing that boots."""
-        return self in {Action.PREPARE, Action.CHOOSE, Action.REBOOT}
+        return self in {CampaignAction.PREPARE, CampaignAction.CHOOSE, CampaignAction.REBOOT}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.campaign.record import read_campaigns
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.records.trial_outcome import Fate
+from initadvisor.records.trial_outcome import TrialOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_BAD = frozenset({Fate.FAILED, Fate.UNEXPLAINED})
+_BAD = frozenset({TrialOutcome.FAILED, TrialOutcome.UNEXPLAINED})
 
 
 def failed_in_trials(host: Host) -> Mapping[str, str]:
@@ -42,7 +42,7 @@ def failures(campaigns: Iterable[Campaign]) -> dict[str, str]:
     found: dict[str, str] = {}
     for campaign in campaigns:
         for arming in campaign.armings:
-            if arming.fate is Fate.PASSED:
+            if arming.fate is TrialOutcome.PASSED:
                 found.pop(arming.sha256, None)
         bad = {arming.sha256 for arming in campaign.armings if arming.fate in _BAD}
         found |= {out.sha256: out.reason for out in campaign.quarantined if out.sha256 in bad}

@@ -16,11 +16,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from initadvisor.campaign.campaign import (
-    Arming,
     Campaign,
     CampaignState,
-    Ground,
+    DefaultBoot,
     Quarantined,
+    TrialBoot,
     TrialCandidate,
 )
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
@@ -32,8 +32,8 @@ from initadvisor.host.files import (
     sync_directory,
     whole_file,
 )
-from initadvisor.records.trial_outcome import Fate
-from initadvisor.transaction.armed_boot import Proof, ProofStage
+from initadvisor.records.trial_outcome import TrialOutcome
+from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -256,7 +256,7 @@ def _campaign(record: dict[str, Any]) -> Campaign:
     return Campaign(
         state=CampaignState(record.pop("state")),
         only=_items(record, "only"),
-        ground=ground and Ground(**ground),
+        ground=ground and DefaultBoot(**ground),
         ready=tuple(TrialCandidate(**values) for values in _items(record, "ready")),
         quarantined=tuple(Quarantined(**values) for values in _items(record, "quarantined")),
         armings=tuple(_arming(values) for values in _items(record, "armings")),
@@ -264,14 +264,14 @@ def _campaign(record: dict[str, Any]) -> Campaign:
     )
 
 
-def _arming(values: dict[str, Any]) -> Arming:
+def _arming(values: dict[str, Any]) -> TrialBoot:
     fate, proof = values.pop("fate"), values.pop("proof")
     stage, own_words = ProofStage(proof.pop("stage")), _items(proof, "own_words")
     known_panics = _items(values, "known_panics") if "known_panics" in values else ()
-    return Arming(
-        proof=Proof(stage=stage, own_words=own_words, **proof),
+    return TrialBoot(
+        proof=ArmedBoot(stage=stage, own_words=own_words, **proof),
         known_panics=known_panics,
-        fate=fate and Fate(fate),
+        fate=fate and TrialOutcome(fate),
         **values,
     )
 
@@ -287,7 +287,7 @@ def _items(record: dict[str, Any], name: str) -> tuple[Any, ...]:
 
 def _require_sound(found: Campaign, number: int) -> None:
     """Raise ``ValueError`` for what this program has not written: it says what is to be removed."""
-    require_types(found, names={"Proof": Proof})
+    require_types(found, names={"ArmedBoot": ArmedBoot})
     if found.number != number:
         msg = f"it is numbered {found.number}"
         raise ValueError(msg)

@@ -1,9 +1,9 @@
 """What each event makes of a campaign, and what is to be done then.
 
 The result is recorded before anything is done. Every state says by itself what there is to do
-(``EventKind.FOUND``), so that a run that was killed, or lost power, after any of the actions is
-made good by the next one. In a state that does not stand (``CampaignState.stands``) nothing of a
-campaign is on the machine, and whoever finds one there clears up first.
+(``CampaignEventKind.FOUND``), so that a run that was killed, or lost power, after any of the
+actions is made good by the next one. In a state that does not stand (``CampaignState.stands``)
+nothing of a campaign is on the machine, and whoever finds one there clears up first.
 
 What cannot happen in a state changes nothing: it comes from a run that worked without keeping
 others out, while somebody paused or stopped the campaign.
@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Final
 
 from initadvisor.campaign.armed_boot import of_a_boot
 from initadvisor.campaign.campaign import (
-    Action,
-    Arming,
     Campaign,
+    CampaignAction,
+    CampaignEvent,
+    CampaignEventKind,
     CampaignState,
     Change,
-    Event,
-    EventKind,
+    TrialBoot,
 )
 from initadvisor.campaign.transitions import (
     CLEAR,
-    Step,
+    Transition,
     duty,
     ended,
     go_on,
@@ -34,32 +34,36 @@ from initadvisor.campaign.transitions import (
     quarantine,
     unchanged,
 )
-from initadvisor.records.trial_outcome import Fate
+from initadvisor.records.trial_outcome import TrialOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-_State, _Kind = CampaignState, EventKind
+_State, _Kind = CampaignState, CampaignEventKind
 
 
-def step(campaign: Campaign, event: Event) -> Step:
+def step(campaign: Campaign, event: CampaignEvent) -> Transition:
     """Return what an event makes of a campaign."""
     return _HANDLERS[event.kind](campaign, event)
 
 
-def _found(campaign: Campaign, event: Event) -> Step:
+def _found(campaign: Campaign, event: CampaignEvent) -> Transition:
     del event
-    return Step(campaign=campaign, actions=duty(campaign.state))
+    return Transition(campaign=campaign, actions=duty(campaign.state))
 
 
-def _started(campaign: Campaign, event: Event) -> Step:
+def _started(campaign: Campaign, event: CampaignEvent) -> Transition:
     """Begin anew; what did not boot is not tried again with the same image, unless it is named."""
     if not campaign.state.is_over or event.campaign is None:
         return unchanged(campaign)
     new = event.campaign
     same = campaign.ground is not None and campaign.ground == new.ground
-    bad = {a.sha256 for a in campaign.armings if a.fate in {Fate.FAILED, Fate.UNEXPLAINED}}
+    bad = {
+        a.sha256
+        for a in campaign.armings
+        if a.fate in {TrialOutcome.FAILED, TrialOutcome.UNEXPLAINED}
+    }
     kept = tuple(
         found
         for found in campaign.quarantined
@@ -68,7 +72,7 @@ def _started(campaign: Campaign, event: Event) -> Step:
     return go_to(replace(new, quarantined=kept), _State.PREPARING, "it was started")
 
 
-def _found_out(campaign: Campaign, event: Event) -> Step:
+def _found_out(campaign: Campaign, event: CampaignEvent) -> Transition:
     if event.kind is _Kind.PREPARED and campaign.state is _State.PREPARING:
         return go_on(replace(campaign, ready=event.ready), "the candidates are there")
     if event.kind is _Kind.SETTLED and campaign.state is _State.CHOOSING:
@@ -76,7 +80,7 @@ def _found_out(campaign: Campaign, event: Event) -> Step:
     return unchanged(campaign)
 
 
-def _refused(campaign: Campaign, event: Event) -> Step:
+def _refused(campaign: Campaign, event: CampaignEvent) -> Transition:
     """Have no more to do with a candidate; where it is being armed, choose another."""
     if event.refused is None or not campaign.state.is_active:
         return unchanged(campaign)
@@ -86,25 +90,25 @@ def _refused(campaign: Campaign, event: Event) -> Step:
     words = f"{event.refused.setting}: {event.refused.reason}"
     if campaign.current and campaign.current.is_rehearsal:
         return go_to(after, _State.DONE, words)  # no other image could be rehearsed with
-    return go_on(ended(after, Fate.NOT_TRIED, event.refused.reason), words)
+    return go_on(ended(after, TrialOutcome.NOT_TRIED, event.refused.reason), words)
 
 
-def _blocked(campaign: Campaign, event: Event) -> Step:
+def _blocked(campaign: Campaign, event: CampaignEvent) -> Transition:
     """Leave it to a later run; what was being armed is taken back."""
     if not campaign.state.is_active:
         return unchanged(campaign)
     if campaign.state in {_State.PREPARING, _State.CHOOSING}:
         after = replace(campaign, reason=event.reason)
-        return Step(campaign=after, actions=(Action.REPORT,))
+        return Transition(campaign=after, actions=(CampaignAction.REPORT,))
     if campaign.state is not _State.ARMING:
         return unchanged(campaign)
     after = replace(
         campaign, state=_State.CHOOSING, armings=campaign.armings[:-1], reason=event.reason
     )
-    return Step(campaign=after, actions=(*CLEAR, Action.REPORT))
+    return Transition(campaign=after, actions=(*CLEAR, CampaignAction.REPORT))
 
 
-def _chosen(campaign: Campaign, event: Event) -> Step:
+def _chosen(campaign: Campaign, event: CampaignEvent) -> Transition:
     if campaign.state is not _State.CHOOSING or event.arming is None:
         return unchanged(campaign)
     if campaign.boots >= campaign.most_boots:
@@ -112,25 +116,25 @@ def _chosen(campaign: Campaign, event: Event) -> Step:
     return _arming(campaign, event.arming, event.reason)
 
 
-def _planned(campaign: Campaign, event: Event) -> Step:
+def _planned(campaign: Campaign, event: CampaignEvent) -> Transition:
     if campaign.state is not _State.ARMING or event.arming is None:
         return unchanged(campaign)
     after = replace(campaign, armings=(*campaign.armings[:-1], event.arming))
-    return Step(campaign=after, actions=(Action.WRITE_ENTRY, Action.ARM))
+    return Transition(campaign=after, actions=(CampaignAction.WRITE_ENTRY, CampaignAction.ARM))
 
 
-def _armed(campaign: Campaign, event: Event) -> Step:
+def _armed(campaign: Campaign, event: CampaignEvent) -> Transition:
     del event
     current = campaign.current
     if campaign.state is not _State.ARMING or current is None:
         return unchanged(campaign)
     what = "today's image, a rehearsal" if current.is_rehearsal else current.setting
     after = replace(campaign, state=_State.ARMED, reason=f"the next boot is of {what}")
-    reboot = (Action.REBOOT,) if campaign.reboots else ()
-    return Step(campaign=after, actions=(Action.REPORT, *reboot))
+    reboot = (CampaignAction.REBOOT,) if campaign.reboots else ()
+    return Transition(campaign=after, actions=(CampaignAction.REPORT, *reboot))
 
 
-def _around_sleep(campaign: Campaign, event: Event) -> Step:
+def _around_sleep(campaign: Campaign, event: CampaignEvent) -> Transition:
     """Have nothing armed while the machine sleeps, and arm the same again afterwards."""
     current = campaign.current
     if current is None:
@@ -138,27 +142,27 @@ def _around_sleep(campaign: Campaign, event: Event) -> Step:
     if event.kind is _Kind.SLEEP and campaign.state is not _State.BOOTED:
         asleep = replace(current, proof=replace(current.proof, asleep=True))
         after = replace(campaign, armings=(*campaign.armings[:-1], asleep))
-        return Step(campaign=after, actions=(Action.DISARM,))
+        return Transition(campaign=after, actions=(CampaignAction.DISARM,))
     if event.kind is _Kind.AWAKE and current.proof.asleep and event.arming:
         before = replace(campaign, armings=campaign.armings[:-1])
         return _arming(before, event.arming, event.reason)
     return unchanged(campaign)
 
 
-def _arming(campaign: Campaign, arming: Arming, reason: str) -> Step:
+def _arming(campaign: Campaign, arming: TrialBoot, reason: str) -> Transition:
     after = replace(
         campaign, state=_State.ARMING, armings=(*campaign.armings, arming), reason=reason
     )
-    return Step(campaign=after, actions=(Action.COPY,))
+    return Transition(campaign=after, actions=(CampaignAction.COPY,))
 
 
-def _changed(campaign: Campaign, event: Event) -> Step:
+def _changed(campaign: Campaign, event: CampaignEvent) -> Transition:
     """Go on with what is there now: with other candidates where those are of no use any more."""
     state, change = campaign.state, event.change
     if state.is_over or change is None:
         return unchanged(campaign)
     words = change.words
-    after = replace(ended(campaign, Fate.NOT_TRIED, words), ground=event.ground)
+    after = replace(ended(campaign, TrialOutcome.NOT_TRIED, words), ground=event.ground)
     if change.needs_other_images:
         after = replace(after, ready=())
     if change is Change.GONE:
@@ -170,10 +174,10 @@ def _changed(campaign: Campaign, event: Event) -> Step:
     return go_on(after, words)
 
 
-def _asked(campaign: Campaign, event: Event) -> Step:
+def _asked(campaign: Campaign, event: CampaignEvent) -> Transition:
     """Do what the user asks for."""
     state = campaign.state
-    without = ended(campaign, Fate.NOT_TRIED, event.reason)
+    without = ended(campaign, TrialOutcome.NOT_TRIED, event.reason)
     match event.kind:
         case _Kind.STOP if state not in {_State.IDLE, _State.STOPPED}:
             return go_to(without, _State.STOPPED, event.reason)
@@ -184,12 +188,12 @@ def _asked(campaign: Campaign, event: Event) -> Step:
         case _Kind.RESUME if state is _State.PAUSED:
             return go_to(campaign, _State.PREPARING, event.reason)
         case _Kind.STOP:
-            return Step(campaign=campaign, actions=CLEAR)
+            return Transition(campaign=campaign, actions=CLEAR)
         case _:
             return unchanged(campaign)
 
 
-_HANDLERS: Final[Mapping[EventKind, Callable[[Campaign, Event], Step]]] = {
+_HANDLERS: Final[Mapping[CampaignEventKind, Callable[[Campaign, CampaignEvent], Transition]]] = {
     _Kind.START: _started,
     _Kind.FOUND: _found,
     _Kind.PREPARED: _found_out,

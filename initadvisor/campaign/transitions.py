@@ -5,58 +5,60 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from initadvisor.campaign.campaign import Action, CampaignState
+from initadvisor.campaign.campaign import CampaignAction, CampaignState
 
 if TYPE_CHECKING:
     from initadvisor.campaign.campaign import Campaign, Quarantined
-    from initadvisor.records.trial_outcome import Fate
+    from initadvisor.records.trial_outcome import TrialOutcome
 
 
 _State = CampaignState
 
-CLEAR: Final = (Action.DISARM, Action.REMOVE_ENTRY, Action.CLEAR_SLOT)
+CLEAR: Final = (CampaignAction.DISARM, CampaignAction.REMOVE_ENTRY, CampaignAction.CLEAR_SLOT)
 """Leaves nothing of a campaign on the machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Transition:
     """The campaign after an event, and what is to be done, in this order."""
 
     campaign: Campaign
-    actions: tuple[Action, ...] = ()
+    actions: tuple[CampaignAction, ...] = ()
 
 
-def duty(state: CampaignState) -> tuple[Action, ...]:
+def duty(state: CampaignState) -> tuple[CampaignAction, ...]:
     """Return what a run has to do about a campaign that it finds."""
     match state:
         case _State.PREPARING:
-            return (*CLEAR, Action.PREPARE)
+            return (*CLEAR, CampaignAction.PREPARE)
         case _State.CHOOSING:
-            return (*CLEAR, Action.CHOOSE)
+            return (*CLEAR, CampaignAction.CHOOSE)
         case _State.ARMING | _State.ARMED | _State.BOOTED:
-            return (Action.JUDGE,)
+            return (CampaignAction.JUDGE,)
         case _State.IDLE | _State.PAUSED | _State.DONE | _State.STOPPED:
             return CLEAR
 
 
-def unchanged(campaign: Campaign) -> Step:
+def unchanged(campaign: Campaign) -> Transition:
     """Return the campaign as it is, with nothing to do."""
-    return Step(campaign=campaign)
+    return Transition(campaign=campaign)
 
 
-def go_to(campaign: Campaign, state: CampaignState, reason: str, *before: Action) -> Step:
+def go_to(
+    campaign: Campaign, state: CampaignState, reason: str, *before: CampaignAction
+) -> Transition:
     """Go on in a state that does not stand; ``before``: what else there is to do.
 
     One that is paused has the machine reboot by itself no more: whoever resumes it says so anew.
     """
-    told = (Action.REPORT,) if not state.is_active else ()
+    told = (CampaignAction.REPORT,) if not state.is_active else ()
     reboots = campaign.reboots and state is not _State.PAUSED
     after = replace(campaign, state=state, reason=reason, reboots=reboots)
     actions = tuple(dict.fromkeys((*before, *duty(state), *told)))
-    return Step(campaign=after, actions=actions)
+    return Transition(campaign=after, actions=actions)
 
 
-def go_on(campaign: Campaign, reason: str, *before: Action) -> Step:
+def go_on(campaign: Campaign, reason: str, *before: CampaignAction) -> Transition:
     """Choose the next boot, unless there may be none."""
     if campaign.boots >= campaign.most_boots:
         words = f"{reason}; all {campaign.most_boots} boots are used up"
@@ -72,7 +74,7 @@ def quarantine(campaign: Campaign, found: Quarantined) -> Campaign:
     return replace(campaign, quarantined=(*others, found))
 
 
-def ended(campaign: Campaign, fate: Fate, words: str, *, boots: int = 0) -> Campaign:
+def ended(campaign: Campaign, fate: TrialOutcome, words: str, *, boots: int = 0) -> Campaign:
     """Return the campaign with its armed boot judged."""
     if campaign.current is None:
         return campaign

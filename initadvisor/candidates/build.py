@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.candidates.build_pool import Floor
-from initadvisor.candidates.builder import Workshop
+from initadvisor.candidates.build_pool import BuildPool
+from initadvisor.candidates.builder import Builder
 from initadvisor.candidates.cache import Cache, CachedCandidate
 from initadvisor.candidates.payload import LazyPayload
-from initadvisor.candidates.plan import own_uncompressed_key, recipes
-from initadvisor.candidates.results import BuildObserver, BuildResult, Ledger, Silent
+from initadvisor.candidates.plan import build_commands, own_uncompressed_key
+from initadvisor.candidates.results import BuildObserver, BuildOutcome, BuildResults, Silent
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.target.source import is_current
@@ -20,11 +20,11 @@ from initadvisor.target.source import is_current
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from initadvisor.candidates.plan import Recipe
+    from initadvisor.candidates.plan import BuildCommand
     from initadvisor.core.settings import Setting
     from initadvisor.generators import Generator
     from initadvisor.host import Host
-    from initadvisor.records.built_image import Candidate
+    from initadvisor.records.built_image import BuiltImage
     from initadvisor.target.source import Source
 
 
@@ -45,7 +45,7 @@ def build_candidates(
     observer: BuildObserver | None = None,
     jobs: int | None = None,
     cache_limit_bytes: int | None = None,
-) -> BuildResult:
+) -> BuildOutcome:
     """Build what is not in the cache yet, in about the order given.
 
     A setting that cannot be built is a gap, not an error. ``jobs`` (None: the number of
@@ -60,8 +60,8 @@ def build_candidates(
     """
     _require_derivable(source)
     cache = Cache(host)
-    ledger = Ledger(observer or Silent())
-    found, gaps = recipes(host, generator, settings, image_sha256=source.sha256)
+    ledger = BuildResults(observer or Silent())
+    found, gaps = build_commands(host, generator, settings, image_sha256=source.sha256)
     for gap in gaps:
         ledger.gap(gap)
     missing = []
@@ -74,7 +74,7 @@ def build_candidates(
         with cache.locked():
             stop = threading.Event()
             with LazyPayload(source, cache.directory, stop) as payload:
-                workshop = Workshop(
+                workshop = Builder(
                     host=host,
                     generator=generator,
                     source=source,
@@ -82,15 +82,15 @@ def build_candidates(
                     payload=payload,
                     stop=stop,
                 )
-                Floor(workshop, ledger, jobs or host.cores).build_all(missing)
+                BuildPool(workshop, ledger, jobs or host.cores).build_all(missing)
             if cache_limit_bytes is not None:
                 _trim(cache, cache_limit_bytes, keep_image_sha256=source.sha256)
     return ledger.result(settings)
 
 
 def kept_candidates(
-    host: Host, generator: Generator, source: Source, wanted: Sequence[Recipe]
-) -> dict[Setting, Candidate]:
+    host: Host, generator: Generator, source: Source, wanted: Sequence[BuildCommand]
+) -> dict[Setting, BuiltImage]:
     """Return, by the setting, which of these candidates were built before.
 
     Raises what ``build_candidates`` does for an image none can be derived of.
@@ -157,7 +157,7 @@ def prune(host: Host, *, everything: bool = False, limit_bytes: int | None = Non
 
 
 def _cached(
-    host: Host, generator: Generator, source: Source, cache: Cache, recipe: Recipe
+    host: Host, generator: Generator, source: Source, cache: Cache, recipe: BuildCommand
 ) -> CachedCandidate | None:
     if recipe.setting.codec is Codec.CAT and generator.needs_own_uncompressed(host):
         return cache.find(own_uncompressed_key(host, generator, image_sha256=source.sha256))

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from initadvisor.candidates.schedule import Load, expected_cpu_s, may_start, next_job, threads_of
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.host.files import free_bytes
-from initadvisor.records.built_image import Gap
+from initadvisor.records.built_image import SkippedSetting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from initadvisor.candidates.builder import Workshop
+    from initadvisor.candidates.builder import Builder
     from initadvisor.candidates.cache import CachedCandidate
-    from initadvisor.candidates.plan import Recipe
-    from initadvisor.candidates.results import Ledger
+    from initadvisor.candidates.plan import BuildCommand
+    from initadvisor.candidates.results import BuildResults
 
 
 _HEADROOM_BYTES = 64 << 20
@@ -27,16 +27,16 @@ _EXPANSION_BYTES = 1 << 20
 """No compressor makes its input longer than by this factor, plus this for its own frame."""
 
 
-class Floor:
+class BuildPool:
     """Where several candidates are built at once."""
 
-    def __init__(self, workshop: Workshop, ledger: Ledger, jobs: int) -> None:
+    def __init__(self, workshop: Builder, ledger: BuildResults, jobs: int) -> None:
         self._workshop = workshop
         self._ledger = ledger
         self._jobs = jobs
-        self._running: dict[Future[tuple[CachedCandidate, bool]], tuple[Recipe, Load]] = {}
+        self._running: dict[Future[tuple[CachedCandidate, bool]], tuple[BuildCommand, Load]] = {}
 
-    def build_all(self, wanted: Sequence[Recipe]) -> None:
+    def build_all(self, wanted: Sequence[BuildCommand]) -> None:
         """Build every recipe, or note its gap."""
         self._check_room()
         waiting = [(recipe, self._load(recipe)) for recipe in wanted]
@@ -54,7 +54,7 @@ class Floor:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _start(self, waiting: list[tuple[Recipe, Load]], pool: ThreadPoolExecutor) -> None:
+    def _start(self, waiting: list[tuple[BuildCommand, Load]], pool: ThreadPoolExecutor) -> None:
         cores = self._workshop.host.cores
         while waiting and may_start(
             [load for _, load in self._running.values()], cores=cores, jobs=self._jobs
@@ -65,7 +65,7 @@ class Floor:
                     return  # what runs now will take less than the worst case
                 recipe, _ = waiting.pop(index)
                 reason = f"no room left in {self._workshop.cache.directory}"
-                self._ledger.gap(Gap(setting=recipe.setting, reason=reason))
+                self._ledger.gap(SkippedSetting(setting=recipe.setting, reason=reason))
                 continue
             recipe, load = waiting.pop(index)
             self._ledger.observer.started(recipe.setting)
@@ -76,14 +76,14 @@ class Floor:
         try:
             cached, new = future.result()
         except InitadvisorError as err:
-            self._ledger.gap(Gap(setting=recipe.setting, reason=err.message))
+            self._ledger.gap(SkippedSetting(setting=recipe.setting, reason=err.message))
         except OSError as err:
             reason = f"cannot write the candidate: {err.strerror}"
-            self._ledger.gap(Gap(setting=recipe.setting, reason=reason))
+            self._ledger.gap(SkippedSetting(setting=recipe.setting, reason=reason))
         else:
             self._ledger.candidate(recipe.setting, cached.candidate, cached=not new)
 
-    def _load(self, recipe: Recipe) -> Load:
+    def _load(self, recipe: BuildCommand) -> Load:
         host, generator = self._workshop.host, self._workshop.generator
         payload_bytes = self._workshop.source.contents.main.unpacked_bytes
         level = generator.default_level(host, recipe.setting)

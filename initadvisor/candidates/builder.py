@@ -19,14 +19,14 @@ from initadvisor.host.files import PARTIAL_PREFIX, append_range, open_regular, s
 from initadvisor.host.run import Priority
 from initadvisor.image.decompressors.decompress import decompress
 from initadvisor.image.scan import scan
-from initadvisor.records.built_image import Candidate
+from initadvisor.records.built_image import BuiltImage
 
 if TYPE_CHECKING:
     import threading
 
     from initadvisor.candidates.cache import Cache
     from initadvisor.candidates.payload import LazyPayload, Payload
-    from initadvisor.candidates.plan import Recipe
+    from initadvisor.candidates.plan import BuildCommand
     from initadvisor.generators import Generator
     from initadvisor.host import Host
     from initadvisor.target.source import Source
@@ -41,7 +41,7 @@ _CPIO_ALIGNMENT = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workshop:
+class Builder:
     """All that building candidates of one image takes; its methods may run in any thread."""
 
     host: Host
@@ -51,7 +51,7 @@ class Workshop:
     payload: LazyPayload
     stop: threading.Event
 
-    def build(self, recipe: Recipe) -> tuple[CachedCandidate, bool]:
+    def build(self, recipe: BuildCommand) -> tuple[CachedCandidate, bool]:
         """Build and keep one candidate; tell whether it is new.
 
         It may be there already, when a generator that has to be asked first gave nothing new.
@@ -68,7 +68,7 @@ class Workshop:
                 return cached, False
         return self._recompressed(recipe, notes), True
 
-    def _recompressed(self, recipe: Recipe, notes: tuple[str, ...]) -> CachedCandidate:
+    def _recompressed(self, recipe: BuildCommand, notes: tuple[str, ...]) -> CachedCandidate:
         """Derive the candidate: what stands before the main segment as it is, then that anew."""
         payload = self.payload.get()
         path = self.cache.image_path(recipe.key)
@@ -91,7 +91,7 @@ class Workshop:
             self._verify(file, main_offset, recipe, payload)
             self.source.check_unchanged()
             size_bytes, digest = _size_and_digest(file)
-        candidate = Candidate(
+        candidate = BuiltImage(
             setting=recipe.setting,
             path=str(path),
             size_bytes=size_bytes,
@@ -105,7 +105,7 @@ class Workshop:
         )
         return self._kept(candidate)
 
-    def _verify(self, file: IO[bytes], offset: int, recipe: Recipe, payload: Payload) -> None:
+    def _verify(self, file: IO[bytes], offset: int, recipe: BuildCommand, payload: Payload) -> None:
         """Make sure that what the compressor wrote is what it was asked for.
 
         An exit status of 0 proves nothing: it may have written another format, or half of it.
@@ -131,7 +131,7 @@ class Workshop:
             msg = f"what {recipe.argv[0]} wrote unpacks to something else than it was given"
             raise InitadvisorError(msg)
 
-    def _generated(self, recipe: Recipe) -> CachedCandidate:
+    def _generated(self, recipe: BuildCommand) -> CachedCandidate:
         """Have the generator build its uncompressed image.
 
         Its work is the same for every setting, and there is no compressor: both count as nothing.
@@ -154,7 +154,7 @@ class Workshop:
                     msg = f"{self.generator.NAME} wrote {main.codec}, not cat"
                     raise ProgramError(msg)
                 size_bytes, digest = _size_and_digest(file)
-        candidate = Candidate(
+        candidate = BuiltImage(
             setting=recipe.setting,
             path=str(path),
             size_bytes=size_bytes,
@@ -171,7 +171,7 @@ class Workshop:
     def _own_key(self) -> str:
         return own_uncompressed_key(self.host, self.generator, image_sha256=self.source.sha256)
 
-    def _kept(self, candidate: Candidate) -> CachedCandidate:
+    def _kept(self, candidate: BuiltImage) -> CachedCandidate:
         installed = self.source.installed
         cached = CachedCandidate(
             candidate=candidate,

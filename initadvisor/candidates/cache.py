@@ -18,7 +18,7 @@ from initadvisor.core.errors import InitadvisorError, UsageError
 from initadvisor.core.plain_values import from_json
 from initadvisor.core.settings import Setting
 from initadvisor.host.files import locked, make_directory, remove_partial, whole_file
-from initadvisor.records.built_image import Candidate
+from initadvisor.records.built_image import BuiltImage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ class CachedCandidate:
     ``built_at_ns`` is the time stamp of its file, in ns since 1970.
     """
 
-    candidate: Candidate
+    candidate: BuiltImage
     image: str
     image_sha256: str
     kernel: str | None
@@ -123,7 +123,7 @@ def _load(path: Path) -> CachedCandidate | None:
         if record.pop("schema") != _SCHEMA:
             return None
         values = record.pop("candidate")
-        candidate = Candidate(
+        candidate = BuiltImage(
             **{
                 **values,
                 "setting": Setting.parse(values["setting"]),

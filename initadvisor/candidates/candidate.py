@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from initadvisor.candidates.sampling import SampledCandidate
     from initadvisor.generators import Generator
     from initadvisor.host import Host
-    from initadvisor.records.built_image import Candidate
+    from initadvisor.records.built_image import BuiltImage
     from initadvisor.target.baseline import Baseline
     from initadvisor.target.source import Source
 
@@ -39,7 +39,7 @@ class BuildCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contender:
+class Candidate:
     """An image to weigh: one that is there, with its main segment, or one that would be.
 
     ``size`` is that of the whole image, in bytes. ``digest`` is the image's SHA-256; of one that
@@ -75,14 +75,14 @@ class Contender:
         return SizeSource.BUILT if self.stream else SizeSource.SAMPLED
 
 
-def contenders(
+def all_candidates(
     host: Host,
     generator: Generator,
     source: Source,
     baseline: Baseline,
-    candidates: Sequence[Candidate],
+    candidates: Sequence[BuiltImage],
     sampled: Sequence[SampledCandidate] = (),
-) -> tuple[Contender, ...]:
+) -> tuple[Candidate, ...]:
     """Return today's image first, then every candidate with another setting.
 
     Today's row is the image in use, as it is; from its candidate it has the cost of building. Where
@@ -91,7 +91,7 @@ def contenders(
     known = [_built(candidate) for candidate in candidates]
     known += [_estimated(source, one) for one in sampled]
     own = [c for c in known if baseline.certain and c.setting == baseline.setting]
-    today = Contender(
+    today = Candidate(
         setting=baseline.setting,
         size=Quantity(median=float(source.contents.initrd.size_bytes), source="the image's own"),
         digest=source.initrd_sha256,
@@ -121,13 +121,13 @@ def contenders(
     )
 
 
-def _failed(failed: Mapping[str, str], contender: Contender) -> str | None:
+def _failed(failed: Mapping[str, str], contender: Candidate) -> str | None:
     reason = failed.get(contender.digest)
     return None if reason is None else f"it failed in a trial: {reason}"
 
 
-def _built(candidate: Candidate) -> Contender:
-    return Contender(
+def _built(candidate: BuiltImage) -> Candidate:
+    return Candidate(
         setting=candidate.setting,
         size=Quantity(median=float(candidate.size_bytes), source="built"),
         digest=candidate.sha256,
@@ -147,12 +147,12 @@ def _built(candidate: Candidate) -> Contender:
     )
 
 
-def _estimated(source: Source, sampled: SampledCandidate) -> Contender:
+def _estimated(source: Source, sampled: SampledCandidate) -> Candidate:
     """Return what would be built: what stands before the main segment is the same in it."""
     main, prefix = sampled.main_bytes, source.prefix_bytes
     if sampled.setting.codec is Codec.CAT:
         prefix += -prefix % _CPIO_ALIGNMENT
-    return Contender(
+    return Candidate(
         setting=sampled.setting,
         size=replace(
             main,

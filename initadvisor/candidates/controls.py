@@ -13,7 +13,7 @@ from initadvisor.image.decompressors.lz4_legacy import BLOCK_BYTES, LEGACY_MAGIC
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from initadvisor.decide.sampling import Stretch
+    from initadvisor.decide.sampling import SampleBlock
 
 
 _CHUNK_BYTES = 4 << 20
@@ -90,7 +90,7 @@ def _strong(window_log: int) -> Control:
     return Control(Codec.ZSTD, _STRONG_LEVEL, window_log, strong=True)
 
 
-def pieces_of(file: IO[bytes], stretches: Sequence[Stretch]) -> Iterator[bytes]:
+def pieces_of(file: IO[bytes], stretches: Sequence[SampleBlock]) -> Iterator[bytes]:
     """Yield the bytes of stretches of a file, in bounded pieces; any number of threads may."""
     for stretch in stretches:
         offset, end = stretch.offset, stretch.offset + stretch.size_bytes

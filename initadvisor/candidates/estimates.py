@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from initadvisor.candidates.plan import Recipe
+    from initadvisor.candidates.plan import BuildCommand
     from initadvisor.candidates.sampler import SampleObserver
     from initadvisor.generators import Generator
     from initadvisor.host import Host
-    from initadvisor.records.built_image import Gap
+    from initadvisor.records.built_image import SkippedSetting
     from initadvisor.target.source import Source
 
 
@@ -46,7 +46,7 @@ def estimates(
     host: Host,
     generator: Generator,
     source: Source,
-    recipes: Sequence[Recipe],
+    recipes: Sequence[BuildCommand],
     *,
     observer: SampleObserver,
 ) -> Sampled:
@@ -56,7 +56,7 @@ def estimates(
     """
     known = {recipe.key: _load(host, recipe) for recipe in recipes}
     missing = [recipe for recipe in recipes if known[recipe.key] is None]
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[SkippedSetting, ...] = ()
     if missing:
         new = _sampled(host, generator, source, missing, observer)
         gaps = new.gaps
@@ -70,7 +70,7 @@ def _sampled(
     host: Host,
     generator: Generator,
     source: Source,
-    recipes: Sequence[Recipe],
+    recipes: Sequence[BuildCommand],
     observer: SampleObserver,
 ) -> Sampled:
     directory = host.cache_dir()
@@ -100,7 +100,7 @@ def _file(host: Host, key: str) -> Path:
     return host.cache_dir() / "sampled" / f"{key}.json"
 
 
-def _load(host: Host, recipe: Recipe) -> SampledCandidate | None:
+def _load(host: Host, recipe: BuildCommand) -> SampledCandidate | None:
     """Return an estimate of an earlier run on this processor; what is unreadable counts as none."""
     with suppress(*_UNREADABLE):
         with _file(host, recipe.key).open("rb") as file:
@@ -110,7 +110,7 @@ def _load(host: Host, recipe: Recipe) -> SampledCandidate | None:
     return None
 
 
-def _candidate(recipe: Recipe, values: dict[str, Any]) -> SampledCandidate:
+def _candidate(recipe: BuildCommand, values: dict[str, Any]) -> SampledCandidate:
     """Return what was kept; raises one of ``_UNREADABLE`` for what nothing can be reckoned with."""
     size, times = values["main_bytes"], values["decompress_ms"]
     facts: tuple[StreamFacts, ...] = from_plain(tuple[StreamFacts, ...], values["facts"])

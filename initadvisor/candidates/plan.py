@@ -12,7 +12,7 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import ProgramError
 from initadvisor.core.settings import Setting
 from initadvisor.image.decompressors.decompress import missing_library
-from initadvisor.records.built_image import Gap
+from initadvisor.records.built_image import SkippedSetting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ _VERSION_TIMEOUT_S = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class BuildCommand:
     """How a setting is built: the compressor's command line, and the version it tells of itself.
 
     ``key`` names the result: it is made of the digest of the image, the command line and the
@@ -68,9 +68,9 @@ def plan_settings(
     )
 
 
-def recipes(
+def build_commands(
     host: Host, generator: Generator, settings: Sequence[Setting], *, image_sha256: str
-) -> tuple[tuple[Recipe, ...], tuple[Gap, ...]]:
+) -> tuple[tuple[BuildCommand, ...], tuple[SkippedSetting, ...]]:
     """Return how each setting is built from the image with this digest; gaps where it cannot be."""
     versions: dict[str, str] = {}
     found, gaps = [], []
@@ -78,20 +78,20 @@ def recipes(
         argv = generator.compressor(host, setting)
         program = argv[0]
         if host.runner.which(program) is None:
-            gaps.append(Gap(setting=setting, reason=f"{program} is not installed"))
+            gaps.append(SkippedSetting(setting=setting, reason=f"{program} is not installed"))
             continue
         if library := missing_library(setting.codec):
             reason = f"the Python module {library}, to verify it with, is not installed"
-            gaps.append(Gap(setting=setting, reason=reason))
+            gaps.append(SkippedSetting(setting=setting, reason=reason))
             continue
         try:
             if program not in versions:
                 versions[program] = _program_version(host, program)
         except ProgramError as err:
-            gaps.append(Gap(setting=setting, reason=err.message))
+            gaps.append(SkippedSetting(setting=setting, reason=err.message))
             continue
         key = _key(image_sha256, argv, versions[program])
-        found.append(Recipe(setting=setting, argv=argv, key=key))
+        found.append(BuildCommand(setting=setting, argv=argv, key=key))
     return tuple(found), tuple(gaps)
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initadvisor.core.settings import Setting
-    from initadvisor.records.built_image import Candidate, Gap
+    from initadvisor.records.built_image import BuiltImage, SkippedSetting
 
 
 class BuildObserver(Protocol):
@@ -19,11 +19,11 @@ class BuildObserver(Protocol):
         """Take note that a candidate is being built."""
         ...
 
-    def finished(self, candidate: Candidate, *, cached: bool) -> None:
+    def finished(self, candidate: BuiltImage, *, cached: bool) -> None:
         """Take note of a candidate; ``cached`` tells that it was there already."""
         ...
 
-    def gap(self, gap: Gap) -> None:
+    def gap(self, gap: SkippedSetting) -> None:
         """Take note of a setting that could not be built."""
         ...
 
@@ -34,32 +34,32 @@ class Silent:
     def started(self, setting: Setting) -> None:
         """See ``BuildObserver.started``."""
 
-    def finished(self, candidate: Candidate, *, cached: bool) -> None:
+    def finished(self, candidate: BuiltImage, *, cached: bool) -> None:
         """See ``BuildObserver.finished``."""
 
-    def gap(self, gap: Gap) -> None:
+    def gap(self, gap: SkippedSetting) -> None:
         """See ``BuildObserver.gap``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuildResult:
+class BuildOutcome:
     """The candidates and the gaps, in the order of the settings; ``built`` counts the new ones."""
 
-    candidates: tuple[Candidate, ...]
-    gaps: tuple[Gap, ...]
+    candidates: tuple[BuiltImage, ...]
+    gaps: tuple[SkippedSetting, ...]
     built: int
 
 
 @dataclass(slots=True)
-class Ledger:
+class BuildResults:
     """What came of each setting so far."""
 
     observer: BuildObserver
-    candidates: dict[Setting, Candidate] = field(default_factory=dict)
-    gaps: dict[Setting, Gap] = field(default_factory=dict)
+    candidates: dict[Setting, BuiltImage] = field(default_factory=dict)
+    gaps: dict[Setting, SkippedSetting] = field(default_factory=dict)
     built: int = 0
 
-    def candidate(self, setting: Setting, candidate: Candidate, *, cached: bool) -> None:
+    def candidate(self, setting: Setting, candidate: BuiltImage, *, cached: bool) -> None:
         """Enter a candidate for the setting it was asked for by."""
         # What is cached may have been asked for by another name (zstd -3 for zstd).
         candidate = replace(candidate, setting=setting)
@@ -67,14 +67,14 @@ class Ledger:
         self.built += not cached
         self.observer.finished(candidate, cached=cached)
 
-    def gap(self, gap: Gap) -> None:
+    def gap(self, gap: SkippedSetting) -> None:
         """Enter a setting that could not be built."""
         self.gaps[gap.setting] = gap
         self.observer.gap(gap)
 
-    def result(self, settings: Sequence[Setting]) -> BuildResult:
+    def result(self, settings: Sequence[Setting]) -> BuildOutcome:
         """Return all that was entered, in the order of ``settings``."""
-        return BuildResult(
+        return BuildOutcome(
             candidates=tuple(self.candidates[s] for s in settings if s in self.candidates),
             gaps=tuple(self.gaps[s] for s in settings if s in self.gaps),
             built=self.built,

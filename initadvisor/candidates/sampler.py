@@ -17,7 +17,7 @@ from initadvisor.candidates.sample_times import Compressed, decompression_times
 from initadvisor.candidates.schedule import expected_cpu_s
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.decide.sampling import Stretch
+from initadvisor.decide.sampling import SampleBlock
 from initadvisor.host.feed import piped
 from initadvisor.host.run import Priority
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.candidates.controls import Control
-    from initadvisor.candidates.plan import Recipe
+    from initadvisor.candidates.plan import BuildCommand
     from initadvisor.generators import Generator
     from initadvisor.host import Host
     from initadvisor.image.stream_facts import StreamFacts
@@ -58,10 +58,10 @@ class SampleObserver(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Subject:
+class SampleTask:
     """A recipe, and what decides how it is sampled."""
 
-    recipe: Recipe
+    recipe: BuildCommand
     level: int | None
     window_log: float
     cpu_s_per_100_mb: float
@@ -83,12 +83,14 @@ class Subject:
         return self.cpu_s_per_100_mb > _SLOW_CPU_S
 
 
-def subject_of(host: Host, generator: Generator, recipe: Recipe, whole_bytes: int) -> Subject:
+def sample_task(
+    host: Host, generator: Generator, recipe: BuildCommand, whole_bytes: int
+) -> SampleTask:
     """Return how a recipe is sampled."""
     codec = recipe.setting.codec
     level = generator.default_level(host, recipe.setting)
     window = window_log(codec, recipe.argv, level=level)
-    return Subject(
+    return SampleTask(
         recipe=recipe,
         level=level,
         window_log=window,
@@ -117,7 +119,9 @@ class Sample:
     size_bytes: int
 
     @classmethod
-    def taken(cls, content: IO[bytes], stretches: Sequence[Stretch], scratch: Scratch) -> Sample:
+    def taken(
+        cls, content: IO[bytes], stretches: Sequence[SampleBlock], scratch: Scratch
+    ) -> Sample:
         """Copy stretches of the content into a file."""
         file = scratch.file()
         for piece in pieces_of(content, stretches):
@@ -151,14 +155,14 @@ class Sampler:
     control_bytes: dict[tuple[Control, Sample], int] = field(default_factory=dict)
     control_streams: dict[tuple[Control, Sample], Compressed] = field(default_factory=dict)
     control_ms: dict[tuple[Control, Sample], float] = field(default_factory=dict)
-    relatives: dict[Subject, Subject] = field(default_factory=dict)
+    relatives: dict[SampleTask, SampleTask] = field(default_factory=dict)
     stop: threading.Event = field(default_factory=threading.Event)
 
-    def sample_of(self, subject: Subject) -> Sample:
+    def sample_of(self, subject: SampleTask) -> Sample:
         """Return the sample that a setting is run on."""
         return self.small if subject.slow else self.large
 
-    def measure(self, subjects: Sequence[Subject], observer: SampleObserver) -> None:
+    def measure(self, subjects: Sequence[SampleTask], observer: SampleObserver) -> None:
         """Run everything, the longest first; then time decompression without other load."""
         compressed = [subject for subject in subjects if subject.codec is not Codec.CAT]
         self.relatives = _relatives(compressed)
@@ -175,7 +179,7 @@ class Sampler:
             pool.shutdown(cancel_futures=True)
         self._time(compressed)
 
-    def _steps(self, subjects: Sequence[Subject]) -> list[tuple[float, Callable[[], None]]]:
+    def _steps(self, subjects: Sequence[SampleTask]) -> list[tuple[float, Callable[[], None]]]:
         """Return what is to be run, each once, with about how long it takes."""
         steps: dict[object, tuple[float, Callable[[], None]]] = {}
         wanted = [(subject, self.sample_of(subject)) for subject in subjects]
@@ -191,7 +195,7 @@ class Sampler:
         return list(steps.values())
 
     def _control(self, control: Control, part: Sample) -> None:
-        everything = (Stretch(offset=0, size_bytes=part.size_bytes),)
+        everything = (SampleBlock(offset=0, size_bytes=part.size_bytes),)
         pieces = until_stopped(pieces_of(part.file, everything), self.stop)
         file = self.scratch.file()
         size_bytes = control.compressed_bytes(pieces, into=file)
@@ -200,7 +204,7 @@ class Sampler:
             codec=control.codec, file=file, size_bytes=size_bytes, content_bytes=part.size_bytes
         )
 
-    def _compress(self, subject: Subject, sample: Sample) -> None:
+    def _compress(self, subject: SampleTask, sample: Sample) -> None:
         recipe = subject.recipe
         file = self.scratch.file()
         try:
@@ -222,7 +226,7 @@ class Sampler:
             file=file,
         )
 
-    def _time(self, subjects: Sequence[Subject]) -> None:
+    def _time(self, subjects: Sequence[SampleTask]) -> None:
         """Decompress every sample again, and make sure that it is what was compressed."""
         keys = [(subject.recipe.key, self.sample_of(subject)) for subject in subjects]
         made = [
@@ -251,7 +255,7 @@ class Sampler:
                 self.control_ms[of] = min(found.times_ms)  # the one that was disturbed least
 
 
-def _relatives(subjects: Sequence[Subject]) -> dict[Subject, Subject]:
+def _relatives(subjects: Sequence[SampleTask]) -> dict[SampleTask, SampleTask]:
     """Return for each slow setting the fast relative that searches most, if it has one."""
     found = {}
     for subject in subjects:
@@ -266,7 +270,7 @@ def _relatives(subjects: Sequence[Subject]) -> dict[Subject, Subject]:
     return found
 
 
-def _comparable(slow: Subject, fast: Subject) -> bool:
+def _comparable(slow: SampleTask, fast: SampleTask) -> bool:
     """Tell whether what a sample does to one it does to the other.
 
     zstd's levels that look back equally far do; those of xz differ more by codec than by window.

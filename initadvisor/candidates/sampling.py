@@ -14,20 +14,20 @@ from dataclasses import dataclass
 from math import log
 from typing import IO, TYPE_CHECKING
 
-from initadvisor.candidates.sampler import Sample, Sampler, Scratch, subject_of
+from initadvisor.candidates.sampler import Sample, Sampler, Scratch, sample_task
 from initadvisor.candidates.schedule import PEAK_FULL_BYTES, expected_peak_bytes, threads_of
 from initadvisor.core.codecs import Codec
 from initadvisor.data.tables import sampling_error
 from initadvisor.decide.cost import Quantity
 from initadvisor.decide.sampling import Growth, Rung, blocks, growth, related, thinned, whole_size
-from initadvisor.records.built_image import Gap
+from initadvisor.records.built_image import SkippedSetting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from initadvisor.candidates.plan import Recipe
-    from initadvisor.candidates.sampler import Output, SampleObserver, Subject
+    from initadvisor.candidates.plan import BuildCommand
+    from initadvisor.candidates.sampler import Output, SampleObserver, SampleTask
     from initadvisor.core.settings import Setting
     from initadvisor.generators import Generator
     from initadvisor.host import Host
@@ -48,7 +48,7 @@ class Sampled:
     """What was estimated, and the settings that could not be, with the reasons."""
 
     candidates: tuple[SampledCandidate, ...]
-    gaps: tuple[Gap, ...]
+    gaps: tuple[SkippedSetting, ...]
 
 
 def sample_candidates(
@@ -56,7 +56,7 @@ def sample_candidates(
     generator: Generator,
     content: IO[bytes],
     whole_bytes: int,
-    recipes: Sequence[Recipe],
+    recipes: Sequence[BuildCommand],
     *,
     directory: Path,
     observer: SampleObserver,
@@ -80,16 +80,16 @@ def sample_candidates(
             small=Sample.taken(content, small, scratch),
             scratch=scratch,
         )
-        subjects = [subject_of(host, generator, recipe, whole_bytes) for recipe in recipes]
+        subjects = [sample_task(host, generator, recipe, whole_bytes) for recipe in recipes]
         sampler.measure(subjects, observer)
         found = [estimate(sampler, subject) for subject in subjects]
     return Sampled(
         candidates=tuple(one for one in found if isinstance(one, SampledCandidate)),
-        gaps=tuple(one for one in found if isinstance(one, Gap)),
+        gaps=tuple(one for one in found if isinstance(one, SkippedSetting)),
     )
 
 
-def estimate(sampler: Sampler, subject: Subject) -> SampledCandidate | Gap:
+def estimate(sampler: Sampler, subject: SampleTask) -> SampledCandidate | SkippedSetting:
     """Return what was found of a setting."""
     recipe, whole_bytes = subject.recipe, sampler.whole.size_bytes
     if subject.codec is Codec.CAT:
@@ -97,7 +97,7 @@ def estimate(sampler: Sampler, subject: Subject) -> SampledCandidate | Gap:
     sample = sampler.sample_of(subject)
     output = sampler.outputs[recipe.key, sample]
     if isinstance(output, str):
-        return Gap(setting=recipe.setting, reason=output)
+        return SkippedSetting(setting=recipe.setting, reason=output)
     scale = whole_bytes / sample.size_bytes
     cpu_s = output.cpu_s * scale
     return SampledCandidate(
@@ -122,7 +122,7 @@ def estimate(sampler: Sampler, subject: Subject) -> SampledCandidate | Gap:
     )
 
 
-def _uncompressed(recipe: Recipe, whole_bytes: int) -> SampledCandidate:
+def _uncompressed(recipe: BuildCommand, whole_bytes: int) -> SampledCandidate:
     return SampledCandidate(
         setting=recipe.setting,
         key=recipe.key,
@@ -137,7 +137,7 @@ def _uncompressed(recipe: Recipe, whole_bytes: int) -> SampledCandidate:
     )
 
 
-def _growth(sampler: Sampler, subject: Subject) -> Growth:
+def _growth(sampler: Sampler, subject: SampleTask) -> Growth:
     """Return what the whole is longer than the sample, for this setting."""
     sample = sampler.sample_of(subject)
     own = _controlled(sampler, subject, sample)
@@ -155,7 +155,7 @@ def _growth(sampler: Sampler, subject: Subject) -> Growth:
     return related(own, small, large)
 
 
-def _controlled(sampler: Sampler, subject: Subject, sample: Sample) -> Growth:
+def _controlled(sampler: Sampler, subject: SampleTask, sample: Sample) -> Growth:
     rungs = [
         Rung(
             window_log=control.window_log,
@@ -168,7 +168,7 @@ def _controlled(sampler: Sampler, subject: Subject, sample: Sample) -> Growth:
     return growth(rungs, subject.window_log, in_bytes=in_bytes)
 
 
-def _slower(sampler: Sampler, subject: Subject) -> float:
+def _slower(sampler: Sampler, subject: SampleTask) -> float:
     """Return how much longer the whole takes for each byte than the sample does.
 
     Known of a control of the same codec: the one that looks back farthest, as far as this does. A
@@ -186,7 +186,7 @@ def _slower(sampler: Sampler, subject: Subject) -> float:
     return min(max(ratio, 1.0), _SLOWER_MOST)
 
 
-def _peak_bytes(subject: Subject, output: Output, sample: Sample, whole_bytes: int) -> int:
+def _peak_bytes(subject: SampleTask, output: Output, sample: Sample, whole_bytes: int) -> int:
     """Return what the compressor would need: more than for the sample, until its window is full.
 
     Its tables and those of all threads are with ``PEAK_FULL_BYTES``; how much that takes is known.

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.candidates.build import build_candidates, kept_candidates
-from initadvisor.candidates.candidate import contenders
+from initadvisor.candidates.candidate import all_candidates
 from initadvisor.candidates.estimates import estimates
-from initadvisor.candidates.plan import plan_settings, recipes
+from initadvisor.candidates.plan import build_commands, plan_settings
 from initadvisor.candidates.results import BuildObserver
 from initadvisor.candidates.sampler import SampleObserver
 from initadvisor.target.baseline import identified, todays_setting
@@ -18,24 +18,24 @@ from initadvisor.target.source import open_source
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from initadvisor.candidates.candidate import Contender
+    from initadvisor.candidates.candidate import Candidate
     from initadvisor.candidates.sampling import SampledCandidate
     from initadvisor.core.config import Config
     from initadvisor.core.settings import Setting
     from initadvisor.generators import ConfiguredSetting, Generator
     from initadvisor.host import Host
-    from initadvisor.records.built_image import Candidate, Gap
+    from initadvisor.records.built_image import BuiltImage, SkippedSetting
     from initadvisor.target.baseline import Baseline
     from initadvisor.target.source import Source
     from initadvisor.target.target import Target
 
 
-class FieldObserver(BuildObserver, SampleObserver, Protocol):
+class CandidateSetObserver(BuildObserver, SampleObserver, Protocol):
     """Told how candidates are built and sampled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class SearchSpace:
     """An image, open, and the settings it is to be compared with.
 
     ``kernel_release`` is that of the kernel the image is for, None where nothing tells.
@@ -49,8 +49,8 @@ class Ground:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
-    """An image and its candidates; ``contenders`` has today's image first.
+class CandidateSet:
+    """An image and its candidates; ``all_candidates`` has today's image first.
 
     ``baseline`` may say more than that of the ground: a candidate can show what made the image.
     """
@@ -58,20 +58,20 @@ class Field:
     source: Source
     generator: Generator
     baseline: Baseline
-    contenders: tuple[Contender, ...]
-    gaps: tuple[Gap, ...]
+    contenders: tuple[Candidate, ...]
+    gaps: tuple[SkippedSetting, ...]
     kernel_release: str | None
 
 
 @contextlib.contextmanager
-def surveyed(
+def open_search_space(
     host: Host,
     target: Target,
     config: Config,
     *,
     only: tuple[Setting, ...],
     everything: bool,
-) -> Iterator[Ground]:
+) -> Iterator[SearchSpace]:
     """Read the image and find out what to compare it with; see ``plan_settings``.
 
     Raises ``InitadvisorError`` (with its exit code) where the image cannot be read or is none.
@@ -79,7 +79,7 @@ def surveyed(
     with open_source(target.path, installed=target.installed, host=host) as source:
         generator = target.made_by(source.contents)
         baseline = todays_setting(source, _configured(host, generator, target))
-        yield Ground(
+        yield SearchSpace(
             source=source,
             generator=generator,
             baseline=baseline,
@@ -95,14 +95,14 @@ def surveyed(
         )
 
 
-def built_field(
+def built_candidate_set(
     host: Host,
-    ground: Ground,
+    ground: SearchSpace,
     config: Config,
     settings: Sequence[Setting],
     *,
     observer: BuildObserver,
-) -> Field:
+) -> CandidateSet:
     """Build what is not there yet of the candidates with these settings.
 
     Raises what ``build_candidates`` does.
@@ -119,13 +119,15 @@ def built_field(
     return _field(host, ground, built.candidates, (), built.gaps)
 
 
-def estimated_field(host: Host, ground: Ground, *, observer: SampleObserver) -> Field:
+def estimated_candidate_set(
+    host: Host, ground: SearchSpace, *, observer: SampleObserver
+) -> CandidateSet:
     """Take the candidates that are there, and estimate the others from a sample.
 
     Raises what ``estimates`` does, and ``UnsafeError`` for an image none can be derived of.
     """
     source, generator = ground.source, ground.generator
-    wanted, gaps = recipes(host, generator, ground.settings, image_sha256=source.sha256)
+    wanted, gaps = build_commands(host, generator, ground.settings, image_sha256=source.sha256)
     built = kept_candidates(host, generator, source, wanted)
     missing = [recipe for recipe in wanted if recipe.setting not in built]
     sampled = estimates(host, generator, source, missing, observer=observer)
@@ -133,7 +135,7 @@ def estimated_field(host: Host, ground: Ground, *, observer: SampleObserver) -> 
 
 
 @contextlib.contextmanager
-def gathered(
+def build_candidate_set(
     host: Host,
     target: Target,
     config: Config,
@@ -141,30 +143,30 @@ def gathered(
     only: tuple[Setting, ...],
     everything: bool,
     observer: BuildObserver,
-) -> Iterator[Field]:
+) -> Iterator[CandidateSet]:
     """Read the image and build what is not there yet of its candidates; see ``plan_settings``.
 
     Raises ``InitadvisorError`` (with its exit code) where the image cannot be read or is none, or
     nothing can be built.
     """
-    with surveyed(host, target, config, only=only, everything=everything) as ground:
-        yield built_field(host, ground, config, ground.settings, observer=observer)
+    with open_search_space(host, target, config, only=only, everything=everything) as ground:
+        yield built_candidate_set(host, ground, config, ground.settings, observer=observer)
 
 
 def _field(
     host: Host,
-    ground: Ground,
-    built: Sequence[Candidate],
+    ground: SearchSpace,
+    built: Sequence[BuiltImage],
     sampled: Sequence[SampledCandidate],
-    gaps: tuple[Gap, ...],
-) -> Field:
+    gaps: tuple[SkippedSetting, ...],
+) -> CandidateSet:
     source, generator = ground.source, ground.generator
     baseline = identified(ground.baseline, source, built)
-    return Field(
+    return CandidateSet(
         source=source,
         generator=generator,
         baseline=baseline,
-        contenders=contenders(host, generator, source, baseline, built, sampled),
+        contenders=all_candidates(host, generator, source, baseline, built, sampled),
         gaps=gaps,
         kernel_release=ground.kernel_release,
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from initadvisor.apply.plan_values import Step
+from initadvisor.apply.plan_values import ApplyStep
 from initadvisor.cli.rendering.paragraphs import print_item, print_paragraph
 from initadvisor.cli.rendering.tables import Table, print_table
 from initadvisor.cli.rendering.wording import figure, turned_round
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 _WITHOUT = {
-    Step.VERIFYING: "--unverified",
-    Step.PROVING_BOOT: "--immediate",
-    Step.PREVIOUS_ENTRY: "--without-entry",
-    Step.UNLOCKING: "--ignore-unlocking",
+    ApplyStep.VERIFYING: "--unverified",
+    ApplyStep.PROVING_BOOT: "--immediate",
+    ApplyStep.PREVIOUS_ENTRY: "--without-entry",
+    ApplyStep.UNLOCKING: "--ignore-unlocking",
 }
 """The option that goes on where a step cannot be done."""
 
@@ -125,7 +125,7 @@ def _unless(plan: ApplyPlan) -> str:
         return ""
     in_the_way = {obstacle.step for obstacle in plan.obstacles}
     options = [option for step, option in _WITHOUT.items() if step in in_the_way]
-    if Step.BUILD in in_the_way or not options:
+    if ApplyStep.BUILD in in_the_way or not options:
         return ", once nothing is in the way"
     return f", once nothing is in the way or with {' '.join(options)}"
 
@@ -211,11 +211,11 @@ _LEAVE_IT = (
     "status tells how far it is."
 )
 _IN_THE_WAY = {
-    Step.BUILD: "In the way of applying it",
-    Step.VERIFYING: "In the way of having a kernel unpack it in a virtual machine",
-    Step.PROVING_BOOT: "In the way of booting it once before it becomes the default",
-    Step.PREVIOUS_ENTRY: "In the way of a menu entry for the previous image",
-    Step.UNLOCKING: "In the way of unlocking the disk without a passphrase",
+    ApplyStep.BUILD: "In the way of applying it",
+    ApplyStep.VERIFYING: "In the way of having a kernel unpack it in a virtual machine",
+    ApplyStep.PROVING_BOOT: "In the way of booting it once before it becomes the default",
+    ApplyStep.PREVIOUS_ENTRY: "In the way of a menu entry for the previous image",
+    ApplyStep.UNLOCKING: "In the way of unlocking the disk without a passphrase",
 }
 
 

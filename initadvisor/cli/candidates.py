@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.candidates.cache import CachedCandidate
-    from initadvisor.candidates.results import BuildResult
-    from initadvisor.records.built_image import Candidate
+    from initadvisor.candidates.results import BuildOutcome
+    from initadvisor.records.built_image import BuiltImage
 
 
 _SCHEMA = 1
@@ -143,7 +143,7 @@ def _print_json(document: dict[str, Any]) -> None:
     click.echo(json.dumps({"schema": _SCHEMA, **document}, indent=2))
 
 
-def _as_json(candidate: Candidate) -> dict[str, Any]:
+def _as_json(candidate: BuiltImage) -> dict[str, Any]:
     return {
         "setting": str(candidate.setting),
         "codec": candidate.setting.codec.value,
@@ -170,7 +170,7 @@ def _cached_as_json(cached: CachedCandidate) -> dict[str, Any]:
     }
 
 
-def _print_result(image: Path, result: BuildResult, context: Sequence[str]) -> None:
+def _print_result(image: Path, result: BuildOutcome, context: Sequence[str]) -> None:
     click.echo(f"Candidates of {shown(str(image))}, {result.built} of them new:")
     _print_table(result.candidates)
     for candidate in result.candidates:
@@ -184,7 +184,7 @@ def _print_result(image: Path, result: BuildResult, context: Sequence[str]) -> N
         click.echo(click.wrap_text(sentence, initial_indent="- ", subsequent_indent="  "))
 
 
-def _print_table(rows: Sequence[Candidate]) -> None:
+def _print_table(rows: Sequence[BuiltImage]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -16,7 +16,7 @@ from initadvisor.cli.rendering.wording import (
 )
 from initadvisor.core.config import Objective
 from initadvisor.core.estimates import Evidence, three_digits
-from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.cost import Outcome
 
 if TYPE_CHECKING:
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from initadvisor.advise.recommendation import Recommendation
     from initadvisor.core.estimates import Estimate
     from initadvisor.core.settings import Setting
-    from initadvisor.decide.boot_evidence import Learnt
+    from initadvisor.decide.boot_evidence import ParameterUpdate
     from initadvisor.decide.contrast import Contrast
-    from initadvisor.decide.cost import Stretch
-    from initadvisor.decide.explanation import Explanation, Step, Weight
+    from initadvisor.decide.cost import BestRange
+    from initadvisor.decide.explanation import Explanation, ExplanationStep, Weight
 
 
 _MOST_FACTS = 3
 _LEAST_SHARE = 0.01
 _FACTS = {
-    Shared.LOADER: "how fast the boot loader reads",
-    Shared.SHADOW: "how long the kernel can do without the initramfs",
-    Shared.CPU: "how fast this kernel decompresses, by the prediction",
-    Shared.POPULATE: "how long creating the files takes",
-    Shared.LAB: "how the bare machine compares with the virtual one",
+    Parameter.LOADER: "how fast the boot loader reads",
+    Parameter.SHADOW: "how long the kernel can do without the initramfs",
+    Parameter.CPU: "how fast this kernel decompresses, by the prediction",
+    Parameter.POPULATE: "how long creating the files takes",
+    Parameter.LAB: "how the bare machine compares with the virtual one",
 }
 
 
@@ -100,7 +100,7 @@ def _known(estimate: Estimate, unit: str) -> str:
     return f"{mean} ({low}..{high}) {unit}"
 
 
-def _turning(stretches: Sequence[Stretch], unit: str) -> str:
+def _turning(stretches: Sequence[BestRange], unit: str) -> str:
     first, *others = stretches
     if not others:
         return f"{first.setting} is best wherever in this range it is"
@@ -114,7 +114,7 @@ def _turning(stretches: Sequence[Stretch], unit: str) -> str:
     )
 
 
-def _steps(steps: Sequence[Step]) -> list[str]:
+def _steps(steps: Sequence[ExplanationStep]) -> list[str]:
     said = [_step(step) for step in steps]
     missing = set(Evidence) - {step.evidence for step in steps}
     if Evidence.LAB in missing:
@@ -124,7 +124,7 @@ def _steps(steps: Sequence[Step]) -> list[str]:
     return said
 
 
-def _step(step: Step) -> str:
+def _step(step: ExplanationStep) -> str:
     saves = f"{figure(step.saving_ms)} ms"
     if step.outcome is Outcome.SWITCH:
         sure = f"{percent(step.probability)} sure"
@@ -141,7 +141,7 @@ def _step(step: Step) -> str:
     )
 
 
-def _of(step: Step) -> str:
+def _of(step: ExplanationStep) -> str:
     match step.evidence:
         case Evidence.BENCH:
             return "sizes and bench"
@@ -151,7 +151,7 @@ def _of(step: Step) -> str:
             return f"and {boots(step.used)} of this machine"
 
 
-def _learnt(learnt: Learnt) -> str:
+def _learnt(learnt: ParameterUpdate) -> str:
     words, unit = SHARED_WORDS[learnt.what]
     before = f"{_known(learnt.prior, unit)}, {learnt.prior.source or 'assumed'}"
     if not learnt.boots:

@@ -19,7 +19,7 @@ from initadvisor.image.contents import Verdict
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from initadvisor.image.contents import Finding, ImageContents, Lint, Segment, Stretch
+    from initadvisor.image.contents import ByteRange, ImageContents, ImageFinding, Lint, Segment
     from initadvisor.image.kernel import KernelConfig
 
 
@@ -166,9 +166,9 @@ def _segment(segment: Segment) -> dict[str, object]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, object]:
+def _finding(finding: ImageFinding) -> dict[str, object]:
     return dataclasses.asdict(finding)
 
 
-def _stretch(stretch: Stretch | None) -> dict[str, object] | None:
+def _stretch(stretch: ByteRange | None) -> dict[str, object] | None:
     return dataclasses.asdict(stretch) if stretch else None

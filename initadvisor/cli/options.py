@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
-    from initadvisor.decide.whatif_values import Given
+    from initadvisor.decide.whatif_values import GivenValue
 
 
 class FileName(click.Path):
@@ -121,10 +121,10 @@ class Whole(click.IntRange):
 
 def number_or_range(
     *, least: float, most: float
-) -> Callable[[click.Context, click.Parameter, str | None], Given | None]:
+) -> Callable[[click.Context, click.Parameter, str | None], GivenValue | None]:
     """Return a callback that reads ``180``, or ``20..2000``: from a number up to a larger one."""
 
-    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> Given | None:
+    def read(ctx: click.Context, param: click.Parameter, value: str | None) -> GivenValue | None:
         if value is None:
             return None
         found = _GIVEN.fullmatch(value)

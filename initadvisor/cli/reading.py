@@ -25,7 +25,7 @@ _SWITCH_INTERVAL_S = 0.0002
 are several times what one piece of an image takes."""
 
 
-class Reading:
+class ScanThread:
     """A scan in a thread of its own."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
@@ -54,9 +54,9 @@ class Reading:
 
 
 @contextlib.contextmanager
-def read_image(path: Path) -> Iterator[Reading]:
+def read_image(path: Path) -> Iterator[ScanThread]:
     """Open an image and start reading it; raises as ``open_regular`` does."""
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     gc.disable()  # for a scan, which makes no garbage, and imports; it saves about 10 ms
     with open_regular(path) as file:
-        yield Reading(file, str(path))
+        yield ScanThread(file, str(path))

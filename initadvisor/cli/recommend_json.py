@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from initadvisor.advise.recommendation import Plan, Recommendation, Rival, Row
     from initadvisor.core.estimates import Estimate
     from initadvisor.decide.contrast import Contrast
-    from initadvisor.decide.cost import DecidingFact, Stretch
+    from initadvisor.decide.cost import BestRange, DecidingFact
     from initadvisor.decide.explanation import Explanation
 
 
@@ -121,7 +121,7 @@ def _deciding(fact: DecidingFact | None) -> dict[str, Any] | None:
     }
 
 
-def _stretches(stretches: tuple[Stretch, ...]) -> list[dict[str, Any]]:
+def _stretches(stretches: tuple[BestRange, ...]) -> list[dict[str, Any]]:
     return [
         {"low": rounded(s.low), "high": rounded(s.high), "setting": str(s.setting)}
         for s in stretches

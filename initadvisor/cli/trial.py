@@ -21,9 +21,9 @@ from initadvisor.core.errors import UnsafeError
 from initadvisor.core.plain_values import shown
 
 if TYPE_CHECKING:
-    from initadvisor.campaign.campaign import Arming, Campaign
+    from initadvisor.campaign.campaign import Campaign, TrialBoot
     from initadvisor.host import Host
-    from initadvisor.trial.choice import Choice
+    from initadvisor.trial.choice import NextTrial
     from initadvisor.trial.run import Advanced
 
 
@@ -270,7 +270,7 @@ def print_json(campaign: Campaign) -> None:
     click.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
-def print_next(found: Choice | None) -> None:
+def print_next(found: NextTrial | None) -> None:
     """Print which boot would be next; what is null is not known, or not needed any more."""
     candidate = found.candidate if found else None
     document = {
@@ -327,7 +327,7 @@ def _print_state(campaign: Campaign) -> None:
         click.echo("The machine reboots by itself, a minute after each boot was judged.")
 
 
-def _said(arming: Arming) -> str:
+def _said(arming: TrialBoot) -> str:
     what = "rehearsal with today's image" if arming.is_rehearsal else arming.setting
     if arming.fate is None:
         return f"{what}: not judged yet"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.decide.truth_table import TruthTable
-    from initadvisor.decide.whatif_values import Given
+    from initadvisor.decide.whatif_values import GivenValue
 
 
 def _only_one(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]) -> str | None:
@@ -66,9 +66,9 @@ def _only_one(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def whatif(
     *,
-    read_speed: Given | None,
-    cpu_scale: Given | None,
-    shadow: Given | None,
+    read_speed: GivenValue | None,
+    cpu_scale: GivenValue | None,
+    shadow: GivenValue | None,
     table: str | None,
     image: Path | None,
     objective: str | None,

@@ -11,9 +11,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initadvisor.core.estimates import Estimate
-    from initadvisor.decide.cost import Stretch
+    from initadvisor.decide.cost import BestRange
     from initadvisor.decide.truth_table import TruthTable
-    from initadvisor.decide.whatif_values import Choice, Column, Line, WhatIf, WinnersMap
+    from initadvisor.decide.whatif_values import (
+        Column,
+        SettingFigures,
+        WhatIf,
+        WhatIfLine,
+        WinnersMap,
+    )
 
 
 def as_document(answer: WhatIf) -> dict[str, Any]:
@@ -63,7 +69,7 @@ def tables_document(tables: Sequence[TruthTable]) -> dict[str, Any]:
     }
 
 
-def _choice(choice: Choice) -> dict[str, Any]:
+def _choice(choice: SettingFigures) -> dict[str, Any]:
     return {
         "setting": str(choice.setting),
         "codec": choice.setting.codec,
@@ -92,7 +98,7 @@ def _column(column: Column) -> dict[str, Any]:
     }
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _line(line: WhatIfLine) -> dict[str, Any]:
     return {
         "place": line.place or None,
         "varies": line.factor,
@@ -128,7 +134,7 @@ def _map(one: WinnersMap) -> dict[str, Any]:
     }
 
 
-def _stretches(stretches: Sequence[Stretch]) -> list[dict[str, Any]]:
+def _stretches(stretches: Sequence[BestRange]) -> list[dict[str, Any]]:
     return [
         {"low": s.low + 0.0, "high": s.high + 0.0, "setting": str(s.setting)} for s in stretches
     ]

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from initadvisor.core.settings import Setting
     from initadvisor.decide.truth_table import TruthTable
     from initadvisor.decide.whatif_values import (
-        Choice,
         Column,
-        Line,
+        SettingFigures,
+        SettingRank,
         Span,
-        Standing,
         WhatIf,
+        WhatIfLine,
         WinnersMap,
     )
 
@@ -74,7 +74,7 @@ def print_tables(tables: Sequence[TruthTable]) -> None:
         print_paragraph(table.source, first="    ", others="    ")
 
 
-def _print_line(answer: WhatIf, line: Line) -> None:
+def _print_line(answer: WhatIf, line: WhatIfLine) -> None:
     unit = UNITS[line.factor]
     place = f"{line.place}, " if line.place else ""
     span = f"{_rounded(line.span.low)} to {_rounded(line.span.high)} {unit}"
@@ -150,7 +150,7 @@ def _columns_table(
     )
 
 
-def _figures(choice: Choice, objective: Objective, interval: bool) -> Iterator[str]:
+def _figures(choice: SettingFigures, objective: Objective, interval: bool) -> Iterator[str]:
     yield str(choice.setting)
     mark = "" if choice.built else "~"
     yield f"{mark}{choice.size_mb.mean:.1f}"
@@ -159,7 +159,7 @@ def _figures(choice: Choice, objective: Objective, interval: bool) -> Iterator[s
         yield f"{choice.extra_ms:.0f}"
 
 
-def _cell(standing: Standing, intervals: bool) -> str:
+def _cell(standing: SettingRank, intervals: bool) -> str:
     mark = "*" if standing.best else "=" if standing.as_good else " "
     cost = standing.cost_ms
     return f"{cost.mean:.0f}{mark}" + (_interval(cost) if intervals else "")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from initadvisor.boots.record import running_boot_id
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.plain_values import from_json
-from initadvisor.daemon.notes import Note, Reason
+from initadvisor.daemon.notes import Note, NoteReason
 from initadvisor.generators.detect import detect_generator
 from initadvisor.host.files import make_directory, whole_file
 from initadvisor.host.storage.boot_partition import boot_disk
@@ -28,7 +28,7 @@ _MOST_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class SystemSnapshot:
     """The boot (its ID), and the image that boots by default: None where that is not known.
 
     ``image`` has another value for each that is made anew, ``release`` is its kernel and ``disk``
@@ -62,37 +62,37 @@ def notice(host: Host, queue: Queue) -> tuple[Note, ...]:
     return notes
 
 
-def changes(before: Seen, now: Seen) -> Iterator[Note]:
+def changes(before: SystemSnapshot, now: SystemSnapshot) -> Iterator[Note]:
     """Yield what has happened between two looks.
 
     Images that nobody has noted are found here, too: made by hand, or noted just before a power
     cut. A disk that is not known (behind device mapper, say) is never another one.
     """
     if now.boot_id and now.boot_id != before.boot_id:
-        yield Note(reason=Reason.BOOTED)
+        yield Note(reason=NoteReason.BOOTED)
     if now.image and now.image != before.image:
-        yield Note(reason=Reason.IMAGE_REBUILT, release=_noted(now.release))
+        yield Note(reason=NoteReason.IMAGE_REBUILT, release=_noted(now.release))
     if before.disk and now.disk and now.disk != before.disk:
-        yield Note(reason=Reason.DISK_REPLACED)
+        yield Note(reason=NoteReason.DISK_REPLACED)
 
 
-def look(host: Host) -> Seen:
+def look(host: Host) -> SystemSnapshot:
     """Return what there is now."""
     boot_id = None
     with contextlib.suppress(InitadvisorError):
         boot_id = running_boot_id(host)
     found = _default_image(host)
     if found is None:
-        return Seen(boot_id=boot_id)
+        return SystemSnapshot(boot_id=boot_id)
     with contextlib.suppress(OSError):
         status = found.path.stat()
-        return Seen(
+        return SystemSnapshot(
             boot_id=boot_id,
             image=f"{found.path} {status.st_size} {status.st_mtime_ns}",
             release=found.kernel_release,
             disk=boot_disk(host, found.path),
         )
-    return Seen(boot_id=boot_id)
+    return SystemSnapshot(boot_id=boot_id)
 
 
 def image_disk(host: Host) -> str | None:
@@ -111,18 +111,18 @@ def _default_image(host: Host) -> InstalledImage | None:
 
 def _noted(release: str | None) -> str | None:
     """Return a release as a note may name it; what it cannot name is the default image's."""
-    note = Note.parse(f"{Reason.IMAGE_REBUILT}@{release}")
+    note = Note.parse(f"{NoteReason.IMAGE_REBUILT}@{release}")
     return note.release if note else None
 
 
-def _read(host: Host) -> Seen:
+def _read(host: Host) -> SystemSnapshot:
     """Return what was remembered; what cannot be read is nothing, and everything is news."""
     try:
         with (host.state_dir() / _NAME).open("rb") as file:
             values = from_json(file.read(_MOST_BYTES))
-        return Seen(**{name: _text(values, name) for name in asdict(Seen())})
+        return SystemSnapshot(**{name: _text(values, name) for name in asdict(SystemSnapshot())})
     except (OSError, ValueError):
-        return Seen()
+        return SystemSnapshot()
 
 
 def _text(values: object, key: str) -> str | None:
@@ -130,7 +130,7 @@ def _text(values: object, key: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _write(host: Host, seen: Seen) -> None:
+def _write(host: Host, seen: SystemSnapshot) -> None:
     path = host.state_dir() / _NAME
     make_directory(path.parent)
     try:

@@ -19,7 +19,7 @@ class Terminated(BaseException):
     """The daemon is to end. No ``Exception``: nothing that a job does may take it for a failure."""
 
 
-class Disturbed(BaseException):
+class JobPreempted(BaseException):
     """The job is to be put off; the daemon goes on."""
 
 
@@ -49,7 +49,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def may_be_put_off(self) -> Iterator[None]:
-        """Let a disturbance put off what the block does (``Disturbed``)."""
+        """Let a disturbance put off what the block does (``JobPreempted``)."""
         self._putting_off = True
         try:
             yield
@@ -67,9 +67,9 @@ class Interruption:
         del signum, frame
         if self._putting_off:
             self._putting_off = False
-            raise Disturbed
+            raise JobPreempted
 
 
-def disturb() -> None:
+def preempt() -> None:
     """Have the running job put off; to be called from any thread."""
     os.kill(os.getpid(), DISTURB)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Protocol
 from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.daemon.changes import notice
-from initadvisor.daemon.interruption import Disturbed, Interruption, Terminated
+from initadvisor.daemon.interruption import Interruption, JobPreempted, Terminated
 from initadvisor.daemon.manager import arrange_waking, tell, tell_status
 from initadvisor.daemon.planning import TERMS, Do, Leave, Needs, Wait, decide, needed
 from initadvisor.daemon.queue import Queue
-from initadvisor.daemon.watchdog import Attendant
+from initadvisor.daemon.watchdog import WatchdogThread
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.host.power import on_battery
 
@@ -83,7 +83,7 @@ class Daemon:
         left waits for the next start. Raises ``InitadvisorError`` where the queue cannot be used.
         """
         try:
-            with self.interruption.listening(), Attendant(self.host) as attendant:
+            with self.interruption.listening(), WatchdogThread(self.host) as attendant:
                 tell(READY="1")
                 leave = self._work(Queue(self.host, self.policy), attendant)
                 arrange_waking(self.host, leave)
@@ -95,7 +95,7 @@ class Daemon:
         tell_status(leave.why)
         return leave
 
-    def _work(self, queue: Queue, attendant: Attendant) -> Leave:
+    def _work(self, queue: Queue, attendant: WatchdogThread) -> Leave:
         while True:
             notes = queue.take_in()
             if not self._waited_s:  # to look for images every few seconds is not worth it
@@ -118,7 +118,7 @@ class Daemon:
                 case Leave() as leave:
                     return leave
 
-    def _do(self, queue: Queue, attendant: Attendant, job: Job) -> None:
+    def _do(self, queue: Queue, attendant: WatchdogThread, job: Job) -> None:
         terms = TERMS[job.task]
         needs_power = Needs.POWER in terms.needs
         tell_status(f"{job.task}: begins" + (f", Linux {job.release}" if job.release else ""))
@@ -129,7 +129,7 @@ class Daemon:
                 self.interruption.may_be_put_off() if needs_power else contextlib.nullcontext(),
             ):
                 self._attempt(queue, job, attempt)
-        except Disturbed:
+        except JobPreempted:
             tell_status(f"{job}: put off")
 
     def _attempt(self, queue: Queue, job: Job, attempt: int) -> None:

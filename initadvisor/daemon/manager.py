@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from initadvisor.core.settings import Setting
     from initadvisor.daemon.planning import Leave
     from initadvisor.host import Host
-    from initadvisor.records.built_image import Candidate, Gap
+    from initadvisor.records.built_image import BuiltImage, SkippedSetting
     from initadvisor.records.lab import LabSample, LabSubject, LostBoot
 
 
@@ -103,7 +103,7 @@ def arrange_waking(host: Host, leave: Leave) -> None:
         _log.warning("what is left waits for the next boot: %s", err.message)
 
 
-class Told:
+class StatusReporter:
     """Observes every kind of work; what comes too often is not told."""
 
     def doing(self, what: str) -> None:
@@ -114,10 +114,10 @@ class Told:
         """Tell what is being built."""
         tell_status(f"building {setting}")
 
-    def finished(self, candidate: Candidate, *, cached: bool) -> None:
+    def finished(self, candidate: BuiltImage, *, cached: bool) -> None:
         """Say nothing: the next one is told when it begins."""
 
-    def gap(self, gap: Gap) -> None:
+    def gap(self, gap: SkippedSetting) -> None:
         """Tell what cannot be built."""
         tell_status(f"{gap.setting} cannot be built: {gap.reason}")
 

@@ -21,7 +21,7 @@ _RELEASE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]{0,63}")
 _SEPARATOR = "@"
 
 
-class Reason(StrEnum):
+class NoteReason(StrEnum):
     """What has happened."""
 
     KERNEL_ADDED = "kernel-added"
@@ -58,16 +58,16 @@ class Task(StrEnum):
 class Note:
     """Something that has happened, to a kernel if ``release`` is not None."""
 
-    reason: Reason
+    reason: NoteReason
     release: str | None = None
 
     @classmethod
     def parse(cls, name: str) -> Self | None:
         """Return what the name of a file says, None where that is nothing."""
         word, release = _split(name)
-        if word not in set(Reason) or (release is not None and not _RELEASE.fullmatch(release)):
+        if word not in set(NoteReason) or (release is not None and not _RELEASE.fullmatch(release)):
             return None
-        return cls(reason=Reason(word), release=release)
+        return cls(reason=NoteReason(word), release=release)
 
     @override
     def __str__(self) -> str:
@@ -108,15 +108,15 @@ def jobs_of(note: Note, policy: Policy) -> tuple[Job, ...]:
     image = tuple(Job(task=task, release=note.release) for task in (Task.BUILD, Task.LAB))
     advance, advise = Job(task=Task.ADVANCE), Job(task=Task.ADVISE)
     match note.reason:
-        case Reason.KERNEL_ADDED | Reason.IMAGE_REBUILT:
+        case NoteReason.KERNEL_ADDED | NoteReason.IMAGE_REBUILT:
             return (settle, *image, advance, advise)
-        case Reason.KERNEL_REMOVED:
+        case NoteReason.KERNEL_REMOVED:
             return (settle, Job(task=Task.PRUNE), advance)
-        case Reason.BOOTED if policy is Policy.APPLY:
+        case NoteReason.BOOTED if policy is Policy.APPLY:
             return (settle, Job(task=Task.WATCH), advance, advise)
-        case Reason.BOOTED:
+        case NoteReason.BOOTED:
             return (settle, advance)
-        case Reason.DISK_REPLACED:
+        case NoteReason.DISK_REPLACED:
             return (settle, advance, advise)
 
 

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from initadvisor.daemon.changes import image_disk
-from initadvisor.daemon.interruption import disturb
+from initadvisor.daemon.interruption import preempt
 from initadvisor.daemon.manager import tell, watchdog_s
 from initadvisor.host.power import on_battery
 
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 _SUBSYSTEMS = ("power_supply", "block")
 
 
-class Attendant:
+class WatchdogThread:
     """Pings systemd's watchdog as long as a job is within its time, and listens to the kernel.
 
     A job that needs power is put off when the machine begins to run on its battery, and when the
@@ -85,10 +85,10 @@ class Attendant:
                 continue
             if device.subsystem == "power_supply" and on_battery(self._host):
                 _log.info("the machine runs on its battery now")
-                disturb()
+                preempt()
             elif device.subsystem == "block" and image_disk(self._host) != self._disk:
                 _log.info("the image is on another disk now")
-                disturb()
+                preempt()
 
 
 def _monitor() -> pyudev.Monitor | None:

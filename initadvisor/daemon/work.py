@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.config import Policy
 from initadvisor.core.plain_values import shown
-from initadvisor.daemon.manager import Told
+from initadvisor.daemon.manager import StatusReporter
 from initadvisor.daemon.notes import Job, Task
 from initadvisor.decide.cost import Outcome
 from initadvisor.generators.detect import detect_generator
@@ -46,7 +46,7 @@ class AdvisorsWork:
     """One job. What it needs is imported with it: most runs do little."""
 
     host: Host
-    told: Told = field(default_factory=Told)
+    told: StatusReporter = field(default_factory=StatusReporter)
 
     def do(self, job: Job) -> tuple[Job, ...]:
         """Do it; see ``Worker.do``."""
@@ -90,12 +90,12 @@ class AdvisorsWork:
         _log.info("%d candidates of images that are gone were removed", removed.removed)
 
     def _build(self, config: Config, release: str | None) -> None:
-        from initadvisor.candidates.search_space import gathered
+        from initadvisor.candidates.search_space import build_candidate_set
 
         target = self._target(release)
         if target is None:
             return
-        with gathered(
+        with build_candidate_set(
             self.host, target, config, only=(), everything=False, observer=self.told
         ) as field:
             _log.info("%d candidates of %s are there", len(field.contenders), target.path)

@@ -79,7 +79,7 @@ def _require(name: str, value: float | None, least: float, most: float) -> None:
         raise ValueError(msg)
 
 
-class Shared(StrEnum):
+class Parameter(StrEnum):
     """What all candidates share on one machine, as it is shown.
 
     ``loader``: its speed, 1 / r, in MB/s. ``fixed``: L, in ms. ``shadow``, ``rest``,
@@ -96,17 +96,17 @@ class Shared(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learnt:
+class ParameterUpdate:
     """One thing before and after the boots, and how many of them told something of it."""
 
-    what: Shared
+    what: Parameter
     prior: Estimate
     posterior: Estimate
     boots: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lessons:
+class PosteriorSummary:
     """What the boots taught.
 
     ``learnt``: every shared quantity, those included of which no boot told anything.
@@ -115,16 +115,16 @@ class Lessons:
     loader's speed rests on; of one it is only bounded.
     """
 
-    learnt: tuple[Learnt, ...]
+    learnt: tuple[ParameterUpdate, ...]
     boots_used: int
     own_boots: tuple[int, ...]
     read_sizes: int
 
     @property
-    def told(self) -> frozenset[Shared]:
+    def told(self) -> frozenset[Parameter]:
         """What at least one boot told something of."""
         return frozenset(learnt.what for learnt in self.learnt if learnt.boots)
 
-    def now(self, what: Shared) -> Estimate:
+    def now(self, what: Parameter) -> Estimate:
         """Return what is known of it after the boots; raises ``KeyError`` where it is not here."""
         return {learnt.what: learnt.posterior for learnt in self.learnt}[what]

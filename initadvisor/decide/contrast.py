@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from initadvisor.core.settings import Setting
     from initadvisor.decide.cost import CandidateFacts
     from initadvisor.decide.costs import Draws
-    from initadvisor.decide.decision import Standing
+    from initadvisor.decide.decision import CandidateComparison
 
 
-def strongest_rival(found: Standing, chosen: int) -> tuple[int, float] | None:
+def strongest_rival(found: CandidateComparison, chosen: int) -> tuple[int, float] | None:
     """Return which candidate is likeliest to be better than the chosen one, and how likely.
 
     Better by more than the tolerance, that is; of those that are equally so, it is the one that is

@@ -107,7 +107,7 @@ class CandidateFacts:
     digest: str | None = None
 
 
-class Action(StrEnum):
+class Advice(StrEnum):
     """What the user is advised to do."""
 
     KEEP = "keep"
@@ -125,7 +125,7 @@ class Outcome(StrEnum):
 class Factor(StrEnum):
     """A fact about the machine that bench measurements leave open.
 
-    Each is one of the quantities of ``Shared``, by the same name.
+    Each is one of the quantities of ``Parameter``, by the same name.
     """
 
     LOADER = "loader"
@@ -134,7 +134,7 @@ class Factor(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class BestRange:
     """A range of a factor within which one setting is the best choice."""
 
     low: float
@@ -154,7 +154,7 @@ class DecidingFact:
 
     factor: Factor
     settled: float
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[BestRange, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,7 @@ class Decision:
     more than the tolerance.
     """
 
-    action: Action
+    action: Advice
     outcome: Outcome
     setting: Setting
     probability: float

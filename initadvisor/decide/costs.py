@@ -42,7 +42,7 @@ class Draws:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class ParameterDraws:
     """Joint draws of the model's parts, before they are put together; see ``Machine``.
 
     ``fixed_ms`` is L without reading the kernel. ``own_ms`` has a column for each candidate: U
@@ -62,7 +62,7 @@ class Parts:
 
 def draw_parts(
     machine: Machine, candidates: Sequence[CandidateFacts], *, seed: int, count: int
-) -> Parts:
+) -> ParameterDraws:
     """Draw ``count`` machines from what is known.
 
     What candidates share (loader, shadow, populate, CPU, what the lab differs by) is drawn once per
@@ -80,7 +80,7 @@ def draw_parts(
     for column, candidate in enumerate(candidates):
         if candidate.unpack_ms is not None:
             own[column] = _lognormal(rng, candidate.unpack_ms, count)
-    return Parts(
+    return ParameterDraws(
         read_s_per_mb=read_s_per_mb,
         fixed_ms=fixed,
         shadow_ms=shadow,
@@ -93,7 +93,7 @@ def draw_parts(
     )
 
 
-def priced(parts: Parts, machine: Machine, candidates: Sequence[CandidateFacts]) -> Draws:
+def priced(parts: ParameterDraws, machine: Machine, candidates: Sequence[CandidateFacts]) -> Draws:
     """Put the parts together to what each candidate costs."""
     loader_ms = parts.fixed_ms + parts.read_s_per_mb * 1000 * machine.kernel_mb
     read_ms = parts.size_mb * (parts.read_s_per_mb * 1000)[:, None]
@@ -108,7 +108,7 @@ def priced(parts: Parts, machine: Machine, candidates: Sequence[CandidateFacts])
     )
 
 
-def unpack_times(parts: Parts, candidates: Sequence[CandidateFacts]) -> Floats:
+def unpack_times(parts: ParameterDraws, candidates: Sequence[CandidateFacts]) -> Floats:
     """Return U of every candidate, in ms: as the lab measured it, else P + D."""
     populate = populate_times(parts, candidates)
     return np.column_stack(
@@ -121,7 +121,7 @@ def unpack_times(parts: Parts, candidates: Sequence[CandidateFacts]) -> Floats:
     )
 
 
-def populate_times(parts: Parts, candidates: Sequence[CandidateFacts]) -> Floats:
+def populate_times(parts: ParameterDraws, candidates: Sequence[CandidateFacts]) -> Floats:
     """Return P, in ms."""
     column = populate_column(candidates)
     return parts.populate_ms if column is None else parts.own_ms[:, column] * parts.lab

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from initadvisor.decide.boot_evidence import Shared
-from initadvisor.decide.cost import Stretch
+from initadvisor.decide.boot_evidence import Parameter
+from initadvisor.decide.cost import BestRange
 from initadvisor.decide.decision import gains
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from initadvisor.decide.cost import CandidateFacts
-    from initadvisor.decide.decision import Standing
+    from initadvisor.decide.decision import CandidateComparison
 
     Floats = NDArray[np.float64]
 
@@ -35,19 +35,19 @@ def ranges_of(values: Floats) -> Rows:
 
 
 def stretches_along(
-    found: Standing,
+    found: CandidateComparison,
     candidates: Sequence[CandidateFacts],
-    what: Shared,
+    what: Parameter,
     values: Floats,
     *,
     baseline: int,
-) -> tuple[Stretch, ...]:
+) -> tuple[BestRange, ...]:
     """Return which setting is the best from where to where, over the middle 95 % of a fact.
 
     Stretches follow each other without a gap, from low to high.
     """
     return tuple(
-        Stretch(low=low, high=high, setting=candidates[best].setting)
+        BestRange(low=low, high=high, setting=candidates[best].setting)
         for low, high, best in _Along(found, what, values, baseline).stretches()
     )
 
@@ -66,7 +66,9 @@ class _Bin:
 class _Along:
     """Which candidate is the best along a fact: the one with the largest gain (``gains``)."""
 
-    def __init__(self, found: Standing, what: Shared, values: Floats, baseline: int) -> None:
+    def __init__(
+        self, found: CandidateComparison, what: Parameter, values: Floats, baseline: int
+    ) -> None:
         self._found, self._what, self._values = found, what, values
         self._gain = gain = gains(found, baseline)
         low, high = np.quantile(values, _MIDDLE)
@@ -129,10 +131,10 @@ class _Along:
         if not 0 < after < len(bins):
             return bins[number].low
         low, high = bins[after - 1].middle, bins[after].middle
-        if self._what is Shared.SHADOW:
+        if self._what is Parameter.SHADOW:
             return self._where_hidden(former, best)
         part = ahead[after - 1] / (ahead[after - 1] - ahead[after])
-        if self._what is Shared.LOADER:
+        if self._what is Parameter.LOADER:
             return 1 / (1 / low + part * (1 / high - 1 / low))
         return low + part * (high - low)
 

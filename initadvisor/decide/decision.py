@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from initadvisor.decide.cost import Action, Decision, Outcome
+from initadvisor.decide.cost import Advice, Decision, Outcome
 from initadvisor.decide.costs import summary
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Thresholds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class CandidateComparison:
     """How candidates stand against today's and each other; rows are draws, columns candidates.
 
     ``cost_ms``: what a boot costs, the objective included. ``saving_ms``: against today's.
@@ -59,9 +59,9 @@ class Standing:
     within: Floats
 
 
-def standing(
+def compare_candidates(
     draws: Draws, candidates: Sequence[CandidateFacts], *, baseline: int, thresholds: Thresholds
-) -> Standing:
+) -> CandidateComparison:
     """Compare every candidate with today's (the one with index ``baseline``) and with the best."""
     cost = draws.total_ms + draws.extra_ms
     saving = cost[:, [baseline]] - cost
@@ -71,7 +71,7 @@ def standing(
     eligible = _eligible(candidates, baseline)
     eligible[baseline] = True
     faster, helps, within = _compared(cost, saving, tolerance, eligible)
-    return Standing(
+    return CandidateComparison(
         cost_ms=cost,
         saving_ms=saving,
         tolerance_ms=tolerance,
@@ -87,12 +87,12 @@ def standing(
 def _compared(
     cost_ms: Floats, saving_ms: Floats, tolerance_ms: Floats, eligible: Booleans
 ) -> tuple[Booleans, Booleans, Booleans]:
-    """Tell for each draw what ``faster``, ``helps`` and ``within`` of ``Standing`` count."""
+    """Tell for each draw what ``CandidateComparison`` counts: ``faster``, ``helps``, ``within``."""
     best = np.where(eligible, cost_ms, np.inf).min(axis=1) + tolerance_ms
     return saving_ms > 0, saving_ms > tolerance_ms[:, None], cost_ms <= best[:, None]
 
 
-def gains(found: Standing, baseline: int) -> Floats:
+def gains(found: CandidateComparison, baseline: int) -> Floats:
     """Return the savings beyond the tolerance, in ms.
 
     Today's gains nothing, and what may not be chosen never.
@@ -117,7 +117,7 @@ def decide(
     not that this matters. A tie within the tolerance goes to today's setting. ``source`` names the
     evidence in the figures that are returned.
     """
-    found = standing(draws, candidates, baseline=baseline, thresholds=thresholds)
+    found = compare_candidates(draws, candidates, baseline=baseline, thresholds=thresholds)
     saving = found.saving_ms
     chosen, outcome = _choose(found, baseline, thresholds)
     expected = np.where(_eligible(candidates, baseline), saving.mean(axis=0), -np.inf)
@@ -125,7 +125,7 @@ def decide(
     index = baseline if chosen is None else chosen
     within = float(found.within[index])
     return Decision(
-        action=Action.SWITCH if outcome is Outcome.SWITCH else Action.KEEP,
+        action=Advice.SWITCH if outcome is Outcome.SWITCH else Advice.KEEP,
         outcome=outcome,
         setting=candidates[index].setting,
         probability=within if chosen is None else float(found.faster[chosen]),
@@ -138,7 +138,9 @@ def decide(
     )
 
 
-def _choose(found: Standing, baseline: int, thresholds: Thresholds) -> tuple[int | None, Outcome]:
+def _choose(
+    found: CandidateComparison, baseline: int, thresholds: Thresholds
+) -> tuple[int | None, Outcome]:
     """Return the certain candidate that is best, or None and why there is none.
 
     Of those that are as certainly the best as is asked for, it is the one with the largest mean
@@ -166,7 +168,7 @@ def _outcome(certain: Booleans, within: Floats, baseline: int, thresholds: Thres
 
 
 def outcomes_within(
-    found: Standing,
+    found: CandidateComparison,
     ranges: Sequence[NDArray[np.int64]],
     *,
     baseline: int,
@@ -203,7 +205,7 @@ def decide_by_size(
     index = leader if switch else baseline
     saving = savings(draws, baseline)
     return Decision(
-        action=Action.SWITCH if switch else Action.KEEP,
+        action=Advice.SWITCH if switch else Advice.KEEP,
         outcome=Outcome.SWITCH if switch else (Outcome.KEEP if certain_keep else Outcome.UNDECIDED),
         setting=candidates[index].setting,
         probability=float(helps[leader]) if switch else none_helps,

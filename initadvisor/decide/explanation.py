@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.cost import DecidingFact, Factor, Outcome
 from initadvisor.decide.costs import populate_times
 from initadvisor.decide.crossover import ranges_of, stretches_along
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from initadvisor.core.estimates import Estimate, Evidence
     from initadvisor.core.settings import Setting
-    from initadvisor.decide.boot_evidence import Learnt, Lessons
+    from initadvisor.decide.boot_evidence import ParameterUpdate, PosteriorSummary
     from initadvisor.decide.contrast import Contrast
-    from initadvisor.decide.cost import CandidateFacts, Stretch
-    from initadvisor.decide.costs import Parts
-    from initadvisor.decide.decision import Standing, Thresholds
+    from initadvisor.decide.cost import BestRange, CandidateFacts
+    from initadvisor.decide.costs import ParameterDraws
+    from initadvisor.decide.decision import CandidateComparison, Thresholds
 
     Floats = NDArray[np.float64]
 
@@ -40,21 +40,21 @@ if TYPE_CHECKING:
 class Weight:
     """What one fact about the machine means for the decision.
 
-    ``now``: what is known of it, in the unit of ``Shared``. ``share``: the part of the doubt about
-    the contrast that would go if the fact were known, from 0 to 1. ``stretches``: which setting
-    would then be the best, over the middle 95 % of what the fact may be. ``turns``: how probable it
-    is that this is another one than what is advised.
+    ``now``: what is known of it, in the unit of ``Parameter``. ``share``: the part of the doubt
+    about the contrast that would go if the fact were known, from 0 to 1. ``stretches``: which
+    setting would then be the best, over the middle 95 % of what the fact may be. ``turns``: how
+    probable it is that this is another one than what is advised.
     """
 
-    what: Shared
+    what: Parameter
     now: Estimate
     share: float
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[BestRange, ...]
     turns: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ExplanationStep:
     """The answer with the evidence up to ``evidence`` and nothing stronger.
 
     ``used``: how much of that evidence there is: images whose time to unpack it is (bench, lab), or
@@ -85,8 +85,8 @@ class Explanation:
     contrast: Contrast | None
     weights: tuple[Weight, ...]
     images_share: float
-    steps: tuple[Step, ...]
-    learnt: tuple[Learnt, ...]
+    steps: tuple[ExplanationStep, ...]
+    learnt: tuple[ParameterUpdate, ...]
 
 
 _CLIPPED = 0.02
@@ -106,10 +106,10 @@ class Pair:
 
 
 def weights(
-    parts: Parts,
+    parts: ParameterDraws,
     candidates: Sequence[CandidateFacts],
-    found: Standing,
-    lessons: Lessons,
+    found: CandidateComparison,
+    lessons: PosteriorSummary,
     pair: Pair,
     *,
     baseline: int,
@@ -140,9 +140,9 @@ def weights(
 
 
 def deciding_fact(
-    parts: Parts,
+    parts: ParameterDraws,
     candidates: Sequence[CandidateFacts],
-    found: Standing,
+    found: CandidateComparison,
     pair: Pair,
     *,
     baseline: int,
@@ -157,7 +157,7 @@ def deciding_fact(
     doubt = _doubt(found, pair)
     ranked = []
     for factor in Factor:
-        values = facts[Shared(factor)]
+        values = facts[Parameter(factor)]
         if not _is_certain(values):
             outcomes = list(
                 outcomes_within(found, ranges_of(values), baseline=baseline, thresholds=thresholds)
@@ -167,7 +167,7 @@ def deciding_fact(
     if not ranked:
         return None
     settled, _, factor = max(ranked)
-    what = Shared(factor)
+    what = Parameter(factor)
     return DecidingFact(
         factor=factor,
         settled=settled,
@@ -175,7 +175,7 @@ def deciding_fact(
     )
 
 
-def images_share(parts: Parts, found: Standing, pair: Pair) -> float:
+def images_share(parts: ParameterDraws, found: CandidateComparison, pair: Pair) -> float:
     """Return the part of the doubt about two candidates that is about their images alone."""
     doubt = _doubt(found, pair)
     shares = (
@@ -187,14 +187,16 @@ def images_share(parts: Parts, found: Standing, pair: Pair) -> float:
     return min(sum(shares), 1.0)
 
 
-def _facts(parts: Parts, candidates: Sequence[CandidateFacts]) -> Mapping[Shared, Floats]:
+def _facts(
+    parts: ParameterDraws, candidates: Sequence[CandidateFacts]
+) -> Mapping[Parameter, Floats]:
     """Return the draws of the facts on which differences between candidates depend."""
     return {
-        Shared.LOADER: 1 / parts.read_s_per_mb,
-        Shared.SHADOW: parts.shadow_ms,
-        Shared.CPU: parts.cpu,
-        Shared.POPULATE: populate_times(parts, candidates),
-        Shared.LAB: parts.lab,
+        Parameter.LOADER: 1 / parts.read_s_per_mb,
+        Parameter.SHADOW: parts.shadow_ms,
+        Parameter.CPU: parts.cpu,
+        Parameter.POPULATE: populate_times(parts, candidates),
+        Parameter.LAB: parts.lab,
     }
 
 
@@ -202,7 +204,7 @@ def _is_certain(values: Floats) -> bool:
     return bool(np.ptp(values) <= _NEGLIGIBLE * np.abs(values).max())
 
 
-def _doubt(found: Standing, pair: Pair) -> Floats:
+def _doubt(found: CandidateComparison, pair: Pair) -> Floats:
     """Return the difference of two candidates, without its tails."""
     difference = found.cost_ms[:, pair.advised] - found.cost_ms[:, pair.rival]
     return np.asarray(difference.clip(*np.quantile(difference, [_CLIPPED, 1 - _CLIPPED])))

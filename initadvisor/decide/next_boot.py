@@ -22,7 +22,7 @@ import numpy as np
 from initadvisor.decide.boot_plan import BootPlan, Purpose
 from initadvisor.decide.cost import Outcome
 from initadvisor.decide.costs import priced
-from initadvisor.decide.decision import Standing, standing
+from initadvisor.decide.decision import CandidateComparison, compare_candidates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from initadvisor.decide.cost import CandidateFacts, Decision, Machine
-    from initadvisor.decide.costs import Parts
+    from initadvisor.decide.costs import ParameterDraws
     from initadvisor.decide.decision import Thresholds
     from initadvisor.decide.posterior.posterior import Posterior
 
@@ -57,7 +57,7 @@ _LEAST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class BootLimits:
     """What may be booted: nothing that is expected to cost so much more than today's.
 
     ``everything``: what is dominated, or expected to cost more, may be booted as well.
@@ -89,15 +89,15 @@ def next_boots(
     own_boots: Sequence[int],
     baseline: int,
     thresholds: Thresholds,
-    limits: Limits,
+    limits: BootLimits,
     most_boots: int = MOST_BOOTS,
 ) -> BootPlan | None:
     """Return which candidate to boot next and what else would settle the decision; None: nothing.
 
     A decision is not settled before today's image booted, and the chosen one, too: what rests on no
     boot of this machine at all rests on what other machines are like. Nor is it by one boot alone,
-    which may have been disturbed. ``own_boots``: of each candidate, as in ``Lessons``. A plan that
-    would take more than ``most_boots`` ends there; with 0 there is none.
+    which may have been disturbed. ``own_boots``: of each candidate, as in ``PosteriorSummary``. A
+    plan that would take more than ``most_boots`` ends there; with 0 there is none.
 
     How many boots a plan has is rather too many: it asks when the question of today is settled, and
     after the next boot it may be another, easier one. In simulations four of five decisions were
@@ -109,7 +109,7 @@ def next_boots(
         return BootPlan.of_one(baseline, Purpose.TODAY)
     parts = _fewer(posterior.parts)
     draws = priced(parts, machine, candidates)
-    found = standing(draws, candidates, baseline=baseline, thresholds=thresholds)
+    found = compare_candidates(draws, candidates, baseline=baseline, thresholds=thresholds)
     if decision.outcome is not Outcome.UNDECIDED and decision.settled:
         chosen = [candidate.setting for candidate in candidates].index(decision.setting)
         proven = own_boots[chosen] and sum(own_boots) >= _LEAST_BOOTS
@@ -121,7 +121,11 @@ def next_boots(
 
 
 def bootable(
-    found: Standing, candidates: Sequence[CandidateFacts], *, baseline: int, limits: Limits
+    found: CandidateComparison,
+    candidates: Sequence[CandidateFacts],
+    *,
+    baseline: int,
+    limits: BootLimits,
 ) -> Booleans:
     """Tell which candidates may be booted to learn from; today's always."""
     allowed = np.array([candidate.eligible for candidate in candidates])
@@ -133,7 +137,7 @@ def bootable(
     return allowed
 
 
-def dominated(found: Standing, among: Booleans) -> Booleans:
+def dominated(found: CandidateComparison, among: Booleans) -> Booleans:
     """Tell which candidates one of ``among`` is smaller than and quicker to unpack, surely."""
     size, unpack_ms = found.size_mb, found.unpack_ms
     result = np.zeros(len(among), dtype=np.bool_)
@@ -145,14 +149,14 @@ def dominated(found: Standing, among: Booleans) -> Booleans:
     return result
 
 
-def _fewer(parts: Parts) -> Parts:
+def _fewer(parts: ParameterDraws) -> ParameterDraws:
     """Return some of the draws: a covariance needs fewer than a probability near 1."""
     return type(parts)(
         **{field.name: getattr(parts, field.name)[:_MOST_DRAWS] for field in fields(parts)}
     )
 
 
-def _question(found: Standing, allowed: Booleans, baseline: int) -> _Question:
+def _question(found: CandidateComparison, allowed: Booleans, baseline: int) -> _Question:
     """Return what is the least certain of what a decision needs."""
     tolerance_ms = float(np.median(found.tolerance_ms))
     rank = np.where(allowed & found.eligible, found.within - 1e-9 * found.cost_ms.mean(0), -inf)
@@ -182,9 +186,9 @@ class _Beliefs:
     def __init__(
         self,
         posterior: Posterior,
-        parts: Parts,
+        parts: ParameterDraws,
         machine: Machine,
-        found: Standing,
+        found: CandidateComparison,
         question: _Question,
     ) -> None:
         difference = found.cost_ms[:, question.rival] - found.cost_ms[:, question.leader]
@@ -226,7 +230,7 @@ class _Beliefs:
 
 
 def _shown(
-    posterior: Posterior, parts: Parts, machine: Machine, found: Standing
+    posterior: Posterior, parts: ParameterDraws, machine: Machine, found: CandidateComparison
 ) -> tuple[list[Floats], Floats]:
     """Return the logarithms of what a boot of each candidate shows, and the noise of each.
 

@@ -22,7 +22,7 @@ _NO_FREEDOM_LOST = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worsening:
+class Regression:
     """What boots since a change take longer than those before, and how sure it is.
 
     ``doubt``: how probable so large a difference would be if nothing that matters had changed.
@@ -42,9 +42,9 @@ class Worsening:
         return self.doubt <= self.allowed
 
 
-def worsening(
+def regression(
     before_ms: Sequence[float], after_ms: Sequence[float], *, tolerance_ms: float, certainty: float
-) -> Worsening:
+) -> Regression:
     """Compare the boots before a change with those since.
 
     ``tolerance_ms``: a difference that does not matter. Means are compared as Welch does, so that
@@ -55,14 +55,14 @@ def worsening(
     """
     before, after = len(before_ms), len(after_ms)
     if before < _LEAST or after < _LEAST:
-        return Worsening(
+        return Regression(
             boots_before=before, boots_after=after, slower_ms=0.0, doubt=1.0, allowed=0.0
         )
     slower_ms = fmean(after_ms) - fmean(before_ms)
     parts = [max(variance(values), _FLOOR_MS**2) / len(values) for values in (before_ms, after_ms)]
     freedom = sum(parts) ** 2 / (parts[0] ** 2 / (before - 1) + parts[1] ** 2 / (after - 1))
     doubt = _beyond((slower_ms - tolerance_ms) / math.sqrt(sum(parts)), freedom)
-    return Worsening(
+    return Regression(
         boots_before=before,
         boots_after=after,
         slower_ms=slower_ms,

@@ -50,7 +50,7 @@ _CORRECTION_DOUBT = 4.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class SampleBlock:
     """A run of bytes of the content."""
 
     offset: int
@@ -65,7 +65,7 @@ class Error:
     log_sd: float
 
 
-def blocks(whole_bytes: int, sample_bytes: int, *, phase: float) -> tuple[Stretch, ...]:
+def blocks(whole_bytes: int, sample_bytes: int, *, phase: float) -> tuple[SampleBlock, ...]:
     """Return blocks at equal distances that make up ``sample_bytes`` in all, within one block.
 
     ``phase``, from 0 up to but not 1, is the place of the first one in its share of the whole. All
@@ -74,21 +74,21 @@ def blocks(whole_bytes: int, sample_bytes: int, *, phase: float) -> tuple[Stretc
     there = -(-whole_bytes // BLOCK_BYTES)
     wanted = -(-sample_bytes // BLOCK_BYTES)
     if 2 * wanted > there:
-        return (Stretch(offset=0, size_bytes=whole_bytes),) if whole_bytes else ()
+        return (SampleBlock(offset=0, size_bytes=whole_bytes),) if whole_bytes else ()
     places = (int((number + phase) * there / wanted) for number in range(wanted))
     # A sum with a phase next to 1 may be rounded up to the end.
     return tuple(_block(min(place, there - 1), whole_bytes) for place in places)
 
 
-def thinned(large: Sequence[Stretch], sample_bytes: int) -> tuple[Stretch, ...]:
+def thinned(large: Sequence[SampleBlock], sample_bytes: int) -> tuple[SampleBlock, ...]:
     """Return some of the blocks, at equal distances, for ``sample_bytes`` in all, within one."""
     wanted = min(len(large), -(-sample_bytes // BLOCK_BYTES))
     return tuple(large[(2 * number + 1) * len(large) // (2 * wanted)] for number in range(wanted))
 
 
-def _block(index: int, whole_bytes: int) -> Stretch:
+def _block(index: int, whole_bytes: int) -> SampleBlock:
     offset = index * BLOCK_BYTES
-    return Stretch(offset=offset, size_bytes=min(BLOCK_BYTES, whole_bytes - offset))
+    return SampleBlock(offset=offset, size_bytes=min(BLOCK_BYTES, whole_bytes - offset))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

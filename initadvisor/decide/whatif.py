@@ -15,14 +15,14 @@ from math import hypot, inf
 from typing import TYPE_CHECKING
 
 from initadvisor.core.estimates import Estimate
-from initadvisor.decide.cost import Factor, Stretch
-from initadvisor.decide.whatif_values import Span, Standing
+from initadvisor.decide.cost import BestRange, Factor
+from initadvisor.decide.whatif_values import SettingRank, Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from initadvisor.core.settings import Setting
-    from initadvisor.decide.whatif_values import Choice, Conditions, Place, Rule
+    from initadvisor.decide.whatif_values import Conditions, ReadMedium, Rule, SettingFigures
 
 
 _MS_PER_S = 1000.0
@@ -60,7 +60,7 @@ class _Segment:
     best: int
 
 
-def cost_ms(choice: Choice, conditions: Conditions) -> float:
+def cost_ms(choice: SettingFigures, conditions: Conditions) -> float:
     """Return what a choice costs each boot, in ms: reading, waiting, and its share of the build.
 
     What is the same for every choice (L, B2) is not in it.
@@ -70,7 +70,7 @@ def cost_ms(choice: Choice, conditions: Conditions) -> float:
     return read_ms + waited_ms + conditions.cpu_scale * choice.extra_ms
 
 
-def cost_estimate(choice: Choice, conditions: Conditions, place: Place) -> Estimate:
+def cost_estimate(choice: SettingFigures, conditions: Conditions, place: ReadMedium) -> Estimate:
     """Return the same with the interval that follows from those of size, speed and unpacking.
 
     The parts err independently of each other; the interval is that of this choice alone,
@@ -99,15 +99,15 @@ def cost_estimate(choice: Choice, conditions: Conditions, place: Place) -> Estim
     return Estimate(mean=mean, low=mean - less, high=mean + more, source=unpack.source)
 
 
-def standings(
-    choices: Sequence[Choice], conditions: Conditions, place: Place, rule: Rule
-) -> tuple[Standing, ...]:
+def rank_settings(
+    choices: Sequence[SettingFigures], conditions: Conditions, place: ReadMedium, rule: Rule
+) -> tuple[SettingRank, ...]:
     """Return what every choice costs, which is the best and which are as good; in their order."""
     scores = [_score(choice, conditions, rule) for choice in choices]
     best = scores.index(min(scores))
     limit = _limit(scores[best], rule)
     return tuple(
-        Standing(
+        SettingRank(
             setting=choice.setting,
             cost_ms=cost_estimate(choice, conditions, place),
             best=number == best,
@@ -117,20 +117,24 @@ def standings(
     )
 
 
-def best_setting(choices: Sequence[Choice], conditions: Conditions, rule: Rule) -> Setting:
+def best_setting(choices: Sequence[SettingFigures], conditions: Conditions, rule: Rule) -> Setting:
     """Return the best of the choices; of equal ones the first."""
     return min(choices, key=lambda choice: _score(choice, conditions, rule)).setting
 
 
 def best_along(
-    choices: Sequence[Choice], conditions: Conditions, factor: Factor, span: Span, rule: Rule
-) -> tuple[Stretch, ...]:
+    choices: Sequence[SettingFigures],
+    conditions: Conditions,
+    factor: Factor,
+    span: Span,
+    rule: Rule,
+) -> tuple[BestRange, ...]:
     """Return which setting is the best, from where to where, as the factor goes through ``span``.
 
     The other conditions are held. Stretches follow each other without a gap, from low to high;
     between two of them both settings cost the same.
     """
-    stretches: list[Stretch] = []
+    stretches: list[BestRange] = []
     for segment in _segments(choices, conditions, factor, span, rule):
         setting = choices[segment.best].setting
         if _is_negligible(segment):
@@ -139,12 +143,16 @@ def best_along(
             low = stretches.pop().low
         else:
             low = stretches[-1].high if stretches else _inner(factor, span).low
-        stretches.append(Stretch(low=low, high=segment.high, setting=setting))
+        stretches.append(BestRange(low=low, high=segment.high, setting=setting))
     return _outer(factor, span, stretches)
 
 
 def suitable_along(
-    choices: Sequence[Choice], conditions: Conditions, factor: Factor, span: Span, rule: Rule
+    choices: Sequence[SettingFigures],
+    conditions: Conditions,
+    factor: Factor,
+    span: Span,
+    rule: Rule,
 ) -> Mapping[Setting, tuple[Span, ...]]:
     """Return where each setting is as good as the best; nowhere is an empty tuple."""
     found: dict[Setting, list[Span]] = {choice.setting: [] for choice in choices}
@@ -160,7 +168,7 @@ def suitable_along(
                 factor,
                 span,
                 [
-                    Stretch(low=part.low, high=part.high, setting=setting)
+                    BestRange(low=part.low, high=part.high, setting=setting)
                     for part in parts
                     if not _is_negligible(part)
                 ],
@@ -174,7 +182,7 @@ def _is_negligible(part: _Segment | Span) -> bool:
     return part.high - part.low <= _NEGLIGIBLE * part.high
 
 
-def _score(choice: Choice, conditions: Conditions, rule: Rule) -> float:
+def _score(choice: SettingFigures, conditions: Conditions, rule: Rule) -> float:
     return choice.size_mb.mean if rule.by_size else cost_ms(choice, conditions)
 
 
@@ -190,7 +198,7 @@ def _inner(factor: Factor, span: Span) -> Span:
     return span
 
 
-def _outer(factor: Factor, span: Span, stretches: Sequence[Stretch]) -> tuple[Stretch, ...]:
+def _outer(factor: Factor, span: Span, stretches: Sequence[BestRange]) -> tuple[BestRange, ...]:
     """Return stretches in the factor's own unit, the ends of the span as they were given."""
     if factor is not Factor.LOADER:
         return tuple(stretches)
@@ -201,12 +209,12 @@ def _outer(factor: Factor, span: Span, stretches: Sequence[Stretch]) -> tuple[St
         return exact.get(x, 1 / x)
 
     return tuple(
-        Stretch(low=speed(one.high), high=speed(one.low), setting=one.setting)
+        BestRange(low=speed(one.high), high=speed(one.low), setting=one.setting)
         for one in reversed(stretches)
     )
 
 
-def _bent(choice: Choice, conditions: Conditions, factor: Factor, rule: Rule) -> _Bent:
+def _bent(choice: SettingFigures, conditions: Conditions, factor: Factor, rule: Rule) -> _Bent:
     """Return a choice's score along a factor; what does not bend has its bend at infinity."""
     size, unpack, extra = choice.size_mb.mean, choice.unpack_ms.mean, choice.extra_ms
     scale, shadow = conditions.cpu_scale, conditions.shadow_ms
@@ -227,7 +235,11 @@ def _bent(choice: Choice, conditions: Conditions, factor: Factor, rule: Rule) ->
 
 
 def _segments(
-    choices: Sequence[Choice], conditions: Conditions, factor: Factor, span: Span, rule: Rule
+    choices: Sequence[SettingFigures],
+    conditions: Conditions,
+    factor: Factor,
+    span: Span,
+    rule: Rule,
 ) -> Iterator[_Segment]:
     """Yield the span in segments, from low to high, in what scores are straight in."""
     inner = _inner(factor, span)

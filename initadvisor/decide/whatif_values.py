@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from initadvisor.core.config import Objective
     from initadvisor.core.estimates import Estimate
     from initadvisor.core.settings import Setting
-    from initadvisor.decide.cost import Factor, Stretch
-    from initadvisor.records.built_image import Gap
+    from initadvisor.decide.cost import BestRange, Factor
+    from initadvisor.records.built_image import SkippedSetting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class SettingFigures:
     """One setting: the size of its image (10^6 bytes) and U, the time a kernel takes to unpack it.
 
     ``extra_ms``: what the objective adds to each boot. Where nothing is known of how far off a
@@ -66,12 +66,12 @@ class Span:
     high: float
 
 
-Given: TypeAlias = "float | Span"
+GivenValue: TypeAlias = "float | Span"
 """What a user says of a condition: one value, or a range of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ReadMedium:
     """Something to read from, and how fast its loader is; the source says who claims that."""
 
     name: str
@@ -79,7 +79,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class SettingRank:
     """What one choice costs under some conditions, in ms, and how that compares."""
 
     setting: Setting
@@ -94,11 +94,11 @@ class Column:
 
     title: str
     conditions: Conditions
-    standings: tuple[Standing, ...]
+    standings: tuple[SettingRank, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class WhatIfLine:
     """All choices along a range of one condition; ``place`` is empty where speed is what varies.
 
     ``stretches``: which setting is the best, from where to where. ``suitable``: where each setting
@@ -108,7 +108,7 @@ class Line:
     place: str
     factor: Factor
     span: Span
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[BestRange, ...]
     suitable: Mapping[Setting, tuple[Span, ...]]
     columns: tuple[Column, ...]
 
@@ -122,12 +122,12 @@ class MapRow:
 
     value: float
     best: tuple[Setting, ...]
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[BestRange, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WinnersMap:
-    """Which setting is the best where two conditions vary; ``place`` as for ``Line``."""
+    """Which setting is the best where two conditions vary; ``place`` as for ``WhatIfLine``."""
 
     place: str
     across: Factor
@@ -148,9 +148,9 @@ class WhatIf:
     source: str
     objective: Objective
     rule: Rule
-    choices: tuple[Choice, ...]
+    choices: tuple[SettingFigures, ...]
     columns: tuple[Column, ...] = ()
-    lines: tuple[Line, ...] = ()
+    lines: tuple[WhatIfLine, ...] = ()
     maps: tuple[WinnersMap, ...] = ()
-    left_out: tuple[Gap, ...] = ()
+    left_out: tuple[SkippedSetting, ...] = ()
     assumptions: tuple[str, ...] = ()

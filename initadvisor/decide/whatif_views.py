@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.estimates import Estimate
 from initadvisor.decide.cost import Factor
-from initadvisor.decide.whatif import best_along, best_setting, standings, suitable_along
+from initadvisor.decide.whatif import best_along, best_setting, rank_settings, suitable_along
 from initadvisor.decide.whatif_values import (
     Column,
     Conditions,
-    Line,
     MapRow,
-    Place,
+    ReadMedium,
     Span,
+    WhatIfLine,
     WinnersMap,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from initadvisor.decide.whatif_values import Choice, Rule
+    from initadvisor.decide.whatif_values import Rule, SettingFigures
 
 
 UNITS = {Factor.LOADER: "MB/s", Factor.CPU: "x", Factor.SHADOW: "ms"}
@@ -41,19 +41,19 @@ class Comparison:
     The speed among ``held`` is that of the place, which each view is told.
     """
 
-    choices: tuple[Choice, ...]
+    choices: tuple[SettingFigures, ...]
     rule: Rule
     cpu_scale: float
     shadow_ms: float
 
-    def column(self, place: Place) -> Column:
+    def column(self, place: ReadMedium) -> Column:
         """Price all choices at one place."""
         return self._column(place.name, self._held(place), place)
 
-    def line(self, place: Place, factor: Factor, span: Span) -> Line:
+    def line(self, place: ReadMedium, factor: Factor, span: Span) -> WhatIfLine:
         """Follow one condition through a range; if it is the speed, the place's is not used."""
         held = self._held(place)
-        return Line(
+        return WhatIfLine(
             place="" if factor is Factor.LOADER else place.name,
             factor=factor,
             span=span,
@@ -69,7 +69,7 @@ class Comparison:
             ),
         )
 
-    def map(self, place: Place, ranges: Mapping[Factor, Span]) -> WinnersMap:
+    def map(self, place: ReadMedium, ranges: Mapping[Factor, Span]) -> WinnersMap:
         """Vary two conditions, the first of them across."""
         (across, span), (down, other) = ranges.items()
         values = points(span, _ACROSS)
@@ -102,14 +102,14 @@ class Comparison:
             stretches=best_along(self.choices, conditions, across, span, self.rule),
         )
 
-    def _column(self, title: str, conditions: Conditions, place: Place) -> Column:
+    def _column(self, title: str, conditions: Conditions, place: ReadMedium) -> Column:
         return Column(
             title=title,
             conditions=conditions,
-            standings=standings(self.choices, conditions, place, self.rule),
+            standings=rank_settings(self.choices, conditions, place, self.rule),
         )
 
-    def _held(self, place: Place) -> Conditions:
+    def _held(self, place: ReadMedium) -> Conditions:
         return Conditions(
             read_mb_s=place.read_mb_s.mean, cpu_scale=self.cpu_scale, shadow_ms=self.shadow_ms
         )
@@ -126,10 +126,10 @@ def changed(conditions: Conditions, factor: Factor, value: float) -> Conditions:
             return replace(conditions, shadow_ms=value)
 
 
-def at_speed(mb_s: float, *, name: str = "", source: str = "as given") -> Place:
+def at_speed(mb_s: float, *, name: str = "", source: str = "as given") -> ReadMedium:
     """Return a place whose loader's speed is not in doubt."""
     speed = Estimate(mean=mb_s, low=mb_s, high=mb_s, source=source)
-    return Place(name=name or f"{mb_s:.4g} MB/s", read_mb_s=speed)
+    return ReadMedium(name=name or f"{mb_s:.4g} MB/s", read_mb_s=speed)
 
 
 def points(span: Span, count: int) -> tuple[float, ...]:

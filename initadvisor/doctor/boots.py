@@ -15,7 +15,7 @@ from initadvisor.store.store import open_store
 from initadvisor.transaction.armed_boot import ProofStage
 from initadvisor.transaction.log import read_transactions, unfinished
 from initadvisor.transaction.transaction import Duty
-from initadvisor.trial.default_boot import NoGroundError, image_of
+from initadvisor.trial.default_boot import NoDefaultBootError, image_of
 from initadvisor.trial.markers import was_rehearsed
 from initadvisor.trial.recovery import left_over
 from initadvisor.trial.risks import watchdog_s
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from initadvisor.bootloaders import BootLoader
-    from initadvisor.doctor.findings import Finding, Subject
+    from initadvisor.doctor.findings import CheckedMachine, Finding
     from initadvisor.host import Host
 
 
@@ -35,7 +35,7 @@ _TODO = {
 }
 
 
-def boots(subject: Subject) -> Iterator[Finding]:
+def boots(subject: CheckedMachine) -> Iterator[Finding]:
     """Tell how many boots are recorded, and how many of them count."""
     with open_store(subject.host, readonly=True) as store:
         figures = store.boot_figures()
@@ -47,7 +47,7 @@ def boots(subject: Subject) -> Iterator[Finding]:
     yield fine(Topic.BOOTS, text)
 
 
-def loader(subject: Subject) -> Iterator[Finding]:
+def loader(subject: CheckedMachine) -> Iterator[Finding]:
     """Tell whether the boot loader can boot a trial once; reasons against it are in words."""
     host = subject.host
     found = detect_boot_loader(host)
@@ -77,13 +77,13 @@ def _tried_image(host: Host, found: BootLoader) -> Iterator[Finding]:
     """
     try:
         image_of(host, found.default_entry(host))
-    except NoGroundError as err:
+    except NoDefaultBootError as err:
         yield obstacle(Topic.LOADER, err.message, err.hint)
     except UnsafeError as err:
         yield note(Topic.LOADER, err.message, err.hint)
 
 
-def unlocking(subject: Subject) -> Iterator[Finding]:
+def unlocking(subject: CheckedMachine) -> Iterator[Finding]:
     """Tell what a trial's other image means for signatures and for keys in a TPM."""
     host = subject.host
     if enforces_signatures(host):
@@ -104,7 +104,7 @@ def unlocking(subject: Subject) -> Iterator[Finding]:
         yield fine(Topic.UNLOCKING, f"{names}: no key of a TPM depends on what is booted")
 
 
-def changes(subject: Subject) -> Iterator[Finding]:
+def changes(subject: CheckedMachine) -> Iterator[Finding]:
     """Tell what was begun and is not over."""
     pending = unfinished(read_transactions(subject.host))
     for transaction in pending:

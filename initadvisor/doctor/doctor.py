@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.doctor import boots, lab, services, software
-from initadvisor.doctor.findings import Diagnosis, Finding, Grade, Subject, Topic
+from initadvisor.doctor.findings import CheckedMachine, Diagnosis, Finding, Grade, Topic
 from initadvisor.generators.detect import detect_generator
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _AS_ROOT = "sudo initadvisor doctor"
 
-_CHECKS: tuple[tuple[Topic, Callable[[Subject], Iterator[Finding]]], ...] = (
+_CHECKS: tuple[tuple[Topic, Callable[[CheckedMachine], Iterator[Finding]]], ...] = (
     (Topic.SYSTEM, software.system),
     (Topic.PYTHON, software.python),
     (Topic.CONFIGURATION, software.configuration),
@@ -50,13 +50,13 @@ def diagnose(host: Host, *, try_engines: bool = False) -> Diagnosis:
     )
 
 
-def _subject(host: Host, *, try_engines: bool) -> Subject:
+def _subject(host: Host, *, try_engines: bool) -> CheckedMachine:
     try:
         generator = detect_generator(host)
         images = generator.images(host) if generator else ()
     except InitadvisorError:  # ``doctor_software.generator`` comes upon it again, and says it
         generator, images = None, ()
-    return Subject(
+    return CheckedMachine(
         host=host,
         generator=generator,
         image=images[0] if images else None,
@@ -65,7 +65,7 @@ def _subject(host: Host, *, try_engines: bool) -> Subject:
 
 
 def _guarded(
-    topic: Topic, check: Callable[[Subject], Iterator[Finding]], subject: Subject
+    topic: Topic, check: Callable[[CheckedMachine], Iterator[Finding]], subject: CheckedMachine
 ) -> Iterator[Finding]:
     """Have one check fail for itself: what others can say is worth the more then."""
     try:

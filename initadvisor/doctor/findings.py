@@ -65,7 +65,7 @@ class Diagnosis:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class CheckedMachine:
     """A machine, its generator and default image, None where there is none or it is not known.
 
     ``try_engines``: virtual machines may be started to see whether they work.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from initadvisor.doctor.findings import Finding, Subject
+    from initadvisor.doctor.findings import CheckedMachine, Finding
     from initadvisor.host import Host
 
 
@@ -30,7 +30,7 @@ _MB = 1e6
 _TRY = "initadvisor doctor --try-engines"
 
 
-def engines(subject: Subject) -> Iterator[Finding]:
+def engines(subject: CheckedMachine) -> Iterator[Finding]:
     """Tell which engines are there; without one that verifies, nothing is applied or booted."""
     if subject.try_engines:
         yield from _tried(subject)
@@ -46,7 +46,7 @@ def engines(subject: Subject) -> Iterator[Finding]:
     yield _uml(subject.host)
 
 
-def _tried(subject: Subject) -> Iterator[Finding]:
+def _tried(subject: CheckedMachine) -> Iterator[Finding]:
     with open_store(subject.host) as store:
         states = engine_states(subject.host, store, Wanted(release=subject.release, anew=True))
     verifying = [s for s in states if s.engine in FOR_VERIFYING and s.problem is None]
@@ -59,7 +59,7 @@ def _tried(subject: Subject) -> Iterator[Finding]:
             yield obstacle(Topic.ENGINES, f"{state.engine}: {state.problem}")
 
 
-def _why_not_qemu(subject: Subject) -> Finding | None:
+def _why_not_qemu(subject: CheckedMachine) -> Finding | None:
     host = subject.host
     if host.machine() != "x86_64":
         text = f"no virtual machine verifies images on {host.machine()}: only x86-64 is supported"
@@ -97,7 +97,7 @@ def _uml(host: Host) -> Finding:
     return fine(Topic.ENGINES, f"{UML} is not installed; it is wanted where KVM is not to be had")
 
 
-def room(subject: Subject) -> Iterator[Finding]:
+def room(subject: CheckedMachine) -> Iterator[Finding]:
     """Tell whether there is room to build a candidate, and for it beside today's image."""
     host, image = subject.host, subject.image
     if subject.generator is None or image is None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from initadvisor.doctor.findings import Finding, Subject
+    from initadvisor.doctor.findings import CheckedMachine, Finding
     from initadvisor.host import Host
 
 
@@ -82,7 +82,7 @@ _HOOKS: Final[Mapping[PackageManager, tuple[_Hooks, ...]]] = {
 }
 
 
-def units(subject: Subject) -> Iterator[Finding]:
+def units(subject: CheckedMachine) -> Iterator[Finding]:
     """Tell which units are installed, enabled and failed."""
     host = subject.host
     if host.runner.which("systemctl") is None or not host.path("/run/systemd/system").is_dir():
@@ -134,7 +134,7 @@ def _load_state(states: Mapping[str, Mapping[str, str]], unit: str) -> str:
     return states.get(unit, {}).get("LoadState", "not-found")
 
 
-def hooks(subject: Subject) -> Iterator[Finding]:
+def hooks(subject: CheckedMachine) -> Iterator[Finding]:
     """Tell whether this distribution's package manager would tell of new kernels."""
     host = subject.host
     manager = package_manager(host)
@@ -170,7 +170,7 @@ def _problem(host: Host, kind: _Hooks, name: str) -> str | None:
     return None
 
 
-def package_managers(subject: Subject) -> Iterator[Finding]:
+def package_managers(subject: CheckedMachine) -> Iterator[Finding]:
     """Tell which package managers are at work; applying waits for them."""
     busy = busy_package_managers(subject.host)
     for manager in busy:
@@ -179,7 +179,7 @@ def package_managers(subject: Subject) -> Iterator[Finding]:
         yield fine(Topic.PACKAGES, "no package manager is at work")
 
 
-def files(subject: Subject) -> Iterator[Finding]:
+def files(subject: CheckedMachine) -> Iterator[Finding]:
     """Tell what is kept, and how large it is."""
     host = subject.host
     for directory, what in (

@@ -23,7 +23,7 @@ from initadvisor.target.packages import PROGRAMS, how_to_install, python_package
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from initadvisor.doctor.findings import Finding, Subject
+    from initadvisor.doctor.findings import CheckedMachine, Finding
     from initadvisor.host import Host
 
 
@@ -51,7 +51,7 @@ _BUILD: Final = {
 _BY_CODEC = frozenset(LIBRARIES.values())
 
 
-def system(subject: Subject) -> Iterator[Finding]:
+def system(subject: CheckedMachine) -> Iterator[Finding]:
     """Tell whether images may be built here."""
     if place := elsewhere(subject.host):
         text = f"this is {place}: no image of it is built, and nothing is applied or booted"
@@ -61,7 +61,7 @@ def system(subject: Subject) -> Iterator[Finding]:
         yield fine(Topic.SYSTEM, f"an installed system, Linux {release} on {machine}")
 
 
-def python(subject: Subject) -> Iterator[Finding]:
+def python(subject: CheckedMachine) -> Iterator[Finding]:
     """Tell which modules are there; one that only a codec needs is in nobody else's way.
 
     Each is loaded: one that is there may still lack a library of its own.
@@ -100,7 +100,7 @@ def _with_version(module: str) -> str:
         return module
 
 
-def configuration(subject: Subject) -> Iterator[Finding]:
+def configuration(subject: CheckedMachine) -> Iterator[Finding]:
     """Read the configuration file."""
     config = load_config(subject.host)
     there = subject.host.path(CONFIG_PATH).exists()
@@ -108,7 +108,7 @@ def configuration(subject: Subject) -> Iterator[Finding]:
     yield fine(Topic.CONFIGURATION, f"{source}: policy {config.policy}")
 
 
-def generator(subject: Subject) -> Iterator[Finding]:
+def generator(subject: CheckedMachine) -> Iterator[Finding]:
     """Tell what makes the images, and with which setting."""
     host, found = subject.host, detect_generator(subject.host)
     if found is None:
@@ -128,7 +128,7 @@ def generator(subject: Subject) -> Iterator[Finding]:
     yield from (note(Topic.GENERATOR, warning) for warning in configured.warnings)
 
 
-def compressors(subject: Subject) -> Iterator[Finding]:
+def compressors(subject: CheckedMachine) -> Iterator[Finding]:
     """Tell which codecs cannot be built or configured, and what they lack."""
     host, commands = subject.host, subject.generator or unknown
     built = []
@@ -154,7 +154,7 @@ def _without(host: Host, codec: Codec, program: str) -> Finding:
     return note(Topic.COMPRESSORS, text, how_to_install(host, package) if package else None)
 
 
-def kernel(subject: Subject) -> Iterator[Finding]:
+def kernel(subject: CheckedMachine) -> Iterator[Finding]:
     """Tell what the kernel that the image is for can unpack, and what it says while it boots."""
     host, release = subject.host, subject.release
     yield from _decompressors(subject)
@@ -171,7 +171,7 @@ def kernel(subject: Subject) -> Iterator[Finding]:
         yield fine(Topic.KERNEL, text)
 
 
-def _decompressors(subject: Subject) -> Iterator[Finding]:
+def _decompressors(subject: CheckedMachine) -> Iterator[Finding]:
     host, release = subject.host, subject.release
     config = find_kernel_config(host, release)
     if config is None:
@@ -195,7 +195,7 @@ def _decompressors(subject: Subject) -> Iterator[Finding]:
         yield note(Topic.KERNEL, f"Linux {release} cannot unpack {names}")
 
 
-def _configured_codec(subject: Subject) -> Codec | None:
+def _configured_codec(subject: CheckedMachine) -> Codec | None:
     if subject.generator is None or subject.image is None:
         return None
     found = subject.generator.configured(subject.host, subject.image.kernel_release)

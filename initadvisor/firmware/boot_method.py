@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from initadvisor.core.estimates import Certainty
 from initadvisor.firmware.boot_option import DEFAULT_LOADER
 from initadvisor.records.boot_class import parameters
-from initadvisor.records.boot_start import BootStart, BootWay, LoaderVariables
+from initadvisor.records.boot_start import BootMethod, BootStart, LoaderVariables
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
@@ -37,7 +37,7 @@ _SYSTEMD_BOOT = ("systemd-boot ", "gummiboot ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traces:
+class BootTraces:
     """What there is to tell by.
 
     ``efi``: the kernel was started by UEFI firmware. ``loader_type``: who started the kernel, in
@@ -54,8 +54,8 @@ def boot_start(host: Host, variables: LoaderVariables) -> BootStart:
     """Return how the running system was started; ``variables`` are its EFI variables."""
     kernels = (host.read_text("/proc/sys/kernel/bootloader_type") or "").strip()
     loader_type = int(kernels) >> 4 if _DECIMAL.fullmatch(kernels) else None
-    return judge(
-        Traces(
+    return boot_method(
+        BootTraces(
             efi=host.path("/sys/firmware/efi").is_dir() or loader_type == _EFI_STUB,
             loader_type=loader_type,
             command_line=host.read_text("/proc/cmdline") or "",
@@ -64,14 +64,14 @@ def boot_start(host: Host, variables: LoaderVariables) -> BootStart:
     )
 
 
-def judge(traces: Traces) -> BootStart:
+def boot_method(traces: BootTraces) -> BootStart:
     """Return how a boot that left these traces was started.
 
     A kexec comes first: it leaves the variables of the boot before it in place.
     """
     if traces.loader_type == _KEXEC:
         clue = "the kernel was started by kexec, says /proc/sys/kernel/bootloader_type"
-        return BootStart(way=BootWay.KEXEC, certainty=Certainty.CERTAIN, clues=(clue,))
+        return BootStart(way=BootMethod.KEXEC, certainty=Certainty.CERTAIN, clues=(clue,))
     verdict = _on_efi(traces) if traces.efi else _on_bios(traces)
     variables = traces.variables
     return BootStart(
@@ -86,37 +86,37 @@ def judge(traces: Traces) -> BootStart:
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    way: BootWay
+    way: BootMethod
     certainty: Certainty
     clues: tuple[str, ...]
 
 
-def _certain(way: BootWay, *clues: str) -> _Verdict:
+def _certain(way: BootMethod, *clues: str) -> _Verdict:
     return _Verdict(way, Certainty.CERTAIN, clues)
 
 
-def _likely(way: BootWay, *clues: str) -> _Verdict:
+def _likely(way: BootMethod, *clues: str) -> _Verdict:
     return _Verdict(way, Certainty.LIKELY, clues)
 
 
 def _unknown(*clues: str) -> _Verdict:
-    return _Verdict(BootWay.UNKNOWN, Certainty.UNKNOWN, clues)
+    return _Verdict(BootMethod.UNKNOWN, Certainty.UNKNOWN, clues)
 
 
-def _on_bios(traces: Traces) -> _Verdict:
+def _on_bios(traces: BootTraces) -> _Verdict:
     """GRUB sets BOOT_IMAGE=, but so do Syslinux and LILO: the kernel's number comes first."""
     named = _names_image(traces)
     if traces.loader_type == _GRUB:
-        return _certain(BootWay.GRUB_BIOS, "no EFI", _type_clue(traces))
+        return _certain(BootMethod.GRUB_BIOS, "no EFI", _type_clue(traces))
     if traces.loader_type is None and named:
-        return _likely(BootWay.GRUB_BIOS, "no EFI", "BOOT_IMAGE= on the command line")
+        return _likely(BootMethod.GRUB_BIOS, "no EFI", "BOOT_IMAGE= on the command line")
     return _unknown("no EFI", _type_clue(traces))
 
 
-def _on_efi(traces: Traces) -> _Verdict:
+def _on_efi(traces: BootTraces) -> _Verdict:
     variables = traces.variables
     if traces.loader_type == _GRUB:
-        return _certain(BootWay.GRUB_EFI, _type_clue(traces))
+        return _certain(BootMethod.GRUB_EFI, _type_clue(traces))
     if variables.stub is not None:
         return _uki(variables)
     if variables.loader is not None:
@@ -124,11 +124,11 @@ def _on_efi(traces: Traces) -> _Verdict:
     return _silent_loader(traces)
 
 
-def _silent_loader(traces: Traces) -> _Verdict:
+def _silent_loader(traces: BootTraces) -> _Verdict:
     """Tell by the command line. What names itself may also be hidden, with its variables."""
     if _names_image(traces) and not _names_initrd(traces):
         clue = "BOOT_IMAGE= on the command line, as GRUB sets it"
-        return _certain(BootWay.GRUB_EFI, clue)
+        return _certain(BootMethod.GRUB_EFI, clue)
     if not _names_initrd(traces):
         return _unknown("no loader names itself", _type_clue(traces))
     if not _tells_names(traces.variables):
@@ -138,8 +138,8 @@ def _silent_loader(traces: Traces) -> _Verdict:
         )
     clues = ("initrd= on the command line", "no loader names itself")
     if _names_image(traces):
-        return _likely(BootWay.EFI_STUB, *clues, "but BOOT_IMAGE= is there, too")
-    return _certain(BootWay.EFI_STUB, *clues)
+        return _likely(BootMethod.EFI_STUB, *clues, "but BOOT_IMAGE= is there, too")
+    return _certain(BootMethod.EFI_STUB, *clues)
 
 
 def _uki(variables: LoaderVariables) -> _Verdict:
@@ -151,33 +151,33 @@ def _uki(variables: LoaderVariables) -> _Verdict:
     stub = f"StubInfo: {variables.stub}"
     if variables.loader is not None:
         by_systemd_boot = variables.loader.startswith(_SYSTEMD_BOOT)
-        way = BootWay.SYSTEMD_BOOT_UKI if by_systemd_boot else BootWay.LOADER_UKI
+        way = BootMethod.SYSTEMD_BOOT_UKI if by_systemd_boot else BootMethod.LOADER_UKI
         return _certain(way, stub, f"LoaderInfo: {variables.loader}")
     image = variables.stub_file or variables.loader_file
     option = variables.boot_option_file
     if image is None or option is None:
-        return _likely(BootWay.FIRMWARE_UKI, stub, "no loader names itself")
+        return _likely(BootMethod.FIRMWARE_UKI, stub, "no loader names itself")
     if _is_same_file(image, option):
-        return _certain(BootWay.FIRMWARE_UKI, stub, f"the firmware's boot option is {option}")
-    return _certain(BootWay.LOADER_UKI, stub, f"the firmware's boot option is {option}")
+        return _certain(BootMethod.FIRMWARE_UKI, stub, f"the firmware's boot option is {option}")
+    return _certain(BootMethod.LOADER_UKI, stub, f"the firmware's boot option is {option}")
 
 
-def _named_loader(traces: Traces, loader: str) -> _Verdict:
+def _named_loader(traces: BootTraces, loader: str) -> _Verdict:
     """Tell by LoaderInfo; systemd-boot may have started another loader, which keeps silent."""
     clue = f"LoaderInfo: {loader}"
     named = _names_image(traces)
     if loader.startswith(_SYSTEMD_BOOT):
         if _names_initrd(traces):
-            return _certain(BootWay.SYSTEMD_BOOT, clue, "initrd= on the command line")
+            return _certain(BootMethod.SYSTEMD_BOOT, clue, "initrd= on the command line")
         if named:
             silent = "BOOT_IMAGE= without initrd= on the command line, as GRUB sets it"
-            return _likely(BootWay.GRUB_EFI, clue, silent)
-        return _likely(BootWay.SYSTEMD_BOOT, clue)
+            return _likely(BootMethod.GRUB_EFI, clue, silent)
+        return _likely(BootMethod.SYSTEMD_BOOT, clue)
     if loader.startswith("GRUB"):
         way = _certain if named else _likely
-        return way(BootWay.GRUB_EFI, clue)
+        return way(BootMethod.GRUB_EFI, clue)
     if _names_initrd(traces):
-        return _likely(BootWay.EFI_STUB, clue, "initrd= on the command line")
+        return _likely(BootMethod.EFI_STUB, clue, "initrd= on the command line")
     return _unknown(clue, "a loader that is not known here")
 
 
@@ -186,15 +186,15 @@ def _tells_names(variables: LoaderVariables) -> bool:
     return variables.readable and hidden.isdisjoint({"LoaderInfo", "StubInfo"})
 
 
-def _names_image(traces: Traces) -> bool:
+def _names_image(traces: BootTraces) -> bool:
     return bool(parameters(traces.command_line, "BOOT_IMAGE"))
 
 
-def _names_initrd(traces: Traces) -> bool:
+def _names_initrd(traces: BootTraces) -> bool:
     return bool(parameters(traces.command_line, "initrd"))
 
 
-def _type_clue(traces: Traces) -> str:
+def _type_clue(traces: BootTraces) -> str:
     if traces.loader_type is None:
         return "this kernel does not tell who started it"
     name = _LOADER_TYPES.get(traces.loader_type, f"loader number {traces.loader_type:#x}")

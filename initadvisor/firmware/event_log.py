@@ -38,7 +38,7 @@ class BadLogError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class MeasuredEvent:
     """Something that was measured: into which register, of which type, its SHA-256 digest."""
 
     register: int
@@ -77,7 +77,7 @@ def initrd_digests(log: bytes) -> InitrdDigests:
     return InitrdDigests(loaded=loaded, section=sections[complete - 1] if complete else None)
 
 
-def read_events(log: bytes) -> Iterator[Event]:
+def read_events(log: bytes) -> Iterator[MeasuredEvent]:
     """Yield the events after the header.
 
     Raises ``BadLogError``.
@@ -103,7 +103,7 @@ def read_events(log: bytes) -> Iterator[Event]:
         (size,) = _unpack(_U32, log, position)
         data = _take(log, position + _U32.size, size)
         position += _U32.size + size
-        yield Event(register=register, kind=kind, sha256=sha256, data=data)
+        yield MeasuredEvent(register=register, kind=kind, sha256=sha256, data=data)
 
 
 def _header(log: bytes) -> tuple[dict[int, int], int]:

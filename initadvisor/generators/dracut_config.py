@@ -86,7 +86,7 @@ class _Facts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigPaths:
+class DracutConfigPaths:
     """The files in the order in which dracut sources them; ``names`` are the drop-ins'."""
 
     files: tuple[Path, ...]
@@ -99,7 +99,9 @@ class ConfigPaths:
         return drop_in_named(host.path(_DROP_INS), new, position=len(self.files))
 
 
-def config_paths(host: Host, major: int, texts: Mapping[Path, str] | None = None) -> ConfigPaths:
+def config_paths(
+    host: Host, major: int, texts: Mapping[Path, str] | None = None
+) -> DracutConfigPaths:
     """Return which files dracut reads: dracut.conf, then the drop-ins as ``dropindirs_sort`` does.
 
     That is by name, and of files of the same name the first directory's. ``texts`` may have
@@ -117,7 +119,7 @@ def config_paths(host: Host, major: int, texts: Mapping[Path, str] | None = None
                 first.setdefault(path.name, path)
     names = version_sorted(host, first)
     files = [main] if main.is_file() else []
-    return ConfigPaths(files=(*files, *(first[name] for name in names)), names=names)
+    return DracutConfigPaths(files=(*files, *(first[name] for name in names)), names=names)
 
 
 def evaluate_config(host: Host, major: int, texts: Mapping[Path, str] | None = None) -> Evaluation:

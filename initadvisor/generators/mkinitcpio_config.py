@@ -28,7 +28,7 @@ _DROP_INS_SINCE = 37
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigPaths:
+class MkinitcpioConfigPaths:
     """The files in the order in which mkinitcpio makes one text of them.
 
     ``names`` are the drop-ins'; None where ``-c``, or the preset's ``config``, switches them off.
@@ -54,7 +54,7 @@ def preset_of(host: Host, kernel_release: str) -> Preset | None:
 
 def config_paths(
     host: Host, preset: Preset | None, major: int, texts: Mapping[Path, str] | None = None
-) -> ConfigPaths:
+) -> MkinitcpioConfigPaths:
     """Return which files are read; ``texts`` may have drop-ins that do not exist yet.
 
     Raises ``InitadvisorError`` if there is no main file.
@@ -65,18 +65,23 @@ def config_paths(
         msg = f"mkinitcpio has no configuration: there is no {main}"
         raise InitadvisorError(msg)
     if chosen or major < _DROP_INS_SINCE:
-        return ConfigPaths(files=(main,), names=None)
+        return MkinitcpioConfigPaths(files=(main,), names=None)
     directory = host.path(_DROP_INS)
     names = {
         path.name for path in listing(host, _DROP_INS) if path.suffix == ".conf" and path.is_file()
     }
     names |= {path.name for path in texts or () if path.parent == directory}
     in_order = version_sorted(host, sorted(names))
-    return ConfigPaths(files=(main, *(directory / name for name in in_order)), names=in_order)
+    return MkinitcpioConfigPaths(
+        files=(main, *(directory / name for name in in_order)), names=in_order
+    )
 
 
 def evaluate_config(
-    host: Host, paths: ConfigPaths, kernel_release: str, texts: Mapping[Path, str] | None = None
+    host: Host,
+    paths: MkinitcpioConfigPaths,
+    kernel_release: str,
+    texts: Mapping[Path, str] | None = None,
 ) -> Evaluation:
     """Source the files as mkinitcpio does, with ``texts`` in place of what some of them hold.
 

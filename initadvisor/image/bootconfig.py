@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import IO
 
-from initadvisor.image.contents import Stretch
+from initadvisor.image.contents import ByteRange
 from initadvisor.image.reader import Reader
 
 _MAGIC = b"#BOOTCONFIG\n"
@@ -16,7 +16,7 @@ _ALIGNMENT = 4
 _DATA_MAX_BYTES = 1 << 15  # XBC_DATA_MAX, include/linux/bootconfig.h
 
 
-def find_bootconfig(file: IO[bytes], size_bytes: int) -> Stretch | None:
+def find_bootconfig(file: IO[bytes], size_bytes: int) -> ByteRange | None:
     """Return where the boot configuration is, None if there is none that the kernel would take.
 
     A boot loader may have padded it to a multiple of four bytes.
@@ -34,4 +34,4 @@ def find_bootconfig(file: IO[bytes], size_bytes: int) -> Stretch | None:
     content = Reader(file, start, start + length).read()
     if sum(content) & 0xFFFFFFFF != checksum:
         return None
-    return Stretch(offset=start, size_bytes=size_bytes - start)
+    return ByteRange(offset=start, size_bytes=size_bytes - start)

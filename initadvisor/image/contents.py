@@ -69,7 +69,7 @@ class FindingKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class ImageFinding:
     """How often something was found in a segment, and the first case of it.
 
     ``offset``: of the entry in the file, for a compressed segment in its unpacked content.
@@ -101,7 +101,7 @@ class Segment:
     padding_bytes: int = 0
     streams: int = 1
     facts: tuple[StreamFacts, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ImageFinding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ _PAGE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class ByteRange:
     """A run of bytes in the file."""
 
     offset: int
@@ -160,10 +160,10 @@ class ImageContents:
     generator: str | None
     file_system: str | None
     microcode: bool
-    initrd: Stretch
+    initrd: ByteRange
     uki: bool = False
-    junk: Stretch | None = None
-    bootconfig: Stretch | None = None
+    junk: ByteRange | None = None
+    bootconfig: ByteRange | None = None
 
     @property
     def main(self) -> Segment:

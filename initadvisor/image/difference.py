@@ -88,7 +88,7 @@ class _Listed(NamedTuple):
 _NONE = _Content(0, _EMPTY)
 
 
-class Listing:
+class ImageListing:
     """Takes every entry of an image with its data, as a ``Witness``; the last of a name counts."""
 
     def __init__(self, limits: Limits | None = None) -> None:
@@ -160,7 +160,7 @@ class Listing:
 
 
 def difference(
-    before: Listing, after: Listing, *, ignored: Collection[str] = ()
+    before: ImageListing, after: ImageListing, *, ignored: Collection[str] = ()
 ) -> ImageDifference:
     """Return what ``after`` has otherwise than ``before``; ``ignored`` are paths inside."""
     old, new = before.paths(ignored=ignored), after.paths(ignored=ignored)

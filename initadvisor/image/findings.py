@@ -8,26 +8,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from initadvisor.core.plain_values import shown
-from initadvisor.image.contents import Finding, FindingKind
+from initadvisor.image.contents import FindingKind, ImageFinding
 
 
 class Findings:
     """Counts findings by kind and keeps the first of each."""
 
     def __init__(self) -> None:
-        self._found: dict[FindingKind, Finding] = {}
+        self._found: dict[FindingKind, ImageFinding] = {}
 
     def add(self, kind: FindingKind, offset: int, name: bytes = b"") -> None:
         """Note one case; ``offset`` and ``name`` are kept from the first."""
         first = self._found.get(kind)
-        self._found[kind] = Finding(
+        self._found[kind] = ImageFinding(
             kind=kind,
             count=first.count + 1 if first else 1,
             offset=first.offset if first else offset,
             example=first.example if first else printable(name),
         )
 
-    def all(self) -> tuple[Finding, ...]:
+    def all(self) -> tuple[ImageFinding, ...]:
         """Return what was found, in the order of first sight."""
         return tuple(self._found.values())
 

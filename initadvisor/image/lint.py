@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initadvisor.image.lint_archive import judge_archive
-from initadvisor.image.lint_report import Judgement
+from initadvisor.image.lint_report import LintReport
 from initadvisor.image.lint_streams import judge_stream
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def lint(contents: ImageContents, config: KernelConfig | None, kernel_release: s
     and only the image's owner can tell what a lost file means. So is a wrong checksum that the
     kernel does not compute.
     """
-    judgement = Judgement(config=config, release=kernel_release)
+    judgement = LintReport(config=config, release=kernel_release)
     judgement.needs("CONFIG_BLK_DEV_INITRD", "any initramfs that a boot loader passes")
     if config and config.enabled("CONFIG_INITRAMFS_FORCE"):
         judgement.refuse(f"CONFIG_INITRAMFS_FORCE is set in {config.source}: images are ignored")

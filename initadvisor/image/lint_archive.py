@@ -8,8 +8,8 @@ from initadvisor.core.codecs import Codec
 from initadvisor.image.contents import FindingKind
 
 if TYPE_CHECKING:
-    from initadvisor.image.contents import Finding, Segment
-    from initadvisor.image.lint_report import Judgement
+    from initadvisor.image.contents import ImageFinding, Segment
+    from initadvisor.image.lint_report import LintReport
 
 
 _CRC_SINCE = (5, 19)
@@ -43,7 +43,7 @@ _NOTED = {
 }
 
 
-def judge_archive(segment: Segment, judgement: Judgement) -> None:
+def judge_archive(segment: Segment, judgement: LintReport) -> None:
     """Hold what was found in one segment's archive against the kernel's reader."""
     for finding in segment.findings:
         if text := _REFUSED.get(finding.kind):
@@ -54,7 +54,7 @@ def judge_archive(segment: Segment, judgement: Judgement) -> None:
             _judge_by_segment(finding, segment, judgement)
 
 
-def _judge_by_segment(finding: Finding, segment: Segment, judgement: Judgement) -> None:
+def _judge_by_segment(finding: ImageFinding, segment: Segment, judgement: LintReport) -> None:
     """Judge what depends on more than the finding."""
     compressed = segment.codec is not Codec.CAT
     match finding.kind:
@@ -80,7 +80,7 @@ def _judge_by_segment(finding: Finding, segment: Segment, judgement: Judgement) 
             raise ValueError(finding.kind)
 
 
-def _where(finding: Finding) -> str:
+def _where(finding: ImageFinding) -> str:
     """Return how often something was found and the first example, in parentheses."""
     parts = [f"{finding.count} times"] if finding.count > 1 else []
     if finding.example:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from initadvisor.image.kernel import KernelConfig
 
 
-class Judgement:
+class LintReport:
     """Reasons and notes about one image; ``subject`` is the part of it they are about."""
 
     def __init__(self, *, config: KernelConfig | None, release: str | None) -> None:

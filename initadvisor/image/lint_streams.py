@@ -19,7 +19,7 @@ from initadvisor.image.stream_facts import (
 )
 
 if TYPE_CHECKING:
-    from initadvisor.image.lint_report import Judgement
+    from initadvisor.image.lint_report import LintReport
 
 
 ZSTD_WINDOW_MAX_BYTES = (1 << 27) + 1
@@ -50,7 +50,7 @@ _INT_MAX = (1 << 31) - 1
 _NOTABLE_MEMORY_BYTES = 64 << 20
 
 
-def judge_stream(facts: StreamFacts, judgement: Judgement) -> None:
+def judge_stream(facts: StreamFacts, judgement: LintReport) -> None:
     """Hold one stream against the kernel's decompressor for it."""
     match facts:
         case GzipFacts():
@@ -69,7 +69,7 @@ def judge_stream(facts: StreamFacts, judgement: Judgement) -> None:
             _zstd(facts, judgement)
 
 
-def _gzip(facts: GzipFacts, judgement: Judgement) -> None:
+def _gzip(facts: GzipFacts, judgement: LintReport) -> None:
     """The kernel skips ten bytes and a file name; what else a header has, it takes for data."""
     for flag, what in (
         (gunzip.FEXTRA, "an extra field"),
@@ -82,7 +82,7 @@ def _gzip(facts: GzipFacts, judgement: Judgement) -> None:
         judgement.note("the checksum of the gzip data is wrong; the kernel does not look at it")
 
 
-def _bzip2(facts: Bzip2Facts, judgement: Judgement) -> None:
+def _bzip2(facts: Bzip2Facts, judgement: LintReport) -> None:
     if facts.randomised:
         judgement.refuse("a randomised bzip2 block, which the kernel does not read")
     if facts.overflows:
@@ -92,7 +92,7 @@ def _bzip2(facts: Bzip2Facts, judgement: Judgement) -> None:
         )
 
 
-def _lzma(facts: LzmaFacts, judgement: Judgement) -> None:
+def _lzma(facts: LzmaFacts, judgement: LintReport) -> None:
     if facts.properties != USUAL_PROPERTIES or facts.dictionary_bytes & 0xFF:
         judgement.refuse(
             "LZMA whose first two bytes are not 5d 00"
@@ -114,7 +114,7 @@ def _lzma(facts: LzmaFacts, judgement: Judgement) -> None:
     _memory(buffer_bytes, judgement)
 
 
-def _xz(facts: XzFacts, judgement: Judgement) -> None:
+def _xz(facts: XzFacts, judgement: LintReport) -> None:
     unsupported = '("Input was encoded with settings that are not supported by this XZ decoder")'
     if facts.check > _XZ_CHECK_CRC32:
         name = _XZ_CHECKS.get(facts.check, f"number {facts.check}")
@@ -133,7 +133,7 @@ def _xz(facts: XzFacts, judgement: Judgement) -> None:
     _memory(facts.dictionary_bytes, judgement)
 
 
-def _lzop(facts: LzopFacts, judgement: Judgement) -> None:
+def _lzop(facts: LzopFacts, judgement: LintReport) -> None:
     """The kernel ignores method and flags, and takes each block to have exactly one checksum."""
     if facts.flags & lzop.F_EXTRA_FIELD:
         judgement.refuse("the lzop header has an extra field, which the kernel takes for data")
@@ -155,7 +155,7 @@ def _lzop(facts: LzopFacts, judgement: Judgement) -> None:
         judgement.note("a checksum of the lzop data is wrong; the kernel does not look at it")
 
 
-def _lz4(facts: Lz4Facts, judgement: Judgement) -> None:
+def _lz4(facts: Lz4Facts, judgement: LintReport) -> None:
     if not facts.legacy:
         judgement.refuse(
             "lz4, but not in the legacy frame format (lz4 -l)"
@@ -173,7 +173,7 @@ def _lz4(facts: Lz4Facts, judgement: Judgement) -> None:
         )
 
 
-def _zstd(facts: ZstdFacts, judgement: Judgement) -> None:
+def _zstd(facts: ZstdFacts, judgement: LintReport) -> None:
     if facts.skippable:
         judgement.refuse(
             'a skippable zstd or lz4 frame ("invalid magic at start of compressed archive")'
@@ -187,6 +187,6 @@ def _zstd(facts: ZstdFacts, judgement: Judgement) -> None:
         _memory(facts.window_bytes, judgement)
 
 
-def _memory(size_bytes: int, judgement: Judgement) -> None:
+def _memory(size_bytes: int, judgement: LintReport) -> None:
     if size_bytes >= _NOTABLE_MEMORY_BYTES:
         judgement.note(f"the kernel needs {size_bytes >> 20} MiB of memory to decompress it")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from initadvisor.core.errors import BadImageError
-from initadvisor.image.contents import Stretch
+from initadvisor.image.contents import ByteRange
 from initadvisor.image.reader import Reader
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ class Uki:
     signature, whoever made it.
     """
 
-    initrd: Stretch
-    kernel: Stretch | None
-    ucode: Stretch | None
+    initrd: ByteRange
+    kernel: ByteRange | None
+    ucode: ByteRange | None
     uname: str | None
     command_line: str | None = None
     signed: bool = False
@@ -68,13 +68,13 @@ def read_uki(file: IO[bytes], size_bytes: int) -> Uki:
     )
 
 
-def sections_of_uki(file: IO[bytes], size_bytes: int) -> dict[str, Stretch]:
+def sections_of_uki(file: IO[bytes], size_bytes: int) -> dict[str, ByteRange]:
     """Return all sections of a UKI's first profile by name; raises as ``read_uki`` does."""
     reader = Reader(file, 0, size_bytes)
     return dict(_sections(reader, _headers(reader)[0]))
 
 
-def _text(file: IO[bytes], section: Stretch | None, *, most_bytes: int) -> str | None:
+def _text(file: IO[bytes], section: ByteRange | None, *, most_bytes: int) -> str | None:
     if section is None:
         return None
     size = min(section.size_bytes, most_bytes)
@@ -103,7 +103,7 @@ def _is_signed(optional: bytes) -> bool:
     return count > _CERTIFICATES and len(entry) == 8 and any(entry[:4]) and any(entry[4:])
 
 
-def _sections(reader: Reader, count: int) -> Iterator[tuple[str, Stretch]]:
+def _sections(reader: Reader, count: int) -> Iterator[tuple[str, ByteRange]]:
     """Yield name and place of each section, up to the second profile."""
     profiles = 0
     for _ in range(count):
@@ -117,4 +117,4 @@ def _sections(reader: Reader, count: int) -> Iterator[tuple[str, Stretch]]:
         if offset + size > reader.end:
             reader.position = reader.end
             reader.fail_truncated(f"the PE section {text!r}")
-        yield text, Stretch(offset=offset, size_bytes=size)
+        yield text, ByteRange(offset=offset, size_bytes=size)

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import BadImageError
 from initadvisor.image.bootconfig import find_bootconfig
-from initadvisor.image.contents import ImageContents, Stretch
+from initadvisor.image.contents import ByteRange, ImageContents
 from initadvisor.image.decompressors.decompress import MAGIC_BYTES, codec_of
 from initadvisor.image.findings import Budget, Limits
 from initadvisor.image.inventory import Inventory
@@ -18,7 +18,7 @@ from initadvisor.image.segment import SegmentReader
 
 if TYPE_CHECKING:
     from initadvisor.image.contents import Segment
-    from initadvisor.image.segment import Tap, Witness
+    from initadvisor.image.segment import EntryVisitor, Tap
 
 
 def scan(
@@ -26,7 +26,7 @@ def scan(
     *,
     limits: Limits | None = None,
     tap: Tap | None = None,
-    witness: Witness | None = None,
+    witness: EntryVisitor | None = None,
 ) -> ImageContents:
     """Read an initramfs, or the one in a unified kernel image; the file must be seekable.
 
@@ -48,7 +48,7 @@ def scan(
                 scanner.read(part)
         return scanner.contents(uki.initrd, release=uki.uname, uki=True)
     bootconfig = find_bootconfig(file, size_bytes)
-    whole = Stretch(offset=0, size_bytes=bootconfig.offset if bootconfig else size_bytes)
+    whole = ByteRange(offset=0, size_bytes=bootconfig.offset if bootconfig else size_bytes)
     scanner.read(whole)
     return scanner.contents(whole, bootconfig=bootconfig)
 
@@ -57,7 +57,7 @@ class _Scanner:
     """Reads the stretches of a file that a boot loader hands to the kernel in a row."""
 
     def __init__(
-        self, file: IO[bytes], limits: Limits, tap: Tap | None, witness: Witness | None
+        self, file: IO[bytes], limits: Limits, tap: Tap | None, witness: EntryVisitor | None
     ) -> None:
         self._file = file
         self._limits = limits
@@ -66,9 +66,9 @@ class _Scanner:
             inventory=self._inventory, budget=Budget(limits), tap=tap, witness=witness
         )
         self._segments: list[Segment] = []
-        self._junk: Stretch | None = None
+        self._junk: ByteRange | None = None
 
-    def read(self, part: Stretch) -> None:
+    def read(self, part: ByteRange) -> None:
         """Read all segments of one stretch, up to its end or to something that is no segment."""
         reader = Reader(self._file, part.offset, part.offset + part.size_bytes)
         previous: Codec | None = None
@@ -77,7 +77,7 @@ class _Scanner:
             head = reader.peek(MAGIC_BYTES)
             codec = Codec.CAT if head.startswith(b"0") else codec_of(head)
             if codec is None:
-                self._junk = Stretch(offset=start, size_bytes=reader.left)
+                self._junk = ByteRange(offset=start, size_bytes=reader.left)
                 return
             if len(self._segments) == self._limits.segments:
                 msg = f"more than {self._limits.segments} segments"
@@ -91,11 +91,11 @@ class _Scanner:
 
     def contents(
         self,
-        initrd: Stretch,
+        initrd: ByteRange,
         *,
         release: str | None = None,
         uki: bool = False,
-        bootconfig: Stretch | None = None,
+        bootconfig: ByteRange | None = None,
     ) -> ImageContents:
         """Return what was found; raises ``BadImageError`` where that is no initramfs."""
         if not self._segments:

@@ -34,7 +34,7 @@ class Tap(Protocol):
         ...
 
 
-class Witness(Protocol):
+class EntryVisitor(Protocol):
     """Sees the entries of an image with all that they hold."""
 
     def begin_segment(self, codec: Codec) -> None:
@@ -64,7 +64,7 @@ class SegmentReader:
     inventory: Inventory
     budget: Budget
     tap: Tap | None = None
-    witness: Witness | None = None
+    witness: EntryVisitor | None = None
 
     def read(self, reader: Reader, codec: Codec, *, first: bool, misaligned: bool) -> Segment:
         """Read the segment that starts where ``reader`` is.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from initadvisor.core.errors import BadImageError, InitadvisorError, LostVMError, UnsafeError
 from initadvisor.host.files import locked, open_regular, sha256_of
 from initadvisor.image.contents import Verdict
-from initadvisor.image.difference import Listing
+from initadvisor.image.difference import ImageListing
 from initadvisor.image.lint import lint
 from initadvisor.image.pe import read_uki, sections_of_uki
 from initadvisor.image.scan import scan
@@ -51,7 +51,7 @@ class ReadImage:
     """
 
     contents: ImageContents
-    listing: Listing
+    listing: ImageListing
     size_bytes: int
     sha256: str
     signed: bool
@@ -75,7 +75,7 @@ def building_place(host: Host) -> Iterator[Path]:
 
 def read_image(path: Path) -> ReadImage:
     """Read an image to its end; raises ``BadImageError`` for what is none."""
-    listing = Listing()
+    listing = ImageListing()
     with open_regular(path) as file:
         contents = scan(file, witness=listing)
         size_bytes = file.seek(0, os.SEEK_END)

@@ -21,7 +21,7 @@ from initadvisor.vm.kernel import find_kernel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from initadvisor.candidates.candidate import Contender
+    from initadvisor.candidates.candidate import Candidate
     from initadvisor.host import Host
     from initadvisor.records.lab import LabKernel, Verification
     from initadvisor.store.store import Store
@@ -59,7 +59,7 @@ class LabEvidence:
 
 
 def lab_evidence(
-    host: Host, contenders: Sequence[Contender], kernel_release: str | None
+    host: Host, contenders: Sequence[Candidate], kernel_release: str | None
 ) -> LabEvidence:
     """Look up what the lab measured of these very images.
 
@@ -101,7 +101,7 @@ def _latest(store: Store, image: str, release: str | None) -> Verification | Non
 
 
 def _unpack_ms(
-    host: Host, store: Store, contenders: Sequence[Contender], release: str | None
+    host: Host, store: Store, contenders: Sequence[Candidate], release: str | None
 ) -> dict[str, Quantity]:
     """Return U of those that this machine's kernel unpacked in a VM; software emulation never does.
 
@@ -125,7 +125,7 @@ def _unpack_ms(
 
 
 def _decompress_ms(
-    host: Host, store: Store, contenders: Sequence[Contender]
+    host: Host, store: Store, contenders: Sequence[Candidate]
 ) -> dict[str, Quantity]:
     """Return D of those that user-mode Linux unpacked: what they took longer than uncompressed.
 

@@ -8,7 +8,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.candidates.results import BuildObserver
-from initadvisor.candidates.search_space import gathered
+from initadvisor.candidates.search_space import build_candidate_set
 from initadvisor.host.configuration import load_config
 from initadvisor.lab.observing import LabObserver
 from initadvisor.lab.timing import MOST_ROUNDS, Rounds, lab_images, time_images
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from initadvisor.candidates.candidate import Contender
+    from initadvisor.candidates.candidate import Candidate
     from initadvisor.core.settings import Setting
     from initadvisor.host import Host
-    from initadvisor.records.built_image import Gap
+    from initadvisor.records.built_image import SkippedSetting
     from initadvisor.records.lab import Engine, RecordedRun
     from initadvisor.target.source import Source
 
@@ -46,14 +46,14 @@ class LabResult:
     """What was recorded, and the settings that could not be built."""
 
     recorded: RecordedRun
-    gaps: tuple[Gap, ...]
+    gaps: tuple[SkippedSetting, ...]
 
 
-class Observer(BuildObserver, LabObserver, Protocol):
+class LabRunObserver(BuildObserver, LabObserver, Protocol):
     """Told how the work goes."""
 
 
-def run_lab(host: Host, request: LabRequest, *, observer: Observer) -> LabResult:
+def run_lab(host: Host, request: LabRequest, *, observer: LabRunObserver) -> LabResult:
     """Build the candidates of an image and time them in a virtual machine.
 
     Raises ``InitadvisorError`` where there is no image or nothing can be built, ``NoEngineError``
@@ -62,7 +62,7 @@ def run_lab(host: Host, request: LabRequest, *, observer: Observer) -> LabResult
     require_purpose(FOR_TIMING, request.engine)  # before anything takes long
     config = load_config(host)
     target = find_target(host, request.image)
-    with gathered(
+    with build_candidate_set(
         host,
         target,
         config,
@@ -91,7 +91,7 @@ def run_lab(host: Host, request: LabRequest, *, observer: Observer) -> LabResult
 def run_lab_for(
     host: Host,
     source: Source,
-    field: Sequence[Contender],
+    field: Sequence[Candidate],
     wanted: Wanted,
     *,
     rounds: Rounds,

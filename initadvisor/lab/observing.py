@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from initadvisor.candidates.decompression import Stream
     from initadvisor.core.settings import Setting
-    from initadvisor.records.built_image import Candidate, Gap
+    from initadvisor.records.built_image import BuiltImage, SkippedSetting
     from initadvisor.records.lab import LabSample, LabSubject, LostBoot
 
 
@@ -32,10 +32,10 @@ class Unseen:
     def started(self, setting: Setting) -> None:
         """See ``BuildObserver``."""
 
-    def finished(self, candidate: Candidate, *, cached: bool) -> None:
+    def finished(self, candidate: BuiltImage, *, cached: bool) -> None:
         """See ``BuildObserver``."""
 
-    def gap(self, gap: Gap) -> None:
+    def gap(self, gap: SkippedSetting) -> None:
         """See ``BuildObserver``."""
 
     def sampled(self, done: int, of: int) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
     from pathlib import Path
 
-    from initadvisor.candidates.candidate import Contender
+    from initadvisor.candidates.candidate import Candidate
     from initadvisor.host import Host
     from initadvisor.lab.observing import LabObserver
     from initadvisor.store.store import Store
@@ -70,7 +70,7 @@ class Rounds:
     tolerance_fraction: float = 0.02
 
 
-def lab_images(source: Source, field: Sequence[Contender], stack: ExitStack) -> list[LabImage]:
+def lab_images(source: Source, field: Sequence[Candidate], stack: ExitStack) -> list[LabImage]:
     """Return the contenders as files that a virtual machine can load; ``stack`` removes copies.
 
     Of several with the same bytes (a level, and the default that means it) there is one; those that

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from initadvisor.candidates.candidate import Contender
+    from initadvisor.candidates.candidate import Candidate
     from initadvisor.candidates.decompression import Stream
     from initadvisor.host import Host
     from initadvisor.image.contents import ImageContents
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 def lint_all(
     host: Host,
     source: Source,
-    field: Sequence[Contender],
+    field: Sequence[Candidate],
     *,
     config: KernelConfig | None,
     release: str | None,
@@ -72,7 +72,7 @@ def lint_all(
 def verdicts_on(
     host: Host,
     source: Source,
-    field: Sequence[Contender],
+    field: Sequence[Candidate],
     *,
     config: KernelConfig | None,
     release: str | None,
@@ -88,7 +88,7 @@ def verdicts_on(
     }
 
 
-def _as_it_would_be(contents: ImageContents, contender: Contender) -> ImageContents:
+def _as_it_would_be(contents: ImageContents, contender: Candidate) -> ImageContents:
     """Return the contents of an image whose main segment was compressed anew."""
     facts = contender.sampled.facts if contender.sampled else ()
     main = replace(contents.main, codec=contender.codec, streams=1, facts=facts)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from initadvisor.core.settings import Setting
     from initadvisor.generators import Generator, InstalledImage
     from initadvisor.host import Host
-    from initadvisor.records.attribution import ImageTraces
+    from initadvisor.records.attribution import ImageEvidence
 
 
 _log = logging.getLogger(__name__)
@@ -92,7 +92,7 @@ class KnownImages:
         """Return the words that a trial's entry added to the command line."""
         return self._trials.own_words(trial)
 
-    def attribute(self, traces: ImageTraces, *, booted_at: datetime) -> Attribution:
+    def attribute(self, traces: ImageEvidence, *, booted_at: datetime) -> Attribution:
         """Return which of the images that were there at a time left the traces of a boot."""
         if traces.trial and (images := self._of_trial(traces.trial)):
             return attribute(traces, images)
@@ -115,7 +115,7 @@ class KnownImages:
         made_by = {image.sha256: image.setting for file in files for image in self._images(file)}
         return tuple(replace(i, setting=i.setting or made_by.get(i.sha256)) for i in images)
 
-    def _among_installed(self, traces: ImageTraces, booted_at: datetime) -> Attribution:
+    def _among_installed(self, traces: ImageEvidence, booted_at: datetime) -> Attribution:
         there = [file for file in self._files if file.since <= booted_at]
         names = [image for file in there for image in file.images(str(file.installed.path))]
         by_size = replace(traces, loaded_sha256=None, section_sha256=None)

@@ -45,7 +45,7 @@ _LATEST_FILES = 2
 memory to open."""
 
 
-class Observer(Protocol):
+class MeasureObserver(Protocol):
     """Told how the work goes."""
 
     def doing(self, what: str) -> None:
@@ -69,7 +69,7 @@ class Measured:
 
 
 def measure(
-    host: Host, *, observer: Observer, backfill: bool = False, dry_run: bool = False
+    host: Host, *, observer: MeasureObserver, backfill: bool = False, dry_run: bool = False
 ) -> Measured:
     """Record the running boot, with ``backfill`` also all that the journal has of earlier ones.
 
@@ -94,7 +94,7 @@ def measure(
 
 
 def measure_journal(
-    host: Host, source: JournalSource, *, observer: Observer, dry_run: bool = False
+    host: Host, source: JournalSource, *, observer: MeasureObserver, dry_run: bool = False
 ) -> Measured:
     """Record all boots in other machines' journals; this one's are recognised where they are there.
 
@@ -150,7 +150,7 @@ class _Work:
         self,
         past: PastBoots,
         spans: Sequence[BootSpan],
-        observer: Observer,
+        observer: MeasureObserver,
         *,
         but: str | None = None,
     ) -> None:

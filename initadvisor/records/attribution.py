@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from initadvisor.core.settings import Setting
 
 
-class Witness(StrEnum):
+class AttributionSource(StrEnum):
     """What can tell which image was loaded, the most telling first."""
 
     DIGEST = "digest"
@@ -27,11 +27,11 @@ class Witness(StrEnum):
 
 
 _DESCRIPTIONS = {
-    Witness.DIGEST: "the digest in the TPM's event log",
-    Witness.LOADED_SIZE: "the size that the loader handed over",
-    Witness.TAG: "the trial's tag on the command line",
-    Witness.FREED_SIZE: "the memory that the kernel freed, in whole pages",
-    Witness.ENTRY: "the boot loader's entry",
+    AttributionSource.DIGEST: "the digest in the TPM's event log",
+    AttributionSource.LOADED_SIZE: "the size that the loader handed over",
+    AttributionSource.TAG: "the trial's tag on the command line",
+    AttributionSource.FREED_SIZE: "the memory that the kernel freed, in whole pages",
+    AttributionSource.ENTRY: "the boot loader's entry",
 }
 
 
@@ -58,7 +58,7 @@ class KnownImage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImageTraces:
+class ImageEvidence:
     """What a boot left behind of the image that it used; None where it left nothing.
 
     ``from_uki``: whether the image came out of a unified kernel image. ``loaded_bytes``: the exact
@@ -89,7 +89,7 @@ class Attribution:
 
     certainty: Certainty
     images: tuple[KnownImage, ...] = ()
-    witnesses: tuple[Witness, ...] = ()
+    witnesses: tuple[AttributionSource, ...] = ()
     words: str
 
     @property

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from initadvisor.core.estimates import Certainty
-from initadvisor.records.attribution import ImageTraces
+from initadvisor.records.attribution import ImageEvidence
 from initadvisor.records.boot_class import FIRMWARE_BEGINS, BootClass
 from initadvisor.records.boot_start import LoaderTimes
 from initadvisor.records.read_interval import ReadInterval
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from initadvisor.core.settings import Setting
     from initadvisor.records.attribution import Attribution, KnownImage
     from initadvisor.records.boot_start import BootStart
-    from initadvisor.records.marks import BootMarks, ShadowObservation
+    from initadvisor.records.marks import KernelTimestamps, ShadowObservation
     from initadvisor.records.phases import PhaseTime
     from initadvisor.records.read_interval import NoInterval
-    from initadvisor.records.rejection import Reason
+    from initadvisor.records.rejection import RejectionReason
 
 
 class RecordSource(StrEnum):
@@ -73,16 +73,16 @@ class BootRecord:
     machine: str | None = None
     started_at: datetime
     start: BootStart
-    marks: BootMarks
+    marks: KernelTimestamps
     shadow: ShadowObservation
     boot_class: BootClass = field(default_factory=BootClass)
     times: LoaderTimes = field(default_factory=LoaderTimes)
     read: ReadInterval | NoInterval
     phases: tuple[PhaseTime, ...] = ()
     reboot_gap: RebootGapTime = RebootGapTime()
-    traces: ImageTraces = field(default_factory=ImageTraces)
+    traces: ImageEvidence = field(default_factory=ImageEvidence)
     attribution: Attribution
-    rejections: tuple[Reason, ...] = ()
+    rejections: tuple[RejectionReason, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

@@ -23,7 +23,7 @@ from initadvisor.core.plain_values import from_json
 from initadvisor.core.settings import Setting
 from initadvisor.records import attribution, boot_start, marks, phases, read_interval
 from initadvisor.records.boot import BootRecord
-from initadvisor.records.rejection import Reason
+from initadvisor.records.rejection import RejectionReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,7 +47,7 @@ _NAMES = {
         for name, value in vars(module).items()
         if isinstance(value, type)
     },
-    **{kind.__name__: kind for kind in (Certainty, Reason, Setting, datetime)},
+    **{kind.__name__: kind for kind in (Certainty, RejectionReason, Setting, datetime)},
 }
 """What the annotations of the record's types may name but their modules import for types only."""
 

@@ -20,7 +20,7 @@ TRIAL_TAG = "initadvisor.trial"
 """The word of the kernel's command line that says which trial a boot belongs to."""
 
 
-class BootWay(StrEnum):
+class BootMethod(StrEnum):
     """Who read the image from the disk, and how."""
 
     SYSTEMD_BOOT = "systemd-boot"
@@ -41,19 +41,19 @@ class BootWay(StrEnum):
     @property
     def is_uki(self) -> bool:
         """Whether the image is part of a unified kernel image, whose stub adds files to it."""
-        return self in {BootWay.SYSTEMD_BOOT_UKI, BootWay.FIRMWARE_UKI, BootWay.LOADER_UKI}
+        return self in {BootMethod.SYSTEMD_BOOT_UKI, BootMethod.FIRMWARE_UKI, BootMethod.LOADER_UKI}
 
 
 _DESCRIPTIONS = {
-    BootWay.SYSTEMD_BOOT: "systemd-boot, with kernel and image in files of their own (Type #1)",
-    BootWay.SYSTEMD_BOOT_UKI: "a unified kernel image, started by systemd-boot",
-    BootWay.FIRMWARE_UKI: "a unified kernel image, started by the firmware",
-    BootWay.LOADER_UKI: "a unified kernel image, started by another loader (shim, GRUB)",
-    BootWay.GRUB_EFI: "GRUB on UEFI firmware",
-    BootWay.GRUB_BIOS: "GRUB on BIOS firmware",
-    BootWay.EFI_STUB: "the kernel's own EFI stub, which reads what initrd= names",
-    BootWay.KEXEC: "kexec, without firmware or loader",
-    BootWay.UNKNOWN: "unknown",
+    BootMethod.SYSTEMD_BOOT: "systemd-boot, with kernel and image in files of their own (Type #1)",
+    BootMethod.SYSTEMD_BOOT_UKI: "a unified kernel image, started by systemd-boot",
+    BootMethod.FIRMWARE_UKI: "a unified kernel image, started by the firmware",
+    BootMethod.LOADER_UKI: "a unified kernel image, started by another loader (shim, GRUB)",
+    BootMethod.GRUB_EFI: "GRUB on UEFI firmware",
+    BootMethod.GRUB_BIOS: "GRUB on BIOS firmware",
+    BootMethod.EFI_STUB: "the kernel's own EFI stub, which reads what initrd= names",
+    BootMethod.KEXEC: "kexec, without firmware or loader",
+    BootMethod.UNKNOWN: "unknown",
 }
 
 
@@ -99,7 +99,7 @@ class BootStart:
     in words, what the conclusion rests on.
     """
 
-    way: BootWay
+    way: BootMethod
     certainty: Certainty
     loader: str | None = None
     stub: str | None = None

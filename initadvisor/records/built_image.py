@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class BuiltImage:
     """A built image and what building it took.
 
     ``main_offset`` is where in the file the part starts that the setting compresses; what stands
@@ -35,7 +35,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
+class SkippedSetting:
     """A setting that could not be built, and why (a compressor that is not installed, no room)."""
 
     setting: Setting

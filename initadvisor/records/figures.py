@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
     from initadvisor.core.estimates import Certainty
     from initadvisor.core.settings import Setting
-    from initadvisor.records.boot_start import BootWay
+    from initadvisor.records.boot_start import BootMethod
     from initadvisor.records.marks import Waiting
     from initadvisor.records.read_interval import Beside, IntervalSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BootKind:
+class BootGroupKey:
     """What many boots have in common; see ``BootRecord`` for each.
 
     ``machine``: None for this one, ``?`` for one that is not known. ``boot_disk``: None where it is
@@ -27,7 +27,7 @@ class BootKind:
     """
 
     machine: str | None
-    way: BootWay
+    way: BootMethod
     kernel: str | None
     class_key: str
     hardware_key: str
@@ -46,7 +46,7 @@ class BootKind:
 class BootFigures:
     """What one boot tells, without the words; None for what it does not."""
 
-    kind: BootKind
+    kind: BootGroupKey
     started_at: datetime
     unpack_us: int | None
     begin_to_init_us: int | None
@@ -63,11 +63,11 @@ class BootFigures:
 class BootGroup:
     """Boots of one machine, class and setting.
 
-    ``machine``, ``setting`` and ``certainty`` as in ``BootKind``. ``boots``: how many there are,
-    samples or not; ``latest_at``: when the latest of them started. ``unpack_us`` and ``read_us``:
-    those of samples, by their size; the latter only from the disk that the latest boot of the class
-    was from, as far as disks are known. ``read_source`` says which interval they are of, the one
-    that most of these boots have.
+    ``machine``, ``setting`` and ``certainty`` as in ``BootGroupKey``. ``boots``: how many there
+    are, samples or not; ``latest_at``: when the latest of them started. ``unpack_us`` and
+    ``read_us``: those of samples, by their size; the latter only from the disk that the latest boot
+    of the class was from, as far as disks are known. ``read_source`` says which interval they are
+    of, the one that most of these boots have.
     """
 
     machine: str | None

@@ -48,7 +48,7 @@ class BootSpan:
     last: Moment
 
 
-class Ending(StrEnum):
+class BootEnding(StrEnum):
     """How a boot ended."""
 
     REBOOT = "reboot"
@@ -65,7 +65,7 @@ class BootEnd:
     machine was suspended or hibernated, which CLOCK_MONOTONIC does not count.
     """
 
-    ending: Ending | None = None
+    ending: BootEnding | None = None
     synchronised: bool = False
     slept: bool = False
 

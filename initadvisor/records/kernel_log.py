@@ -17,7 +17,7 @@ LONGEST_TEXT = 4096
 """Characters of a message that are looked at; a kernel's own has at most 1024 bytes (printk.c)."""
 
 
-class Event(StrEnum):
+class KernelEvent(StrEnum):
     """What a line tells of."""
 
     VERSION = "version"
@@ -60,7 +60,7 @@ class KernelLine:
     took. ``detail``: of VERSION, what ``uname -v`` prints.
     """
 
-    event: Event
+    event: KernelEvent
     time_us: int | None
     subject: str = ""
     number: int = 0
@@ -70,39 +70,45 @@ class KernelLine:
 _NUMBER = r"(?P<number>[0-9]{1,15})"
 
 _PATTERNS = (
-    (Event.BEGIN, r"Trying to unpack rootfs image as initramfs\.\.\."),
-    (Event.BEGIN, r"Unpacking initramfs\.\.\."),
-    (Event.CALLING, rf"calling  ?(?P<subject>[^\s+]+)\S* @ {_NUMBER}"),
-    (Event.RETURNED, rf"initcall (?P<subject>[^\s+]+)\S* returned -?\d+ after {_NUMBER} usecs"),
-    (Event.FREED, rf"Freeing initrd memory: {_NUMBER}[kK]"),
-    (Event.FAILED, r"rootfs image is not initramfs \((?P<subject>.*)\)"),
-    (Event.FAILED, r"Initramfs unpacking failed: (?P<subject>.*)"),
-    (Event.FAILED, r"INITRD: \S+ (?P<subject>is not a memory region|overlaps .* memory region)"),
-    (Event.RUN, r"Run (?P<subject>\S+) as init process"),
-    (Event.PANIC, r"Kernel panic - not syncing: (?P<subject>.*)"),
-    (Event.VERSION, r"Linux version (?P<subject>\S+)(?: \(.*\) (?P<detail>#\d.*))?"),
-    (Event.COMMAND_LINE, r"Kernel command line: ?(?P<subject>.*)"),
-    (Event.HYPERVISOR, r"Hypervisor detected: (?P<subject>.*)"),
-    (Event.PRODUCT, r"DMI: (?P<subject>.*, BIOS .*)"),
-    (Event.PROCESSOR, r"smpboot: CPU0: (?P<subject>.*) \(fam"),
-    (Event.MICROCODE, r"microcode: .*\brevision(?:=|: )(?P<subject>0x[0-9a-f]+)"),
+    (KernelEvent.BEGIN, r"Trying to unpack rootfs image as initramfs\.\.\."),
+    (KernelEvent.BEGIN, r"Unpacking initramfs\.\.\."),
+    (KernelEvent.CALLING, rf"calling  ?(?P<subject>[^\s+]+)\S* @ {_NUMBER}"),
     (
-        Event.DEBUG_AID,
+        KernelEvent.RETURNED,
+        rf"initcall (?P<subject>[^\s+]+)\S* returned -?\d+ after {_NUMBER} usecs",
+    ),
+    (KernelEvent.FREED, rf"Freeing initrd memory: {_NUMBER}[kK]"),
+    (KernelEvent.FAILED, r"rootfs image is not initramfs \((?P<subject>.*)\)"),
+    (KernelEvent.FAILED, r"Initramfs unpacking failed: (?P<subject>.*)"),
+    (
+        KernelEvent.FAILED,
+        r"INITRD: \S+ (?P<subject>is not a memory region|overlaps .* memory region)",
+    ),
+    (KernelEvent.RUN, r"Run (?P<subject>\S+) as init process"),
+    (KernelEvent.PANIC, r"Kernel panic - not syncing: (?P<subject>.*)"),
+    (KernelEvent.VERSION, r"Linux version (?P<subject>\S+)(?: \(.*\) (?P<detail>#\d.*))?"),
+    (KernelEvent.COMMAND_LINE, r"Kernel command line: ?(?P<subject>.*)"),
+    (KernelEvent.HYPERVISOR, r"Hypervisor detected: (?P<subject>.*)"),
+    (KernelEvent.PRODUCT, r"DMI: (?P<subject>.*, BIOS .*)"),
+    (KernelEvent.PROCESSOR, r"smpboot: CPU0: (?P<subject>.*) \(fam"),
+    (KernelEvent.MICROCODE, r"microcode: .*\brevision(?:=|: )(?P<subject>0x[0-9a-f]+)"),
+    (
+        KernelEvent.DEBUG_AID,
         # Memory tagging by hardware is made for use in production.
         r"(?P<subject>kasan): KernelAddressSanitizer initialized(?! \(hw-tags)",
     ),
-    (Event.DEBUG_AID, r"Starting (?P<subject>KernelMemorySanitizer)"),
-    (Event.DEBUG_AID, r"(?P<subject>kcsan): (?:enabled early|(?:non-)?strict mode)"),
-    (Event.DEBUG_AID, r"(?P<subject>Lock dependency validator): Copyright"),
-    (Event.DEBUG_AID, r"(?P<subject>kmemleak): Kernel memory leak detector initialized"),
+    (KernelEvent.DEBUG_AID, r"Starting (?P<subject>KernelMemorySanitizer)"),
+    (KernelEvent.DEBUG_AID, r"(?P<subject>kcsan): (?:enabled early|(?:non-)?strict mode)"),
+    (KernelEvent.DEBUG_AID, r"(?P<subject>Lock dependency validator): Copyright"),
+    (KernelEvent.DEBUG_AID, r"(?P<subject>kmemleak): Kernel memory leak detector initialized"),
 )
 
 _KEY_LENGTH = 4
 """All patterns begin with at least so many plain characters; most messages begin with others."""
 
 
-def _by_beginning() -> dict[str, tuple[tuple[Event, re.Pattern[str]], ...]]:
-    found: dict[str, tuple[tuple[Event, re.Pattern[str]], ...]] = {}
+def _by_beginning() -> dict[str, tuple[tuple[KernelEvent, re.Pattern[str]], ...]]:
+    found: dict[str, tuple[tuple[KernelEvent, re.Pattern[str]], ...]] = {}
     for event, pattern in _PATTERNS:
         key = pattern.removeprefix("(?P<subject>")[:_KEY_LENGTH]
         found[key] = (*found.get(key, ()), (event, re.compile(pattern, re.ASCII)))

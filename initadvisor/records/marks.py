@@ -39,7 +39,7 @@ class MachineWords:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BootMarks:
+class KernelTimestamps:
     """The kernel's words about its initramfs in one boot; None for what it has not said.
 
     ``begin_us``, ``end_us``: "Trying to unpack rootfs image as initramfs..." and the first "Freeing
@@ -179,5 +179,5 @@ class ShadowObservation:
 class KernelBoot:
     """All that the kernel's messages tell of one boot."""
 
-    marks: BootMarks
+    marks: KernelTimestamps
     shadow: ShadowObservation

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from initadvisor.records.boot_start import BootWay
+from initadvisor.records.boot_start import BootMethod
 
 if TYPE_CHECKING:
     from initadvisor.records.boot_start import LoaderTimes
@@ -46,7 +46,7 @@ class PhaseTime:
     source: PhaseSource
 
 
-def boot_phases(way: BootWay, times: LoaderTimes) -> tuple[PhaseTime, ...]:
+def boot_phases(way: BootMethod, times: LoaderTimes) -> tuple[PhaseTime, ...]:
     """Return the phases that are known, each by the account closest to the event.
 
     Firmware and loader come from the firmware's own record, else from the loader's variables, else
@@ -54,7 +54,7 @@ def boot_phases(way: BootWay, times: LoaderTimes) -> tuple[PhaseTime, ...]:
     before it. There is no kernel, initrd and user space to tell of after a soft reboot: systemd's
     moments are then those of the latest start.
     """
-    before = () if way is BootWay.KEXEC else _before_kernel(times)
+    before = () if way is BootMethod.KEXEC else _before_kernel(times)
     return (*before, *_since_kernel(times))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from initadvisor.records.boot_start import BootWay
+from initadvisor.records.boot_start import BootMethod
 
 if TYPE_CHECKING:
     from initadvisor.records.boot_start import BootStart, LoaderTimes
@@ -45,14 +45,14 @@ class Beside(StrEnum):
 _OWN = (Beside.LOADER, Beside.KERNEL)
 _ALL = (Beside.LOADER, Beside.KERNEL, Beside.STUB)
 _BESIDE = {
-    (BootWay.SYSTEMD_BOOT, IntervalSource.EXEC_MINUS_INIT): _OWN,
-    (BootWay.SYSTEMD_BOOT, IntervalSource.LAUNCH_TO_EXIT): _ALL,
-    (BootWay.SYSTEMD_BOOT_UKI, IntervalSource.EXEC_MINUS_INIT): _OWN,
-    (BootWay.SYSTEMD_BOOT_UKI, IntervalSource.LAUNCH_TO_EXIT): _ALL,
-    (BootWay.FIRMWARE_UKI, IntervalSource.LOAD_TO_LAUNCH): (Beside.KERNEL,),
-    (BootWay.LOADER_UKI, IntervalSource.LAUNCH_TO_EXIT): _ALL,
-    (BootWay.GRUB_EFI, IntervalSource.LAUNCH_TO_EXIT): _ALL,
-    (BootWay.EFI_STUB, IntervalSource.LAUNCH_TO_EXIT): (Beside.STUB,),
+    (BootMethod.SYSTEMD_BOOT, IntervalSource.EXEC_MINUS_INIT): _OWN,
+    (BootMethod.SYSTEMD_BOOT, IntervalSource.LAUNCH_TO_EXIT): _ALL,
+    (BootMethod.SYSTEMD_BOOT_UKI, IntervalSource.EXEC_MINUS_INIT): _OWN,
+    (BootMethod.SYSTEMD_BOOT_UKI, IntervalSource.LAUNCH_TO_EXIT): _ALL,
+    (BootMethod.FIRMWARE_UKI, IntervalSource.LOAD_TO_LAUNCH): (Beside.KERNEL,),
+    (BootMethod.LOADER_UKI, IntervalSource.LAUNCH_TO_EXIT): _ALL,
+    (BootMethod.GRUB_EFI, IntervalSource.LAUNCH_TO_EXIT): _ALL,
+    (BootMethod.EFI_STUB, IntervalSource.LAUNCH_TO_EXIT): (Beside.STUB,),
 }
 """For each way of booting the intervals that contain the reading, the tightest first.
 
@@ -60,12 +60,14 @@ The firmware launches the first loader before that one runs, and the kernel leav
 after all is read, so LAUNCH_TO_EXIT contains everything but what the firmware itself reads.
 """
 
-_SAYS_OF_MENU = {BootWay.SYSTEMD_BOOT, BootWay.SYSTEMD_BOOT_UKI}
+_SAYS_OF_MENU = {BootMethod.SYSTEMD_BOOT, BootMethod.SYSTEMD_BOOT_UKI}
 
 _WITHOUT = {
-    BootWay.GRUB_BIOS: "GRUB on BIOS firmware records no times",
-    BootWay.KEXEC: "kexec starts a kernel without a loader; its times are those of an earlier boot",
-    BootWay.UNKNOWN: "it is not known how this boot was started",
+    BootMethod.GRUB_BIOS: "GRUB on BIOS firmware records no times",
+    BootMethod.KEXEC: (
+        "kexec starts a kernel without a loader; its times are those of an earlier boot"
+    ),
+    BootMethod.UNKNOWN: "it is not known how this boot was started",
 }
 
 
@@ -90,7 +92,7 @@ def read_interval(start: BootStart, times: LoaderTimes) -> ReadInterval | NoInte
     if start.way in _WITHOUT:
         return NoInterval(reason=_WITHOUT[start.way])
     sources = [source for way, source in _BESIDE if way is start.way]
-    if start.way is BootWay.SYSTEMD_BOOT and not _loads_images(start.loader):
+    if start.way is BootMethod.SYSTEMD_BOOT and not _loads_images(start.loader):
         sources.remove(IntervalSource.EXEC_MINUS_INIT)
     for source in sources:
         if (duration_us := _duration_us(source, times)) is not None:
@@ -106,7 +108,7 @@ def _beside(start: BootStart, source: IntervalSource, times: LoaderTimes) -> tup
     systemd-boot says when it shows its menu, on machines where it tells the time at all.
     """
     beside = _BESIDE[start.way, source]
-    if start.way is BootWay.EFI_STUB and start.loader is not None:
+    if start.way is BootMethod.EFI_STUB and start.loader is not None:
         beside = _ALL  # a loader that leaves the reading to the kernel's stub: rEFInd
     if Beside.LOADER not in beside:
         return beside

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signs:
+class BootEndSigns:
     """What may tell why a boot is over of which the journal has nothing.
 
     ``panic``: what a kernel said last that panicked after the arming, empty where none did.
@@ -20,7 +20,7 @@ class Signs:
     menu: bool = False
 
 
-class Fate(StrEnum):
+class TrialOutcome(StrEnum):
     """What became of an armed boot, as far as the evidence goes."""
 
     PENDING = "pending"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import RefusedRewriteError
-from initadvisor.rewrite.edits import Wish
-from initadvisor.rewrite.files import Reading
+from initadvisor.rewrite.edits import DesiredAssignment
+from initadvisor.rewrite.files import ReadingRules
 from initadvisor.rewrite.plan import rewrite
 from initadvisor.rewrite.syntax import Shell
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from initadvisor.rewrite.files import ConfigFile, DropIn, FileEdit
 
 
-def wishes(setting: Setting, command: Sequence[str] | None = None) -> tuple[Wish, ...]:
+def desired_assignments(
+    setting: Setting, command: Sequence[str] | None = None
+) -> tuple[DesiredAssignment, ...]:
     """Return what dracut's variables have to be for a setting.
 
     ``command`` is the whole command line for a setting with options, as dracut takes it; without
@@ -40,13 +42,13 @@ def wishes(setting: Setting, command: Sequence[str] | None = None) -> tuple[Wish
         msg = f"this dracut cannot be configured for {setting}"
         raise RefusedRewriteError(msg, hint="it takes words without blanks, or a level alone")
     return (
-        Wish(name="compress", values=(compress,), quote='"'),
-        Wish(
+        DesiredAssignment(name="compress", values=(compress,), quote='"'),
+        DesiredAssignment(
             name=f"compress_level_{codec}",
             values=() if level is None else (str(level),),
             quote='"',
         ),
-        Wish(name="INITRD_COMPRESS", quote='"'),
+        DesiredAssignment(name="INITRD_COMPRESS", quote='"'),
     )
 
 
@@ -62,5 +64,5 @@ def with_setting_in(
 
     Raises ``RefusedRewriteError`` where a line has to be changed by hand.
     """
-    reading = Reading(shell=Shell.BASH, home=None, drop_in=drop_in)
-    return rewrite(files, wishes(setting, command), reading)
+    reading = ReadingRules(shell=Shell.BASH, home=None, drop_in=drop_in)
+    return rewrite(files, desired_assignments(setting, command), reading)

@@ -19,7 +19,7 @@ _SPECIAL_IN_DOUBLE_QUOTES = frozenset('"$`\\')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class DesiredAssignment:
     """What a variable is to be: one value, or the elements of an array; nothing: empty.
 
     ``quote`` is how a line is written where there is none to take over the style of.
@@ -82,7 +82,9 @@ def quoted(value: str, quote: str) -> str:
     return "'" + value.replace("'", "'\\''") + "'"
 
 
-def edits_for(text: str, assignment: Assignment, wish: Wish, *, as_string: bool) -> list[Edit]:
+def edits_for(
+    text: str, assignment: Assignment, wish: DesiredAssignment, *, as_string: bool
+) -> list[Edit]:
     """Return what turns an assignment into that of the wish.
 
     ``as_string``: an array that is written as words in a string may stay one.
@@ -102,7 +104,7 @@ def edits_for(text: str, assignment: Assignment, wish: Wish, *, as_string: bool)
     return [*edits, Edit(value.start, value.end, f"({_joined(wish.values)})")]
 
 
-def _scalar(text: str, value: Word | Array, wish: Wish) -> Edit:
+def _scalar(text: str, value: Word | Array, wish: DesiredAssignment) -> Edit:
     old = text[value.start : value.end]
     style = wish.quote if isinstance(value, Array) else _style(old)
     return Edit(value.start, value.end, quoted("".join(wish.values), style))

@@ -35,7 +35,7 @@ class DropIn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ReadingRules:
     """How a generator reads its files.
 
     ``merged``: as one text, without a newline added between files. ``home`` is the file that gets

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import RefusedRewriteError
-from initadvisor.rewrite.edits import Wish
-from initadvisor.rewrite.files import Reading
+from initadvisor.rewrite.edits import DesiredAssignment
+from initadvisor.rewrite.files import ReadingRules
 from initadvisor.rewrite.plan import rewrite
 from initadvisor.rewrite.syntax import Shell
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from initadvisor.rewrite.files import ConfigFile, DropIn, FileEdit
 
 
-def wishes(setting: Setting) -> tuple[Wish, ...]:
+def desired_assignments(setting: Setting) -> tuple[DesiredAssignment, ...]:
     """Return what initramfs-tools' variables have to be for a setting.
 
     Raises ``RefusedRewriteError`` for what they cannot say: no compression, or more than a level.
@@ -29,8 +29,8 @@ def wishes(setting: Setting) -> tuple[Wish, ...]:
         raise RefusedRewriteError(msg, hint="it takes a compressor and a level, nothing else")
     level = () if setting.level is None else (str(setting.level),)
     return (
-        Wish(name="COMPRESS", values=(setting.codec.value,)),
-        Wish(name="COMPRESSLEVEL", values=level),
+        DesiredAssignment(name="COMPRESS", values=(setting.codec.value,)),
+        DesiredAssignment(name="COMPRESSLEVEL", values=level),
     )
 
 
@@ -44,4 +44,6 @@ def with_setting_in(
 
     Raises ``RefusedRewriteError`` where a line has to be changed by hand.
     """
-    return rewrite(files, wishes(setting), Reading(shell=Shell.SH, drop_in=drop_in))
+    return rewrite(
+        files, desired_assignments(setting), ReadingRules(shell=Shell.SH, drop_in=drop_in)
+    )

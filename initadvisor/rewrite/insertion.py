@@ -11,12 +11,12 @@ from initadvisor.rewrite.survey import refusal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from initadvisor.rewrite.edits import Wish
-    from initadvisor.rewrite.survey import Place, Unit
+    from initadvisor.rewrite.edits import DesiredAssignment
+    from initadvisor.rewrite.survey import CommandPlace, Unit
 
 
 def insertion(
-    units: Sequence[Unit], wish: Wish, *, beside: Place | None, home: int | None
+    units: Sequence[Unit], wish: DesiredAssignment, *, beside: CommandPlace | None, home: int | None
 ) -> list[tuple[Unit, Edit]]:
     """Return the line as an edit: after the commented default, else below ``beside``, else last.
 
@@ -57,7 +57,7 @@ def _after_default(unit: Unit, name: str, start: int, end: int) -> int | None:
     return found[-1] if found else None
 
 
-def _below(unit: Unit, place: Place) -> int | None:
+def _below(unit: Unit, place: CommandPlace) -> int | None:
     """Return where the line after a command begins, None if it shares its own with others."""
     line_start, line_end = unit.line_around(place.command.start, place.command.end)
     before = unit.text[line_start : place.command.start].strip(" \t")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initadvisor.rewrite.edits import Wish
-from initadvisor.rewrite.files import Reading
+from initadvisor.rewrite.edits import DesiredAssignment
+from initadvisor.rewrite.files import ReadingRules
 from initadvisor.rewrite.plan import rewrite
 from initadvisor.rewrite.syntax import Shell
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from initadvisor.rewrite.files import ConfigFile, DropIn, FileEdit
 
 
-def wishes(setting: Setting) -> tuple[Wish, ...]:
+def desired_assignments(setting: Setting) -> tuple[DesiredAssignment, ...]:
     """Return what mkinitcpio's variables have to be for a setting."""
     return (
-        Wish(name="COMPRESSION", values=(setting.codec.value,), quote='"'),
-        Wish(name="COMPRESSION_OPTIONS", values=setting.options, array=True),
+        DesiredAssignment(name="COMPRESSION", values=(setting.codec.value,), quote='"'),
+        DesiredAssignment(name="COMPRESSION_OPTIONS", values=setting.options, array=True),
     )
 
 
@@ -34,5 +34,5 @@ def with_setting_in(
 
     Raises ``RefusedRewriteError`` where a line has to be changed by hand.
     """
-    reading = Reading(shell=Shell.BASH, merged=True, drop_in=drop_in)
-    return rewrite(files, wishes(setting), reading)
+    reading = ReadingRules(shell=Shell.BASH, merged=True, drop_in=drop_in)
+    return rewrite(files, desired_assignments(setting), reading)

@@ -12,23 +12,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import RefusedRewriteError
-from initadvisor.rewrite.edits import Edit, Wish, applied, edits_for
+from initadvisor.rewrite.edits import DesiredAssignment, Edit, applied, edits_for
 from initadvisor.rewrite.files import ConfigFile, FileEdit
 from initadvisor.rewrite.insertion import insertion
-from initadvisor.rewrite.survey import Finding, Place, Unit, find, survey
+from initadvisor.rewrite.survey import CommandPlace, Unit, VariableOrigin, find, survey
 from initadvisor.rewrite.syntax import Array
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from initadvisor.rewrite.files import DropIn, Reading
+    from initadvisor.rewrite.files import DropIn, ReadingRules
 
 
 _DROP_IN_HEADER = '# Written by "initadvisor apply"; "initadvisor rollback" takes it back.\n'
 
 
 def rewrite(
-    files: Sequence[ConfigFile], wishes: Sequence[Wish], reading: Reading
+    files: Sequence[ConfigFile], wishes: Sequence[DesiredAssignment], reading: ReadingRules
 ) -> tuple[FileEdit, ...]:
     """Return what has to be changed for all wishes to come true; nothing if they have.
 
@@ -55,7 +55,7 @@ def rewrite(
 
 
 def _planned(
-    files: Sequence[ConfigFile], wishes: Sequence[Wish], reading: Reading
+    files: Sequence[ConfigFile], wishes: Sequence[DesiredAssignment], reading: ReadingRules
 ) -> tuple[FileEdit, ...]:
     units = survey(files, reading)
     findings = [(wish, find(units, wish.name)) for wish in wishes]
@@ -77,7 +77,7 @@ def _planned(
     return tuple(change for unit, found in edits.items() for change in _per_file(unit, found))
 
 
-def _refuse_unclear(wish: Wish, finding: Finding) -> None:
+def _refuse_unclear(wish: DesiredAssignment, finding: VariableOrigin) -> None:
     """Refuse what cannot be told in a file that the administrator can change."""
     hint = f"set it by hand: {wish.line}"
     for obstacle in finding.obstacles:
@@ -104,11 +104,11 @@ def _refuse_unclear(wish: Wish, finding: Finding) -> None:
         raise place.refusal(reason, "end the file with a newline")
 
 
-def _is_unset(finding: Finding, wish: Wish) -> bool:
+def _is_unset(finding: VariableOrigin, wish: DesiredAssignment) -> bool:
     return finding.place is None and not wish.values
 
 
-def _is_granted(wish: Wish, finding: Finding) -> bool:
+def _is_granted(wish: DesiredAssignment, finding: VariableOrigin) -> bool:
     """Tell whether the files already say what is wished, and nothing casts a doubt on it."""
     if _is_unset(finding, wish):
         return not [obstacle for obstacle in finding.obstacles if not obstacle.vague]
@@ -120,8 +120,8 @@ def _is_granted(wish: Wish, finding: Finding) -> bool:
 
 
 def _needs_drop_in(
-    findings: Sequence[tuple[Wish, Finding]],
-    open_wishes: Sequence[tuple[Wish, Finding]],
+    findings: Sequence[tuple[DesiredAssignment, VariableOrigin]],
+    open_wishes: Sequence[tuple[DesiredAssignment, VariableOrigin]],
     drop_in: DropIn | None,
 ) -> bool:
     """Tell whether a file that is not to be edited decides about an open wish.
@@ -140,7 +140,7 @@ def _needs_drop_in(
 
 
 def _new_drop_in(
-    findings: Sequence[tuple[Wish, Finding]], drop_in: DropIn | None
+    findings: Sequence[tuple[DesiredAssignment, VariableOrigin]], drop_in: DropIn | None
 ) -> tuple[FileEdit, ...]:
     """Return a file that states everything, also that a variable which is set is to be empty."""
     if drop_in is None:
@@ -156,7 +156,11 @@ def _new_drop_in(
 
 
 def _changes(
-    units: Sequence[Unit], wish: Wish, finding: Finding, main: Place | None, reading: Reading
+    units: Sequence[Unit],
+    wish: DesiredAssignment,
+    finding: VariableOrigin,
+    main: CommandPlace | None,
+    reading: ReadingRules,
 ) -> list[tuple[Unit, Edit]]:
     """Return the edits of one wish; none if no file that exists is the place for it."""
     if finding.place and finding.assignment:

@@ -20,7 +20,7 @@ from initadvisor.rewrite.syntax import Array, Command, Script, UnreadableError, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from initadvisor.rewrite.files import ConfigFile, Reading
+    from initadvisor.rewrite.files import ConfigFile, ReadingRules
     from initadvisor.rewrite.syntax import Assignment
 
 
@@ -49,7 +49,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class CommandPlace:
     """A command of a unit."""
 
     unit: Unit
@@ -77,20 +77,20 @@ class Obstacle:
     ``vague``: it does not name the variable, but may set any.
     """
 
-    place: Place
+    place: CommandPlace
     reason: str
     vague: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class VariableOrigin:
     """Where a variable gets its value.
 
     ``place`` and ``assignment`` are the last that surely happen, ``since`` all assignments that the
     value is made of; ``alone`` tells that nothing before them can have set it.
     """
 
-    place: Place | None = None
+    place: CommandPlace | None = None
     assignment: Assignment | None = None
     since: tuple[Assignment, ...] = ()
     alone: bool = True
@@ -127,7 +127,7 @@ class Finding:
         )
 
 
-def survey(files: Sequence[ConfigFile], reading: Reading) -> tuple[Unit, ...]:
+def survey(files: Sequence[ConfigFile], reading: ReadingRules) -> tuple[Unit, ...]:
     """Read the files as the generator does.
 
     Raises ``RefusedRewriteError`` for a file of the administrator's that is not understood; in
@@ -150,9 +150,9 @@ def refusal(unit: Unit, offset: int, reason: str, hint: str) -> RefusedRewriteEr
     )
 
 
-def find(units: Sequence[Unit], name: str) -> Finding:
+def find(units: Sequence[Unit], name: str) -> VariableOrigin:
     """Return where a variable gets its value, and what stands in the way of knowing it."""
-    places = [Place(unit=unit, command=c) for unit in units for c in unit.script.commands]
+    places = [CommandPlace(unit=unit, command=c) for unit in units for c in unit.script.commands]
     sure = [(i, a) for i, place in enumerate(places) if (a := assigned(place.command, name))]
     last = sure[-1][0] if sure else -1
     base = max((i for i, assignment in sure if not assignment.append), default=-1)
@@ -169,9 +169,9 @@ def find(units: Sequence[Unit], name: str) -> Finding:
         if ends_reading(place.command) and not (sure and place.unit is not places[last].unit)
     ]
     if not sure:
-        return Finding(obstacles=tuple(obstacles))
+        return VariableOrigin(obstacles=tuple(obstacles))
     suspects = [place for place in places[: max(base, 0)] if _obstacle(place, name)]
-    return Finding(
+    return VariableOrigin(
         place=places[last],
         assignment=sure[-1][1],
         since=tuple(assignment for i, assignment in sure if i >= base),
@@ -180,7 +180,7 @@ def find(units: Sequence[Unit], name: str) -> Finding:
     )
 
 
-def _obstacle(place: Place, name: str) -> Obstacle | None:
+def _obstacle(place: CommandPlace, name: str) -> Obstacle | None:
     if assigned(place.command, name):
         return None
     if reason := may_change(place.command, place.unit.text, name):
@@ -192,7 +192,7 @@ def _obstacle(place: Place, name: str) -> Obstacle | None:
     return None
 
 
-def _unit(files: tuple[ConfigFile, ...], first: int, reading: Reading) -> Unit:
+def _unit(files: tuple[ConfigFile, ...], first: int, reading: ReadingRules) -> Unit:
     starts = [0]
     for file in files[:-1]:
         starts.append(starts[-1] + len(file.text))

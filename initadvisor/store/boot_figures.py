@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from initadvisor.core.estimates import Certainty
 from initadvisor.core.plain_values import from_json
 from initadvisor.core.settings import Setting
-from initadvisor.records.boot_start import BootWay
-from initadvisor.records.figures import BootFigures, BootGroup, BootKind
+from initadvisor.records.boot_start import BootMethod
+from initadvisor.records.figures import BootFigures, BootGroup, BootGroupKey
 from initadvisor.records.marks import Waiting
 from initadvisor.records.read_interval import Beside, IntervalSource
 from initadvisor.store.boots import OWN, since_text
@@ -89,7 +89,7 @@ def groups(connection: sqlite3.Connection, *, since: datetime | None) -> tuple[B
 
 
 def _from_other_disks(
-    connection: sqlite3.Connection, kinds: Mapping[int, BootKind], since: datetime | None
+    connection: sqlite3.Connection, kinds: Mapping[int, BootGroupKey], since: datetime | None
 ) -> set[int]:
     """Return the kinds of boots from another disk than the latest known one of their class."""
     latest: dict[tuple[str | None, str], tuple[str, str]] = {}
@@ -114,7 +114,7 @@ def _from_other_disks(
 class _Gathered:
     """What has been found of a group so far; ``kind`` is any of its boots'."""
 
-    kind: BootKind
+    kind: BootGroupKey
     boots: int = 0
     latest_at: str = ""
     unpack_us: list[int] = field(default_factory=list)
@@ -122,7 +122,7 @@ class _Gathered:
         default_factory=lambda: defaultdict(list)
     )
 
-    def add(self, kind: BootKind, at: str, unpack_us: int | None, read_us: int | None) -> None:
+    def add(self, kind: BootGroupKey, at: str, unpack_us: int | None, read_us: int | None) -> None:
         """Count a boot; a time of 0 is no sample."""
         self.boots += 1
         self.latest_at = max(self.latest_at, at)
@@ -166,16 +166,16 @@ def _rows(
         yield kind, at, numbers
 
 
-def _kinds(connection: sqlite3.Connection) -> dict[int, BootKind]:
+def _kinds(connection: sqlite3.Connection) -> dict[int, BootGroupKey]:
     rows = connection.execute("SELECT * FROM boot_kind")
     return {number(row, "number"): _kind(row) for row in rows}
 
 
-def _kind(row: sqlite3.Row) -> BootKind:
+def _kind(row: sqlite3.Row) -> BootGroupKey:
     source, setting = text(row, "read_source"), text(row, "setting")
-    return BootKind(
+    return BootGroupKey(
         machine=text(row, "owner") or None,
-        way=BootWay(text(row, "way")),
+        way=BootMethod(text(row, "way")),
         kernel=text(row, "kernel") or None,
         class_key=text(row, "class_key"),
         hardware_key=text(row, "hardware_key"),

@@ -112,7 +112,7 @@ def _usable(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
             try:
                 return _newest(path)  # another process may have been quicker
             except (DamagedError, NewerError) as err:
-                move_aside(path, because=err.message)
+                quarantine(path, because=err.message)
             return _newest(path)
 
 
@@ -272,7 +272,7 @@ def alone_in(directory: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def move_aside(path: Path, *, because: str) -> Path:
+def quarantine(path: Path, *, because: str) -> Path:
     """Give a data base another name and say so; to be called by one process at a time.
 
     What belongs to it goes first: a log that stayed would be taken for that of the next data base

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initadvisor.generators import ConfiguredSetting
-    from initadvisor.records.built_image import Candidate
+    from initadvisor.records.built_image import BuiltImage
     from initadvisor.target.source import Source
 
 
@@ -55,7 +55,7 @@ def todays_setting(source: Source, configured: ConfiguredSetting | None) -> Base
     )
 
 
-def identified(baseline: Baseline, source: Source, candidates: Sequence[Candidate]) -> Baseline:
+def identified(baseline: Baseline, source: Source, candidates: Sequence[BuiltImage]) -> Baseline:
     """Return the setting whose candidate has the very bytes of the image, if one has."""
     if baseline.certain:
         return baseline

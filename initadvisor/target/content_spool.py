@@ -19,7 +19,7 @@ _HEADROOM_BYTES = 256 << 20
 """What is left free on the file system, for what is to be built there."""
 
 
-class Tee:
+class ContentSpool:
     """Writes the segment that is being unpacked to a file without a name; the last one stays.
 
     ``file`` is None where there is no room or no directory: then it has to be unpacked again.

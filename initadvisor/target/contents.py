@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
-    from initadvisor.target.content_spool import Tee
+    from initadvisor.target.content_spool import ContentSpool
 
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,9 @@ def known_contents(host: Host, sha256: str, *, size_bytes: int) -> contents.Imag
     return None
 
 
-def read_contents(host: Host, file: IO[bytes], *, sha256: str, tee: Tee) -> contents.ImageContents:
+def read_contents(
+    host: Host, file: IO[bytes], *, sha256: str, tee: ContentSpool
+) -> contents.ImageContents:
     """Read what is in an image, through ``tee``; raises what ``scan`` does."""
     found = scan(file, tap=tee)
     path = _file(host, sha256)

@@ -12,7 +12,7 @@ from initadvisor.core.errors import BadImageError, InitadvisorError, NeedsRootEr
 from initadvisor.host.files import append_range, open_regular, sha256_of
 from initadvisor.image.contents import LARGEST_BYTES, too_large
 from initadvisor.image.scan import scan
-from initadvisor.target.content_spool import Tee
+from initadvisor.target.content_spool import ContentSpool
 from initadvisor.target.contents import known_contents, read_contents
 from initadvisor.vm.kernel import scratch_directory
 
@@ -90,7 +90,7 @@ def open_source(
         mtime_ns = os.fstat(file.fileno()).st_mtime_ns
         _require_plausible_size(file, path)
         sha256 = sha256_of(file)
-        tee = stack.enter_context(contextlib.closing(Tee(host))) if host else None
+        tee = stack.enter_context(contextlib.closing(ContentSpool(host))) if host else None
         try:
             contents = _contents(host, file, sha256, tee)
         except BadImageError as err:
@@ -127,7 +127,9 @@ def _require_plausible_size(file: IO[bytes], path: Path) -> None:
         raise InitadvisorError(msg)
 
 
-def _contents(host: Host | None, file: IO[bytes], sha256: str, tee: Tee | None) -> ImageContents:
+def _contents(
+    host: Host | None, file: IO[bytes], sha256: str, tee: ContentSpool | None
+) -> ImageContents:
     size_bytes = os.fstat(file.fileno()).st_size
     if host is None or tee is None:
         return scan(file)

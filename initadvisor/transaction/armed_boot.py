@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.one_shot import Outcome, outcome
-from initadvisor.records.rejection import Reason
-from initadvisor.records.trial_outcome import Fate, Signs
+from initadvisor.bootloaders.one_shot import OneShotOutcome, outcome
+from initadvisor.records.rejection import RejectionReason
+from initadvisor.records.trial_outcome import BootEndSigns, TrialOutcome
 
 if TYPE_CHECKING:
     from initadvisor.bootloaders.one_shot import OneShot
@@ -29,7 +29,7 @@ class ProofStage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class ArmedBoot:
     """What was armed for a transaction that waits for a boot.
 
     ``loader`` is ``BootLoader.NAME``. ``trial``: the name on that boot's command line
@@ -67,7 +67,7 @@ class Completion(StrEnum):
     """It has missed one of them, and will not reach it any more."""
 
 
-class Left(StrEnum):
+class JournalEvidence(StrEnum):
     """What a boot with the trial's name, which is over, has left in the journal."""
 
     NOTHING = "nothing"
@@ -80,23 +80,23 @@ class Left(StrEnum):
     def words(self) -> str:
         """What it tells of the trial, in a sentence."""
         match self:
-            case Left.NOTHING:
+            case JournalEvidence.NOTHING:
                 return (
                     "its boot left nothing: it panicked, hung or lost power early, or another "
                     "entry was chosen"
                 )
-            case Left.BEGINNING:
+            case JournalEvidence.BEGINNING:
                 return "it began to boot but did not come up: it hung, crashed or lost power"
-            case Left.WHOLE:
+            case JournalEvidence.WHOLE:
                 return "it came up, but the machine was restarted before that boot was judged"
 
 
 _FATAL = (
-    Reason.UNPACK_FAILED,
-    Reason.NO_INITRAMFS,
-    Reason.PANICKED,
-    Reason.EMERGENCY,
-    Reason.CRASH_KERNEL,
+    RejectionReason.UNPACK_FAILED,
+    RejectionReason.NO_INITRAMFS,
+    RejectionReason.PANICKED,
+    RejectionReason.EMERGENCY,
+    RejectionReason.CRASH_KERNEL,
 )
 """What speaks against an image even where its boot came up in the end; the other reasons only say
 that a boot was badly measured."""
@@ -125,7 +125,7 @@ def measured_boot(record: BootRecord) -> MeasuredBoot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class ArmedBootEvidence:
     """What a later run sees.
 
     ``boot``: the running boot's ID; ``trial``: the trial's name on its command line, None without;
@@ -142,11 +142,11 @@ class Evidence:
     measured: MeasuredBoot | None = None
     completion: Completion = Completion.STARTING
     failed_units: tuple[str, ...] = ()
-    left: Left = Left.NOTHING
-    signs: Signs = field(default_factory=Signs)
+    left: JournalEvidence = JournalEvidence.NOTHING
+    signs: BootEndSigns = field(default_factory=BootEndSigns)
 
 
-class Verdict(StrEnum):
+class ProofAction(StrEnum):
     """What is to be done."""
 
     WAIT = "wait"
@@ -159,19 +159,19 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class BootEvaluation:
     """A verdict, and why in words; ``fate``: the same for whoever tries more than one image."""
 
-    verdict: Verdict
+    verdict: ProofAction
     reason: str
-    fate: Fate
+    fate: TrialOutcome
 
 
-_NOT_TRIED = frozenset({Outcome.PENDING, Outcome.WITHDRAWN, Outcome.CONSUMED})
+_NOT_TRIED = frozenset({OneShotOutcome.PENDING, OneShotOutcome.WITHDRAWN, OneShotOutcome.CONSUMED})
 """What becomes of a selection that was taken back, or was going to be."""
 
 
-def judge(proof: Proof, evidence: Evidence) -> Judgement:
+def evaluate_boot(proof: ArmedBoot, evidence: ArmedBootEvidence) -> BootEvaluation:
     """Return what the evidence means for what was armed.
 
     Nothing is committed, and no rehearsal passes, without a complete and measured boot of exactly
@@ -182,100 +182,115 @@ def judge(proof: Proof, evidence: Evidence) -> Judgement:
     became = outcome(evidence.one_shot, armed_in_boot=proof.armed_in_boot, boot=evidence.boot)
     if rebooted and evidence.trial == proof.trial and not evidence.kexec:
         return _of_its_own(proof, evidence, became)
-    if proof.asleep and became in _NOT_TRIED and evidence.left is Left.NOTHING:
+    if proof.asleep and became in _NOT_TRIED and evidence.left is JournalEvidence.NOTHING:
         reason = "it was taken back before the machine went to sleep"
-        return Judgement(verdict=Verdict.ARM, reason=reason, fate=Fate.ASLEEP)
+        return BootEvaluation(verdict=ProofAction.ARM, reason=reason, fate=TrialOutcome.ASLEEP)
     return _of_another(evidence, became, rebooted=rebooted)
 
 
-def _of_another(evidence: Evidence, became: Outcome, *, rebooted: bool) -> Judgement:
+def _of_another(
+    evidence: ArmedBootEvidence, became: OneShotOutcome, *, rebooted: bool
+) -> BootEvaluation:
     """Judge in a boot that is not the trial's: the one that armed it, or a later one."""
-    verdict = Verdict.DROP
-    fate, reason = Fate.UNEXPLAINED, evidence.left.words
+    verdict = ProofAction.DROP
+    fate, reason = TrialOutcome.UNEXPLAINED, evidence.left.words
     match became:
-        case Outcome.PENDING:
-            return _waits(Fate.PENDING, "it is armed for the next boot")
-        case Outcome.WITHDRAWN:
-            fate, reason = Fate.WITHDRAWN, "the selection for the next boot was taken back, or "
+        case OneShotOutcome.PENDING:
+            return _waits(TrialOutcome.PENDING, "it is armed for the next boot")
+        case OneShotOutcome.WITHDRAWN:
+            fate, reason = (
+                TrialOutcome.WITHDRAWN,
+                "the selection for the next boot was taken back, or ",
+            )
             reason += "never made"
-        case Outcome.CONSUMED:
+        case OneShotOutcome.CONSUMED:
             fate, reason = _consumed(evidence)
-        case Outcome.STUCK:
+        case OneShotOutcome.STUCK:
             if evidence.kexec:
                 reason = "the kernel was restarted without the boot loader (kexec)"
-                return _waits(Fate.PENDING, reason)
-            fate = Fate.STUCK
+                return _waits(TrialOutcome.PENDING, reason)
+            fate = TrialOutcome.STUCK
             reason = "the boot loader left the selection in place and did not boot it"
-        case Outcome.REPLACED:
+        case OneShotOutcome.REPLACED:
             other = evidence.one_shot.identifier or "another entry"
-            fate, reason = Fate.REPLACED, f"somebody else has selected {other} for the next boot"
-        case Outcome.UNKNOWN:
-            verdict = Verdict.DROP if rebooted else Verdict.WAIT
-            fate = Fate.UNREADABLE
+            fate, reason = (
+                TrialOutcome.REPLACED,
+                f"somebody else has selected {other} for the next boot",
+            )
+        case OneShotOutcome.UNKNOWN:
+            verdict = ProofAction.DROP if rebooted else ProofAction.WAIT
+            fate = TrialOutcome.UNREADABLE
             reason = f"the selection for the next boot cannot be read: {evidence.one_shot.reason}"
-    return Judgement(verdict=verdict, reason=reason, fate=fate)
+    return BootEvaluation(verdict=verdict, reason=reason, fate=fate)
 
 
-def _consumed(evidence: Evidence) -> tuple[Fate, str]:
+def _consumed(evidence: ArmedBootEvidence) -> tuple[TrialOutcome, str]:
     """Say what became of a boot that is over; without a sign it stays unexplained."""
     left, signs = evidence.left, evidence.signs
-    if left is Left.WHOLE:
-        return Fate.NOT_TRIED, left.words
+    if left is JournalEvidence.WHOLE:
+        return TrialOutcome.NOT_TRIED, left.words
     if signs.panic:
-        return Fate.FAILED, f"it panicked: {signs.panic}"
+        return TrialOutcome.FAILED, f"it panicked: {signs.panic}"
     if signs.watchdog:
-        return Fate.FAILED, "it hung, and the watchdog restarted the machine"
-    if left is Left.NOTHING and signs.menu:
-        return Fate.NOT_TRIED, "another entry was chosen in the boot menu"
-    return Fate.UNEXPLAINED, left.words
+        return TrialOutcome.FAILED, "it hung, and the watchdog restarted the machine"
+    if left is JournalEvidence.NOTHING and signs.menu:
+        return TrialOutcome.NOT_TRIED, "another entry was chosen in the boot menu"
+    return TrialOutcome.UNEXPLAINED, left.words
 
 
-def _of_its_own(proof: Proof, evidence: Evidence, became: Outcome) -> Judgement:
+def _of_its_own(
+    proof: ArmedBoot, evidence: ArmedBootEvidence, became: OneShotOutcome
+) -> BootEvaluation:
     """Judge the trial's boot while it runs."""
     if against := _against(proof, evidence, became):
         fate, reason = against
-        return Judgement(verdict=Verdict.DROP, reason=reason, fate=fate)
+        return BootEvaluation(verdict=ProofAction.DROP, reason=reason, fate=fate)
     if evidence.measured is None:
-        return _waits(Fate.RUNNING, "this boot is its own, but is not recorded yet")
+        return _waits(TrialOutcome.RUNNING, "this boot is its own, but is not recorded yet")
     if evidence.completion is not Completion.COMPLETE:
-        return _waits(Fate.RUNNING, "this boot is its own, but is not complete yet")
+        return _waits(TrialOutcome.RUNNING, "this boot is its own, but is not complete yet")
     failed = ", ".join(evidence.failed_units)
     besides = f"; failed in it: {failed}" if failed else ""
-    verdict = Verdict.COMMIT if proof.stage is ProofStage.PROOF else Verdict.PROVE
+    verdict = ProofAction.COMMIT if proof.stage is ProofStage.PROOF else ProofAction.PROVE
     reason = f"it booted and is complete{besides}"
-    return Judgement(verdict=verdict, reason=reason, fate=Fate.PASSED)
+    return BootEvaluation(verdict=verdict, reason=reason, fate=TrialOutcome.PASSED)
 
 
-def _waits(fate: Fate, reason: str) -> Judgement:
-    return Judgement(verdict=Verdict.WAIT, reason=reason, fate=fate)
+def _waits(fate: TrialOutcome, reason: str) -> BootEvaluation:
+    return BootEvaluation(verdict=ProofAction.WAIT, reason=reason, fate=fate)
 
 
-def _against(proof: Proof, evidence: Evidence, became: Outcome) -> tuple[Fate, str] | None:
+def _against(
+    proof: ArmedBoot, evidence: ArmedBootEvidence, became: OneShotOutcome
+) -> tuple[TrialOutcome, str] | None:
     """Return what speaks against it for good."""
-    if became is Outcome.STUCK:
-        return Fate.STUCK, "the boot loader booted it, but would do so again and again"
-    if became is Outcome.UNKNOWN:
+    if became is OneShotOutcome.STUCK:
+        return TrialOutcome.STUCK, "the boot loader booted it, but would do so again and again"
+    if became is OneShotOutcome.UNKNOWN:
         why = evidence.one_shot.reason
         return (
-            Fate.UNREADABLE,
+            TrialOutcome.UNREADABLE,
             f"it cannot be read whether the boot loader would boot it again: {why}",
         )
     if evidence.measured is not None and (fault := _fault(proof, evidence.measured)):
         return fault
     if evidence.completion is Completion.FAILED:
         failed = f": {', '.join(evidence.failed_units)} failed" if evidence.failed_units else ""
-        return Fate.FAILED, f"it did not reach boot-complete.target{failed}"
+        return TrialOutcome.FAILED, f"it did not reach boot-complete.target{failed}"
     return None
 
 
-def _fault(proof: Proof, measured: MeasuredBoot) -> tuple[Fate, str] | None:
+def _fault(proof: ArmedBoot, measured: MeasuredBoot) -> tuple[TrialOutcome, str] | None:
     if measured.faults:
-        return Fate.FAILED, measured.faults[0]
+        return TrialOutcome.FAILED, measured.faults[0]
     if measured.sha256 is None:
-        return Fate.UNEXPLAINED, f"it is not certain which image it booted: {measured.words}"
+        return (
+            TrialOutcome.UNEXPLAINED,
+            f"it is not certain which image it booted: {measured.words}",
+        )
     if measured.sha256 != proof.sha256:
         return (
-            Fate.UNEXPLAINED,
+            TrialOutcome.UNEXPLAINED,
             f"it booted another image than the one that was armed: {measured.words}",
         )
     return None

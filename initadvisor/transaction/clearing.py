@@ -68,7 +68,7 @@ def part(host: Host, transaction: Transaction) -> None:
                 )
 
 
-def clear_twins(host: Host, transaction: Transaction) -> bool:
+def remove_duplicate_names(host: Host, transaction: Transaction) -> bool:
     """Remove names that had to stay, as far as they have been parted; return whether some stay.
 
     Only for a transaction that is over: what is staged goes with them.

@@ -16,7 +16,7 @@ from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeErro
 from initadvisor.core.plain_values import from_json, shown
 from initadvisor.host.files import remove_partial, sync_directory, whole_file
 from initadvisor.host.immutable import file_error
-from initadvisor.transaction.armed_boot import Proof, ProofStage
+from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
 from initadvisor.transaction.transaction import (
     Content,
     Duty,
@@ -236,9 +236,9 @@ def _unsound_name(change: FileChange, number: int, index: int) -> object:
     return change.backup if change.backup not in {None, f"{stem}.old"} else None
 
 
-def _proof(values: dict[str, Any]) -> Proof:
+def _proof(values: dict[str, Any]) -> ArmedBoot:
     stage, own_words = ProofStage(values.pop("stage")), tuple(values.pop("own_words"))
-    return Proof(stage=stage, own_words=own_words, **values)
+    return ArmedBoot(stage=stage, own_words=own_words, **values)
 
 
 def _file(values: dict[str, Any]) -> FileChange:

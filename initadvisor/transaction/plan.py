@@ -54,7 +54,11 @@ def in_order(replacements: Sequence[Replacement]) -> tuple[Replacement, ...]:
 
 
 def plan_changes(
-    host: Host, replacements: Sequence[Replacement], *, number: int, room: Sequence[Room]
+    host: Host,
+    replacements: Sequence[Replacement],
+    *,
+    number: int,
+    room: Sequence[SpaceRequirement],
 ) -> tuple[FileChange, ...]:
     """Look at what is there, and write nothing; ``number`` is the transaction's.
 
@@ -112,7 +116,7 @@ _SPARE_BYTES = 256 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class SpaceRequirement:
     """How much somebody else needs while the contents are made, and in which directory."""
 
     directory: Path
@@ -123,7 +127,7 @@ def require_room(
     host: Host,
     changes: Sequence[FileChange],
     replacements: Sequence[Replacement],
-    others: Sequence[Room],
+    others: Sequence[SpaceRequirement],
 ) -> None:
     """Raise ``UnsafeError`` where a file system is read-only or too full, ``NeedsRootError`` where
     this user may not write; ``OSError`` where it cannot be asked.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from initadvisor.transaction.armed_boot import Proof
+    from initadvisor.transaction.armed_boot import ArmedBoot
 
 
 class Duty(StrEnum):
@@ -190,7 +190,7 @@ class Transaction:
     reason: str = ""
     left: tuple[str, ...] = ()
     setting: SettingChange | None = None
-    proof: Proof | None = None
+    proof: ArmedBoot | None = None
 
     def after(self, event: TransactionEvent) -> Transaction:
         """Return the transaction after an event; raises ``ValueError`` where it cannot happen."""

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from initadvisor.host import Host
-    from initadvisor.transaction.armed_boot import Proof
-    from initadvisor.transaction.plan import Room
+    from initadvisor.transaction.armed_boot import ArmedBoot
+    from initadvisor.transaction.plan import SpaceRequirement
     from initadvisor.transaction.transaction import SettingChange
 
 
@@ -87,7 +87,7 @@ class Transactions:
         *,
         purpose: str,
         setting: SettingChange | None = None,
-        room: Sequence[Room] = (),
+        room: Sequence[SpaceRequirement] = (),
     ) -> Transaction:
         """Plan to replace files and have their new contents on the disk, beside them.
 
@@ -135,7 +135,7 @@ class Transactions:
                 check(current)
             return record_event(self._host, current, TransactionEvent.VERIFY)
 
-    def prove(self, transaction: Transaction, proof: Proof) -> Transaction:
+    def prove(self, transaction: Transaction, proof: ArmedBoot) -> Transaction:
         """Have it wait for a boot of the staged images; nothing is replaced before ``commit``.
 
         Also while it waits: the rehearsal is followed by the proof, and either may be armed again.
@@ -211,7 +211,7 @@ class Transactions:
             with explained("drop what is kept"):
                 for change in transaction.files:
                     clearing.clear_backup(self._host, change)
-                if clearing.clear_twins(self._host, transaction):
+                if clearing.remove_duplicate_names(self._host, transaction):
                     continue  # or nobody would know any more what these names are
             forget_transaction(self._host, transaction)
             dropped.append(transaction)
@@ -257,7 +257,7 @@ class Transactions:
                 return ()
             case Duty.NOTHING:
                 with explained("clear up"):
-                    clearing.clear_twins(self._host, interrupted)
+                    clearing.remove_duplicate_names(self._host, interrupted)
                 return ()
 
     def _clear_early_backups(self, transaction: Transaction) -> None:

@@ -9,14 +9,21 @@ from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
 from initadvisor.bootloaders.entry import TrialPlan, TrialRequest
-from initadvisor.bootloaders.extra_cmdline import words_of_trial
+from initadvisor.bootloaders.extra_cmdline import extra_cmdline
 from initadvisor.boots.record import running_boot_id
-from initadvisor.campaign.campaign import Action, Arming, Campaign, Event, EventKind, Quarantined
+from initadvisor.campaign.campaign import (
+    Campaign,
+    CampaignAction,
+    CampaignEvent,
+    CampaignEventKind,
+    Quarantined,
+    TrialBoot,
+)
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.refusals import RefusalKind
 from initadvisor.generators.detect import detect_generator
 from initadvisor.host.files import open_regular, sha256_of
-from initadvisor.transaction.armed_boot import Proof, ProofStage
+from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
 from initadvisor.transaction.transaction import TransactionState
 from initadvisor.transaction.transactions import pending
 from initadvisor.trial.markers import (
@@ -32,47 +39,47 @@ from initadvisor.trial.signs import known_panics
 from initadvisor.trial.slot import UnfitError, clear_slot, fill_slot, slot_beside
 
 if TYPE_CHECKING:
-    from initadvisor.campaign.campaign import Ground, TrialCandidate
+    from initadvisor.campaign.campaign import DefaultBoot, TrialCandidate
     from initadvisor.host import Host
 
 
 _UNLOCKING = frozenset(kind for kind in RefusalKind if kind.may_be_overridden)
 
 
-class Hands:
+class ActionExecutor:
     """Does what has to be done to the machine while other runs are kept out."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._plan: TrialPlan | None = None
 
-    def do(self, action: Action, campaign: Campaign) -> Event | None:
+    def do(self, action: CampaignAction, campaign: Campaign) -> CampaignEvent | None:
         """Do it; return what came of it, where that is an event.
 
         Raises ``InitadvisorError`` where what stands there cannot be removed.
         """
         match action:
-            case Action.COPY | Action.WRITE_ENTRY | Action.ARM:
+            case CampaignAction.COPY | CampaignAction.WRITE_ENTRY | CampaignAction.ARM:
                 return self._towards(action, campaign)
-            case Action.DISARM | Action.REMOVE_ENTRY | Action.CLEAR_SLOT:
+            case CampaignAction.DISARM | CampaignAction.REMOVE_ENTRY | CampaignAction.CLEAR_SLOT:
                 self._back(action, campaign)
-            case Action.NOTE_REHEARSED if campaign.armings:
+            case CampaignAction.NOTE_REHEARSED if campaign.armings:
                 note_rehearsed(self._host, campaign.armings[-1].proof.loader)
-            case Action.FORGET_REHEARSED:
+            case CampaignAction.FORGET_REHEARSED:
                 forget_rehearsed(self._host)
             case _:
                 pass
         return None
 
-    def _towards(self, action: Action, campaign: Campaign) -> Event | None:
+    def _towards(self, action: CampaignAction, campaign: Campaign) -> CampaignEvent | None:
         arming = campaign.current
         if arming is None or campaign.ground is None:
             return None
         try:
             match action:
-                case Action.COPY:
+                case CampaignAction.COPY:
                     return self._copied(campaign, campaign.ground, arming)
-                case Action.WRITE_ENTRY:
+                case CampaignAction.WRITE_ENTRY:
                     note_entry(self._host, arming.proof.loader)
                     loader_named(arming.proof.loader).write(self._host, self._planned())
                     return None
@@ -80,14 +87,14 @@ class Hands:
                     accepted = _UNLOCKING if campaign.ignore_unlocking else ()
                     loader = loader_named(arming.proof.loader)
                     loader.arm(self._host, self._planned(), accepted=accepted)
-                    return Event(kind=EventKind.ARMED)
+                    return CampaignEvent(kind=CampaignEventKind.ARMED)
         except UnfitError as err:
             refused = Quarantined(setting=arming.setting, reason=err.message, sha256=arming.sha256)
-            return Event(kind=EventKind.REFUSED, refused=refused)
+            return CampaignEvent(kind=CampaignEventKind.REFUSED, refused=refused)
         except InitadvisorError as err:
-            return Event(kind=EventKind.BLOCKED, reason=err.with_hint)
+            return CampaignEvent(kind=CampaignEventKind.BLOCKED, reason=err.with_hint)
 
-    def _copied(self, campaign: Campaign, ground: Ground, arming: Arming) -> Event:
+    def _copied(self, campaign: Campaign, ground: DefaultBoot, arming: TrialBoot) -> CampaignEvent:
         """Have the image where the loader finds it, and plan the entry that loads it."""
         if waiting := pending(self._host):  # whose boot may be armed: there is one selection only
             msg = f"transaction {waiting[0].number} ({waiting[0].purpose}) is not over"
@@ -108,7 +115,7 @@ class Hands:
         )
         self._plan = loader_named(arming.proof.loader).trial(self._host, request)
         proof = replace(arming.proof, entry=self._plan.identifier, own_words=self._plan.own_words)
-        return Event(kind=EventKind.PLANNED, arming=replace(arming, proof=proof))
+        return CampaignEvent(kind=CampaignEventKind.PLANNED, arming=replace(arming, proof=proof))
 
     def _planned(self) -> TrialPlan:
         if self._plan is None:
@@ -116,10 +123,10 @@ class Hands:
             raise UnsafeError(msg, hint="try again")
         return self._plan
 
-    def _back(self, action: Action, campaign: Campaign) -> None:
+    def _back(self, action: CampaignAction, campaign: Campaign) -> None:
         """Remove what is a campaign's; what a proving boot has armed is none of it."""
         host = self._host
-        if action is Action.CLEAR_SLOT:
+        if action is CampaignAction.CLEAR_SLOT:
             for slot in _slots(campaign):
                 clear_slot(host, slot)
             return
@@ -130,14 +137,14 @@ class Hands:
         if any(t.state is TransactionState.PROVING for t in pending(host)):
             return
         loader = loader_named(name)
-        if action is Action.DISARM:
+        if action is CampaignAction.DISARM:
             loader.disarm(host)
         else:
             loader.remove(host)
             forget_entry(host)
 
 
-def arming_of(host: Host, campaign: Campaign, candidate: TrialCandidate | None) -> Arming:
+def trial_boot_of(host: Host, campaign: Campaign, candidate: TrialCandidate | None) -> TrialBoot:
     """Return what is to be armed for a candidate, None for a rehearsal; nothing is done yet.
 
     Raises ``UnsafeError`` (``RefusedError``) where the loader or the machine is not known.
@@ -153,7 +160,7 @@ def arming_of(host: Host, campaign: Campaign, candidate: TrialCandidate | None) 
         msg = "not arming a boot: today's image is not among what was prepared"
         raise UnsafeError(msg)
     image = campaign.ground.image if chosen.today else slot_beside(campaign.ground.image)
-    proof = Proof(
+    proof = ArmedBoot(
         stage=ProofStage.REHEARSAL if is_rehearsal else ProofStage.PROOF,
         loader=loader.NAME,
         trial=f"trial-{campaign.number}-{secrets.token_hex(4)}",
@@ -163,7 +170,7 @@ def arming_of(host: Host, campaign: Campaign, candidate: TrialCandidate | None) 
         size_bytes=chosen.size_bytes,
         ignore_unlocking=campaign.ignore_unlocking,
     )
-    return Arming(
+    return TrialBoot(
         setting=chosen.setting,
         sha256=chosen.sha256,
         proof=proof,
@@ -172,7 +179,7 @@ def arming_of(host: Host, campaign: Campaign, candidate: TrialCandidate | None) 
     )
 
 
-def once_more(host: Host, campaign: Campaign, arming: Arming) -> Arming:
+def once_more(host: Host, campaign: Campaign, arming: TrialBoot) -> TrialBoot:
     """Return the same, to be armed in this boot under another name."""
     proof = replace(
         arming.proof,
@@ -189,7 +196,7 @@ def needs_rehearsal(host: Host) -> bool:
     return not was_rehearsed(host, detect_boot_loader(host).NAME)
 
 
-def _candidate(campaign: Campaign, arming: Arming) -> TrialCandidate:
+def _candidate(campaign: Campaign, arming: TrialBoot) -> TrialCandidate:
     for candidate in campaign.ready:
         if candidate.sha256 == arming.sha256 and not candidate.today:
             return candidate
@@ -199,7 +206,7 @@ def _candidate(campaign: Campaign, arming: Arming) -> TrialCandidate:
 
 def _words(host: Host, trial: str) -> tuple[str, ...]:
     generator = detect_generator(host)
-    return words_of_trial(
+    return extra_cmdline(
         trial, generator=generator.NAME if generator else "", watchdog_s=watchdog_s(host)
     )
 

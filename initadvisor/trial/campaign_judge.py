@@ -6,26 +6,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import loader_named
-from initadvisor.campaign.campaign import Change, Event, EventKind
+from initadvisor.campaign.campaign import CampaignEvent, CampaignEventKind, Change
 from initadvisor.core.errors import UnsafeError
 from initadvisor.host.package_managers import busy_package_managers
-from initadvisor.records.trial_outcome import Fate
-from initadvisor.transaction.armed_boot import Verdict, judge
+from initadvisor.records.trial_outcome import TrialOutcome
+from initadvisor.transaction.armed_boot import ProofAction, evaluate_boot
 from initadvisor.trial.campaign_arming import once_more
-from initadvisor.trial.default_boot import NoGroundError, ground_of
+from initadvisor.trial.default_boot import NoDefaultBootError, default_boot
 from initadvisor.trial.proof_evidence import evidence_of
 from initadvisor.trial.slot import slot_fault
 
 if TYPE_CHECKING:
     from initadvisor.bootloaders import BootLoader
-    from initadvisor.campaign.campaign import Arming, Campaign
+    from initadvisor.campaign.campaign import Campaign, TrialBoot
     from initadvisor.host import Host
 
 
-_NOT_ITS_FAULT = frozenset({Fate.FAILED, Fate.UNEXPLAINED})
+_NOT_ITS_FAULT = frozenset({TrialOutcome.FAILED, TrialOutcome.UNEXPLAINED})
 
 
-def judged(host: Host, campaign: Campaign) -> Event | None:
+def judged(host: Host, campaign: Campaign) -> CampaignEvent | None:
     """Return what became of the armed boot, None where none is.
 
     A boot that went wrong after somebody had changed kernel, image or command line tells nothing of
@@ -36,22 +36,26 @@ def judged(host: Host, campaign: Campaign) -> Event | None:
         return None
     loader = loader_named(arming.proof.loader)
     evidence = evidence_of(host, loader, arming.proof, arming=arming)
-    judgement = judge(arming.proof, evidence)
+    judgement = evaluate_boot(arming.proof, evidence)
     change = changed(host, campaign, loader)
     fate, reason = judgement.fate, judgement.reason
-    if fate is Fate.RUNNING:
-        return Event(kind=EventKind.RUNNING, reason=reason)
-    if judgement.verdict is Verdict.WAIT:
-        return change or _spoilt(host, arming) or Event(kind=EventKind.PENDING, reason=reason)
-    if fate is Fate.ASLEEP:
+    if fate is TrialOutcome.RUNNING:
+        return CampaignEvent(kind=CampaignEventKind.RUNNING, reason=reason)
+    if judgement.verdict is ProofAction.WAIT:
+        return (
+            change
+            or _spoilt(host, arming)
+            or CampaignEvent(kind=CampaignEventKind.PENDING, reason=reason)
+        )
+    if fate is TrialOutcome.ASLEEP:
         return change or _awake(host, campaign, arming, reason)
     if change and change.change and fate in _NOT_ITS_FAULT:
-        fate, reason = Fate.NOT_TRIED, f"{reason}; meanwhile {change.change.words}"
+        fate, reason = TrialOutcome.NOT_TRIED, f"{reason}; meanwhile {change.change.words}"
     rebooted = evidence.boot != arming.proof.armed_in_boot
-    return Event(kind=EventKind.ENDED, fate=fate, reason=reason, rebooted=rebooted)
+    return CampaignEvent(kind=CampaignEventKind.ENDED, fate=fate, reason=reason, rebooted=rebooted)
 
 
-def changed(host: Host, campaign: Campaign, loader: BootLoader) -> Event | None:
+def changed(host: Host, campaign: Campaign, loader: BootLoader) -> CampaignEvent | None:
     """Return what others have changed of what a campaign rests on, None where nothing has.
 
     Raises ``UnsafeError`` where a package manager is at work on what is gone, and may bring it back
@@ -61,30 +65,32 @@ def changed(host: Host, campaign: Campaign, loader: BootLoader) -> Event | None:
     if before is None:
         return None
     try:
-        now = ground_of(host, loader)
-    except NoGroundError as err:
+        now = default_boot(host, loader)
+    except NoDefaultBootError as err:
         if busy := busy_package_managers(host):
             msg = f"not going on with the campaign now: {err.message}, and {busy[0]}"
             raise UnsafeError(msg, hint="try again when it is done") from err
-        return Event(kind=EventKind.CHANGED, change=Change.GONE, ground=before)
+        return CampaignEvent(kind=CampaignEventKind.CHANGED, change=Change.GONE, ground=before)
     if change := before.change(now):
-        return Event(kind=EventKind.CHANGED, change=change, ground=now)
+        return CampaignEvent(kind=CampaignEventKind.CHANGED, change=change, ground=now)
     if not all(found.today or _is_there(found.path) for found in campaign.ready):
-        return Event(kind=EventKind.CHANGED, change=Change.CANDIDATES, ground=now)
+        return CampaignEvent(kind=CampaignEventKind.CHANGED, change=Change.CANDIDATES, ground=now)
     return None
 
 
-def _spoilt(host: Host, arming: Arming) -> Event | None:
+def _spoilt(host: Host, arming: TrialBoot) -> CampaignEvent | None:
     """Return that what is armed would not boot what was armed, None where it would."""
     fault = slot_fault(host, arming.proof.image, arming.sha256)
     if not fault:
         return None
-    return Event(kind=EventKind.ENDED, fate=Fate.NOT_TRIED, reason=fault, rebooted=False)
+    return CampaignEvent(
+        kind=CampaignEventKind.ENDED, fate=TrialOutcome.NOT_TRIED, reason=fault, rebooted=False
+    )
 
 
-def _awake(host: Host, campaign: Campaign, arming: Arming, reason: str) -> Event:
+def _awake(host: Host, campaign: Campaign, arming: TrialBoot, reason: str) -> CampaignEvent:
     again = once_more(host, campaign, arming)
-    return Event(kind=EventKind.AWAKE, arming=again, reason=reason)
+    return CampaignEvent(kind=CampaignEventKind.AWAKE, arming=again, reason=reason)
 
 
 def _is_there(path: str) -> bool:

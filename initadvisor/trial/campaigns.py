@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.boots.record import running_boot_id
-from initadvisor.campaign.campaign import Campaign, CampaignState, Event, EventKind
+from initadvisor.campaign.campaign import Campaign, CampaignEvent, CampaignEventKind, CampaignState
 from initadvisor.campaign.record import (
     DamagedCampaignError,
     following_number,
@@ -34,7 +34,7 @@ from initadvisor.generators.safety import elsewhere
 from initadvisor.lab.observing import Unseen
 from initadvisor.transaction.transactions import pending, transactions
 from initadvisor.trial.campaign_arming import needs_rehearsal
-from initadvisor.trial.default_boot import ground_of
+from initadvisor.trial.default_boot import default_boot
 from initadvisor.trial.proof_evidence import require_boot_time_unit
 from initadvisor.trial.reboot import cancel_reboot
 from initadvisor.trial.recovery import clear_unrecorded, disarm_unrecorded, without_damaged_record
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from initadvisor.core.refusals import Refusal
     from initadvisor.host import Host
-    from initadvisor.trial.choice import Choice
+    from initadvisor.trial.choice import NextTrial
     from initadvisor.trial.prepare import CampaignObserver
 
 
@@ -80,7 +80,7 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
         if not earlier.state.is_over:
             msg = f"campaign {earlier.number} is {earlier.state}"
             raise UnsafeError(msg, hint="initadvisor trial resume goes on, trial stop ends it")
-        ground = ground_of(host, detect_boot_loader(host))
+        ground = default_boot(host, detect_boot_loader(host))
         require_free_slot(host, slot_beside(ground.image))
         new = Campaign(
             number=following_number(host),
@@ -93,7 +93,7 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
         )
     run = CampaignRun(host, observer, attended=True)
     with _ended_on_error(host, new.number):
-        done = run.feed(Event(kind=EventKind.START, campaign=new))
+        done = run.feed(CampaignEvent(kind=CampaignEventKind.START, campaign=new))
         if done.campaign.number == new.number and done.campaign.state in _NOTHING_ARMED:
             raise UnsafeError(done.campaign.reason, hint="nothing was armed")
     return done
@@ -136,7 +136,7 @@ def advance(
         return Advanced(campaign=read_campaign(host))
     _require_own_system(host)
     return CampaignRun(host, observer or Unseen(), may_build=may_build).feed(
-        Event(kind=EventKind.FOUND)
+        CampaignEvent(kind=CampaignEventKind.FOUND)
     )
 
 
@@ -146,7 +146,7 @@ def pause(host: Host, *, reason: str = "it was paused") -> Advanced:
     A reboot that was announced for it is called off, and the machine does not reboot by itself any
     more. Raises like ``advance``.
     """
-    return _asked(host, Event(kind=EventKind.PAUSE, reason=reason))
+    return _asked(host, CampaignEvent(kind=CampaignEventKind.PAUSE, reason=reason))
 
 
 def resume(host: Host, *, observer: CampaignObserver, reboots: bool | None = None) -> Advanced:
@@ -165,7 +165,11 @@ def resume(host: Host, *, observer: CampaignObserver, reboots: bool | None = Non
             write_campaign(host, replace(campaign, reboots=reboots))
     paused = campaign.state is CampaignState.PAUSED
     run = CampaignRun(host, observer, attended=True)
-    return run.feed(Event(kind=EventKind.RESUME if paused else EventKind.FOUND, reason="resumed"))
+    return run.feed(
+        CampaignEvent(
+            kind=CampaignEventKind.RESUME if paused else CampaignEventKind.FOUND, reason="resumed"
+        )
+    )
 
 
 def arm_next(host: Host, *, observer: CampaignObserver) -> Advanced:
@@ -189,7 +193,7 @@ def stop(host: Host, *, reason: str = "it was stopped") -> Advanced:
     _require_own_system(host)
     with transactions(host):
         told = without_damaged_record(host)
-    done = _asked(host, Event(kind=EventKind.STOP, reason=reason))
+    done = _asked(host, CampaignEvent(kind=CampaignEventKind.STOP, reason=reason))
     with transactions(host):
         if read_campaign(host).state.is_over:  # else another run has begun one meanwhile
             told += clear_unrecorded(host)
@@ -212,16 +216,16 @@ def take_back_before_sleep(host: Host) -> tuple[str, ...]:
         return (f"no trial is armed any more: {err.with_hint}",) if taken else ()
     if arming is None or arming.proof.armed_in_boot != running_boot_id(host):
         return ()
-    CampaignRun(host, Unseen()).feed(Event(kind=EventKind.SLEEP))
+    CampaignRun(host, Unseen()).feed(CampaignEvent(kind=CampaignEventKind.SLEEP))
     return ("the campaign has no boot armed while the machine sleeps",)
 
 
-def next_choice(host: Host, *, observer: CampaignObserver) -> Choice | None:
+def next_choice(host: Host, *, observer: CampaignObserver) -> NextTrial | None:
     """Return which boot is next and why, None while none can be chosen; changes nothing.
 
     Whether the loader has to be rehearsed first, only root can tell.
     """
-    from initadvisor.trial.choice import Choice, choice
+    from initadvisor.trial.choice import NextTrial, next_trial
 
     campaign = read_campaign(host)
     if campaign.state.is_over or not campaign.ready:
@@ -230,10 +234,10 @@ def next_choice(host: Host, *, observer: CampaignObserver) -> Choice | None:
     if campaign.current and campaign.state is not CampaignState.BOOTED:
         sha256 = campaign.current.sha256
         armed = next((found for found in campaign.ready if found.sha256 == sha256), None)
-        return Choice(candidate=armed, words=f"it is {campaign.state} already")
+        return NextTrial(candidate=armed, words=f"it is {campaign.state} already")
     if host.is_root and needs_rehearsal(host):
-        return Choice(candidate=today, words=REHEARSAL_WORDS)
-    return choice(host, campaign, observer=observer)
+        return NextTrial(candidate=today, words=REHEARSAL_WORDS)
+    return next_trial(host, campaign, observer=observer)
 
 
 @contextlib.contextmanager
@@ -251,7 +255,7 @@ def _ended_on_error(host: Host, number: int) -> Iterator[None]:
         raise
 
 
-def _asked(host: Host, event: Event) -> Advanced:
+def _asked(host: Host, event: CampaignEvent) -> Advanced:
     _require_own_system(host)
     done = CampaignRun(host, Unseen()).feed(event)
     cancel_reboot(host)

@@ -10,30 +10,30 @@ from initadvisor.decide.boot_plan import Purpose
 from initadvisor.generators.detect import detect_generator
 
 if TYPE_CHECKING:
-    from initadvisor.advise.evaluation import Observer
+    from initadvisor.advise.evaluation import RecommendObserver
     from initadvisor.advise.recommendation import Plan, Recommendation
     from initadvisor.campaign.campaign import Campaign, TrialCandidate
     from initadvisor.host import Host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class NextTrial:
     """The candidate to boot next, None where no boot is needed any more; ``words`` say why."""
 
     candidate: TrialCandidate | None
     words: str
 
 
-def choice(host: Host, campaign: Campaign, *, observer: Observer) -> Choice:
+def next_trial(host: Host, campaign: Campaign, *, observer: RecommendObserver) -> NextTrial:
     """Return what is next; nothing is changed. Raises what ``recommend`` does."""
     for setting in campaign.only:
         for candidate in campaign.eligible:
             if candidate.setting == setting and not campaign.booted(setting):
-                return Choice(candidate=candidate, words="it was named, and has not booted yet")
+                return NextTrial(candidate=candidate, words="it was named, and has not booted yet")
     return _by_what_it_teaches(host, campaign, observer)
 
 
-def _by_what_it_teaches(host: Host, campaign: Campaign, observer: Observer) -> Choice:
+def _by_what_it_teaches(host: Host, campaign: Campaign, observer: RecommendObserver) -> NextTrial:
     from initadvisor.advise.evaluation import Request
     from initadvisor.advise.recommend import recommend  # numpy takes its time
 
@@ -41,12 +41,12 @@ def _by_what_it_teaches(host: Host, campaign: Campaign, observer: Observer) -> C
     only = tuple(Setting.parse(found.setting) for found in eligible if not found.today)
     found = recommend(host, Request(only=only), observer=observer)
     if found.plan is None:
-        return Choice(candidate=None, words=_settled(found))
+        return NextTrial(candidate=None, words=_settled(found))
     names = {name: candidate for candidate in eligible for name in _names(host, candidate)}
     if (candidate := names.get(found.plan.following)) is None:
         words = f"a boot of {found.plan.following} would tell more, but it may not be booted"
-        return Choice(candidate=None, words=words)
-    return Choice(candidate=candidate, words=_why(found.plan, found.baseline))
+        return NextTrial(candidate=None, words=words)
+    return NextTrial(candidate=candidate, words=_why(found.plan, found.baseline))
 
 
 def _names(host: Host, candidate: TrialCandidate) -> tuple[Setting, ...]:

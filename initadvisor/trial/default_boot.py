@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from initadvisor.campaign.campaign import Ground
+from initadvisor.campaign.campaign import DefaultBoot
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.generators.detect import detect_generator
 from initadvisor.host.files import open_regular, sha256_of
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 _SPACE = re.compile(r"\s+")
 
 
-class NoGroundError(UnsafeError):
+class NoDefaultBootError(UnsafeError):
     """Nothing that boots by default could be tried: its image is gone, or nobody's."""
 
 
-def ground_of(host: Host, loader: BootLoader) -> Ground:
+def default_boot(host: Host, loader: BootLoader) -> DefaultBoot:
     """Return what there is now.
 
-    Raises ``NoGroundError`` where the default entry loads no image that this machine's generator
-    makes, ``UnsafeError`` (``RefusedError``) where it is a unified kernel image or nothing says
-    which entry it is, and ``InitadvisorError`` where it cannot be read.
+    Raises ``NoDefaultBootError`` where the default entry loads no image that this machine's
+    generator makes, ``UnsafeError`` (``RefusedError``) where it is a unified kernel image or
+    nothing says which entry it is, and ``InitadvisorError`` where it cannot be read.
     """
     default = loader.default_entry(host)
     installed = image_of(host, default)
-    return Ground(
+    return DefaultBoot(
         image=str(machine_path(host, installed.path)),
         image_sha256=_sha256(host, str(machine_path(host, installed.path))),
         release=installed.kernel_release,
@@ -45,7 +45,7 @@ def ground_of(host: Host, loader: BootLoader) -> Ground:
 
 
 def image_of(host: Host, default: BootEntry) -> InstalledImage:
-    """Return the image of the default entry, which is not read; raises like ``ground_of``."""
+    """Return the image of the default entry, which is not read; raises like ``default_boot``."""
     if default.is_uki:
         msg = f"no trials of unified kernel images: {default.identifier} boots one"
         hint = "apply builds one with the generator, and has it boot once"
@@ -56,7 +56,7 @@ def image_of(host: Host, default: BootEntry) -> InstalledImage:
         if str(machine_path(host, image.path)) in loaded and image.path.is_file():
             return image
     msg = f"the default entry {default.identifier} loads no image that this machine makes"
-    raise NoGroundError(msg, hint="have it boot the image that the generator makes")
+    raise NoDefaultBootError(msg, hint="have it boot the image that the generator makes")
 
 
 def _sha256(host: Host, path: str) -> str:
@@ -65,7 +65,7 @@ def _sha256(host: Host, path: str) -> str:
             return sha256_of(file)
     except FileNotFoundError as err:
         msg = f"{path}, which boots by default, is gone"
-        raise NoGroundError(msg) from err
+        raise NoDefaultBootError(msg) from err
     except OSError as err:
         msg = f"cannot read {path}: {err.strerror}"
         raise InitadvisorError(msg) from err

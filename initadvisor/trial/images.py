@@ -23,9 +23,9 @@ from initadvisor.transaction.transaction import TransactionState
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from initadvisor.campaign.campaign import Arming
+    from initadvisor.campaign.campaign import TrialBoot
     from initadvisor.host import Host
-    from initadvisor.transaction.armed_boot import Proof
+    from initadvisor.transaction.armed_boot import ArmedBoot
     from initadvisor.transaction.transaction import Transaction
 
 
@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 class _Armed:
     """What was armed, and where its image is now; ``is_waiting``: nobody has moved that yet."""
 
-    proof: Proof
+    proof: ArmedBoot
     path: str
     setting: Setting | None
     is_waiting: bool
@@ -121,7 +121,7 @@ class TrialImages:
         )
 
 
-def _armed(transaction: Transaction, proof: Proof) -> _Armed:
+def _armed(transaction: Transaction, proof: ArmedBoot) -> _Armed:
     """Return what a transaction has armed; once it is committed, what was staged is installed."""
     staged = [change for change in transaction.files if change.staged == proof.image]
     is_moved = bool(staged) and transaction.state is TransactionState.COMMITTED
@@ -134,7 +134,7 @@ def _armed(transaction: Transaction, proof: Proof) -> _Armed:
     )
 
 
-def _armed_by(arming: Arming, *, is_waiting: bool) -> _Armed:
+def _armed_by(arming: TrialBoot, *, is_waiting: bool) -> _Armed:
     """Return what a campaign has armed; the image is what was armed, once nobody waits any more."""
     return _Armed(
         proof=arming.proof,

@@ -5,11 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from initadvisor.advise.evaluation import Observer, Request
+from initadvisor.advise.evaluation import RecommendObserver, Request
 from initadvisor.advise.recommend import recommend
-from initadvisor.campaign.campaign import Event, EventKind, Quarantined, TrialCandidate
+from initadvisor.campaign.campaign import (
+    CampaignEvent,
+    CampaignEventKind,
+    Quarantined,
+    TrialCandidate,
+)
 from initadvisor.candidates.build import build_candidates
-from initadvisor.candidates.search_space import surveyed
+from initadvisor.candidates.search_space import open_search_space
 from initadvisor.core.errors import InitadvisorError, LostVMError
 from initadvisor.core.estimates import SizeSource
 from initadvisor.core.settings import Setting
@@ -28,14 +33,16 @@ if TYPE_CHECKING:
     from initadvisor.advise.recommendation import Recommendation, Row
     from initadvisor.campaign.campaign import Campaign
     from initadvisor.host import Host
-    from initadvisor.records.built_image import Candidate
+    from initadvisor.records.built_image import BuiltImage
 
 
-class CampaignObserver(Observer, BuildingObserver, Protocol):
+class CampaignObserver(RecommendObserver, BuildingObserver, Protocol):
     """Told how the work goes."""
 
 
-def prepared(host: Host, campaign: Campaign, *, observer: CampaignObserver) -> Iterator[Event]:
+def prepared(
+    host: Host, campaign: Campaign, *, observer: CampaignObserver
+) -> Iterator[CampaignEvent]:
     """Yield what came of each candidate that must not be booted, then those that may.
 
     Without settings that the user has named, it is those that may be the best. Nothing that boots
@@ -54,14 +61,14 @@ def prepared(host: Host, campaign: Campaign, *, observer: CampaignObserver) -> I
             reason = _against(rows.get(setting)) or _asked(host, candidate, found, observer)
         except NoEngineError as err:
             words = f"no kernel could be asked whether it unpacks the candidates: {err.message}"
-            yield Event(kind=EventKind.BLOCKED, reason=words)
+            yield CampaignEvent(kind=CampaignEventKind.BLOCKED, reason=words)
             return
         if reason:
             refused = Quarantined(setting=setting, reason=reason, sha256=candidate.sha256)
-            yield Event(kind=EventKind.REFUSED, refused=refused)
+            yield CampaignEvent(kind=CampaignEventKind.REFUSED, refused=refused)
         else:
             ready.append(_trial_candidate(candidate, found))
-    yield Event(kind=EventKind.PREPARED, ready=tuple(ready))
+    yield CampaignEvent(kind=CampaignEventKind.PREPARED, ready=tuple(ready))
 
 
 def _named(campaign: Campaign) -> tuple[Setting, ...]:
@@ -70,14 +77,14 @@ def _named(campaign: Campaign) -> tuple[Setting, ...]:
 
 def _built(
     host: Host, campaign: Campaign, found: Recommendation, observer: CampaignObserver
-) -> tuple[Candidate, ...]:
+) -> tuple[BuiltImage, ...]:
     """Build what is not there yet of those that are named, or that were built to be compared."""
     wanted = _named(campaign) or tuple(
         row.setting for row in found.rows if row.size_source is SizeSource.BUILT
     )
     config = load_config(host)
     target = find_target(host, None)
-    with surveyed(host, target, config, only=wanted, everything=True) as ground:
+    with open_search_space(host, target, config, only=wanted, everything=True) as ground:
         result = build_candidates(
             host,
             ground.generator,
@@ -100,7 +107,7 @@ def _against(row: Row | None) -> str:
 
 
 def _asked(
-    host: Host, candidate: Candidate, found: Recommendation, observer: CampaignObserver
+    host: Host, candidate: BuiltImage, found: Recommendation, observer: CampaignObserver
 ) -> str:
     """Have a kernel unpack it; return what is against booting it, empty where nothing is."""
     observer.doing(f"having Linux {found.kernel_release} unpack {candidate.setting}")
@@ -111,7 +118,7 @@ def _asked(
     return verified.problems[0] if verified.problems else ""
 
 
-def _trial_candidate(candidate: Candidate, found: Recommendation) -> TrialCandidate:
+def _trial_candidate(candidate: BuiltImage, found: Recommendation) -> TrialCandidate:
     return TrialCandidate(
         setting=str(candidate.setting),
         path=candidate.path,

@@ -6,13 +6,13 @@ import secrets
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.entry import TrialPlan, TrialRequest
-from initadvisor.bootloaders.extra_cmdline import words_of_trial
+from initadvisor.bootloaders.extra_cmdline import extra_cmdline
 from initadvisor.boots.loaded_files import loaded_part
 from initadvisor.boots.record import running_boot_id
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.refusals import RefusalKind
 from initadvisor.host.files import open_regular, sha256_of
-from initadvisor.transaction.armed_boot import Proof, ProofStage
+from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
 from initadvisor.transaction.transaction import FileRole
 from initadvisor.trial.markers import note_entry
 
@@ -44,12 +44,12 @@ def arm(
         msg = f"transaction {transaction.number} is about no setting that a boot could prove"
         raise UnsafeError(msg)
     trial = f"apply-{transaction.number}-{secrets.token_hex(4)}"
-    words = words_of_trial(trial, generator=transaction.setting.generator)
+    words = extra_cmdline(trial, generator=transaction.setting.generator)
     plan = _planned(host, loader, transaction, stage, trial, words)
     with open_regular(host.path(plan.request.image)) as file:
         part = loaded_part(file, is_uki=plan.default.is_uki)
         sha256 = sha256_of(file, offset=part.offset, size_bytes=part.size_bytes)
-    proof = Proof(
+    proof = ArmedBoot(
         stage=stage,
         loader=loader.NAME,
         trial=trial,

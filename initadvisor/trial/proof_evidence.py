@@ -13,17 +13,23 @@ from initadvisor.firmware.boot_method import boot_start
 from initadvisor.firmware.efi_variables import loader_variables
 from initadvisor.records.boot import RecordSource
 from initadvisor.records.boot_class import parameters
-from initadvisor.records.boot_start import TRIAL_TAG, BootWay
-from initadvisor.records.rejection import Reason
-from initadvisor.records.trial_outcome import Signs
+from initadvisor.records.boot_start import TRIAL_TAG, BootMethod
+from initadvisor.records.rejection import RejectionReason
+from initadvisor.records.trial_outcome import BootEndSigns
 from initadvisor.store.store import open_store
-from initadvisor.transaction.armed_boot import Completion, Evidence, Left, Proof, measured_boot
+from initadvisor.transaction.armed_boot import (
+    ArmedBoot,
+    ArmedBootEvidence,
+    Completion,
+    JournalEvidence,
+    measured_boot,
+)
 from initadvisor.trial.signs import signs_since
 
 if TYPE_CHECKING:
     from initadvisor.bootloaders import BootLoader
     from initadvisor.boots.journal import Journal
-    from initadvisor.campaign.campaign import Arming
+    from initadvisor.campaign.campaign import TrialBoot
     from initadvisor.host import Host
     from initadvisor.records.boot import BootRecord
 
@@ -42,8 +48,8 @@ _MOST_BOOTS = 8
 
 
 def evidence_of(
-    host: Host, loader: BootLoader, proof: Proof, *, arming: Arming | None = None
-) -> Evidence:
+    host: Host, loader: BootLoader, proof: ArmedBoot, *, arming: TrialBoot | None = None
+) -> ArmedBootEvidence:
     """Return what there is to see now.
 
     ``arming``: a campaign's; signs of how its boot ended are looked for from then on, and not at
@@ -56,21 +62,21 @@ def evidence_of(
     record = _record(host, boot)
     trials = parameters(host.read_text("/proc/cmdline") or "", TRIAL_TAG)
     trial = trials[-1] if trials else None
-    is_kexec = boot_start(host, loader_variables(host)).way is BootWay.KEXEC
+    is_kexec = boot_start(host, loader_variables(host)).way is BootMethod.KEXEC
     is_its_own = trial == proof.trial
     is_over = boot != proof.armed_in_boot and not is_its_own
-    return Evidence(
+    return ArmedBootEvidence(
         boot=boot,
         one_shot=loader.armed(host),
         trial=trial,
-        kexec=is_kexec or (record is not None and Reason.KEXEC in record.rejections),
+        kexec=is_kexec or (record is not None and RejectionReason.KEXEC in record.rejections),
         measured=measured_boot(record) if record else None,
         completion=completion(host) if is_its_own else Completion.STARTING,
         failed_units=failed_units(host) if is_its_own else (),
-        left=_left(host, proof, boot) if is_over else Left.NOTHING,
+        left=_left(host, proof, boot) if is_over else JournalEvidence.NOTHING,
         signs=signs_since(host, arming.at_s, record, known=arming.known_panics)
         if is_over and arming is not None
-        else Signs(),
+        else BootEndSigns(),
     )
 
 
@@ -119,17 +125,17 @@ def _record(host: Host, boot: str) -> BootRecord | None:
     return next((record for record in latest if record.boot_id == boot), None)
 
 
-def _left(host: Host, proof: Proof, boot: str) -> Left:
+def _left(host: Host, proof: ArmedBoot, boot: str) -> JournalEvidence:
     """Return what the trial's boot has left in the journal, between the arming and this boot."""
     try:
         with opened_journal(host, JournalSource(latest=_LATEST_FILES)) as journal:
             return _left_in(journal, proof, boot)
     except InitadvisorError as err:
         _log.info("what became of the trial's boot is not known: %s", err.message)
-        return Left.NOTHING
+        return JournalEvidence.NOTHING
 
 
-def _left_in(journal: Journal, proof: Proof, boot: str) -> Left:
+def _left_in(journal: Journal, proof: ArmedBoot, boot: str) -> JournalEvidence:
     span = journal.span(boot)
     for _ in range(_MOST_BOOTS):
         span = journal.before(span) if span else None
@@ -138,8 +144,8 @@ def _left_in(journal: Journal, proof: Proof, boot: str) -> Left:
         found = journal.read(span)
         if proof.trial in parameters(found.kernel.marks.command_line or "", TRIAL_TAG):
             came_up = found.startup is not None and not found.emergency
-            return Left.WHOLE if came_up else Left.BEGINNING
-    return Left.NOTHING
+            return JournalEvidence.WHOLE if came_up else JournalEvidence.BEGINNING
+    return JournalEvidence.NOTHING
 
 
 def _systemctl(host: Host, *words: str) -> str:

@@ -6,13 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
-from initadvisor.campaign.campaign import Action, Campaign, CampaignState, Event, EventKind
+from initadvisor.campaign.campaign import (
+    Campaign,
+    CampaignAction,
+    CampaignEvent,
+    CampaignEventKind,
+    CampaignState,
+)
 from initadvisor.campaign.record import forget_active, note_active, read_campaign, write_campaign
 from initadvisor.campaign.step import step
 from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.transaction.transactions import transactions
-from initadvisor.trial.campaign_arming import Hands, arming_of, needs_rehearsal
+from initadvisor.trial.campaign_arming import ActionExecutor, needs_rehearsal, trial_boot_of
 from initadvisor.trial.campaign_judge import changed, judged
 from initadvisor.trial.reboot import reboot_soon
 
@@ -57,11 +63,11 @@ class CampaignRun:
         self._observer = observer
         self._may_build = may_build
         self._attended = attended
-        self._hands = Hands(host)
+        self._hands = ActionExecutor(host)
         self._number: int | None = None
         self._told: list[str] = []
 
-    def feed(self, event: Event) -> Advanced:
+    def feed(self, event: CampaignEvent) -> Advanced:
         """Take an event and all that follows; return what has become of the campaign."""
         waiting = [event]
         for _ in range(_MOST_EVENTS):
@@ -80,17 +86,17 @@ class CampaignRun:
             reboot=self._attended and campaign.reboots and armed,
         )
 
-    def _taken(self, event: Event) -> tuple[Action, ...]:
+    def _taken(self, event: CampaignEvent) -> tuple[CampaignAction, ...]:
         """Record what an event makes of it, do what is quickly done and return what is not.
 
         What another run has begun meanwhile is left alone.
         """
-        at_length: list[Action] = []
+        at_length: list[CampaignAction] = []
         with transactions(self._host):
             campaign = read_campaign(self._host)
             if self._number not in {None, campaign.number}:
                 return ()
-            following: Event | None = event
+            following: CampaignEvent | None = event
             while following is not None:
                 result = step(campaign, following)
                 campaign = self._recorded(campaign, result.campaign)
@@ -112,27 +118,29 @@ class CampaignRun:
             write_campaign(self._host, after)
         return after
 
-    def _done(self, action: Action, campaign: Campaign) -> Event | None:
+    def _done(self, action: CampaignAction, campaign: Campaign) -> CampaignEvent | None:
         match action:
-            case Action.JUDGE:
+            case CampaignAction.JUDGE:
                 found = judged(self._host, campaign)
-                if found and found.kind in {EventKind.PENDING, EventKind.RUNNING}:
+                if found and found.kind in {CampaignEventKind.PENDING, CampaignEventKind.RUNNING}:
                     self._told.append(found.reason)
                 return found
-            case Action.REPORT:
+            case CampaignAction.REPORT:
                 self._told.append(campaign.reason)
                 return None
             case _:
                 return self._hands.do(action, campaign)
 
-    def _at_length(self, action: Action) -> Iterable[Event]:
+    def _at_length(self, action: CampaignAction) -> Iterable[CampaignEvent]:
         campaign = read_campaign(self._host)
         match action:
-            case Action.PREPARE if campaign.state is CampaignState.PREPARING:
+            case CampaignAction.PREPARE if campaign.state is CampaignState.PREPARING:
                 return self._prepared(campaign)
-            case Action.CHOOSE if campaign.state is CampaignState.CHOOSING:
+            case CampaignAction.CHOOSE if campaign.state is CampaignState.CHOOSING:
                 return (self._chosen(campaign),)
-            case Action.REBOOT if campaign.state is CampaignState.ARMED and not self._attended:
+            case CampaignAction.REBOOT if (
+                campaign.state is CampaignState.ARMED and not self._attended
+            ):
                 self._told.append(self._reboot_soon())
             case _:  # whoever looks on reboots; or another run has paused or stopped it meanwhile
                 pass
@@ -144,7 +152,7 @@ class CampaignRun:
         except ProgramError as err:  # the boot stays armed for whoever reboots the machine
             return f"the machine does not reboot by itself: {err.message}"
 
-    def _prepared(self, campaign: Campaign) -> Iterator[Event]:
+    def _prepared(self, campaign: Campaign) -> Iterator[CampaignEvent]:
         loader = detect_boot_loader(self._host)
         if change := changed(self._host, campaign, loader):
             yield change
@@ -155,13 +163,15 @@ class CampaignRun:
         ground = campaign.ground
         if ground and ground.release != self._host.kernel_release():
             words = f"Linux {ground.release} boots by default, but another kernel runs"
-            yield Event(kind=EventKind.BLOCKED, reason=f"{words}: it goes on after a reboot")
+            yield CampaignEvent(
+                kind=CampaignEventKind.BLOCKED, reason=f"{words}: it goes on after a reboot"
+            )
             return
         from initadvisor.trial.prepare import prepared
 
         yield from prepared(self._host, campaign, observer=self._observer)
 
-    def _chosen(self, campaign: Campaign) -> Event:
+    def _chosen(self, campaign: Campaign) -> CampaignEvent:
         loader = detect_boot_loader(self._host)
         if change := changed(self._host, campaign, loader):
             return change
@@ -170,13 +180,15 @@ class CampaignRun:
             raise UnsafeError(msg, hint="try again when it is done")
         if needs_rehearsal(self._host):
             return self._arm(campaign, None, REHEARSAL_WORDS)
-        from initadvisor.trial.choice import choice
+        from initadvisor.trial.choice import next_trial
 
-        found = choice(self._host, campaign, observer=self._observer)
+        found = next_trial(self._host, campaign, observer=self._observer)
         if found.candidate is None:
-            return Event(kind=EventKind.SETTLED, reason=found.words)
+            return CampaignEvent(kind=CampaignEventKind.SETTLED, reason=found.words)
         return self._arm(campaign, found.candidate, found.words)
 
-    def _arm(self, campaign: Campaign, candidate: TrialCandidate | None, words: str) -> Event:
-        arming = arming_of(self._host, campaign, candidate)
-        return Event(kind=EventKind.CHOSEN, arming=arming, reason=words)
+    def _arm(
+        self, campaign: Campaign, candidate: TrialCandidate | None, words: str
+    ) -> CampaignEvent:
+        arming = trial_boot_of(self._host, campaign, candidate)
+        return CampaignEvent(kind=CampaignEventKind.CHOSEN, arming=arming, reason=words)

@@ -6,8 +6,8 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
-from initadvisor.records.rejection import Reason
-from initadvisor.records.trial_outcome import Signs
+from initadvisor.records.rejection import RejectionReason
+from initadvisor.records.trial_outcome import BootEndSigns
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -34,7 +34,7 @@ _EARLIEST_S = 1_577_836_800
 
 def signs_since(
     host: Host, since_s: float, record: BootRecord | None, *, known: Collection[str] = ()
-) -> Signs:
+) -> BootEndSigns:
     """Return what there is to see since ``since_s`` (seconds since 1970).
 
     ``record``: what was measured of the running boot, None where it was not. ``known``: the panics
@@ -42,7 +42,7 @@ def signs_since(
     was not set, no panic is a sign: it may be of any time.
     """
     panics = _panics(host, since_s) if since_s >= _EARLIEST_S else iter(())
-    return Signs(
+    return BootEndSigns(
         panic=next((words for digest, words in panics if digest not in known), ""),
         watchdog=any(_watchdogs(host)),
         menu=_was_chosen(record),
@@ -83,7 +83,7 @@ def _watchdogs(host: Host) -> Iterator[bool]:
 
 def _was_chosen(record: BootRecord | None) -> bool:
     """Tell whether the menu was used and no boot that waits after a panic fits before this one."""
-    if record is None or Reason.MENU not in record.rejections:
+    if record is None or RejectionReason.MENU not in record.rejections:
         return False
     gap_us = record.reboot_gap.duration_us
     return gap_us is not None and gap_us < _PANIC_WAIT_US

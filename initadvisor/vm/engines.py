@@ -12,7 +12,7 @@ from initadvisor.core.plain_values import shown
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.hardware import cpu_model
 from initadvisor.host.listen import Ending
-from initadvisor.records.kernel_log import Event, read_line
+from initadvisor.records.kernel_log import KernelEvent, read_line
 from initadvisor.records.lab import BootKind, Engine, EngineTrial, LabKernel
 from initadvisor.vm.kernel import scratch_directory
 from initadvisor.vm.machine import DIES_WITH_US, QEMU, UML, VirtualMachine
@@ -160,7 +160,7 @@ def _first_word(host: Host, machine: VirtualMachine, limit_s: float) -> tuple[bo
         nonlocal tail, spoke
         tail = raw.decode(errors="replace").strip() or tail
         line = read_line(tail)
-        spoke = line is not None and line.event is Event.VERSION
+        spoke = line is not None and line.event is KernelEvent.VERSION
         return spoke
 
     with scratch_directory(0) as scratch:

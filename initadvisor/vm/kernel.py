@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from initadvisor.host import Host
-    from initadvisor.image.contents import Stretch
+    from initadvisor.image.contents import ByteRange
 
 
 _HEADER_BYTES = 0x210
@@ -132,7 +132,7 @@ def _release(file: IO[bytes], path: Path) -> str | None:
     return release if release[:1].isdigit() and release.isprintable() else None
 
 
-def _uki_kernel(file: IO[bytes]) -> Stretch | None:
+def _uki_kernel(file: IO[bytes]) -> ByteRange | None:
     file.seek(0, 2)
     size_bytes = file.tell()
     try:

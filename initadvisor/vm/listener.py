@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from initadvisor.records.kernel_log import UNPACKING_INITCALL, Event, KernelLine, read_line
+from initadvisor.records.kernel_log import UNPACKING_INITCALL, KernelEvent, KernelLine, read_line
 from initadvisor.records.lab import BootKind
 
 _TAIL_LINES = 8
@@ -60,21 +60,21 @@ class Listener:
 
     def _note(self, line: KernelLine) -> bool:
         match line.event:
-            case Event.VERSION:
+            case KernelEvent.VERSION:
                 self.release = line.subject
-            case Event.BEGIN:
+            case KernelEvent.BEGIN:
                 self._began = line
-            case Event.FAILED:
+            case KernelEvent.FAILED:
                 self.failures.append(line.subject)
-            case Event.FREED:
+            case KernelEvent.FREED:
                 self._freed = line
                 self._at_end = self._running.subject if self._running else None
-            case Event.CALLING | Event.RETURNED:
+            case KernelEvent.CALLING | KernelEvent.RETURNED:
                 return self._note_initcall(line)
-            case Event.RUN:
+            case KernelEvent.RUN:
                 self._run = line
                 return True
-            case Event.PANIC:
+            case KernelEvent.PANIC:
                 self.panic = line.subject
                 return True
             case _:
@@ -83,7 +83,7 @@ class Listener:
 
     def _note_initcall(self, line: KernelLine) -> bool:
         """An initcall that was under way when unpacking ended, and ends with it, has waited."""
-        if line.event is Event.CALLING:
+        if line.event is KernelEvent.CALLING:
             if line.number == _FIRST_PROCESS:
                 self._running = line
             return False

@@ -6,7 +6,7 @@ import contextlib
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from initadvisor.transaction.armed_boot import Proof, ProofStage
+from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
 from initadvisor.transaction.log import read_transactions
 from initadvisor.transaction.transaction import Duty, TransactionState
 from initadvisor.transaction.transactions import pending, transactions
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
     from initadvisor.transaction.transaction import Transaction
 
-PROOF = Proof(
+PROOF = ArmedBoot(
     stage=ProofStage.PROOF,
     loader="systemd-boot",
     trial="apply-1",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.host.run import SystemRunner
-from initadvisor.records.kernel_log import Event, read_line
+from initadvisor.records.kernel_log import KernelEvent, read_line
 from tests.judges.kernels import qemu
 from tests.judges.unified import firmware_options
 
@@ -90,13 +90,13 @@ class _Listener:
         text = _LEVEL.sub("", line.decode(errors="replace"))
         self.tail = [*self.tail[-_SAID_AT_MOST:], text]
         said = read_line(text)
-        if said and said.event is Event.VERSION:
+        if said and said.event is KernelEvent.VERSION:
             self.release = said.subject
-        elif said and said.event is Event.FAILED:
+        elif said and said.event is KernelEvent.FAILED:
             self.words.append(said.subject)
-        elif said and said.event is Event.RUN:
+        elif said and said.event is KernelEvent.RUN:
             self.last = said.subject == _LAST
-        elif said and said.event is Event.PANIC:
+        elif said and said.event is KernelEvent.PANIC:
             if not said.subject.startswith(_NOT_THERE):
                 self.words.append(CRASH + said.subject)
             self.last = False

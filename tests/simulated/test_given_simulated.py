@@ -15,7 +15,7 @@ from initadvisor.decide.boot_evidence import BootEvidence, Relation
 from initadvisor.decide.costs import draw_parts, priced
 from initadvisor.decide.posterior.boot_columns import columns
 from initadvisor.decide.posterior.boot_summary import summarise_shadow, summarise_unpacking
-from initadvisor.decide.posterior.posterior import draw_costs_given
+from initadvisor.decide.posterior.posterior import sample_posterior_costs
 from initadvisor.records.marks import Waiting
 from initadvisor.records.read_interval import Beside, IntervalSource
 from tests.fixtures.synthetic_boots import FIELD, WITH_LAB, simulate, unknown_machine
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from initadvisor.decide.cost import CandidateFacts
-    from initadvisor.decide.posterior.posterior import Given
+    from initadvisor.decide.posterior.posterior import PosteriorCosts
 
     Floats = NDArray[np.float64]
 
@@ -62,7 +62,7 @@ def test_95_percent_intervals_hold_the_truth_in_about_95_percent() -> None:
                 for column, count in PLANS[row % len(PLANS)]
                 for boot in simulated.boot(row, column, boots=count)
             ]
-            known = draw_costs_given(machine, candidates, boots, seed=row, count=500)
+            known = sample_posterior_costs(machine, candidates, boots, seed=row, count=500)
             draws = known.draws
             for column in range(len(candidates)):
                 held["total"].append(holds(draws.total_ms[:, column], true.total_ms[row, column]))
@@ -85,7 +85,7 @@ def test_more_boots_never_leave_anything_much_wider() -> None:
     for row in range(25):
         boots = simulated.boot(row, 0, boots=40)
         few, many = (
-            draw_costs_given(machine, FIELD, kept, seed=1, count=1000).draws
+            sample_posterior_costs(machine, FIELD, kept, seed=1, count=1000).draws
             for kept in (boots[:4], boots)
         )
         ratios.append([width(many.total_ms[:, i]) / width(few.total_ms[:, i]) for i in range(5)])
@@ -99,7 +99,7 @@ def test_more_images_never_leave_anything_much_wider() -> None:
     for row in range(25):
         boots = [simulated.boot(row, column, boots=5) for column in range(5)]
         one, all_of_them = (
-            draw_costs_given(machine, FIELD, kept, seed=1, count=1000).draws
+            sample_posterior_costs(machine, FIELD, kept, seed=1, count=1000).draws
             for kept in (boots[0], list(chain.from_iterable(boots)))
         )
         ratios.append(
@@ -137,7 +137,7 @@ def test_unpacking_is_what_weighing_many_prior_draws_gives(
         for column, place in seen.items()
     )
     weights = np.exp(logs - np.max(logs))
-    draws = draw_costs_given(machine, candidates, boots, seed=1, count=10_000).draws
+    draws = sample_posterior_costs(machine, candidates, boots, seed=1, count=10_000).draws
     for column in range(len(candidates)):
         expected = weighted_quantiles(prior[:, column], weights)
         found = np.quantile(draws.unpack_ms[:, column], [0.025, 0.25, 0.5, 0.75, 0.975])
@@ -161,7 +161,7 @@ def test_the_shadow_is_what_weighing_many_draws_gives() -> None:
     weights = np.exp(
         log_student((whole - together.whole.middle) / together.whole.sd, together.whole.freedom)
     )
-    known = draw_costs_given(unknown_machine(), FIELD, [boot] * 3, seed=1, count=10_000)
+    known = sample_posterior_costs(unknown_machine(), FIELD, [boot] * 3, seed=1, count=10_000)
     found = np.quantile(known.posterior.parts.shadow_ms, [0.025, 0.25, 0.5, 0.75, 0.975])
     assert found == pytest.approx(weighted_quantiles(shadow, weights), rel=0.2)
 
@@ -190,7 +190,7 @@ BOOTS = st.lists(
 )
 
 
-def is_sound(known: Given) -> bool:
+def is_sound(known: PosteriorCosts) -> bool:
     """Tell whether every draw is a time that something can take."""
     draws = known.draws
     times = (draws.read_ms, draws.unpack_ms, draws.total_ms, known.posterior.parts.shadow_ms)
@@ -200,7 +200,7 @@ def is_sound(known: Given) -> bool:
 @given(boots=BOOTS, lab=st.booleans())
 def test_whatever_boots_say_every_draw_is_a_time(boots: list[BootEvidence], *, lab: bool) -> None:
     candidates = WITH_LAB if lab else FIELD
-    given_boots = draw_costs_given(unknown_machine(), candidates, boots, seed=1, count=300)
+    given_boots = sample_posterior_costs(unknown_machine(), candidates, boots, seed=1, count=300)
     assert is_sound(given_boots)
     lessons = given_boots.lessons
     assert 0 <= lessons.boots_used <= len(boots)
@@ -214,7 +214,7 @@ def test_whatever_boots_say_every_draw_is_a_time(boots: list[BootEvidence], *, l
 def test_the_order_never_matters(boots: list[BootEvidence], seed: int) -> None:
     shuffled = [boots[index] for index in np.random.default_rng(seed).permutation(len(boots))]
     one, other = (
-        draw_costs_given(unknown_machine(), FIELD, of, seed=1, count=100).draws.total_ms
+        sample_posterior_costs(unknown_machine(), FIELD, of, seed=1, count=100).draws.total_ms
         for of in (boots, shuffled)
     )
     assert np.array_equal(one, other)
@@ -230,6 +230,6 @@ def test_what_is_known_for_certain_stays_so_whatever_boots_say() -> None:
     )
     field = [replace(c, decompress_ms=replace(c.decompress_ms, log_sd=0.0)) for c in FIELD]
     boots = simulate(count=1).boot(0, 0, boots=5)
-    draws = draw_costs_given(certain, field, boots, seed=1, count=500).draws
+    draws = sample_posterior_costs(certain, field, boots, seed=1, count=500).draws
     assert np.allclose(draws.unpack_ms[:, 0], 200)
     assert np.allclose(draws.read_ms[:, 0], 200)

@@ -13,7 +13,7 @@ from initadvisor.decide.boot_evidence import BootEvidence, Relation
 from initadvisor.decide.cost import Outcome
 from initadvisor.decide.costs import priced
 from initadvisor.decide.decision import Thresholds, decide
-from initadvisor.decide.posterior.posterior import draw_posterior
+from initadvisor.decide.posterior.posterior import sample_posterior
 from tests.fixtures.synthetic_machines import LZ4, XZ, ZSTD, conditions, prior, the_table_s
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def used(machine: TrueMachine, today: Setting, *, lab: bool, seed: int) -> list[
         for count in (0, BOOTS):
             column = truth.settings.index(history[-1])
             boots += [booter.boot(column) for _ in range(count)]
-            posterior = draw_posterior(
+            posterior = sample_posterior(
                 known, candidates, [*earlier, *boots], seed=upgrade, count=400
             )
             decision = decide(

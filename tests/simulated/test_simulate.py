@@ -24,7 +24,7 @@ from initadvisor.core.errors import UsageError
 from initadvisor.core.settings import Setting
 from initadvisor.decide.cost import Outcome
 from initadvisor.decide.decision import Thresholds
-from initadvisor.decide.next_boot import Limits
+from initadvisor.decide.next_boot import BootLimits
 from initadvisor.decide.whatif_values import Span
 from tests.fixtures.synthetic_machines import TABLE
 
@@ -42,7 +42,7 @@ ASKED = Question(
         unpack_log_sd=LAB_LOG_SD,
         lab=True,
     ),
-    rules=Rules(thresholds=Thresholds(), limits=Limits(), most_boots=2),
+    rules=Rules(thresholds=Thresholds(), limits=BootLimits(), most_boots=2),
     seed=1,
 )
 CSV = "setting,size_mb,unpack_ms\nlz4 -9,50,100\nzstd -19,30,300\ncat,120,80\n"

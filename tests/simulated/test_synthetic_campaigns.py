@@ -16,7 +16,7 @@ from benchmarks.synthetic import (
 )
 from initadvisor.decide.cost import Outcome
 from initadvisor.decide.decision import Thresholds
-from initadvisor.decide.next_boot import Limits
+from initadvisor.decide.next_boot import BootLimits
 from tests.fixtures.synthetic_machines import (
     CAT,
     LZ4,
@@ -38,7 +38,7 @@ def run(
     """Run a campaign of somebody who knows of a machine what a lab (or bench) tells."""
     told = conditions(lab=lab, unpack_log_sd=0.05 if lab else 0.3)
     known, candidates = known_beforehand(np.random.default_rng(seed), machine, prior(), told)
-    rules = Rules(thresholds=Thresholds(), limits=Limits(), most_boots=most_boots)
+    rules = Rules(thresholds=Thresholds(), limits=BootLimits(), most_boots=most_boots)
     return run_campaign(machine, known, candidates, rules=rules, seed=seed)
 
 

@@ -27,7 +27,7 @@ from tests.fixtures.small_images import early_archive, program_archive, write_im
 from tests.fixtures.waiting import HANGS_S, alive, wait_until
 
 if TYPE_CHECKING:
-    from initadvisor.records.built_image import Candidate
+    from initadvisor.records.built_image import BuiltImage
 
 pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("build")]
 
@@ -66,7 +66,7 @@ def image(tmp_path: Path, payload: bytes) -> Path:
     return write_image(tmp_path / "image", payload, early=early_archive())
 
 
-def unpacked(candidate: Candidate) -> bytes:
+def unpacked(candidate: BuiltImage) -> bytes:
     with Path(candidate.path).open("rb") as file:
         size_bytes = candidate.size_bytes - candidate.main_offset
         pieces = decompress(candidate.setting.codec, file, candidate.main_offset, size_bytes)

@@ -22,7 +22,7 @@ from initadvisor.generators import (
 from initadvisor.generators.rewriting import texts_of
 from initadvisor.host import Host
 from initadvisor.image.contents import Verdict
-from initadvisor.image.difference import ImageDifference, Listing, difference
+from initadvisor.image.difference import ImageDifference, ImageListing, difference
 from initadvisor.image.scan import scan
 from initadvisor.lab.observing import Unseen
 from tests.fakes.installed import InstalledRunner
@@ -77,9 +77,9 @@ def system(tree: Tree, tmp_path: Path, files: Mapping[str, str]) -> Host:
     return Host(root=root, runner=InstalledRunner(tree=copy, work=work))
 
 
-def read(path: Path) -> tuple[Codec, Listing]:
+def read(path: Path) -> tuple[Codec, ImageListing]:
     """Return an image's codec and what is in it."""
-    listing = Listing()
+    listing = ImageListing()
     with path.open("rb") as file:
         return scan(file, witness=listing).main.codec, listing
 

@@ -17,7 +17,7 @@ import psutil
 import pytest
 from typing_extensions import override
 
-from initadvisor.candidates.plan import recipes
+from initadvisor.candidates.plan import build_commands
 from initadvisor.candidates.sampling import sample_candidates
 from initadvisor.core.settings import Setting
 from initadvisor.generators import unknown
@@ -31,7 +31,7 @@ from tests.fixtures.waiting import HANGS_S, alive, wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from initadvisor.candidates.plan import Recipe
+    from initadvisor.candidates.plan import BuildCommand
     from initadvisor.candidates.sampling import Sampled
     from initadvisor.host.run import Completed
 
@@ -58,20 +58,20 @@ def a_file(content: bytes) -> Iterator[IO[bytes]]:
         yield file
 
 
-def planned(host: Host, settings: Sequence[Setting]) -> tuple[Recipe, ...]:
-    found, gaps = recipes(host, unknown, settings, image_sha256="an image")
+def planned(host: Host, settings: Sequence[Setting]) -> tuple[BuildCommand, ...]:
+    found, gaps = build_commands(host, unknown, settings, image_sha256="an image")
     assert gaps == ()
     return found
 
 
-def sampled(host: Host, wanted: Sequence[Recipe], *, content: bytes = CONTENT) -> Sampled:
+def sampled(host: Host, wanted: Sequence[BuildCommand], *, content: bytes = CONTENT) -> Sampled:
     with a_file(content) as file:
         return sample_candidates(
             host, unknown, file, len(content), wanted, directory=host.root, observer=Unseen()
         )
 
 
-def built_bytes(recipe: Recipe) -> int:
+def built_bytes(recipe: BuildCommand) -> int:
     with subprocess.Popen(recipe.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         return len(process.communicate(CONTENT)[0])
 

@@ -16,14 +16,14 @@ from initadvisor import __version__
 from initadvisor.cli import COMMANDS, root
 from initadvisor.core.config import _KEYS, Config, Policy
 from initadvisor.daemon import __main__ as initadvisord
-from initadvisor.daemon.notes import Reason
+from initadvisor.daemon.notes import NoteReason
 from initadvisor.decide.upgrades import ASSUMED_BOOTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAN = Path(__file__).parents[2] / "man"
-REASONS_OF_HOOKS = {Reason.KERNEL_ADDED, Reason.KERNEL_REMOVED, Reason.IMAGE_REBUILT}
+REASONS_OF_HOOKS = {NoteReason.KERNEL_ADDED, NoteReason.KERNEL_REMOVED, NoteReason.IMAGE_REBUILT}
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.bootloaders.entry import EntryKind, TrialRequest
-from initadvisor.bootloaders.extra_cmdline import words_of_trial
+from initadvisor.bootloaders.extra_cmdline import extra_cmdline
 from initadvisor.host import Host
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def main() -> None:
 def _request(kind: str, replaced: str, image: str, name: str) -> TrialRequest:
     if kind == EntryKind.PREVIOUS:
         return TrialRequest(kind=EntryKind.PREVIOUS, replaces=replaced, image=image, label=name)
-    words = words_of_trial(name, generator="initramfs-tools")
+    words = extra_cmdline(name, generator="initramfs-tools")
     return TrialRequest(trial=name, replaces=replaced, image=image, words=words)
 
 

@@ -19,7 +19,7 @@ from initadvisor.core.estimates import Estimate, Evidence
 from initadvisor.data.tables import calibration
 from initadvisor.decide.cost import CandidateFacts, Quantity
 from initadvisor.decide.decision import Thresholds, decide
-from initadvisor.decide.posterior.posterior import draw_costs_given
+from initadvisor.decide.posterior.posterior import sample_posterior_costs
 from initadvisor.decide.samples import pooled
 from initadvisor.host import Host
 from initadvisor.records.lab import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from initadvisor.decide.boot_evidence import BootEvidence
     from initadvisor.decide.cost import Decision, Machine
-    from initadvisor.decide.posterior.posterior import Given
+    from initadvisor.decide.posterior.posterior import PosteriorCosts
     from initadvisor.records.boot import BootRecord
     from tests.vm.boot import Boot
     from tests.vm.emulated import Candidate
@@ -161,12 +161,14 @@ class Memory:
         assert not found.warnings
         return found.evidence
 
-    def given(self, candidates: Sequence[Candidate], *, asynchronous: bool) -> Given:
+    def given(self, candidates: Sequence[Candidate], *, asynchronous: bool) -> PosteriorCosts:
         """Weigh the candidates by all that is recorded."""
         machine = self.machine(asynchronous=asynchronous)
-        return draw_costs_given(machine, self.facts(candidates), self.evidence(), seed=_SEED)
+        return sample_posterior_costs(machine, self.facts(candidates), self.evidence(), seed=_SEED)
 
-    def decision(self, given: Given, candidates: Sequence[Candidate], today: Candidate) -> Decision:
+    def decision(
+        self, given: PosteriorCosts, candidates: Sequence[Candidate], today: Candidate
+    ) -> Decision:
         """Decide as ``recommend`` does with the usual configuration."""
         return decide(
             given.draws,

@@ -114,14 +114,14 @@ _TIMEOUT_S = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class BootOptionListing:
     """What efibootmgr lists; ``next_number`` is None where no boot option is selected."""
 
     next_number: int | None
     descriptions: Mapping[int, str]
 
 
-def run(host: Host, *words: str) -> Listing:
+def run(host: Host, *words: str) -> BootOptionListing:
     """Run efibootmgr and return what it lists after that.
 
     Raises ``ProgramError`` where it fails.
@@ -130,7 +130,7 @@ def run(host: Host, *words: str) -> Listing:
     return parse(done.stdout.decode(errors="replace"))
 
 
-def parse(text: str) -> Listing:
+def parse(text: str) -> BootOptionListing:
     """Read a listing; lines that are no boot option's are of no interest here."""
     next_number: int | None = None
     descriptions: dict[int, str] = {}
@@ -140,4 +140,4 @@ def parse(text: str) -> Listing:
             next_number = int(value, 16)
         elif match := _LISTED_OPTION.fullmatch(line):
             descriptions[int(match["number"], 16)] = match["description"].rstrip()
-    return Listing(next_number=next_number, descriptions=descriptions)
+    return BootOptionListing(next_number=next_number, descriptions=descriptions)

@@ -18,7 +18,7 @@ from initadvisor.bootloaders.disk_unlocking import require_no_binding
 from initadvisor.bootloaders.efi import boot_options
 from initadvisor.bootloaders.efi.default import INITRD, default_option, first_option, ours_in_order
 from initadvisor.bootloaders.entry import BootEntry, EntryKind, TrialPlan, TrialRequest
-from initadvisor.bootloaders.extra_cmdline import new_words, with_words
+from initadvisor.bootloaders.extra_cmdline import new_parameters, with_parameters
 from initadvisor.bootloaders.one_shot import OneShot, OneShotState
 from initadvisor.bootloaders.places import disk_and_part, loader_path, mount_of_partition
 from initadvisor.bootloaders.replacing import replaced
@@ -27,7 +27,7 @@ from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.refusals import RefusalKind, RefusedError
 from initadvisor.firmware.boot_method import boot_start
 from initadvisor.firmware.efi_variables import loader_variables
-from initadvisor.records.boot_start import BootWay
+from initadvisor.records.boot_start import BootMethod
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -47,7 +47,7 @@ _HAND_OVER = "--unicode"
 def detect(host: Host) -> bool:
     """Tell whether the firmware itself started the running system's kernel."""
     way = boot_start(host, loader_variables(host)).way
-    return way in {BootWay.EFI_STUB, BootWay.FIRMWARE_UKI}
+    return way in {BootMethod.EFI_STUB, BootMethod.FIRMWARE_UKI}
 
 
 def refusals(host: Host) -> tuple[Refusal, ...]:
@@ -76,14 +76,14 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
     if start.is_uki:
         require_same_start(host, start.kernel.path, request)
     image = loader_path(host, request.image, default.mount_point).replace("/", "\\")
-    added = new_words(start.options, request.words)
+    added = new_parameters(start.options, request.words)
     files = (start.kernel,) if start.is_uki else start.initrds
     images = list(replaced(files, request, image))
     if start.is_uki:
         program, options = images[0], start.options
     else:
         program, options = start.kernel.named, _with_images(start.options, images)
-    options = with_words(options, added)
+    options = with_parameters(options, added)
     disk, part = disk_and_part(host, default.device)
     command = ["--create-only", "--disk", disk, "--part", str(part), "--label", request.title]
     command += ["--loader", program]

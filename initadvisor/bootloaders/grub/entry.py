@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.entry import BootEntry, BootFile
-from initadvisor.bootloaders.extra_cmdline import new_words, with_words
+from initadvisor.bootloaders.extra_cmdline import new_parameters, with_parameters
 from initadvisor.bootloaders.grub.custom import identifier
 from initadvisor.bootloaders.managed_files import image_note
 from initadvisor.bootloaders.places import file_named
@@ -20,8 +20,8 @@ from initadvisor.core.refusals import RefusalKind, refused
 
 if TYPE_CHECKING:
     from initadvisor.bootloaders.entry import TrialRequest
-    from initadvisor.bootloaders.grub.menu import MenuEntry
-    from initadvisor.bootloaders.grub.script import Statement, Word
+    from initadvisor.bootloaders.grub.menu import GrubMenuEntry
+    from initadvisor.bootloaders.grub.script import GrubWord, Statement
     from initadvisor.host import Host
 
 
@@ -47,7 +47,7 @@ class TrialText:
     text: str
 
 
-def boot_entry(host: Host, entry: MenuEntry, *, mount_point: str, source: str) -> BootEntry:
+def boot_entry(host: Host, entry: GrubMenuEntry, *, mount_point: str, source: str) -> BootEntry:
     """Return what an entry boots; its files are looked for where ``mount_point`` is mounted.
 
     Raises ``RefusedError`` where that cannot be told, or a file is missing.
@@ -64,13 +64,13 @@ def boot_entry(host: Host, entry: MenuEntry, *, mount_point: str, source: str) -
 
 
 def trial_text(
-    entry: MenuEntry, default: BootEntry, request: TrialRequest, *, image: str
+    entry: GrubMenuEntry, default: BootEntry, request: TrialRequest, *, image: str
 ) -> TrialText:
     """Return the entry that loads ``image``, named as for GRUB, in place of what it replaces."""
     linux, initrd = _loading(entry)
     shown = request.title_beside(default.title)
-    added = new_words(default.options, request.words)
-    options = with_words(default.options, added)
+    added = new_parameters(default.options, request.words)
+    options = with_parameters(default.options, added)
     images = replaced(default.initrds, request, image)
     edits = [
         (linux.words[1].end, linux.end, f" {options}" if options else ""),
@@ -89,7 +89,7 @@ def trial_text(
     )
 
 
-def _loading(entry: MenuEntry) -> tuple[Statement, Statement]:
+def _loading(entry: GrubMenuEntry) -> tuple[Statement, Statement]:
     """Return the statements that load kernel and images, where nothing else decides on them."""
     linux = [each for each in entry.statements if each.command in _LINUX]
     initrd = [each for each in entry.statements if each.command in _INITRD]
@@ -110,12 +110,12 @@ def _loading(entry: MenuEntry) -> tuple[Statement, Statement]:
     return linux[0], initrd[0]
 
 
-def _options(entry: MenuEntry, linux: Statement) -> str:
+def _options(entry: GrubMenuEntry, linux: Statement) -> str:
     start, end = linux.words[1].end - entry.body_start, linux.end - entry.body_start
     return re.sub(r"\\\n", " ", entry.body[start:end]).strip()
 
 
-def _file(host: Host, word: Word, mount_point: str) -> BootFile:
+def _file(host: Host, word: GrubWord, mount_point: str) -> BootFile:
     named = word.literal
     path = file_named(host, named, mount_point) if named else None
     if named is None or path is None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from initadvisor.bootloaders.grub.place import Place
+    from initadvisor.bootloaders.grub.place import GrubPlace
     from initadvisor.host import Host
 
 
@@ -28,7 +28,7 @@ _UNWRITABLE_FILE_SYSTEMS = frozenset(
 """Those of Debian's /etc/grub.d/00_header (check_writable), and two more that only can be read."""
 
 
-def environment(host: Host, where: Place) -> Environment:
+def environment(host: Host, where: GrubPlace) -> Environment:
     """Return GRUB's variables.
 
     Raises ``RefusedError`` where there is no block, ``ProgramError`` where it is damaged.
@@ -39,12 +39,12 @@ def environment(host: Host, where: Place) -> Environment:
     return {name: value for name, equals, value in pairs if equals}
 
 
-def unset_next_entry(host: Host, where: Place) -> None:
+def unset_next_entry(host: Host, where: GrubPlace) -> None:
     """Forget the entry that is selected for the next boot."""
     _edit(host, where, "unset", "next_entry")
 
 
-def require_grub_writes(host: Host, where: Place) -> None:
+def require_grub_writes(host: Host, where: GrubPlace) -> None:
     """Raise ``RefusedError`` where GRUB could not forget the selection when it boots.
 
     Also where grub-reboot would restore a default that an older one has saved.
@@ -68,14 +68,14 @@ def require_grub_writes(host: Host, where: Place) -> None:
         raise refused(RefusalKind.UNREADABLE, reason, remedy)
 
 
-def _require_block(host: Host, where: Place) -> None:
+def _require_block(host: Host, where: GrubPlace) -> None:
     if not is_file(host, where.environment):
         reason = f"there is no {where.environment}, so that GRUB remembers nothing"
         remedy = f"make it: {where.program('grub-editenv')} {where.environment} create"
         raise refused(RefusalKind.NO_ONE_SHOT, reason, remedy)
 
 
-def _probed(host: Host, where: Place, target: str) -> tuple[str, ...]:
+def _probed(host: Host, where: GrubPlace, target: str) -> tuple[str, ...]:
     done = host.runner.run(
         [where.program("grub-probe"), f"--target={target}", str(host.path(where.environment))],
         timeout_s=_TIMEOUT_S,
@@ -83,7 +83,7 @@ def _probed(host: Host, where: Place, target: str) -> tuple[str, ...]:
     return tuple(done.stdout.decode(errors="replace").split())
 
 
-def _abstractions(host: Host, where: Place) -> Iterator[str]:
+def _abstractions(host: Host, where: GrubPlace) -> Iterator[str]:
     """Tell of LVM by what the kernel shows to everybody.
 
     grub-probe asks the device mapper, which wants CAP_SYS_ADMIN (drivers/md/dm-ioctl.c), and prints
@@ -102,7 +102,7 @@ def _mappings(device: Path) -> Iterator[bytes]:
         yield from _mappings(part)
 
 
-def _edit(host: Host, where: Place, *words: str) -> bytes:
+def _edit(host: Host, where: GrubPlace, *words: str) -> bytes:
     done = host.runner.run(
         [where.program("grub-editenv"), str(host.path(where.environment)), *words],
         timeout_s=_TIMEOUT_S,

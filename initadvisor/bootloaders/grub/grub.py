@@ -22,7 +22,7 @@ from initadvisor.bootloaders.grub.environment import (
     require_grub_writes,
     unset_next_entry,
 )
-from initadvisor.bootloaders.grub.place import Place, place
+from initadvisor.bootloaders.grub.place import GrubPlace, place
 from initadvisor.bootloaders.managed_files import PREFIX
 from initadvisor.bootloaders.one_shot import OneShot, OneShotState
 from initadvisor.bootloaders.places import loader_path, mount_point_of, read_bytes, require_writable
@@ -32,7 +32,7 @@ from initadvisor.core.refusals import RefusalKind, refused
 from initadvisor.firmware.boot_method import boot_start
 from initadvisor.firmware.efi_variables import loader_variables
 from initadvisor.host.replace import replace_file
-from initadvisor.records.boot_start import BootWay
+from initadvisor.records.boot_start import BootMethod
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -50,7 +50,7 @@ _TIMEOUT_S = 60
 def detect(host: Host) -> bool:
     """Tell whether the running system was started by GRUB."""
     way = boot_start(host, loader_variables(host)).way
-    return way in {BootWay.GRUB_EFI, BootWay.GRUB_BIOS}
+    return way in {BootMethod.GRUB_EFI, BootMethod.GRUB_BIOS}
 
 
 def refusals(host: Host) -> tuple[Refusal, ...]:
@@ -177,12 +177,12 @@ def _deselect(host: Host, kind: EntryKind) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Default:
-    menu: grub_menu.MenuEntry
+    menu: grub_menu.GrubMenuEntry
     entry: BootEntry
     mount_point: str
 
 
-def _default(host: Host, where: Place) -> _Default:
+def _default(host: Host, where: GrubPlace) -> _Default:
     content = read_bytes(host.path(where.configuration)) or b""
     text = decoded(content)
     script = grub_menu.parsed(text, where.configuration)
@@ -199,7 +199,7 @@ def _custom(host: Host, path: str) -> str | None:
     return None if content is None else decoded(content)
 
 
-def _require_harmless_custom(host: Host, where: Place) -> None:
+def _require_harmless_custom(host: Host, where: GrubPlace) -> None:
     """Raise ``RefusedError`` where custom.cfg itself decides what is booted."""
     foreign = custom.without_ours(_custom(host, where.custom)) or ""
     identifiers = [custom.identifier(kind) for kind in EntryKind]

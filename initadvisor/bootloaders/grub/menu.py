@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.grub.script import ScriptError, Statement, Word, statements
+from initadvisor.bootloaders.grub.script import GrubWord, ScriptError, Statement, statements
 from initadvisor.core.refusals import RefusalKind, RefusedError, refused
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _NAME_ONE = "name it: GRUB_DEFAULT in /etc/default/grub, then update-grub or gru
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MenuEntry:
+class GrubMenuEntry:
     """An entry of the menu, ``path`` of identifiers or titles that leads to it as GRUB writes it.
 
     ``statements`` are those of its body; ``head`` are its own words that a copy needs, too.
@@ -79,7 +79,7 @@ def custom_sources(script: Sequence[Statement]) -> tuple[Statement, ...]:
 
 def default_entry(
     text: str, script: Sequence[Statement], path: str, *, saved_entry: str | None
-) -> MenuEntry:
+) -> GrubMenuEntry:
     """Return the entry that is booted when ``next_entry`` is not set.
 
     Raises ``RefusedError`` where nothing says for certain which one that is.
@@ -137,7 +137,7 @@ def _wanted(script: Sequence[Statement], path: str, saved_entry: str | None) -> 
             reason = "GRUB's default is the saved entry, and none is saved"
             raise refused(RefusalKind.NO_DEFAULT, reason, "save one: grub-set-default 0")
         return _Wanted(saved_entry, path)
-    literal = Word(raw, 0, len(raw)).literal
+    literal = GrubWord(raw, 0, len(raw)).literal
     if not literal:
         reason = f"{path} sets default to {raw}, which is not known before GRUB runs"
         raise refused(RefusalKind.NO_DEFAULT, reason, _NAME_ONE)
@@ -175,9 +175,11 @@ def _choose(
     return found_all[0]
 
 
-def _menu_entry(text: str, script: Sequence[Statement], entry: Statement, path: str) -> MenuEntry:
+def _menu_entry(
+    text: str, script: Sequence[Statement], entry: Statement, path: str
+) -> GrubMenuEntry:
     start, end = entry.body or (0, 0)
-    return MenuEntry(
+    return GrubMenuEntry(
         title=_title(entry) or path,
         path=path,
         head=_head(entry),
@@ -187,10 +189,10 @@ def _menu_entry(text: str, script: Sequence[Statement], entry: Statement, path: 
     )
 
 
-def _options(entry: Statement) -> tuple[list[tuple[str, Word | None]], list[Word]]:
+def _options(entry: Statement) -> tuple[list[tuple[str, GrubWord | None]], list[GrubWord]]:
     """Return the options of a menuentry with their arguments, and its other words."""
-    options: list[tuple[str, Word | None]] = []
-    others: list[Word] = []
+    options: list[tuple[str, GrubWord | None]] = []
+    others: list[GrubWord] = []
     words = list(entry.words[1:])
     while words:
         word = words.pop(0)
@@ -199,7 +201,7 @@ def _options(entry: Statement) -> tuple[list[tuple[str, Word | None]], list[Word
         elif word.raw.startswith("-"):
             name, equals, value = word.raw.partition("=")
             start = word.end - len(value)
-            options.append((name, Word(value, start, word.end) if equals else None))
+            options.append((name, GrubWord(value, start, word.end) if equals else None))
         else:
             others.append(word)
     return options, others

@@ -16,7 +16,7 @@ _FLAVOURS = ("grub", "grub2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class GrubPlace:
     """GRUB's directory, as a path of this machine."""
 
     flavour: str
@@ -51,14 +51,14 @@ class Place:
         return name.replace("grub-", f"{self.flavour}-", 1)
 
 
-def place(host: Host) -> Place:
+def place(host: Host) -> GrubPlace:
     """Return where GRUB's files are.
 
     Raises ``RefusedError`` where there are none, or two sets of them.
     """
     found = [
         candidate
-        for candidate in (Place(flavour=flavour) for flavour in _FLAVOURS)
+        for candidate in (GrubPlace(flavour=flavour) for flavour in _FLAVOURS)
         if is_file(host, candidate.configuration)
     ]
     if len(found) != 1:

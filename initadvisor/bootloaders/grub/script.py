@@ -42,7 +42,7 @@ class ScriptError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class GrubWord:
     """A word as it is written, and where."""
 
     raw: str
@@ -75,7 +75,7 @@ class Statement:
     ``body``: what is between the braces that follow it, None where none do.
     """
 
-    words: tuple[Word, ...]
+    words: tuple[GrubWord, ...]
     blocks: tuple[Statement, ...] = ()
     conditional: bool = False
     body: tuple[int, int] | None = None
@@ -115,7 +115,7 @@ class _Scanner:
     ) -> tuple[list[Statement], int]:
         """Return the statements of a block, and the index of the brace that ends it."""
         found: list[Statement] = []
-        words: list[Word] = []
+        words: list[GrubWord] = []
         depth = 0
         while index < len(self._tokens):
             word = self._tokens[index]
@@ -144,7 +144,7 @@ class _Scanner:
             raise ScriptError(msg)
         return found, index
 
-    def _at(self, index: int) -> Word:
+    def _at(self, index: int) -> GrubWord:
         word = self._tokens[index]
         if word is None:
             raise AssertionError(index)
@@ -155,7 +155,7 @@ def _with_body(head: Statement, body: tuple[int, int]) -> Statement:
     return Statement(words=head.words, blocks=head.blocks, conditional=head.conditional, body=body)
 
 
-def _tokens(text: str) -> Iterator[Word | None]:
+def _tokens(text: str) -> Iterator[GrubWord | None]:
     """Yield the words, and None where a statement ends."""
     position = 0
     while position < len(text):
@@ -166,6 +166,6 @@ def _tokens(text: str) -> Iterator[Word | None]:
         if match["end"]:
             yield None
         elif match["word"]:
-            yield Word(match["word"], match.start(), match.end())
+            yield GrubWord(match["word"], match.start(), match.end())
         position = match.end()
     yield None

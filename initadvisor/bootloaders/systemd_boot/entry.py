@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.entry import BootEntry, BootFile
-from initadvisor.bootloaders.extra_cmdline import new_words, with_words
+from initadvisor.bootloaders.extra_cmdline import new_parameters, with_parameters
 from initadvisor.bootloaders.places import file_named
 from initadvisor.bootloaders.replacing import replaced
 from initadvisor.bootloaders.uki import command_line_of
@@ -14,7 +14,7 @@ from initadvisor.core.refusals import RefusalKind, refused
 
 if TYPE_CHECKING:
     from initadvisor.bootloaders.entry import TrialRequest
-    from initadvisor.bootloaders.systemd_boot.menu import MenuEntry
+    from initadvisor.bootloaders.systemd_boot.menu import SystemdBootMenuEntry
     from initadvisor.host import Host
 
 
@@ -33,7 +33,7 @@ class TrialLines:
     lines: tuple[tuple[str, str], ...]
 
 
-def boot_entry(host: Host, entry: MenuEntry) -> BootEntry:
+def boot_entry(host: Host, entry: SystemdBootMenuEntry) -> BootEntry:
     """Return what an entry boots.
 
     Raises ``RefusedError`` where it is no kernel, or a file of it is missing.
@@ -58,12 +58,12 @@ def boot_entry(host: Host, entry: MenuEntry) -> BootEntry:
 
 
 def trial_lines(
-    entry: MenuEntry, default: BootEntry, request: TrialRequest, *, image: str
+    entry: SystemdBootMenuEntry, default: BootEntry, request: TrialRequest, *, image: str
 ) -> TrialLines:
     """Return the default entry's lines with another image and more words; ``image`` as named."""
     shown = request.title_beside(default.title)
-    added = new_words(default.options, request.words)
-    options = with_words(default.options, added)
+    added = new_parameters(default.options, request.words)
+    options = with_parameters(default.options, added)
     copied = entry.values.lines if entry.values else ()
     # A unified kernel image that was replaced brings its own command line, which counts.
     says_options = not default.is_uki or bool(added) or _options(entry)
@@ -88,7 +88,7 @@ def _programs(default: BootEntry, request: TrialRequest, image: str) -> list[tup
     return [("efi", image)]
 
 
-def _uki_entry(host: Host, entry: MenuEntry, *, named: str) -> BootEntry:
+def _uki_entry(host: Host, entry: SystemdBootMenuEntry, *, named: str) -> BootEntry:
     file = _file(host, entry, named)
     own = command_line_of(host, file.path)
     return BootEntry(
@@ -102,11 +102,11 @@ def _uki_entry(host: Host, entry: MenuEntry, *, named: str) -> BootEntry:
     )
 
 
-def _options(entry: MenuEntry) -> str:
+def _options(entry: SystemdBootMenuEntry) -> str:
     return " ".join(entry.values.all("options")) if entry.values else ""
 
 
-def _file(host: Host, entry: MenuEntry, named: str) -> BootFile:
+def _file(host: Host, entry: SystemdBootMenuEntry, named: str) -> BootFile:
     path = file_named(host, named, entry.mount_point)
     if path is None:
         reason = f"{named}, which the default entry {entry.path} loads, is not on its partition"

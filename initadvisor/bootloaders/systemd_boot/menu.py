@@ -36,7 +36,7 @@ class Partitions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MenuEntry:
+class SystemdBootMenuEntry:
     """A file that systemd-boot makes an entry of; ``path`` is of this machine.
 
     ``values`` is None for a unified kernel image in ``EFI/Linux`` (Type #2).
@@ -64,9 +64,9 @@ def partitions(host: Host) -> Partitions:
     return Partitions(esp=esp, boot=boot)
 
 
-def menu(host: Host, where: Partitions) -> tuple[MenuEntry, ...]:
+def menu(host: Host, where: Partitions) -> tuple[SystemdBootMenuEntry, ...]:
     """Return what systemd-boot makes entries of, on both partitions."""
-    found: list[MenuEntry] = []
+    found: list[SystemdBootMenuEntry] = []
     for mount_point in dict.fromkeys((where.esp, where.boot)):
         found += _type1(host, mount_point)
         found += _type2(host, mount_point)
@@ -74,8 +74,8 @@ def menu(host: Host, where: Partitions) -> tuple[MenuEntry, ...]:
 
 
 def default_of_menu(
-    host: Host, where: Partitions, entries: Sequence[MenuEntry], *, ours: Collection[str]
-) -> MenuEntry:
+    host: Host, where: Partitions, entries: Sequence[SystemdBootMenuEntry], *, ours: Collection[str]
+) -> SystemdBootMenuEntry:
     """Return the entry that something names as the default.
 
     Raises ``RefusedError`` where nothing does, where it may be one of ``ours``, and where
@@ -106,7 +106,9 @@ def _wishes(host: Host, where: Partitions) -> Iterator[tuple[str, str]]:
             yield f"{key} in {where.esp}/loader/loader.conf", value
 
 
-def _first(host: Host, fitting: Sequence[MenuEntry], source: str, pattern: str) -> MenuEntry:
+def _first(
+    host: Host, fitting: Sequence[SystemdBootMenuEntry], source: str, pattern: str
+) -> SystemdBootMenuEntry:
     """Return the one of several that systemd-boot would take: the first in its order."""
     if len({entry.identifier for entry in fitting}) == 1:
         return fitting[0]
@@ -118,7 +120,9 @@ def _first(host: Host, fitting: Sequence[MenuEntry], source: str, pattern: str) 
     raise refused(RefusalKind.UNCLEAR_DEFAULT, reason, _NAME_ONE)
 
 
-def _checked(entry: MenuEntry, fitting: Sequence[MenuEntry]) -> MenuEntry:
+def _checked(
+    entry: SystemdBootMenuEntry, fitting: Sequence[SystemdBootMenuEntry]
+) -> SystemdBootMenuEntry:
     same = [other for other in fitting if other.identifier == entry.identifier]
     if len(same) > 1:
         reason = f"there are several entries {entry.identifier}: {same[0].path}, {same[1].path}"
@@ -156,7 +160,7 @@ def _printed_path(host: Host, option: str) -> str:
     return path
 
 
-def _type1(host: Host, mount_point: str) -> Iterator[MenuEntry]:
+def _type1(host: Host, mount_point: str) -> Iterator[SystemdBootMenuEntry]:
     for file in listing(host, f"{mount_point}/loader/entries"):
         name = file.name
         if name.startswith((".", "auto-")) or not name.lower().endswith(".conf"):
@@ -165,7 +169,7 @@ def _type1(host: Host, mount_point: str) -> Iterator[MenuEntry]:
         if content is None:
             msg = f"cannot read {file}: it went away"
             raise UnsafeError(msg)
-        yield MenuEntry(
+        yield SystemdBootMenuEntry(
             identifier=type1.entry_identifier(name),
             path=f"{mount_point}/loader/entries/{name}",
             mount_point=mount_point,
@@ -173,10 +177,10 @@ def _type1(host: Host, mount_point: str) -> Iterator[MenuEntry]:
         )
 
 
-def _type2(host: Host, mount_point: str) -> Iterator[MenuEntry]:
+def _type2(host: Host, mount_point: str) -> Iterator[SystemdBootMenuEntry]:
     for file in listing(host, f"{mount_point}/EFI/Linux"):
         if file.name.lower().endswith(".efi"):
-            yield MenuEntry(
+            yield SystemdBootMenuEntry(
                 identifier=type1.entry_identifier(file.name),
                 path=f"{mount_point}/EFI/Linux/{file.name}",
                 mount_point=mount_point,

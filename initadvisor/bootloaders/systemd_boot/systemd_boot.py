@@ -19,12 +19,17 @@ from initadvisor.bootloaders.places import loader_path, read_bytes, require_writ
 from initadvisor.bootloaders.safety import require_free_command_line, require_same_start
 from initadvisor.bootloaders.systemd_boot import type1
 from initadvisor.bootloaders.systemd_boot.entry import boot_entry, trial_lines
-from initadvisor.bootloaders.systemd_boot.menu import MenuEntry, default_of_menu, menu, partitions
+from initadvisor.bootloaders.systemd_boot.menu import (
+    SystemdBootMenuEntry,
+    default_of_menu,
+    menu,
+    partitions,
+)
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.plain_values import decoded, encoded
 from initadvisor.firmware.boot_method import boot_start
 from initadvisor.firmware.efi_variables import loader_text, loader_variables
-from initadvisor.records.boot_start import BootWay
+from initadvisor.records.boot_start import BootMethod
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -62,7 +67,7 @@ def identifier(kind: EntryKind) -> str:
 def detect(host: Host) -> bool:
     """Tell whether the running system was started by systemd-boot."""
     way = boot_start(host, loader_variables(host)).way
-    return way in {BootWay.SYSTEMD_BOOT, BootWay.SYSTEMD_BOOT_UKI}
+    return way in {BootMethod.SYSTEMD_BOOT, BootMethod.SYSTEMD_BOOT_UKI}
 
 
 def refusals(host: Host) -> tuple[Refusal, ...]:
@@ -170,13 +175,13 @@ def remove(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
     return bool(found)
 
 
-def _default(host: Host) -> MenuEntry:
+def _default(host: Host) -> SystemdBootMenuEntry:
     where = partitions(host)
     identifiers = [identifier(kind) for kind in EntryKind]
     return default_of_menu(host, where, menu(host, where), ours=identifiers)
 
 
-def _directory(entry: MenuEntry) -> str:
+def _directory(entry: SystemdBootMenuEntry) -> str:
     return f"{entry.mount_point}/loader/entries"
 
 

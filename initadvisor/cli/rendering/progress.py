@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from initadvisor.candidates.decompression import Stream
     from initadvisor.core.settings import Setting
-    from initadvisor.records.built_image import Candidate, Gap
+    from initadvisor.records.built_image import BuiltImage, SkippedSetting
     from initadvisor.records.lab import LabSample, LabSubject, LostBoot
 
 
@@ -44,12 +44,12 @@ class Progress:
         self._building.append(setting)
         self._show_building()
 
-    def finished(self, candidate: Candidate, *, cached: bool) -> None:
+    def finished(self, candidate: BuiltImage, *, cached: bool) -> None:
         """Show one less."""
         del cached
         self._ended(candidate.setting)
 
-    def gap(self, gap: Gap) -> None:
+    def gap(self, gap: SkippedSetting) -> None:
         """Show one less; the reason is part of the result."""
         self._ended(gap.setting)
 

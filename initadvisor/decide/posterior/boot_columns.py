@@ -35,7 +35,7 @@ LEAST_MS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class IntervalGroup:
     """What the intervals of boots have in common that are to be compared: class, clocks, content.
 
     ``has_kernel``, ``may_have_menu``: whether reading the kernel, and waiting in a menu, is in it.
@@ -68,7 +68,7 @@ class Columns:
     rest_ms: Floats
     read_ms: Floats
     line: Integers
-    lines: tuple[Line, ...]
+    lines: tuple[IntervalGroup, ...]
 
     def waits(self, waiting: Waiting) -> Booleans:
         """Tell which boots are of this kind."""
@@ -136,7 +136,7 @@ def _columns_of(values: Sequence[T | None], of_candidates: Sequence[T | None]) -
 
 def _lines(
     boots: Sequence[BootEvidence], near: Booleans, class_key: Integers
-) -> tuple[Integers, tuple[Line, ...]]:
+) -> tuple[Integers, tuple[IntervalGroup, ...]]:
     """Number the lines there are; -1 for a boot without an interval that can be used.
 
     A menu that was shown may have taken any time.
@@ -148,7 +148,7 @@ def _lines(
     _, first, inverse = np.unique(number, return_index=True, return_inverse=True)
     contents = [besides[beside[index]] for index in first]
     lines = tuple(
-        Line(
+        IntervalGroup(
             near=bool(near[index]),
             has_kernel=Beside.KERNEL in content,
             may_have_menu=Beside.MENU_IF_ANY in content,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from initadvisor.decide.costs import draw_shadow
-from initadvisor.decide.posterior.smc import log_logistic, tempered
+from initadvisor.decide.posterior.smc import log_logistic, smc_sample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,7 +129,7 @@ def draw_shadow_given(
 
     if not sums:
         return shadow_ms(start), np.exp(rest), float(count)
-    found = tempered(start, log_prior, log_likelihood, rng=rng)
+    found = smc_sample(start, log_prior, log_likelihood, rng=rng)
     return shadow_ms(found.draws), np.exp(found.draws[:, -1]), found.effective
 
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from initadvisor.decide.cost import CandidateFacts, Machine
-    from initadvisor.decide.costs import Parts
-    from initadvisor.decide.posterior.boot_columns import Columns, Line
+    from initadvisor.decide.costs import ParameterDraws
+    from initadvisor.decide.posterior.boot_columns import Columns, IntervalGroup
 
     Floats = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ class ReadLine:
     ``slope_s_per_mb``: r with its precision (1 / variance), 0 where there is one size only.
     """
 
-    line: Line
+    line: IntervalGroup
     centre_mb: float
     centre_ms: float
     centre_sd_ms: float
@@ -99,7 +99,7 @@ class ReadLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ReadSummary:
     """What boots tell of the loader.
 
     ``beside_mb``: how much more is loaded than the image (microcode, what a stub adds).
@@ -124,7 +124,7 @@ class Reading:
         return max(same, key=lambda f: (not f.line.may_have_menu, f.boots), default=None)
 
 
-def summarise_reading(boots: Columns, candidates: Sequence[CandidateFacts]) -> Reading:
+def summarise_reading(boots: Columns, candidates: Sequence[CandidateFacts]) -> ReadSummary:
     """Return the lines that boots are on."""
     known = (boots.line >= 0) & ~np.isnan(boots.read_ms) & ~np.isnan(boots.loaded_mb)
     sizes = np.round(_SAME_SIZE * np.log(boots.loaded_mb[known])).astype(np.int64)
@@ -142,7 +142,7 @@ def summarise_reading(boots: Columns, candidates: Sequence[CandidateFacts]) -> R
         own = np.flatnonzero(owners == owner)
         own = own[_most_telling(size[own], groups.count[own])]
         lines.append(_fitted(boots.lines[owner], size[own], middle[own], groups.count[own], spread))
-    return Reading(
+    return ReadSummary(
         lines=tuple(lines), beside_mb=_beside(boots, candidates), log_sd=spread, used=known
     )
 
@@ -160,7 +160,9 @@ def _beside(boots: Columns, candidates: Sequence[CandidateFacts]) -> float:
     return max(0.0, float(np.median(more))) if more.size else 0.0
 
 
-def _fitted(line: Line, size: Floats, logs: Floats, count: Integers, spread: float) -> ReadLine:
+def _fitted(
+    line: IntervalGroup, size: Floats, logs: Floats, count: Integers, spread: float
+) -> ReadLine:
     """Fit a line that single sizes, if disturbed, do not bend."""
     read = np.exp(logs)
     own_ms = read * np.array([location(0.0, int(n), sd=spread, floor=0.0).sd for n in count])
@@ -211,7 +213,7 @@ def _best_pair(size: Floats, read: Floats, weight: Floats) -> tuple[float, float
 
 
 def draw_reading(
-    rng: np.random.Generator, machine: Machine, reading: Reading, prior: Parts
+    rng: np.random.Generator, machine: Machine, reading: ReadSummary, prior: ParameterDraws
 ) -> tuple[Floats, Floats]:
     """Draw r (in s per MB) and L without reading the kernel (in ms), given what boots tell.
 
@@ -234,7 +236,9 @@ def draw_reading(
     return read_s_per_mb, np.maximum(fixed, 0.0)
 
 
-def _draw_slope(rng: np.random.Generator, machine: Machine, reading: Reading, count: int) -> Floats:
+def _draw_slope(
+    rng: np.random.Generator, machine: Machine, reading: ReadSummary, count: int
+) -> Floats:
     """Draw r from its density at points of its logarithm, which is known exactly there.
 
     Few points show where it is at all, the others lie there.
@@ -255,7 +259,7 @@ def _draw_slope(rng: np.random.Generator, machine: Machine, reading: Reading, co
     return np.asarray(prior.median * np.exp(prior.log_sd * between))
 
 
-def _told(machine: Machine, reading: Reading, steps: Floats) -> tuple[Floats, Floats]:
+def _told(machine: Machine, reading: ReadSummary, steps: Floats) -> tuple[Floats, Floats]:
     """Return what boots say of r, those of the same class and those of others (logarithms).
 
     What is likely to be beside the reading counts once: it is the same loader's in every class.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from initadvisor.decide.cost import CandidateFacts, Machine, Quantity
-    from initadvisor.decide.costs import Parts
+    from initadvisor.decide.costs import ParameterDraws
     from initadvisor.decide.posterior.groups import Location
 
     Floats = NDArray[np.float64]
@@ -118,8 +118,8 @@ def draw_unpacking(
     machine: Machine,
     candidates: Sequence[CandidateFacts],
     seen: Mapping[int, Location],
-    prior: Parts,
-) -> tuple[Parts, float]:
+    prior: ParameterDraws,
+) -> tuple[ParameterDraws, float]:
     """Return the parts with all that unpacking depends on as it is given what was seen.
 
     ``seen``: the logarithm of U in ms, by the candidate's column. The second value is how many

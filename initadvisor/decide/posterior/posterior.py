@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from initadvisor.decide.boot_evidence import Learnt, Lessons, Shared
+from initadvisor.decide.boot_evidence import Parameter, ParameterUpdate, PosteriorSummary
 from initadvisor.decide.costs import (
     DRAWS,
     draw_parts,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from initadvisor.decide.boot_evidence import BootEvidence
     from initadvisor.decide.cost import CandidateFacts, Machine
-    from initadvisor.decide.costs import Draws, Parts
-    from initadvisor.decide.posterior.boot_reading import Reading
+    from initadvisor.decide.costs import Draws, ParameterDraws
+    from initadvisor.decide.posterior.boot_reading import ReadSummary
     from initadvisor.decide.posterior.boot_summary import ShadowSummary, UnpackSummary
 
     Floats = NDArray[np.float64]
@@ -69,52 +69,52 @@ class Posterior:
     part where they are worth least.
     """
 
-    parts: Parts
-    prior: Parts
+    parts: ParameterDraws
+    prior: ParameterDraws
     noise: Noise
     found: Summaries | None
     effective: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class PosteriorCosts:
     """What candidates cost, given boots, what that is made of, and what the boots taught."""
 
     draws: Draws
     posterior: Posterior
-    lessons: Lessons
+    lessons: PosteriorSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summaries:
     """What boots tell, in few figures, each part of the model by itself."""
 
-    reading: Reading
+    reading: ReadSummary
     unpacking: UnpackSummary
     shadow: ShadowSummary
 
 
-def draw_costs_given(
+def sample_posterior_costs(
     machine: Machine,
     candidates: Sequence[CandidateFacts],
     boots: Sequence[BootEvidence],
     *,
     seed: int,
     count: int = DRAWS,
-) -> Given:
+) -> PosteriorCosts:
     """Draw machines from what is known once boots of this machine are, and price the candidates.
 
     The order of the boots does not matter. Without boots it is the same draws as of ``draw_parts``.
     """
-    posterior = draw_posterior(machine, candidates, boots, seed=seed, count=count)
-    return Given(
+    posterior = sample_posterior(machine, candidates, boots, seed=seed, count=count)
+    return PosteriorCosts(
         draws=priced(posterior.parts, machine, candidates),
         posterior=posterior,
         lessons=_lessons(machine, candidates, posterior),
     )
 
 
-def draw_posterior(
+def sample_posterior(
     machine: Machine,
     candidates: Sequence[CandidateFacts],
     boots: Sequence[BootEvidence],
@@ -122,7 +122,7 @@ def draw_posterior(
     seed: int,
     count: int = DRAWS,
 ) -> Posterior:
-    """Draw what ``draw_costs_given`` puts together, without saying what was learnt."""
+    """Draw what ``sample_posterior_costs`` puts together, without saying what was learnt."""
     prior = draw_parts(machine, candidates, seed=seed, count=count)
     if not boots:
         return Posterior(
@@ -157,11 +157,11 @@ def summarised(
 def _given(
     machine: Machine,
     candidates: Sequence[CandidateFacts],
-    prior: Parts,
+    prior: ParameterDraws,
     found: Summaries,
     *,
     seed: int,
-) -> tuple[Parts, float]:
+) -> tuple[ParameterDraws, float]:
     """Draw each part anew that boots tell of, with random numbers of its own."""
     parts, effective = prior, float(len(prior.cpu))
     if found.reading.used.any():
@@ -182,16 +182,16 @@ def _given(
 
 def _lessons(
     machine: Machine, candidates: Sequence[CandidateFacts], posterior: Posterior
-) -> Lessons:
+) -> PosteriorSummary:
     found = posterior.found
     before = _shared(machine, candidates, posterior.prior)
     after = _shared(machine, candidates, posterior.parts)
-    boots = _boots(machine, candidates, found) if found else dict.fromkeys(Shared, 0)
+    boots = _boots(machine, candidates, found) if found else dict.fromkeys(Parameter, 0)
     sources = _sources(machine, candidates)
     used = found.reading.used | found.unpacking.used | found.shadow.used if found else np.zeros(0)
-    return Lessons(
+    return PosteriorSummary(
         learnt=tuple(
-            Learnt(
+            ParameterUpdate(
                 what=what,
                 prior=summary(before[what], sources[what]),
                 posterior=summary(after[what], _source(boots[what]) or sources[what]),
@@ -212,40 +212,40 @@ def _source(boots: int) -> str:
 
 
 def _shared(
-    machine: Machine, candidates: Sequence[CandidateFacts], parts: Parts
-) -> Mapping[Shared, Floats]:
+    machine: Machine, candidates: Sequence[CandidateFacts], parts: ParameterDraws
+) -> Mapping[Parameter, Floats]:
     """Return the draws of what the candidates share, of the lab only where it measured any."""
     values = {
-        Shared.LOADER: 1 / parts.read_s_per_mb,
-        Shared.FIXED: parts.fixed_ms + parts.read_s_per_mb * 1000 * machine.kernel_mb,
-        Shared.SHADOW: parts.shadow_ms,
-        Shared.REST: parts.rest_ms,
-        Shared.POPULATE: populate_times(parts, candidates),
-        Shared.CPU: parts.cpu,
-        Shared.LAB: parts.lab,
+        Parameter.LOADER: 1 / parts.read_s_per_mb,
+        Parameter.FIXED: parts.fixed_ms + parts.read_s_per_mb * 1000 * machine.kernel_mb,
+        Parameter.SHADOW: parts.shadow_ms,
+        Parameter.REST: parts.rest_ms,
+        Parameter.POPULATE: populate_times(parts, candidates),
+        Parameter.CPU: parts.cpu,
+        Parameter.LAB: parts.lab,
     }
     if all(candidate.unpack_ms is None for candidate in candidates):
-        del values[Shared.LAB]
+        del values[Parameter.LAB]
     return values
 
 
-def _sources(machine: Machine, candidates: Sequence[CandidateFacts]) -> Mapping[Shared, str]:
+def _sources(machine: Machine, candidates: Sequence[CandidateFacts]) -> Mapping[Parameter, str]:
     column = populate_column(candidates)
     plain = None if column is None else candidates[column].unpack_ms
     return {
-        Shared.LOADER: machine.read_s_per_mb.source,
-        Shared.FIXED: machine.fixed_ms.source,
-        Shared.SHADOW: machine.shadow.source,
-        Shared.REST: f"drawn from {len(machine.shadow.boots)} boots of other machines",
-        Shared.POPULATE: (plain or machine.populate_ms).source,
-        Shared.CPU: machine.cpu.source,
-        Shared.LAB: machine.lab.source,
+        Parameter.LOADER: machine.read_s_per_mb.source,
+        Parameter.FIXED: machine.fixed_ms.source,
+        Parameter.SHADOW: machine.shadow.source,
+        Parameter.REST: f"drawn from {len(machine.shadow.boots)} boots of other machines",
+        Parameter.POPULATE: (plain or machine.populate_ms).source,
+        Parameter.CPU: machine.cpu.source,
+        Parameter.LAB: machine.lab.source,
     }
 
 
 def _boots(
     machine: Machine, candidates: Sequence[CandidateFacts], found: Summaries
-) -> Mapping[Shared, int]:
+) -> Mapping[Parameter, int]:
     """Return how many boots told something of each."""
     lab = bench = 0
     for column, place in found.unpacking.seen.items():
@@ -255,11 +255,11 @@ def _boots(
             lab += place.count
     reading, shadow = int(found.reading.used.sum()), int(found.shadow.used.sum())
     return {
-        Shared.LOADER: reading,
-        Shared.FIXED: reading if found.reading.today else 0,
-        Shared.SHADOW: shadow if machine.shadow.fixed_ms is None else 0,
-        Shared.REST: shadow,
-        Shared.POPULATE: bench,
-        Shared.CPU: bench,
-        Shared.LAB: lab,
+        Parameter.LOADER: reading,
+        Parameter.FIXED: reading if found.reading.today else 0,
+        Parameter.SHADOW: shadow if machine.shadow.fixed_ms is None else 0,
+        Parameter.REST: shadow,
+        Parameter.POPULATE: bench,
+        Parameter.CPU: bench,
+        Parameter.LAB: lab,
     }

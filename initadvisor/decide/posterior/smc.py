@@ -56,7 +56,7 @@ _LOGISTIC_SD = 0.5513
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tempered:
+class SmcResult:
     """Draws from a posterior, a row each, worth as much as ``effective`` independent ones."""
 
     draws: Floats
@@ -65,7 +65,7 @@ class Tempered:
 
 def posterior_of_normal(
     log_likelihood: LogDensity, dimensions: int, count: int, *, rng: np.random.Generator
-) -> Tempered:
+) -> SmcResult:
     """Draw what was standard normal in all its dimensions, given a likelihood.
 
     The draws start around where the posterior is highest (Laplace's approximation, with Student's
@@ -96,7 +96,7 @@ def posterior_of_normal(
     def log_gain(draws: Floats) -> Floats:
         return log_posterior(draws) - log_start(draws)
 
-    return tempered(start, log_start, log_gain, rng=rng)
+    return smc_sample(start, log_start, log_gain, rng=rng)
 
 
 def _summit(log_density: LogDensity, dimensions: int) -> tuple[Floats, Floats]:
@@ -124,23 +124,23 @@ def _summit(log_density: LogDensity, dimensions: int) -> tuple[Floats, Floats]:
     return place, precision
 
 
-def tempered(
+def smc_sample(
     start: Floats,
     log_prior: LogDensity,
     log_likelihood: LogDensity,
     *,
     rng: np.random.Generator,
-) -> Tempered:
+) -> SmcResult:
     """Turn draws from a prior (rows) into as many from the posterior.
 
     Both densities give a logarithm, up to a constant, for each row.
     ``effective`` counts those for less that come from the same draw and have not moved far since.
     """
     count = len(start)
-    walk = _Walk(start, log_prior, log_likelihood, rng)
+    walk = _SmcSampler(start, log_prior, log_likelihood, rng)
     if walk.finish():
-        return Tempered(draws=walk.draws, effective=count / walk.inflation)
-    walk = _Walk(start[:_WALKERS], log_prior, log_likelihood, rng)
+        return SmcResult(draws=walk.draws, effective=count / walk.inflation)
+    walk = _SmcSampler(start[:_WALKERS], log_prior, log_likelihood, rng)
     for _ in range(_MOST_STEPS):
         if walk.power == 1.0:
             break
@@ -151,10 +151,10 @@ def tempered(
     if count > walkers:
         for _ in range(_LAST_MOVES):
             walk.move()
-    return Tempered(draws=walk.draws, effective=walkers / walk.inflation)
+    return SmcResult(draws=walk.draws, effective=walkers / walk.inflation)
 
 
-class _Walk:
+class _SmcSampler:
     """Draws on their way from prior to posterior."""
 
     def __init__(

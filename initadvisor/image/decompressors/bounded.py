@@ -34,7 +34,7 @@ class Decompressor(Protocol):
         ...
 
 
-def drain(
+def bounded_decompress(
     decompressor: Decompressor,
     reader: Reader,
     *,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import bz2
 from typing import TYPE_CHECKING
 
-from initadvisor.image.decompressors.bounded import drain
+from initadvisor.image.decompressors.bounded import bounded_decompress
 from initadvisor.image.decompressors.bzip2_blocks import BlockWatch
 from initadvisor.image.stream_facts import Bzip2Facts
 
@@ -30,7 +30,9 @@ def bunzip2(reader: Reader, *, verify: bool) -> Generator[bytes, None, Bzip2Fact
     has_block = head[_HEADER_BYTES:].startswith(_BLOCK_MAGIC)
     blocks = BlockWatch(head[3:4])
     cut = blocks.cut if verify else len
-    for piece in drain(bz2.BZ2Decompressor(), reader, name="bzip2", error=OSError, cut=cut):
+    for piece in bounded_decompress(
+        bz2.BZ2Decompressor(), reader, name="bzip2", error=OSError, cut=cut
+    ):
         if verify:
             blocks.add(piece)
         yield piece

@@ -7,7 +7,7 @@ import lzma
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import BadImageError
-from initadvisor.image.decompressors.bounded import drain
+from initadvisor.image.decompressors.bounded import bounded_decompress
 from initadvisor.image.stream_facts import LzmaFacts
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def unlzma(reader: Reader, *, verify: bool) -> Generator[bytes, None, LzmaFacts]
         facts = dataclasses.replace(facts, end_marker=end_marker)
     reader.position = start
     decompressor = lzma.LZMADecompressor(format=lzma.FORMAT_ALONE)
-    yield from drain(decompressor, reader, name="lzma", error=lzma.LZMAError)
+    yield from bounded_decompress(decompressor, reader, name="lzma", error=lzma.LZMAError)
     return facts
 
 
@@ -66,7 +66,7 @@ def _has_end_marker(reader: Reader, head: bytes, declared_bytes: int) -> bool:
     unpacked = 0
     try:
         decompressor.decompress(head[:5] + _UNKNOWN.to_bytes(8, "little"))
-        for piece in drain(decompressor, reader, name="lzma", error=lzma.LZMAError):
+        for piece in bounded_decompress(decompressor, reader, name="lzma", error=lzma.LZMAError):
             unpacked += len(piece)
             if unpacked > declared_bytes:
                 return False

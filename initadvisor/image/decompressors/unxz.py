@@ -6,7 +6,7 @@ import lzma
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import BadImageError
-from initadvisor.image.decompressors.bounded import drain
+from initadvisor.image.decompressors.bounded import bounded_decompress
 from initadvisor.image.stream_facts import XzFacts
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ _VLI_BYTES_MAX = 9
 def unxz(reader: Reader) -> Generator[bytes, None, XzFacts]:
     """Unpack one stream (not the padding or the streams that may follow it)."""
     start = reader.position
-    yield from drain(lzma.LZMADecompressor(lzma.FORMAT_XZ), reader, name="xz", error=lzma.LZMAError)
+    yield from bounded_decompress(
+        lzma.LZMADecompressor(lzma.FORMAT_XZ), reader, name="xz", error=lzma.LZMAError
+    )
     return _facts(reader, start)
 
 

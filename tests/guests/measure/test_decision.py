@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from initadvisor.core.estimates import Certainty
-from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.cost import Outcome
 from initadvisor.measure import measure
 from initadvisor.records.marks import WaitEvidence, Waiting
@@ -183,7 +183,7 @@ def test_what_the_kernel_s_other_work_hides_costs_nothing(
     memory.lab({candidate: boot.kernel.unpack_us for candidate, boot in boots.items()})
     given = memory.given(tuple(boots), asynchronous=True)
     assert given.lessons.boots_used == len(boots)
-    shadow = given.lessons.now(Shared.SHADOW)
+    shadow = given.lessons.now(Parameter.SHADOW)
     log.info("B1 of %d us: %s", boot.shadow_us, shadow)
     assert shadow.low < boot.shadow_us / 1000 < shadow.high
     hidden = given.draws.unpack_ms < given.posterior.parts.shadow_ms[:, None]

@@ -11,12 +11,12 @@ import pytest
 
 from initadvisor.advise.boots import recorded_boots, what_was_learnt
 from initadvisor.core.estimates import Certainty, Estimate
-from initadvisor.decide.boot_evidence import Learnt, Lessons, Relation, Shared
+from initadvisor.decide.boot_evidence import Parameter, ParameterUpdate, PosteriorSummary, Relation
 from initadvisor.host import Host
 from initadvisor.records.boot import RecordSource
-from initadvisor.records.boot_start import BootWay
+from initadvisor.records.boot_start import BootMethod
 from initadvisor.records.marks import Waiting
-from initadvisor.records.rejection import Reason
+from initadvisor.records.rejection import RejectionReason
 from initadvisor.store.store import open_store
 from tests.fixtures.boots import OTHER_MACHINE, ZSTD, boot_record, image_of
 
@@ -88,8 +88,8 @@ def test_an_image_that_is_not_certain_is_no_image_s_sample(
 
 
 def test_what_is_rejected_tells_nothing_but_what_its_reason_leaves(host: Host) -> None:
-    lost = boot_record(1, rejections=(Reason.NO_END,))
-    menu = boot_record(2, rejections=(Reason.MENU,))
+    lost = boot_record(1, rejections=(RejectionReason.NO_END,))
+    menu = boot_record(2, rejections=(RejectionReason.MENU,))
     [found] = evidence(host, lost, menu)
     assert found.unpack_us == 200_000
     assert (found.read_us, found.read_source) == (None, None)
@@ -118,21 +118,21 @@ def test_a_disk_that_is_not_known_today_is_the_latest_known(host: Host) -> None:
 
 
 def test_what_another_loader_read_is_not_compared(host: Host) -> None:
-    def by(number: int, way: BootWay, *rejections: Reason) -> BootRecord:
+    def by(number: int, way: BootMethod, *rejections: RejectionReason) -> BootRecord:
         record = boot_record(number, rejections=rejections)
         return replace(record, start=replace(record.start, way=way))
 
     found = evidence(
         host,
-        by(1, BootWay.SYSTEMD_BOOT),
-        by(2, BootWay.SYSTEMD_BOOT_UKI),
-        by(3, BootWay.SYSTEMD_BOOT),
-        by(4, BootWay.SYSTEMD_BOOT_UKI, Reason.MENU),
+        by(1, BootMethod.SYSTEMD_BOOT),
+        by(2, BootMethod.SYSTEMD_BOOT_UKI),
+        by(3, BootMethod.SYSTEMD_BOOT),
+        by(4, BootMethod.SYSTEMD_BOOT_UKI, RejectionReason.MENU),
     )
     assert readings(found) == [900_000, None, 900_000, None]
 
 
-def on(number: int, product: str, *rejections: Reason) -> BootRecord:
+def on(number: int, product: str, *rejections: RejectionReason) -> BootRecord:
     record = boot_record(number, rejections=rejections)
     machine = replace(record.marks.machine, product=product)
     return replace(record, marks=replace(record.marks, machine=machine))
@@ -146,13 +146,13 @@ def test_boots_of_the_machine_that_the_disk_was_in_before_are_no_evidence(host: 
 
 
 def test_a_boot_that_is_no_sample_does_not_say_what_the_machine_is_now(host: Host) -> None:
-    lost = on(2, "", Reason.NO_BEGIN)
+    lost = on(2, "", RejectionReason.NO_BEGIN)
     [found] = evidence(host, on(1, "New, BIOS 1.0"), lost)
     assert found.relation is Relation.SAME
 
 
 def test_without_a_sample_there_is_no_evidence(host: Host) -> None:
-    assert evidence(host, boot_record(rejections=(Reason.NO_END,))) == []
+    assert evidence(host, boot_record(rejections=(RejectionReason.NO_END,))) == []
 
 
 def test_figures_that_no_boot_can_have_are_left_out(host: Host) -> None:
@@ -173,37 +173,37 @@ def test_a_data_base_that_cannot_be_read_is_a_warning(host: Host) -> None:
     assert warning.startswith("nothing of the recorded boots is used: ")
 
 
-def lessons(*learnt: Learnt, read_sizes: int = 0) -> Lessons:
-    return Lessons(learnt=learnt, boots_used=1, own_boots=(), read_sizes=read_sizes)
+def lessons(*learnt: ParameterUpdate, read_sizes: int = 0) -> PosteriorSummary:
+    return PosteriorSummary(learnt=learnt, boots_used=1, own_boots=(), read_sizes=read_sizes)
 
 
 def test_what_was_learnt_is_said_with_what_was_known_before() -> None:
     before = Estimate(mean=100, low=10, high=1000, source="assumed")
     after = Estimate(mean=44.4, low=40, high=50, source="3 boots")
-    learnt = Learnt(what=Shared.SHADOW, prior=before, posterior=after, boots=3)
-    unknown = Learnt(what=Shared.CPU, prior=before, posterior=before, boots=0)
+    learnt = ParameterUpdate(what=Parameter.SHADOW, prior=before, posterior=after, boots=3)
+    unknown = ParameterUpdate(what=Parameter.CPU, prior=before, posterior=before, boots=0)
     known = lessons(learnt, unknown)
     [said] = what_was_learnt(known)
-    assert said.about is Shared.SHADOW
+    assert said.about is Parameter.SHADOW
     assert said.text == (
         "the shadow (B1): 44.4 ms (40..50), from 3 boots of this machine; without them 100 "
         "(10..1000), assumed"
     )
-    assert known.told == {Shared.SHADOW}
+    assert known.told == {Parameter.SHADOW}
 
 
 def test_what_a_prediction_rests_on_is_not_repeated() -> None:
     figure = Estimate(mean=1, low=0.5, high=2, source="a calibration")
-    learnt = Learnt(what=Shared.CPU, prior=figure, posterior=figure, boots=1)
+    learnt = ParameterUpdate(what=Parameter.CPU, prior=figure, posterior=figure, boots=1)
     [said] = what_was_learnt(lessons(learnt))
     assert said.text.endswith("from 1 boot of this machine; without them 1 (0.5..2)")
 
 
 def test_one_size_is_said_to_bound_the_loader_only() -> None:
     figure = Estimate(mean=100, low=50, high=300, source="1 boot")
-    learnt = Learnt(what=Shared.LOADER, prior=figure, posterior=figure, boots=1)
+    learnt = ParameterUpdate(what=Parameter.LOADER, prior=figure, posterior=figure, boots=1)
     _, said = what_was_learnt(lessons(learnt, read_sizes=1))
-    assert said.about is Shared.LOADER
+    assert said.about is Parameter.LOADER
     assert "one size only" in said.text
     [only] = what_was_learnt(lessons(learnt, read_sizes=2))
     assert "one size" not in only.text
@@ -217,7 +217,7 @@ def test_upgrades_are_counted_from_all_boots_of_this_machine_whatever_they_are_w
         boot_record(
             number,
             kernel=kernel,
-            rejections=(Reason.NO_END,) if number == 3 else (),
+            rejections=(RejectionReason.NO_END,) if number == 3 else (),
         )
         for number, kernel in enumerate(kernels)
     ]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.advise.decision_input import judge
-from initadvisor.advise.ranking import Weighed
+from initadvisor.advise.decision_input import decision_result
+from initadvisor.advise.ranking import RankedCandidates
 from initadvisor.core.config import Config, Objective
 from initadvisor.core.settings import Setting
 from initadvisor.decide.cost import Outcome
@@ -17,8 +17,8 @@ from initadvisor.host.hardware import Memory
 from tests.fixtures.decision_cases import case, image, lab_of, weigh
 
 if TYPE_CHECKING:
-    from initadvisor.advise.ranking import Weighed
-    from initadvisor.candidates.candidate import Contender
+    from initadvisor.advise.ranking import RankedCandidates
+    from initadvisor.candidates.candidate import Candidate
 
 BALANCED = Config(objective=Objective.BALANCED)
 SMALL = Memory(total_bytes=460_000_000, available_bytes=200_000_000)
@@ -27,7 +27,7 @@ SMALL = Memory(total_bytes=460_000_000, available_bytes=200_000_000)
 def extra_ms(*, config: Config, boots: float | None) -> list[float]:
     pace = UpgradePace(boots=boots, source=PaceSource.COUNTED, recorded_boots=9) if boots else None
     field = [image("zstd", cpu_s=1), image("lz4 -9", cpu_s=70)]
-    return [fact.extra_ms for fact in judge(case(*field, config=config, pace=pace)).facts]
+    return [fact.extra_ms for fact in decision_result(case(*field, config=config, pace=pace)).facts]
 
 
 @pytest.mark.parametrize(("boots", "divided_by"), [(None, 14), (35, 35), (1.5, 1.5)])
@@ -57,7 +57,7 @@ def test_what_is_weighed_beside_does_not_tell_the_level_of_an_image_that_was_fou
         config=BALANCED,
         lab=lab_of("zstd", "cat", "zstd -19"),
     )
-    judged = judge(asked)
+    judged = decision_result(asked)
     assert asked.todays_build
     assert asked.todays_build.least_s == pytest.approx(0.3)
     assert asked.todays_build.most_s == pytest.approx(72)
@@ -67,7 +67,7 @@ def test_what_is_weighed_beside_does_not_tell_the_level_of_an_image_that_was_fou
     assert (shown.plan, shown.deciding, shown.hinges_on_build) == (None, None, True)
 
 
-def level(setting: str, *, cpu_s: float) -> Contender:
+def level(setting: str, *, cpu_s: float) -> Candidate:
     """Return an image like that of zstd at another level."""
     return replace(
         image("zstd -19", cpu_s=cpu_s),
@@ -76,7 +76,7 @@ def level(setting: str, *, cpu_s: float) -> Contender:
     )
 
 
-def alone(*, mb_s: float) -> Weighed:
+def alone(*, mb_s: float) -> RankedCandidates:
     """Weigh an image that was found against what has another codec."""
     return weigh(case("zstd", image("cat", cpu_s=0.1), given_mb_s=mb_s, config=BALANCED))
 
@@ -102,7 +102,7 @@ def test_other_objectives_do_not_count_builds() -> None:
 def test_how_often_kernels_are_upgraded_changes_the_answer() -> None:
     """A build of 30 s saves about 120 ms each boot: not in 14 boots, but in 2,000."""
 
-    def asked(boots: float) -> Weighed:
+    def asked(boots: float) -> RankedCandidates:
         return weigh(
             case(
                 image("zstd", cpu_s=1),
@@ -121,7 +121,7 @@ def test_how_often_kernels_are_upgraded_changes_the_answer() -> None:
 
 def weighed(
     peak_mb: float, *, memory: Memory | None = SMALL, objective: Objective = Objective.BOOT
-) -> Weighed:
+) -> RankedCandidates:
     """Weigh lz4 -9, which is far better than today's, but takes so much memory to build."""
     return weigh(
         case(

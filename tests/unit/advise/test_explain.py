@@ -6,29 +6,29 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.advise.decision_input import Case, judge
+from initadvisor.advise.decision_input import DecisionInput, decision_result
 from initadvisor.advise.explain import explain
 from initadvisor.core.config import Config, Objective
 from initadvisor.core.estimates import Evidence
-from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.cost import Outcome, Quantity
 from initadvisor.lab.evidence import LabEvidence
 from tests.fixtures.decision_cases import boot, case, image, lab_of
 
 if TYPE_CHECKING:
-    from initadvisor.decide.explanation import Explanation, Step
+    from initadvisor.decide.explanation import Explanation, ExplanationStep
 
 ALL = ("zstd", "lz4 -9", "cat")
 BOOTS = [boot("zstd", 400), boot("zstd", 400), boot("cat", 400)]
 
 
-def explained(asked: Case) -> Explanation:
-    return explain(asked, judge(asked))
+def explained(asked: DecisionInput) -> Explanation:
+    return explain(asked, decision_result(asked))
 
 
-def as_decided(step: Step, asked: Case) -> bool:
+def as_decided(step: ExplanationStep, asked: DecisionInput) -> bool:
     """Tell whether a step says what a case's decision does."""
-    decision = judge(asked).decision
+    decision = decision_result(asked).decision
     if decision.outcome is Outcome.SWITCH:
         said = (decision.setting, decision.saving_ms, decision.probability)
     else:
@@ -87,14 +87,14 @@ def test_the_two_that_are_compared_are_the_advised_and_its_rival() -> None:
     asked = case(*ALL, boots=BOOTS)
     why = explained(asked)
     assert why.contrast is not None
-    assert why.contrast.one == judge(asked).decision.setting
+    assert why.contrast.one == decision_result(asked).decision.setting
     assert {str(why.contrast.one), str(why.contrast.other)} <= set(ALL)
 
 
 @pytest.mark.parametrize("boots", [(), BOOTS])
 def test_what_decides_is_told_for_every_outcome(boots: list[object]) -> None:
     why = explained(case(*ALL, boots=boots))  # type: ignore[arg-type]
-    assert Shared.LOADER in {weight.what for weight in why.weights}
+    assert Parameter.LOADER in {weight.what for weight in why.weights}
     shares = [weight.share for weight in why.weights]
     assert shares == sorted(shares, reverse=True)
     for weight in why.weights:
@@ -108,7 +108,7 @@ def test_what_decides_is_told_for_every_outcome(boots: list[object]) -> None:
 
 def test_without_a_loader_in_doubt_it_is_not_what_decides() -> None:
     why = explained(case(*ALL, given_mb_s=100))
-    assert why.weights[0].what is not Shared.LOADER
+    assert why.weights[0].what is not Parameter.LOADER
 
 
 def test_where_sizes_decide_only_the_smallest_are_compared() -> None:

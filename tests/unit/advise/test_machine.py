@@ -11,7 +11,7 @@ from initadvisor.advise.machine import LOADER_FACTOR, know_machine
 from initadvisor.core.codecs import Codec
 from initadvisor.core.estimates import Estimate
 from initadvisor.data.tables import observed_boots, shipped_calibration
-from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.boot_evidence import Parameter
 
 if TYPE_CHECKING:
     from initadvisor.advise.machine import Knowledge
@@ -70,9 +70,9 @@ def test_a_synchronous_kernel_has_no_shadow_unless_one_is_given() -> None:
 def test_every_prior_of_reading_and_waiting_is_stated() -> None:
     loader, shadow, fixed = known().assumptions
     assert (loader.about, shadow.about, fixed.about) == (
-        Shared.LOADER,
-        Shared.SHADOW,
-        Shared.FIXED,
+        Parameter.LOADER,
+        Parameter.SHADOW,
+        Parameter.FIXED,
     )
     assert "the loader's reading: Linux reads 500 MB/s (a test)" in loader.text
     assert shadow.text == "the shadow (B1): unknown here, drawn from 30 boots of other machines"

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.advise.boot_context import BootContext
-from initadvisor.advise.decision_input import Case, Unpacking
+from initadvisor.advise.decision_input import DecisionInput, Unpacking
 from initadvisor.advise.machine import know_machine, unpacking_assumptions
-from initadvisor.advise.ranking import Weighed
-from initadvisor.candidates.candidate import Contender
+from initadvisor.advise.ranking import RankedCandidates
+from initadvisor.candidates.candidate import Candidate
 from initadvisor.candidates.sampling import SampledCandidate
 from initadvisor.core.config import Config, Objective
 from initadvisor.core.estimates import Estimate, Evidence
 from initadvisor.core.settings import Setting
 from initadvisor.data.tables import shipped_calibration
-from initadvisor.decide.boot_evidence import BootEvidence, Relation, Shared
+from initadvisor.decide.boot_evidence import BootEvidence, Parameter, Relation
 from initadvisor.decide.cost import Outcome, Quantity
 from initadvisor.decide.upgrades import upgrade_pace
 from initadvisor.image.contents import Lint, Verdict
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initadvisor.advise.machine import Knowledge
-    from initadvisor.advise.ranking import Weighed
+    from initadvisor.advise.ranking import RankedCandidates
     from initadvisor.advise.recommendation import Row
-    from initadvisor.decide.next_boot import Limits
+    from initadvisor.decide.next_boot import BootLimits
     from initadvisor.decide.upgrades import UpgradePace
     from initadvisor.host.hardware import Memory
 
@@ -78,17 +78,17 @@ def other_kernel(**times_ms: float) -> LabEvidence:
 def case(
     evidence: LabEvidence,
     *,
-    field: Sequence[Contender] = FIELD,
+    field: Sequence[Candidate] = FIELD,
     refused: str | None = None,
     boots: Sequence[BootEvidence] = (),
     free_bytes: int = 10**9,
     config: Config = Config(),  # noqa: B008 # frozen
     pace: UpgradePace | None = None,
     memory: Memory | None = None,
-    limits: Limits | None = None,
+    limits: BootLimits | None = None,
     knowledge: Knowledge = KNOWLEDGE,
-) -> Case:
-    return Case(
+) -> DecisionInput:
+    return DecisionInput(
         field=field,
         unpacking=Unpacking(bench_ms=BENCH_MS, table=shipped_calibration(), lab=evidence),
         verdicts={c.digest: REFUSED if str(c.setting) == refused else OK for c in field},
@@ -106,12 +106,12 @@ def case(
 def weighed(
     evidence: LabEvidence,
     *,
-    field: Sequence[Contender] = FIELD,
+    field: Sequence[Candidate] = FIELD,
     refused: str | None = None,
     boots: Sequence[BootEvidence] = (),
     free_bytes: int = 10**9,
     objective: Objective = Objective.BOOT,
-) -> Weighed:
+) -> RankedCandidates:
     return weigh(
         case(
             evidence,
@@ -124,7 +124,7 @@ def weighed(
     )
 
 
-def row(result: Weighed, setting: str) -> Row:
+def row(result: RankedCandidates, setting: str) -> Row:
     return next(row for row in result.rows if str(row.setting) == setting)
 
 
@@ -240,22 +240,22 @@ def test_another_kernel_is_named() -> None:
 @pytest.mark.parametrize(
     ("evidence", "about"),
     [
-        (LabEvidence(), {Shared.CPU, Shared.POPULATE}),
-        (other_kernel(zstd=120.0), {Shared.CPU, Shared.POPULATE}),
-        (lab(zstd=300.0, cat=97.0), {Shared.LAB, Shared.CPU, Shared.POPULATE}),
-        (lab(zstd=300.0, lz4=150.0, cat=100.0), {Shared.LAB}),
+        (LabEvidence(), {Parameter.CPU, Parameter.POPULATE}),
+        (other_kernel(zstd=120.0), {Parameter.CPU, Parameter.POPULATE}),
+        (lab(zstd=300.0, cat=97.0), {Parameter.LAB, Parameter.CPU, Parameter.POPULATE}),
+        (lab(zstd=300.0, lz4=150.0, cat=100.0), {Parameter.LAB}),
     ],
 )
 def test_what_boots_told_of_is_not_said_to_be_as_doubtful_as_without_them(
-    evidence: LabEvidence, about: set[Shared]
+    evidence: LabEvidence, about: set[Parameter]
 ) -> None:
     before = unpacking_assumptions(FIELD, KNOWLEDGE.machine, evidence)
-    after = unpacking_assumptions(FIELD, KNOWLEDGE.machine, evidence, told=set(Shared))
+    after = unpacking_assumptions(FIELD, KNOWLEDGE.machine, evidence, told=set(Parameter))
     assert {one.about for one in before} == about
-    assert {one.about for one in after} == about - {Shared.POPULATE}
+    assert {one.about for one in after} == about - {Parameter.POPULATE}
     assert any("within a factor of" in one.text for one in before)
     assert not any("within a factor of" in one.text for one in after)
-    kept = [one for one in before if one.about is not Shared.POPULATE]
+    kept = [one for one in before if one.about is not Parameter.POPULATE]
     for one, same in zip(after, kept, strict=True):
         assert same.text.startswith(one.text)
 
@@ -282,11 +282,11 @@ def test_one_boot_of_todays_image_sharpens_every_candidate() -> None:
     assert row(after, str(FIELD[1].setting)).unpack_ms.source != "boots"
 
 
-def estimated(setting: str, size_mb: float, *, log_sd: float = 0.02) -> Contender:
+def estimated(setting: str, size_mb: float, *, log_sd: float = 0.02) -> Candidate:
     """Return a contender that was not built, and is decompressed as fast as what was."""
     parsed = Setting.parse(setting)
     size = Quantity(median=size_mb * 1e6, log_sd=log_sd)
-    return Contender(
+    return Candidate(
         setting=parsed,
         size=size,
         digest=f"the key of {setting}",
@@ -317,7 +317,7 @@ def test_an_estimate_has_a_row_with_its_doubt() -> None:
 
 
 def test_a_time_of_a_sample_is_less_certain_than_one_of_the_image() -> None:
-    def spread(field: Sequence[Contender]) -> float:
+    def spread(field: Sequence[Candidate]) -> float:
         unpack = row(weighed(LabEvidence(), field=field), "lz4").unpack_ms
         return unpack.high - unpack.low
 

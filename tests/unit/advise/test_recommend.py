@@ -14,7 +14,7 @@ from initadvisor.candidates.build import build_candidates, cached_candidates
 from initadvisor.core.errors import UnsafeError
 from initadvisor.core.estimates import Evidence
 from initadvisor.core.settings import Setting
-from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.generators import unknown
 from initadvisor.host import Host
 from initadvisor.image.contents import Verdict
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.advise.recommendation import Recommendation, Row
-    from initadvisor.candidates.candidate import Contender
+    from initadvisor.candidates.candidate import Candidate
     from initadvisor.vm.choose import Wanted
 
 RELEASE = "6.12.1-amd64"
@@ -148,7 +148,7 @@ def test_this_machine_s_kernel_in_a_vm_is_lab_evidence(host: Host, image: Path) 
         assert unpack.source == "lab"
         assert unpack.low < expected_ms < unpack.high
         assert unpack.mean == pytest.approx(expected_ms, rel=0.05)
-    [assumed] = [one.text for one in answer.assumptions if one.about is Shared.LAB]
+    [assumed] = [one.text for one in answer.assumptions if one.about is Parameter.LAB]
     assert assumed.startswith(
         "the time to unpack zstd, cat, lz4: the lab's, of this machine's kernel"
     )
@@ -175,10 +175,10 @@ def test_a_rebuilt_kernel_starts_anew(host: Host, image: Path) -> None:
 def test_the_lab_is_run_first_where_that_is_asked(
     host: Host, image: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[tuple[Sequence[Contender], Wanted]] = []
+    seen: list[tuple[Sequence[Candidate], Wanted]] = []
 
     def run_lab_for(
-        host: Host, _source: object, field: Sequence[Contender], wanted: Wanted, **_named: object
+        host: Host, _source: object, field: Sequence[Candidate], wanted: Wanted, **_named: object
     ) -> None:
         seen.append((field, wanted))
         measured(host, Engine.KVM, {c.stream.sha256: 300 for c in field if c.stream})

@@ -14,9 +14,9 @@ from initadvisor.advise.recommend import recommend
 from initadvisor.core.config import Objective
 from initadvisor.core.estimates import Estimate, Evidence
 from initadvisor.core.settings import Setting
-from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.boot_plan import Purpose
-from initadvisor.decide.next_boot import Limits
+from initadvisor.decide.next_boot import BootLimits
 from initadvisor.decide.upgrades import PaceSource
 from initadvisor.lab.observing import Unseen
 from initadvisor.measure import measure
@@ -116,11 +116,17 @@ def test_what_boots_told_of_is_said_once_and_not_to_be_unknown(
 ) -> None:
     without, *others = three
     of = [assumption.about for assumption in without.assumptions]
-    assert of == [Shared.LOADER, Shared.SHADOW, Shared.FIXED, Shared.CPU, Shared.POPULATE]
+    assert of == [
+        Parameter.LOADER,
+        Parameter.SHADOW,
+        Parameter.FIXED,
+        Parameter.CPU,
+        Parameter.POPULATE,
+    ]
     assert any("unknown here, drawn from 30 boots" in line for line in assumed(without))
     for answer in others:
         of = [assumption.about for assumption in answer.assumptions]
-        for what in (Shared.SHADOW, Shared.FIXED, Shared.REST, Shared.POPULATE):
+        for what in (Parameter.SHADOW, Parameter.FIXED, Parameter.REST, Parameter.POPULATE):
             assert of.count(what) == 1
         assert not any("unknown here" in line for line in assumed(answer))
         [shadow] = [line for line in assumed(answer) if line.startswith("the shadow (B1)")]
@@ -230,9 +236,9 @@ def test_how_much_a_boot_may_cost_is_as_configured(
     machine.write("/etc/initadvisor.toml", f"[recommend]\nmax_excess_s = {excess_s}\n")
     asked_with = []
 
-    def planned(*_: object, limits: Limits, **__: object) -> None:
+    def planned(*_: object, limits: BootLimits, **__: object) -> None:
         asked_with.append(limits)
 
     monkeypatch.setattr(ranking, "next_boots", planned)
     assert asked(machine).plan is None
-    assert asked_with == [Limits(excess_ms=excess_s * 1000, everything=True)]
+    assert asked_with == [BootLimits(excess_ms=excess_s * 1000, everything=True)]

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.advise.ranking import Weighed
+from initadvisor.advise.ranking import RankedCandidates
 from initadvisor.core.config import Config, Objective
 from initadvisor.decide.boot_plan import Purpose
 from initadvisor.decide.cost import Factor, Outcome
-from initadvisor.decide.next_boot import MOST_BOOTS, Limits
+from initadvisor.decide.next_boot import MOST_BOOTS, BootLimits
 from initadvisor.image.contents import Lint, Verdict
 from tests.fixtures.decision_cases import boot, case, image, weigh
 
 if TYPE_CHECKING:
-    from initadvisor.advise.ranking import Weighed
+    from initadvisor.advise.ranking import RankedCandidates
     from initadvisor.advise.recommendation import Plan
 
 
-def plan_of(weighed: Weighed) -> Plan:
+def plan_of(weighed: RankedCandidates) -> Plan:
     assert weighed.plan is not None
     return weighed.plan
 
@@ -86,8 +86,8 @@ def test_what_was_not_built_has_to_be_built_first() -> None:
 
 def test_what_may_cost_too_much_is_not_booted_unless_all_may_be() -> None:
     boots = [boot("zstd", 60)] * 2
-    little = weigh(case(boots=boots, limits=Limits(excess_ms=50)))
-    everything = weigh(case(boots=boots, limits=Limits(excess_ms=50, everything=True)))
+    little = weigh(case(boots=boots, limits=BootLimits(excess_ms=50)))
+    everything = weigh(case(boots=boots, limits=BootLimits(excess_ms=50, everything=True)))
     assert "cat" not in named(plan_of(little))
     assert "cat" in named(plan_of(everything))
 

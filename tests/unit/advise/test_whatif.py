@@ -16,7 +16,7 @@ from initadvisor.advise.whatif_choices import of_machine
 from initadvisor.core.config import Config, Objective
 from initadvisor.core.errors import UsageError
 from initadvisor.core.settings import Setting
-from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.cost import Factor, Outcome
 from initadvisor.decide.upgrades import PaceSource, UpgradePace
 from initadvisor.decide.whatif_values import Span
@@ -242,7 +242,7 @@ def test_an_image_nobody_built_costs_something_between_the_levels_of_its_codec()
 def test_a_build_is_spread_over_the_boots_that_were_counted_and_that_is_said() -> None:
     pace = UpgradePace(boots=5, source=PaceSource.COUNTED, recorded_boots=40, upgrades=7)
     of_pace = Assumption(about=None, text=pace.words)
-    about_unpacking = Assumption(about=Shared.CPU, text="another")
+    about_unpacking = Assumption(about=Parameter.CPU, text="another")
     counted = replace(recommendation(), pace=pace, assumptions=(of_pace, about_unpacking))
     subject = of_machine(counted, Config(), Objective.BALANCED)
     assert [choice.extra_ms for choice in subject.choices] == [2500 / 5] * 2
@@ -253,7 +253,7 @@ def test_a_build_is_spread_over_the_boots_that_were_counted_and_that_is_said() -
 
 
 def test_what_is_asked_replaces_what_was_assumed_of_reading_and_waiting() -> None:
-    assumptions = tuple(Assumption(about=what, text=str(what)) for what in Shared)
+    assumptions = tuple(Assumption(about=what, text=str(what)) for what in Parameter)
     subject = of_machine(
         replace(recommendation(), assumptions=assumptions, warnings=("w",)),
         Config(),

@@ -11,7 +11,7 @@ from initadvisor.apply import plan as apply_plan
 from initadvisor.apply import previous_entry
 from initadvisor.apply import room as apply_room
 from initadvisor.apply.plan import ApplyRequest, plan_apply
-from initadvisor.apply.plan_values import ApplyPlan, Obstacle, Step
+from initadvisor.apply.plan_values import ApplyPlan, ApplyStep, Blocker
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import (
     InitadvisorError,
@@ -158,7 +158,7 @@ def test_room_is_reckoned_on_each_file_system_for_what_it_is_needed(
     plan = planned(machine)
     assert not plan.room[0].enough
     (obstacle,) = plan.obstacles
-    assert obstacle.step is Step.BUILD
+    assert obstacle.step is ApplyStep.BUILD
     assert "MB are needed for building" in obstacle.reason
 
 
@@ -189,7 +189,7 @@ def test_an_old_kernel_that_falls_back_is_in_the_way_where_it_is_rebuilt(
     assert plan.obstacles == ()
     assert any(OTHER in warning and "zstd" in warning for warning in plan.warnings)
     (obstacle,) = planned(machine, everything=True).obstacles
-    assert obstacle.step is Step.BUILD
+    assert obstacle.step is ApplyStep.BUILD
     assert f"initramfs-{OTHER}.img would be made with gzip, not with zstd -19" in obstacle.reason
 
 
@@ -209,7 +209,7 @@ def test_where_the_generator_may_not_run_the_plan_says_so(
     machine.path("/run/.containerenv").touch()
     monkeypatch.setattr(type(machine), "is_root", True)
     (obstacle,) = planned(machine).obstacles
-    assert obstacle.step is Step.BUILD
+    assert obstacle.step is ApplyStep.BUILD
     assert "a container" in obstacle.reason
 
 
@@ -217,7 +217,7 @@ def test_where_the_generator_may_not_run_the_plan_says_so(
 def test_what_has_two_names_is_in_the_way_from_the_start(machine: Machine, path: str) -> None:
     machine.path(f"{path}.other").hardlink_to(machine.path(path))
     (obstacle,) = planned(machine).obstacles
-    assert obstacle.step is Step.BUILD
+    assert obstacle.step is ApplyStep.BUILD
     assert "2 names" in obstacle.reason
     assert obstacle.remedy
 
@@ -229,7 +229,7 @@ def test_what_is_immutable_is_in_the_way_from_the_start(
     place = machine.path(path)
     monkeypatch.setattr(immutable, "forbidding_attribute", lambda p: "i" if p == place else "")
     (obstacle,) = planned(machine).obstacles
-    assert obstacle.step is Step.BUILD
+    assert obstacle.step is ApplyStep.BUILD
     assert f"{place} is immutable" in obstacle.reason
     assert obstacle.remedy == f"chattr -i {place} ends that"
 
@@ -246,7 +246,7 @@ def test_that_no_kernel_can_be_asked_is_in_the_way_from_the_start(
 ) -> None:
     no_engine(monkeypatch)
     (obstacle,) = planned(machine).obstacles
-    assert obstacle.step is Step.VERIFYING
+    assert obstacle.step is ApplyStep.VERIFYING
     assert f"no virtual machine for {RELEASE}" in obstacle.reason
     assert obstacle.remedy == "install QEMU; --unverified goes without"
 
@@ -285,8 +285,8 @@ class TestBootLoader:
         for module in (apply_loaded, apply_plan, previous_entry):
             monkeypatch.setattr(module, "detect_boot_loader", fail)
         assert planned(machine).obstacles == tuple(
-            Obstacle(step=step, reason="rEFInd started this", remedy="use another")
-            for step in (Step.PROVING_BOOT, Step.PREVIOUS_ENTRY)
+            Blocker(step=step, reason="rEFInd started this", remedy="use another")
+            for step in (ApplyStep.PROVING_BOOT, ApplyStep.PREVIOUS_ENTRY)
         )
 
     def test_each_refusal_is_one(self, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,7 +294,7 @@ class TestBootLoader:
         against = tuple(Refusal(kind=kind, reason=kind, remedy="") for kind in kinds)
         FakeLoader(image=f"/boot/initramfs-{RELEASE}.img", against=against).use(monkeypatch)
         found = planned(machine).obstacles
-        assert {one.step for one in found} == {Step.PROVING_BOOT}
+        assert {one.step for one in found} == {ApplyStep.PROVING_BOOT}
         assert [one.reason for one in found] == ["no-default", "read-only"]
 
     def test_without_the_boot_time_unit_no_boot_can_prove_anything(
@@ -303,7 +303,7 @@ class TestBootLoader:
         monkeypatch.setattr(apply_plan, "require_boot_time_unit", require_boot_time_unit)
         FakeLoader(image=f"/boot/initramfs-{RELEASE}.img").use(monkeypatch)
         (found,) = planned(machine).obstacles
-        assert found.step is Step.PROVING_BOOT
+        assert found.step is ApplyStep.PROVING_BOOT
         assert "does not run systemd" in found.reason
 
     def test_an_image_that_is_not_loaded_by_default_is_not_replaced_in_vain(
@@ -316,7 +316,7 @@ class TestBootLoader:
         machine.path(copy).write_bytes(image.read_bytes())
         FakeLoader(image=copy).use(monkeypatch)
         (found,) = planned(machine).obstacles
-        assert found.step is Step.BUILD
+        assert found.step is ApplyStep.BUILD
         assert found.reason == (
             f"the next boot would not use {image}: the default entry loads {copy}"
         )
@@ -327,7 +327,7 @@ class TestBootLoader:
     ) -> None:
         FakeLoader(image=f"/boot/initramfs-{OTHER}.img").use(monkeypatch)
         (found,) = planned(machine).obstacles
-        assert (found.step, found.remedy) == (Step.BUILD, "--all has that rebuilt, too")
+        assert (found.step, found.remedy) == (ApplyStep.BUILD, "--all has that rebuilt, too")
         assert planned(machine, everything=True).obstacles == ()
 
     def test_the_default_entry_may_name_a_link_to_the_image(
@@ -338,10 +338,10 @@ class TestBootLoader:
         loader = FakeLoader(image="/boot/initramfs")
         loader.use(monkeypatch)
         (found,) = planned(machine).obstacles  # for the entry's sake, which cannot be made
-        assert found.step is Step.PREVIOUS_ENTRY
+        assert found.step is ApplyStep.PREVIOUS_ENTRY
         link.unlink()
         link.symlink_to("gone")
-        assert [one.step for one in planned(machine).obstacles] == [Step.BUILD]
+        assert [one.step for one in planned(machine).obstacles] == [ApplyStep.BUILD]
 
     def test_where_nothing_tells_what_boots_by_default_that_is_said_once(
         self, machine: Machine, monkeypatch: pytest.MonkeyPatch
@@ -352,7 +352,7 @@ class TestBootLoader:
         monkeypatch.setattr(FakeLoader, "default_entry", fail)
         FakeLoader(image=f"/boot/initramfs-{RELEASE}.img").use(monkeypatch)
         (found,) = planned(machine).obstacles
-        assert (found.step, found.reason) == (Step.PREVIOUS_ENTRY, "no default")
+        assert (found.step, found.reason) == (ApplyStep.PREVIOUS_ENTRY, "no default")
 
     def test_a_key_that_is_bound_to_the_image_is_a_matter_of_its_own(
         self, machine: Machine, monkeypatch: pytest.MonkeyPatch
@@ -366,4 +366,4 @@ class TestBootLoader:
         loader = FakeLoader(image=f"/boot/initramfs-{RELEASE}.img", against=(bound.refusal,))
         loader.use(monkeypatch)
         (found,) = planned(machine).obstacles
-        assert (found.step, found.reason) == (Step.UNLOCKING, "bound to PCR 9")
+        assert (found.step, found.reason) == (ApplyStep.UNLOCKING, "bound to PCR 9")

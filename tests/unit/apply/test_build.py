@@ -9,7 +9,7 @@ import pytest
 
 from initadvisor.apply import build, plan
 from initadvisor.apply.build import staged_images
-from initadvisor.apply.plan_values import ApplyPlan, Obstacle, StagedImage, Step
+from initadvisor.apply.plan_values import ApplyPlan, ApplyStep, Blocker, StagedImage
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.core.settings import Setting
@@ -163,7 +163,7 @@ def test_an_image_that_its_kernel_would_refuse_is_refused(machine: Machine) -> N
 
 
 def test_an_obstacle_is_named_before_anything_is_built(machine: Machine) -> None:
-    obstacle = Obstacle(step=Step.BUILD, reason="/boot is full", remedy="make room")
+    obstacle = Blocker(step=ApplyStep.BUILD, reason="/boot is full", remedy="make room")
     chosen = dataclasses.replace(planned(machine), obstacles=(obstacle,))
     with pytest.raises(UnsafeError, match="/boot is full"):
         staged(machine, chosen)

@@ -8,7 +8,7 @@ import pytest
 
 from initadvisor.apply import plan as apply_plan
 from initadvisor.apply.plan import ApplyRequest, plan_apply
-from initadvisor.apply.plan_values import Step
+from initadvisor.apply.plan_values import ApplyStep
 from initadvisor.core.settings import Setting
 from initadvisor.generators import mkinitcpio
 from initadvisor.lab.observing import Unseen
@@ -78,7 +78,7 @@ def changed(machine: Machine, plan: ApplyPlan) -> dict[str, str]:
 
 def rebuilt(plan: ApplyPlan) -> dict[str, str]:
     """Return which images would be made anew, with what."""
-    assert [obstacle for obstacle in plan.obstacles if obstacle.step is Step.BUILD] == []
+    assert [obstacle for obstacle in plan.obstacles if obstacle.step is ApplyStep.BUILD] == []
     return {planned.image.path.name: str(planned.after.setting) for planned in plan.rebuilt}
 
 
@@ -103,7 +103,7 @@ def test_a_kernel_that_has_the_setting_keeps_others_from_nothing(arch: Machine) 
     assert rebuilt(plan) == {"linux-lts.img": "zstd"}
     assert changed(arch, plan).keys() == {LTS}
     (obstacle,) = plan.obstacles
-    assert obstacle.step is Step.PROVING_BOOT
+    assert obstacle.step is ApplyStep.PROVING_BOOT
     assert "there is nothing new to boot" in obstacle.reason
 
 
@@ -145,7 +145,7 @@ def test_a_preset_that_names_a_compressor_is_in_the_way_before_anything_is_built
     plan = planned(arch, "zstd -19")
     assert "/boot/rescue.img cannot be given the setting: " in plan.warnings[0]
     (obstacle,) = plan.obstacles
-    assert obstacle.step is Step.BUILD
+    assert obstacle.step is ApplyStep.BUILD
     assert "/boot/rescue.img would be made with xz" in obstacle.reason
 
 

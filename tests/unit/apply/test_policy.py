@@ -19,9 +19,9 @@ from initadvisor.core.config import Config
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.refusals import Refusal, RefusalKind
 from initadvisor.core.settings import Setting
-from initadvisor.daemon.manager import Told
+from initadvisor.daemon.manager import StatusReporter
 from initadvisor.decide.cost import Outcome
-from initadvisor.records.rejection import Reason
+from initadvisor.records.rejection import RejectionReason
 from initadvisor.store.store import open_store
 from initadvisor.transaction.log import own_transactions
 from initadvisor.transaction.transaction import TransactionState
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tests.fixtures.hosts import Machine
 
 GZIP, ZSTD = Setting.parse("gzip"), Setting.parse("zstd")
-TOLD = Told()
+TOLD = StatusReporter()
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def boots(
             attribution=replace(record.attribution, images=(image,)),
             traces=replace(record.traces, loaded_bytes=size_bytes),
             marks=replace(record.marks, run_init_us=300_000 + total_ms * 500),
-            rejections=() if loader else (Reason.MENU,),
+            rejections=() if loader else (RejectionReason.MENU,),
         )
         keep(machine, record)
 

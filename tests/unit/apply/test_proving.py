@@ -45,7 +45,7 @@ from tests.fixtures.provable_machine import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from initadvisor.transaction.armed_boot import Proof
+    from initadvisor.transaction.armed_boot import ArmedBoot
     from initadvisor.transaction.transaction import Transaction
     from tests.fixtures.booted import Booted
 
@@ -65,7 +65,7 @@ def rehearsed(provable: Provable) -> Provable:
     return provable
 
 
-def proof(provable: Provable) -> Proof:
+def proof(provable: Provable) -> ArmedBoot:
     """Return what is waited for."""
     found = provable.latest().proof
     assert found is not None

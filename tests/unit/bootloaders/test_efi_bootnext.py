@@ -278,6 +278,6 @@ MirrorMemoryBelow4GB: false
 def test_what_every_version_prints_is_understood(
     text: str, next_number: int | None, descriptions: dict[int, str]
 ) -> None:
-    assert boot_options.parse(text) == boot_options.Listing(
+    assert boot_options.parse(text) == boot_options.BootOptionListing(
         next_number=next_number, descriptions=descriptions
     )

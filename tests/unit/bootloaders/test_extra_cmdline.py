@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.bootloaders.extra_cmdline import new_words, with_words, words_of_trial
+from initadvisor.bootloaders.extra_cmdline import extra_cmdline, new_parameters, with_parameters
 from initadvisor.core.errors import UnsafeError, UsageError
 from initadvisor.records.boot_class import command_line_words, comparable_command_line
 
@@ -14,26 +14,26 @@ TAG = "initadvisor.trial=t1"
 
 
 def test_a_trial_restarts_by_itself_whichever_generator_made_it() -> None:
-    assert words_of_trial("t1", generator="mkinitcpio") == (TAG, "panic=30")
-    assert words_of_trial("t1", generator="dracut") == (
+    assert extra_cmdline("t1", generator="mkinitcpio") == (TAG, "panic=30")
+    assert extra_cmdline("t1", generator="dracut") == (
         *(TAG, "panic=30"),
         *("rd.shell=0", "rd.emergency=reboot"),
     )
 
 
 def test_a_watchdog_is_only_there_where_it_is_asked_for() -> None:
-    assert words_of_trial("t1", generator="mkinitcpio", watchdog_s=120)[2:] == (
+    assert extra_cmdline("t1", generator="mkinitcpio", watchdog_s=120)[2:] == (
         "systemd.watchdog_sec=120",
         "watchdog.open_timeout=120",
     )
     with pytest.raises(UsageError, match="too short"):
-        words_of_trial("t1", generator="mkinitcpio", watchdog_s=5)
+        extra_cmdline("t1", generator="mkinitcpio", watchdog_s=5)
 
 
 @pytest.mark.parametrize("trial", ["", "a b", "A", "-a", "a\n", "a" * 41, "a=b", "ä"])
 def test_a_name_that_would_break_the_command_line_is_refused(trial: str) -> None:
     with pytest.raises(UsageError, match="no name for a trial"):
-        words_of_trial(trial, generator="dracut")
+        extra_cmdline(trial, generator="dracut")
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_a_name_that_would_break_the_command_line_is_refused(trial: str) -> None
     ],
 )
 def test_words_come_last_but_before_those_for_init(options: str, result: str) -> None:
-    assert with_words(options, ["W"]) == result
+    assert with_parameters(options, ["W"]) == result
 
 
 @pytest.mark.parametrize(
@@ -65,18 +65,18 @@ def test_words_come_last_but_before_those_for_init(options: str, result: str) ->
     ],
 )
 def test_what_takes_effect_already_is_not_added(options: str, added: tuple[str, ...]) -> None:
-    assert new_words(options, (TAG, "panic=30")) == added
+    assert new_parameters(options, (TAG, "panic=30")) == added
 
 
 def test_a_trial_of_a_trial_is_refused() -> None:
     with pytest.raises(UnsafeError, match="trial of a trial"):
-        with_words(f"root=x {TAG}", [TAG])
+        with_parameters(f"root=x {TAG}", [TAG])
 
 
 def test_a_command_line_that_would_be_cut_off_is_refused() -> None:
-    assert len(with_words("x" * 2045, ["y"])) == 2047
+    assert len(with_parameters("x" * 2045, ["y"])) == 2047
     with pytest.raises(UnsafeError, match="longer than 2047"):
-        with_words("x" * 2046, ["y"])
+        with_parameters("x" * 2046, ["y"])
 
 
 @given(
@@ -88,8 +88,8 @@ def test_a_command_line_that_would_be_cut_off_is_refused() -> None:
 )
 def test_without_our_words_the_command_line_is_the_defaults(words: list[str]) -> None:
     options = " ".join(words)
-    added = new_words(options, words_of_trial("t1", generator="dracut"))
-    options_of_trial = with_words(options, added)
+    added = new_parameters(options, extra_cmdline("t1", generator="dracut"))
+    options_of_trial = with_parameters(options, added)
     kept = [word for word in command_line_words(options_of_trial) if word not in added]
     assert kept == [word for word in words if word not in added]
     if not set(added) & set(words):

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.bootloaders.one_shot import OneShot, OneShotState, Outcome, outcome
+from initadvisor.bootloaders.one_shot import OneShot, OneShotOutcome, OneShotState, outcome
 
 
 @pytest.mark.parametrize(
     ("state", "boot", "expected"),
     [
-        (OneShotState.OURS, "a", Outcome.PENDING),
-        (OneShotState.OURS, "b", Outcome.STUCK),
-        (OneShotState.NONE, "a", Outcome.WITHDRAWN),
-        (OneShotState.NONE, "b", Outcome.CONSUMED),
-        (OneShotState.OTHERS, "a", Outcome.REPLACED),
-        (OneShotState.OTHERS, "b", Outcome.REPLACED),
-        (OneShotState.UNREADABLE, "a", Outcome.UNKNOWN),
-        (OneShotState.UNREADABLE, "b", Outcome.UNKNOWN),
+        (OneShotState.OURS, "a", OneShotOutcome.PENDING),
+        (OneShotState.OURS, "b", OneShotOutcome.STUCK),
+        (OneShotState.NONE, "a", OneShotOutcome.WITHDRAWN),
+        (OneShotState.NONE, "b", OneShotOutcome.CONSUMED),
+        (OneShotState.OTHERS, "a", OneShotOutcome.REPLACED),
+        (OneShotState.OTHERS, "b", OneShotOutcome.REPLACED),
+        (OneShotState.UNREADABLE, "a", OneShotOutcome.UNKNOWN),
+        (OneShotState.UNREADABLE, "b", OneShotOutcome.UNKNOWN),
     ],
 )
-def test_what_became_of_it(state: OneShotState, boot: str, expected: Outcome) -> None:
+def test_what_became_of_it(state: OneShotState, boot: str, expected: OneShotOutcome) -> None:
     assert outcome(OneShot(state=state), armed_in_boot="a", boot=boot) is expected

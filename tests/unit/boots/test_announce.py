@@ -12,7 +12,7 @@ import pytest
 from initadvisor.boots import announce as module
 from initadvisor.boots.announce import MESSAGE_ID, announce, described
 from initadvisor.records.boot_form import as_record
-from initadvisor.records.rejection import Reason
+from initadvisor.records.rejection import RejectionReason
 from tests.fixtures.boots import boot_record, full_record
 
 if TYPE_CHECKING:
@@ -58,12 +58,12 @@ def test_what_is_not_known_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_boot_that_is_no_sample_says_why() -> None:
-    words = described(boot_record(rejections=(Reason.UNPACK_FAILED,)))
-    assert words == f"Boot 00000000 is no sample: {Reason.UNPACK_FAILED.explanation}"
+    words = described(boot_record(rejections=(RejectionReason.UNPACK_FAILED,)))
+    assert words == f"Boot 00000000 is no sample: {RejectionReason.UNPACK_FAILED.explanation}"
 
 
 def test_a_boot_whose_menu_was_shown_is_still_one_of_the_kernel_s() -> None:
-    assert "unpacked its initramfs" in described(boot_record(rejections=(Reason.MENU,)))
+    assert "unpacked its initramfs" in described(boot_record(rejections=(RejectionReason.MENU,)))
 
 
 @pytest.mark.parametrize("error", [OSError(111, "refused"), ImportError("systemd")])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from initadvisor.boots.attribute import attribute
 from initadvisor.core.estimates import Certainty
-from initadvisor.records.attribution import ImageTraces, KnownImage, Witness
+from initadvisor.records.attribution import AttributionSource, ImageEvidence, KnownImage
 
 ZSTD = KnownImage(
     path="/boot/initramfs-linux.img", size_bytes=22_716_001, sha256="a" * 64, entries=("arch.conf",)
@@ -27,7 +27,7 @@ UKI = KnownImage(
     path="/efi/EFI/Linux/arch.efi", size_bytes=22_716_001, sha256="c" * 64, is_uki=True
 )
 BOTH = (ZSTD, LZ4)
-NOT_UKI = ImageTraces(from_uki=False)
+NOT_UKI = ImageEvidence(from_uki=False)
 
 
 def freed(size_bytes: int, page_bytes: int = 4096) -> int:
@@ -39,39 +39,39 @@ def freed(size_bytes: int, page_bytes: int = 4096) -> int:
     ("traces", "image", "certainty", "witnesses"),
     [
         (
-            ImageTraces(loaded_sha256="a" * 64),
+            ImageEvidence(loaded_sha256="a" * 64),
             ZSTD,
             Certainty.CERTAIN,
-            (Witness.DIGEST,),
+            (AttributionSource.DIGEST,),
         ),
         (
-            ImageTraces(loaded_bytes=22_716_001),
+            ImageEvidence(loaded_bytes=22_716_001),
             ZSTD,
             Certainty.CERTAIN,
-            (Witness.LOADED_SIZE,),
+            (AttributionSource.LOADED_SIZE,),
         ),
-        (ImageTraces(trial="7"), LZ4, Certainty.LIKELY, (Witness.TAG,)),
+        (ImageEvidence(trial="7"), LZ4, Certainty.LIKELY, (AttributionSource.TAG,)),
         (
-            ImageTraces(freed_kib=freed(22_716_001)),
+            ImageEvidence(freed_kib=freed(22_716_001)),
             ZSTD,
             Certainty.LIKELY,
-            (Witness.FREED_SIZE,),
+            (AttributionSource.FREED_SIZE,),
         ),
-        (ImageTraces(entry="trial.conf"), LZ4, Certainty.LIKELY, (Witness.ENTRY,)),
+        (ImageEvidence(entry="trial.conf"), LZ4, Certainty.LIKELY, (AttributionSource.ENTRY,)),
         (
-            ImageTraces(trial="7", freed_kib=freed(31_000_002)),
+            ImageEvidence(trial="7", freed_kib=freed(31_000_002)),
             LZ4,
             Certainty.CERTAIN,
-            (Witness.TAG, Witness.FREED_SIZE),
+            (AttributionSource.TAG, AttributionSource.FREED_SIZE),
         ),
         (
-            ImageTraces(freed_kib=freed(22_716_001), entry="arch.conf"),
+            ImageEvidence(freed_kib=freed(22_716_001), entry="arch.conf"),
             ZSTD,
             Certainty.LIKELY,
-            (Witness.FREED_SIZE, Witness.ENTRY),
+            (AttributionSource.FREED_SIZE, AttributionSource.ENTRY),
         ),
         (
-            ImageTraces(
+            ImageEvidence(
                 loaded_bytes=31_000_002,
                 loaded_sha256="b" * 64,
                 freed_kib=freed(31_000_002),
@@ -80,15 +80,20 @@ def freed(size_bytes: int, page_bytes: int = 4096) -> int:
             ),
             LZ4,
             Certainty.CERTAIN,
-            (Witness.DIGEST, Witness.LOADED_SIZE, Witness.TAG, Witness.ENTRY),
+            (
+                AttributionSource.DIGEST,
+                AttributionSource.LOADED_SIZE,
+                AttributionSource.TAG,
+                AttributionSource.ENTRY,
+            ),
         ),
     ],
 )
 def test_witnesses_tell_the_image_and_how_certain_it_is(
-    traces: ImageTraces,
+    traces: ImageEvidence,
     image: KnownImage,
     certainty: Certainty,
-    witnesses: tuple[Witness, ...],
+    witnesses: tuple[AttributionSource, ...],
 ) -> None:
     found = attribute(traces, BOTH)
     assert (found.image, found.certainty, found.witnesses) == (image, certainty, witnesses)
@@ -98,23 +103,23 @@ def test_witnesses_tell_the_image_and_how_certain_it_is(
 @pytest.mark.parametrize(
     ("traces", "words"),
     [
-        (ImageTraces(), "nothing tells"),
+        (ImageEvidence(), "nothing tells"),
         (NOT_UKI, "nothing tells"),
-        (ImageTraces(loaded_bytes=0), "no initramfs"),
-        (ImageTraces(loaded_bytes=22_716_000), "no known image fits the size"),
-        (ImageTraces(loaded_bytes=22_716_005), "no known image fits the size"),
-        (ImageTraces(freed_kib=freed(22_716_001) + 4), "no known image fits the memory"),
-        (ImageTraces(freed_kib=freed(22_716_001) - 8), "no known image fits the memory"),
-        (ImageTraces(trial="8"), "no known image fits the trial's tag"),
-        (ImageTraces(loaded_sha256="f" * 64), "no known image fits the digest"),
+        (ImageEvidence(loaded_bytes=0), "no initramfs"),
+        (ImageEvidence(loaded_bytes=22_716_000), "no known image fits the size"),
+        (ImageEvidence(loaded_bytes=22_716_005), "no known image fits the size"),
+        (ImageEvidence(freed_kib=freed(22_716_001) + 4), "no known image fits the memory"),
+        (ImageEvidence(freed_kib=freed(22_716_001) - 8), "no known image fits the memory"),
+        (ImageEvidence(trial="8"), "no known image fits the trial's tag"),
+        (ImageEvidence(loaded_sha256="f" * 64), "no known image fits the digest"),
         # the trial's entry was booted, but not with the file that was built for it
-        (ImageTraces(trial="7", loaded_bytes=22_716_001), "fits the size"),
-        (ImageTraces(loaded_bytes=22_716_001, entry="trial.conf"), "and the boot loader's entry"),
-        (ImageTraces(loaded_bytes=22_716_001, freed_kib=23_000), "freed more than"),
-        (ImageTraces(from_uki=True, loaded_bytes=22_716_001), "no known image"),
+        (ImageEvidence(trial="7", loaded_bytes=22_716_001), "fits the size"),
+        (ImageEvidence(loaded_bytes=22_716_001, entry="trial.conf"), "and the boot loader's entry"),
+        (ImageEvidence(loaded_bytes=22_716_001, freed_kib=23_000), "freed more than"),
+        (ImageEvidence(from_uki=True, loaded_bytes=22_716_001), "no known image"),
     ],
 )
-def test_what_fits_nothing_is_unknown_and_says_why(traces: ImageTraces, words: str) -> None:
+def test_what_fits_nothing_is_unknown_and_says_why(traces: ImageEvidence, words: str) -> None:
     found = attribute(traces, BOTH)
     assert (found.certainty, found.images, found.image) == (Certainty.UNKNOWN, (), None)
     assert words in found.words
@@ -125,9 +130,9 @@ TWIN = replace(LZ4, path="/boot/twin.img", size_bytes=ZSTD.size_bytes, sha256="d
 
 @pytest.mark.parametrize(
     "traces",
-    [ImageTraces(loaded_bytes=22_716_001), ImageTraces(freed_kib=freed(22_716_001))],
+    [ImageEvidence(loaded_bytes=22_716_001), ImageEvidence(freed_kib=freed(22_716_001))],
 )
-def test_several_of_one_size_are_ambiguous(traces: ImageTraces) -> None:
+def test_several_of_one_size_are_ambiguous(traces: ImageEvidence) -> None:
     found = attribute(traces, (ZSTD, TWIN))
     assert (found.certainty, found.image) == (Certainty.AMBIGUOUS, None)
     assert found.images == (ZSTD, TWIN)
@@ -136,13 +141,13 @@ def test_several_of_one_size_are_ambiguous(traces: ImageTraces) -> None:
 @pytest.mark.parametrize(
     ("told_by", "image", "certainty"),
     [
-        (ImageTraces(loaded_sha256="d" * 64), TWIN, Certainty.CERTAIN),
-        (ImageTraces(trial="7"), TWIN, Certainty.CERTAIN),
-        (ImageTraces(entry="arch.conf"), ZSTD, Certainty.LIKELY),
+        (ImageEvidence(loaded_sha256="d" * 64), TWIN, Certainty.CERTAIN),
+        (ImageEvidence(trial="7"), TWIN, Certainty.CERTAIN),
+        (ImageEvidence(entry="arch.conf"), ZSTD, Certainty.LIKELY),
     ],
 )
 def test_of_one_size_another_witness_tells_them_apart(
-    told_by: ImageTraces, image: KnownImage, certainty: Certainty
+    told_by: ImageEvidence, image: KnownImage, certainty: Certainty
 ) -> None:
     found = attribute(replace(told_by, loaded_bytes=22_716_001), (ZSTD, TWIN))
     assert (found.image, found.certainty) == (image, certainty)
@@ -150,21 +155,21 @@ def test_of_one_size_another_witness_tells_them_apart(
 
 def test_the_same_content_in_two_files_is_one_image() -> None:
     copy = replace(ZSTD, path="/boot/copy.img", entries=())
-    found = attribute(ImageTraces(loaded_bytes=22_716_001), (ZSTD, copy))
+    found = attribute(ImageEvidence(loaded_bytes=22_716_001), (ZSTD, copy))
     assert (found.certainty, found.image) == (Certainty.CERTAIN, ZSTD)
     assert found.images == (ZSTD, copy)
 
 
 def test_a_digest_is_believed_against_tag_and_entry() -> None:
-    traces = ImageTraces(loaded_sha256="a" * 64, trial="7", entry="trial.conf")
+    traces = ImageEvidence(loaded_sha256="a" * 64, trial="7", entry="trial.conf")
     found = attribute(traces, BOTH)
     assert (found.image, found.certainty) == (ZSTD, Certainty.CERTAIN)
 
 
 def test_an_entry_says_nothing_of_an_image_whose_entries_are_not_known() -> None:
     unlisted = replace(ZSTD, entries=())
-    found = attribute(ImageTraces(loaded_bytes=22_716_001, entry="arch.conf"), (unlisted, LZ4))
-    assert (found.image, found.witnesses) == (unlisted, (Witness.LOADED_SIZE,))
+    found = attribute(ImageEvidence(loaded_bytes=22_716_001, entry="arch.conf"), (unlisted, LZ4))
+    assert (found.image, found.witnesses) == (unlisted, (AttributionSource.LOADED_SIZE,))
 
 
 @pytest.mark.parametrize(
@@ -180,7 +185,7 @@ def test_an_entry_says_nothing_of_an_image_whose_entries_are_not_known() -> None
 )
 def test_microcode_that_is_loaded_beside_counts(loaded: int, *, fits: bool) -> None:
     image = replace(ZSTD, beside_bytes=(8_000_003,))
-    found = attribute(ImageTraces(loaded_bytes=loaded), (image, LZ4))
+    found = attribute(ImageEvidence(loaded_bytes=loaded), (image, LZ4))
     assert (found.certainty is Certainty.CERTAIN) is fits
     assert (found.image is not None) is fits
 
@@ -196,14 +201,14 @@ def test_microcode_that_is_loaded_beside_counts(loaded: int, *, fits: bool) -> N
 def test_a_digest_of_more_than_the_file_does_not_speak_against_it(
     image: KnownImage, loaded_bytes: int | None
 ) -> None:
-    traces = ImageTraces(loaded_bytes=loaded_bytes, loaded_sha256="e" * 64, entry="arch.conf")
+    traces = ImageEvidence(loaded_bytes=loaded_bytes, loaded_sha256="e" * 64, entry="arch.conf")
     assert attribute(traces, (image,)).image == image
 
 
 @pytest.mark.parametrize("size_bytes", [22_716_000, 22_716_001])
 def test_a_digest_of_just_the_file_speaks_against_it(size_bytes: int) -> None:
     image = replace(ZSTD, size_bytes=size_bytes)
-    traces = ImageTraces(loaded_bytes=size_bytes, loaded_sha256="e" * 64)
+    traces = ImageEvidence(loaded_bytes=size_bytes, loaded_sha256="e" * 64)
     assert attribute(traces, (image,)).certainty is Certainty.UNKNOWN
 
 
@@ -218,27 +223,27 @@ def test_a_digest_of_just_the_file_speaks_against_it(size_bytes: int) -> None:
     ],
 )
 def test_the_size_of_a_uki_includes_what_its_stub_adds(loaded: int, certainty: Certainty) -> None:
-    found = attribute(ImageTraces(from_uki=True, loaded_bytes=loaded), (UKI, ZSTD, LZ4))
+    found = attribute(ImageEvidence(from_uki=True, loaded_bytes=loaded), (UKI, ZSTD, LZ4))
     assert found.certainty is certainty
     assert found.image == (None if certainty is Certainty.UNKNOWN else UKI)
 
 
 def test_two_ukis_of_nearly_one_size_are_ambiguous() -> None:
     other = replace(UKI, path="/efi/EFI/Linux/b.efi", size_bytes=22_720_000, sha256="d" * 64)
-    traces = ImageTraces(from_uki=True, loaded_bytes=22_721_000)
+    traces = ImageEvidence(from_uki=True, loaded_bytes=22_721_000)
     assert attribute(traces, (UKI, other)).certainty is Certainty.AMBIGUOUS
     told = attribute(replace(traces, section_sha256="d" * 64), (UKI, other))
     assert (told.image, told.certainty) == (other, Certainty.CERTAIN)
 
 
 def test_the_digest_of_a_uki_is_that_of_its_section() -> None:
-    traces = ImageTraces(from_uki=True, loaded_sha256="e" * 64, section_sha256="c" * 64)
+    traces = ImageEvidence(from_uki=True, loaded_sha256="e" * 64, section_sha256="c" * 64)
     assert attribute(traces, (UKI,)).certainty is Certainty.CERTAIN
     assert attribute(replace(traces, section_sha256="e" * 64), (UKI,)).image is None
 
 
 def test_less_may_be_freed_than_was_loaded() -> None:
-    traces = ImageTraces(loaded_bytes=22_716_001, freed_kib=12_000)  # a crash kernel's memory
+    traces = ImageEvidence(loaded_bytes=22_716_001, freed_kib=12_000)  # a crash kernel's memory
     assert attribute(traces, BOTH).certainty is Certainty.CERTAIN
 
 
@@ -246,14 +251,14 @@ def test_less_may_be_freed_than_was_loaded() -> None:
 @pytest.mark.parametrize("rounding", ["up", "down"])
 def test_pages_are_of_any_size_and_rounded_up_or_down(page_bytes: int, rounding: str) -> None:
     up = freed(22_716_001, page_bytes)
-    traces = ImageTraces(
+    traces = ImageEvidence(
         freed_kib=up if rounding == "up" else up - page_bytes // 1024, page_bytes=page_bytes
     )
     assert attribute(traces, BOTH).image == ZSTD
 
 
 def test_no_images_are_none_that_fits() -> None:
-    assert attribute(ImageTraces(loaded_bytes=5), ()).certainty is Certainty.UNKNOWN
+    assert attribute(ImageEvidence(loaded_bytes=5), ()).certainty is Certainty.UNKNOWN
 
 
 SIZES = st.integers(0, 40_000)
@@ -269,7 +274,7 @@ IMAGES = st.builds(
     entries=st.sampled_from([(), ("a",), ("a", "b")]),
 )
 TRACES = st.builds(
-    ImageTraces,
+    ImageEvidence,
     from_uki=st.none() | st.booleans(),
     loaded_bytes=st.none() | SIZES,
     loaded_sha256=st.none() | SHAS,
@@ -282,7 +287,7 @@ TRACES = st.builds(
 
 @given(traces=TRACES, images=st.lists(IMAGES, max_size=5).map(tuple))
 def test_a_verdict_never_contradicts_itself(
-    traces: ImageTraces, images: tuple[KnownImage, ...]
+    traces: ImageEvidence, images: tuple[KnownImage, ...]
 ) -> None:
     found = attribute(traces, images)
     contents = {image.sha256 for image in found.images}

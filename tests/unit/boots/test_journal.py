@@ -16,7 +16,7 @@ from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.host import Host
 from initadvisor.records.journal import JournalBoot, StartupTimes
 from initadvisor.records.marks import Waiting
-from initadvisor.records.rejection import Reason
+from initadvisor.records.rejection import RejectionReason
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.journals import MACHINE_ID, Boot, write_journal
 
@@ -133,7 +133,7 @@ def test_messages_lost_before_init_spoil_a_boot_and_later_ones_do_not(
 ) -> None:
     early = read(Boot(number=1).missed(7).marks()).kernel.marks
     assert early.missed_messages == 7
-    assert rejections(early) == (Reason.MESSAGES_LOST,)
+    assert rejections(early) == (RejectionReason.MESSAGES_LOST,)
 
 
 def test_messages_lost_after_init_do_no_harm(read: Callable[[Boot], JournalBoot]) -> None:
@@ -144,7 +144,7 @@ def test_messages_lost_with_the_marks_are_why_they_are_not_there(
     read: Callable[[Boot], JournalBoot],
 ) -> None:
     marks = read(Boot(number=1).kernel(0, "Linux version 6.1.0 (a@b) (c) #1").missed(700)).kernel
-    assert rejections(marks.marks) == (Reason.MESSAGES_LOST, Reason.NO_BEGIN)
+    assert rejections(marks.marks) == (RejectionReason.MESSAGES_LOST, RejectionReason.NO_BEGIN)
 
 
 @pytest.mark.parametrize("message", ["PM: hibernation: hibernation exit", "PM: hibernation exit"])
@@ -206,7 +206,7 @@ def test_the_mains_adapter_tells_of_the_battery(
 
 def test_a_boot_without_kernel_messages_has_no_marks(read: Callable[[Boot], JournalBoot]) -> None:
     found = read(Boot(number=1).manager("Reached target"))
-    assert rejections(found.kernel.marks) == (Reason.NO_MESSAGES,)
+    assert rejections(found.kernel.marks) == (RejectionReason.NO_MESSAGES,)
 
 
 def test_binary_and_endless_messages_do_no_harm(read: Callable[[Boot], JournalBoot]) -> None:
@@ -227,7 +227,7 @@ def test_stamps_that_are_no_numbers_are_none(read: Callable[[Boot], JournalBoot]
         )
     marks = read(boot.kernel(9, "Freeing initrd memory: 1K")).kernel.marks
     assert marks.begun
-    assert rejections(marks) == (Reason.NO_TIMES,)
+    assert rejections(marks) == (RejectionReason.NO_TIMES,)
 
 
 def test_the_system_s_own_journal_is_found_below_its_root(tmp_path: Path) -> None:

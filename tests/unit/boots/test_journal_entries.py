@@ -10,7 +10,7 @@ import pytest
 from initadvisor.boots.journal import opened_journal
 from initadvisor.boots.journal_files import JournalSource
 from initadvisor.host import Host
-from initadvisor.records.journal import BootEnd, Ending
+from initadvisor.records.journal import BootEnd, BootEnding
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.journals import MACHINE_ID, Boot, write_journal
 
@@ -35,15 +35,15 @@ def end_of(tmp_path: Path, boot: Boot) -> BootEnd:
 @pytest.mark.parametrize(
     ("target", "ending"),
     [
-        ("reboot.target", Ending.REBOOT),
-        ("kexec.target", Ending.KEXEC),
-        ("poweroff.target", Ending.POWER_OFF),
-        ("halt.target", Ending.POWER_OFF),
+        ("reboot.target", BootEnding.REBOOT),
+        ("kexec.target", BootEnding.KEXEC),
+        ("poweroff.target", BootEnding.POWER_OFF),
+        ("halt.target", BootEnding.POWER_OFF),
         ("multi-user.target", None),
     ],
 )
 def test_the_target_of_the_shutdown_tells_how_a_boot_ended(
-    tmp_path: Path, target: str, ending: Ending | None
+    tmp_path: Path, target: str, ending: BootEnding | None
 ) -> None:
     assert end_of(tmp_path, reached(Boot(number=1).ordinary(), target)).ending is ending
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from initadvisor.boots.kernel_messages import KernelMessages
 from initadvisor.records.kernel_log import KernelMessage
-from initadvisor.records.marks import BootMarks, DebugAid, MachineWords
+from initadvisor.records.marks import DebugAid, KernelTimestamps, MachineWords
 from tests.fixtures.kernel_boots import read_boot
 
 BEGIN = "Trying to unpack rootfs image as initramfs..."
@@ -21,21 +21,21 @@ VERSION = (
 )
 
 
-def marks(*texts: str) -> BootMarks:
+def marks(*texts: str) -> KernelTimestamps:
     """Return the marks of a boot that prints these, a millisecond apart."""
     return read_boot(
         KernelMessage(text=text, time_us=1000 * number) for number, text in enumerate(texts)
     ).marks
 
 
-def with_words(command_line: str, *, release: str = "6.1.0") -> BootMarks:
+def with_words(command_line: str, *, release: str = "6.1.0") -> KernelTimestamps:
     """Return the marks of a boot with this command line."""
     version = f"Linux version {release} (a@b) (cc) #1 SMP"
     return marks(version, f"Kernel command line: {command_line}", BEGIN, FREED, RUN)
 
 
 def test_a_whole_boot() -> None:
-    assert marks(VERSION, "Kernel command line: ro quiet", BEGIN, FREED, RUN) == BootMarks(
+    assert marks(VERSION, "Kernel command line: ro quiet", BEGIN, FREED, RUN) == KernelTimestamps(
         release="6.1.0-44-amd64",
         version="#1 SMP Debian 6.1",
         command_line="ro quiet",

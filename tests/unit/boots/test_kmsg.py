@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from initadvisor.records.marks import BootMarks
+    from initadvisor.records.marks import KernelTimestamps
 
 VERSION = b"5,0,0,-;Linux version 6.1.0 (a@b) (cc) #1 SMP\n"
 BEGIN = b"6,100,300000,-;Trying to unpack rootfs image as initramfs...\n"
@@ -42,7 +42,7 @@ def ring(records: Sequence[bytes | OSError]) -> Callable[[], bytes]:
     return read
 
 
-def marks(*records: bytes | OSError) -> BootMarks:
+def marks(*records: bytes | OSError) -> KernelTimestamps:
     """Return the marks in a ring with these records."""
     return read_ring(ring(records)).marks
 

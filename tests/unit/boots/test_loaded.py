@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.boots.loaded import image_traces, loaded_bytes
+from initadvisor.boots.loaded import image_evidence, loaded_bytes
 from initadvisor.core.estimates import Certainty
-from initadvisor.records.attribution import ImageTraces
-from initadvisor.records.boot_start import BootStart, BootWay, Unreadable
+from initadvisor.records.attribution import ImageEvidence
+from initadvisor.records.boot_start import BootMethod, BootStart, Unreadable
 from tests.fixtures.event_logs import event_log, initrd, section
 from tests.fixtures.trees import host_at, write
 
@@ -31,7 +31,7 @@ def boot_params(size_bytes: int) -> bytes:
     return bytes(page)
 
 
-def started(way: BootWay, entry: str | None = "arch.conf") -> BootStart:
+def started(way: BootMethod, entry: str | None = "arch.conf") -> BootStart:
     return BootStart(way=way, certainty=Certainty.CERTAIN, entry=entry)
 
 
@@ -60,9 +60,9 @@ def test_everything_there_is_becomes_a_trace(tmp_path: Path) -> None:
     write(tmp_path, PARAMS, boot_params(12_345))
     write(tmp_path, LOG, event_log(*section(".initrd", IMAGE), initrd(b"x" + IMAGE)))
     write(tmp_path, "/proc/cmdline", "root=/dev/sda2 initadvisor.trial=7 quiet\n")
-    start = started(BootWay.SYSTEMD_BOOT_UKI)
-    traces, wrong = image_traces(host_at(tmp_path), start, freed_kib=16, page_bytes=4096)
-    assert traces == ImageTraces(
+    start = started(BootMethod.SYSTEMD_BOOT_UKI)
+    traces, wrong = image_evidence(host_at(tmp_path), start, freed_kib=16, page_bytes=4096)
+    assert traces == ImageEvidence(
         from_uki=True,
         loaded_bytes=12_345,
         loaded_sha256=hashlib.sha256(b"x" + IMAGE).hexdigest(),
@@ -78,37 +78,37 @@ def test_after_a_kexec_only_what_is_its_own_counts(tmp_path: Path) -> None:
     write(tmp_path, PARAMS, boot_params(12_345))
     write(tmp_path, LOG, event_log(initrd(IMAGE)))
     write(tmp_path, "/proc/cmdline", "initadvisor.trial=7")
-    start = started(BootWay.KEXEC)
-    traces, _ = image_traces(host_at(tmp_path), start, freed_kib=16, page_bytes=4096)
-    assert traces == ImageTraces(loaded_bytes=12_345, freed_kib=16)
+    start = started(BootMethod.KEXEC)
+    traces, _ = image_evidence(host_at(tmp_path), start, freed_kib=16, page_bytes=4096)
+    assert traces == ImageEvidence(loaded_bytes=12_345, freed_kib=16)
 
 
 @pytest.mark.parametrize(
     ("way", "from_uki"),
-    [(BootWay.UNKNOWN, None), (BootWay.GRUB_EFI, False), (BootWay.LOADER_UKI, True)],
+    [(BootMethod.UNKNOWN, None), (BootMethod.GRUB_EFI, False), (BootMethod.LOADER_UKI, True)],
 )
 def test_whether_it_came_out_of_a_uki_follows_from_the_way(
-    tmp_path: Path, way: BootWay, from_uki: bool | None
+    tmp_path: Path, way: BootMethod, from_uki: bool | None
 ) -> None:
-    traces, _ = image_traces(
+    traces, _ = image_evidence(
         host_at(tmp_path), started(way, entry=None), freed_kib=None, page_bytes=4096
     )
-    assert traces == ImageTraces(from_uki=from_uki)
+    assert traces == ImageEvidence(from_uki=from_uki)
 
 
 def test_a_damaged_event_log_says_so_and_leaves_the_rest(tmp_path: Path) -> None:
     write(tmp_path, PARAMS, boot_params(5))
     write(tmp_path, LOG, event_log(initrd(IMAGE))[:-3])
-    start = started(BootWay.GRUB_EFI)
-    traces, wrong = image_traces(host_at(tmp_path), start, freed_kib=None, page_bytes=4096)
+    start = started(BootMethod.GRUB_EFI)
+    traces, wrong = image_evidence(host_at(tmp_path), start, freed_kib=None, page_bytes=4096)
     assert (traces.loaded_bytes, traces.loaded_sha256) == (5, None)
     assert [each.source for each in wrong] == [LOG]
 
 
 def test_an_event_log_without_end_is_not_read_to_it(tmp_path: Path) -> None:
     write(tmp_path, LOG, event_log(initrd(IMAGE)) + bytes(5 << 20))
-    start = started(BootWay.GRUB_EFI)
-    traces, wrong = image_traces(host_at(tmp_path), start, freed_kib=None, page_bytes=4096)
+    start = started(BootMethod.GRUB_EFI)
+    traces, wrong = image_evidence(host_at(tmp_path), start, freed_kib=None, page_bytes=4096)
     assert traces.loaded_sha256 is None
     assert "is longer than" in wrong[0].reason
 
@@ -119,7 +119,7 @@ def test_no_bytes_are_too_strange(params: bytes, log: bytes, line: bytes) -> Non
         root = Path(directory)
         for path, content in ((PARAMS, params), (LOG, log), ("/proc/cmdline", line)):
             write(root, path, content)
-        start = started(BootWay.EFI_STUB)
-        traces, wrong = image_traces(host_at(root), start, freed_kib=None, page_bytes=4096)
+        start = started(BootMethod.EFI_STUB)
+        traces, wrong = image_evidence(host_at(root), start, freed_kib=None, page_bytes=4096)
     assert traces.loaded_bytes is None
     assert {each.source for each in wrong} == {PARAMS, LOG}

@@ -8,8 +8,8 @@ from initadvisor.boots.boot_class import class_with_words, past_class
 from initadvisor.records.boot_class import BootClass, Hardware, command_line_sha256
 from initadvisor.records.journal import BootSpan, JournalBoot, Moment
 from initadvisor.records.marks import (
-    BootMarks,
     KernelBoot,
+    KernelTimestamps,
     MachineWords,
     ShadowObservation,
     Waiting,
@@ -27,7 +27,7 @@ def past(
     command_line: str | None = "root=/dev/sda1 BOOT_IMAGE=/vmlinuz",
     whole: bool = True,
 ) -> BootClass:
-    marks = BootMarks(
+    marks = KernelTimestamps(
         release="6.1.0",
         version="#1 SMP",
         command_line=command_line,

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 
 from initadvisor.boots.attribute import attribute
-from initadvisor.boots.loaded import image_traces
+from initadvisor.boots.loaded import image_evidence
 from initadvisor.boots.loader_times import loader_times
 from initadvisor.core.estimates import Certainty
 from initadvisor.firmware.boot_method import boot_start
 from initadvisor.firmware.efi_variables import loader_variables
 from initadvisor.host import Host
-from initadvisor.records.attribution import KnownImage, Witness
-from initadvisor.records.boot_start import BootWay
+from initadvisor.records.attribution import AttributionSource, KnownImage
+from initadvisor.records.boot_start import BootMethod
 from initadvisor.records.phases import Phase, PhaseSource, boot_phases
 from initadvisor.records.read_interval import (
     IntervalSource,
@@ -38,24 +38,30 @@ if TYPE_CHECKING:
 class Expected(NamedTuple):
     """What a recorded boot was, as the one who set it up knows it."""
 
-    way: BootWay
+    way: BootMethod
     certainty: Certainty
     times: bool
     digest: bool
 
 
 EXPECTED = {
-    "systemd-boot": Expected(BootWay.SYSTEMD_BOOT, Certainty.CERTAIN, times=True, digest=True),
-    "systemd-boot-252": Expected(BootWay.SYSTEMD_BOOT, Certainty.CERTAIN, times=True, digest=True),
-    "systemd-boot-uki": Expected(
-        BootWay.SYSTEMD_BOOT_UKI, Certainty.CERTAIN, times=True, digest=True
+    "systemd-boot": Expected(BootMethod.SYSTEMD_BOOT, Certainty.CERTAIN, times=True, digest=True),
+    "systemd-boot-252": Expected(
+        BootMethod.SYSTEMD_BOOT, Certainty.CERTAIN, times=True, digest=True
     ),
-    "firmware-uki": Expected(BootWay.FIRMWARE_UKI, Certainty.CERTAIN, times=False, digest=True),
-    "firmware-uki-252": Expected(BootWay.FIRMWARE_UKI, Certainty.CERTAIN, times=False, digest=True),
-    "boot-option-uki": Expected(BootWay.FIRMWARE_UKI, Certainty.CERTAIN, times=False, digest=True),
-    "grub": Expected(BootWay.GRUB_EFI, Certainty.CERTAIN, times=False, digest=True),
-    "efi-stub": Expected(BootWay.EFI_STUB, Certainty.CERTAIN, times=False, digest=False),
-    "kexec": Expected(BootWay.KEXEC, Certainty.CERTAIN, times=True, digest=False),
+    "systemd-boot-uki": Expected(
+        BootMethod.SYSTEMD_BOOT_UKI, Certainty.CERTAIN, times=True, digest=True
+    ),
+    "firmware-uki": Expected(BootMethod.FIRMWARE_UKI, Certainty.CERTAIN, times=False, digest=True),
+    "firmware-uki-252": Expected(
+        BootMethod.FIRMWARE_UKI, Certainty.CERTAIN, times=False, digest=True
+    ),
+    "boot-option-uki": Expected(
+        BootMethod.FIRMWARE_UKI, Certainty.CERTAIN, times=False, digest=True
+    ),
+    "grub": Expected(BootMethod.GRUB_EFI, Certainty.CERTAIN, times=False, digest=True),
+    "efi-stub": Expected(BootMethod.EFI_STUB, Certainty.CERTAIN, times=False, digest=False),
+    "kexec": Expected(BootMethod.KEXEC, Certainty.CERTAIN, times=True, digest=False),
 }
 
 
@@ -102,7 +108,7 @@ def test_the_loaders_times_are_those_that_systemd_has(host: Host, name: str) -> 
         assert times.manager.firmware_us == efi.exec_us
         assert times.manager.loader_us == efi.exec_us - efi.init_us
         phases = {each.phase: each for each in boot_phases(EXPECTED[name].way, times)}
-        if EXPECTED[name].way is BootWay.KEXEC:
+        if EXPECTED[name].way is BootMethod.KEXEC:
             assert Phase.LOADER not in phases
         else:
             assert phases[Phase.LOADER].duration_us == times.manager.loader_us
@@ -115,7 +121,7 @@ def test_the_interval_that_contains_the_reading_is_systemd_boots_or_none(
     start = boot_start(host, loader_variables(host))
     times = loader_times(host)
     interval = read_interval(start, times)
-    if start.way in {BootWay.SYSTEMD_BOOT, BootWay.SYSTEMD_BOOT_UKI}:
+    if start.way in {BootMethod.SYSTEMD_BOOT, BootMethod.SYSTEMD_BOOT_UKI}:
         assert isinstance(interval, ReadInterval)
         assert interval.source is IntervalSource.EXEC_MINUS_INIT
         assert interval.duration_us == times.manager.loader_us
@@ -126,7 +132,7 @@ def test_the_interval_that_contains_the_reading_is_systemd_boots_or_none(
 def test_the_image_is_told_for_certain_by_size_and_digest(host: Host, name: str) -> None:
     facts = json.loads((host.root / FACTS).read_text())
     start = boot_start(host, loader_variables(host))
-    traces, wrong = image_traces(host, start, freed_kib=facts["freed_kib"], page_bytes=4096)
+    traces, wrong = image_evidence(host, start, freed_kib=facts["freed_kib"], page_bytes=4096)
     image = KnownImage(
         path="/boot/initrd.img",
         size_bytes=facts["size_bytes"],
@@ -142,13 +148,13 @@ def test_the_image_is_told_for_certain_by_size_and_digest(host: Host, name: str)
     found = attribute(traces, (image, other))
     assert wrong == ()
     assert (found.image, found.certainty) == (image, Certainty.CERTAIN)
-    assert Witness.LOADED_SIZE in found.witnesses
-    assert (Witness.DIGEST in found.witnesses) is EXPECTED[name].digest
+    assert AttributionSource.LOADED_SIZE in found.witnesses
+    assert (AttributionSource.DIGEST in found.witnesses) is EXPECTED[name].digest
 
 
 def test_the_kernel_frees_what_the_loader_handed_over_in_whole_pages(host: Host) -> None:
     facts = json.loads((host.root / FACTS).read_text())
     start = boot_start(host, loader_variables(host))
-    traces, _ = image_traces(host, start, freed_kib=facts["freed_kib"], page_bytes=4096)
+    traces, _ = image_evidence(host, start, freed_kib=facts["freed_kib"], page_bytes=4096)
     assert traces.loaded_bytes is not None
     assert facts["freed_kib"] == -(-traces.loaded_bytes // 4096) * 4

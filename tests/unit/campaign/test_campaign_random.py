@@ -14,17 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from initadvisor.campaign.campaign import (
-    Action,
-    Arming,
     Campaign,
+    CampaignAction,
+    CampaignEvent,
+    CampaignEventKind,
     CampaignState,
     Change,
-    Event,
-    EventKind,
     Quarantined,
+    TrialBoot,
 )
 from initadvisor.campaign.step import step
-from initadvisor.records.trial_outcome import Fate
+from initadvisor.records.trial_outcome import TrialOutcome
 from tests.fixtures.campaigns import EVENTS, GROUND, READY, TODAY, arming
 
 if TYPE_CHECKING:
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 MOST_BOOTS = 5
 _RUN_LIMIT = 40
 OVER = (
-    Fate.PASSED,
-    Fate.FAILED,
-    Fate.UNEXPLAINED,
-    Fate.NOT_TRIED,
-    Fate.REPLACED,
-    Fate.STUCK,
-    Fate.UNREADABLE,
+    TrialOutcome.PASSED,
+    TrialOutcome.FAILED,
+    TrialOutcome.UNEXPLAINED,
+    TrialOutcome.NOT_TRIED,
+    TrialOutcome.REPLACED,
+    TrialOutcome.STUCK,
+    TrialOutcome.UNREADABLE,
 )
 
 
@@ -60,7 +60,7 @@ class Machine:
     entry: str | None = None
     selected: bool = False
     slot: str | None = None
-    booted: list[Arming] = field(default_factory=list)
+    booted: list[TrialBoot] = field(default_factory=list)
     rebooted: bool = False
     cut_after: int | None = None
 
@@ -76,9 +76,9 @@ class Machine:
         self.selected = False
         self.rebooted = True
 
-    def run(self, event: Event) -> None:
+    def run(self, event: CampaignEvent) -> None:
         """Take an event and carry out what follows, unless the power goes."""
-        waiting: list[Event] = [event]
+        waiting: list[CampaignEvent] = [event]
         for _ in range(_RUN_LIMIT):
             if not waiting:
                 return
@@ -95,77 +95,79 @@ class Machine:
                     break
         assert not waiting, "a run goes on for ever"
 
-    def do(self, action: Action) -> Event | None:
+    def do(self, action: CampaignAction) -> CampaignEvent | None:
         """Carry an action out; what it finds is drawn from what may be found then."""
         match action:
-            case Action.COPY | Action.WRITE_ENTRY | Action.ARM:
+            case CampaignAction.COPY | CampaignAction.WRITE_ENTRY | CampaignAction.ARM:
                 return self.towards(action)
-            case Action.DISARM:
+            case CampaignAction.DISARM:
                 self.selected = False
-            case Action.REMOVE_ENTRY:
+            case CampaignAction.REMOVE_ENTRY:
                 self.entry, self.selected = None, False
-            case Action.CLEAR_SLOT:
+            case CampaignAction.CLEAR_SLOT:
                 self.slot = None
             case _:
                 finds = {
-                    Action.PREPARE: self.prepared,
-                    Action.CHOOSE: self.chosen,
-                    Action.JUDGE: self.judged,
+                    CampaignAction.PREPARE: self.prepared,
+                    CampaignAction.CHOOSE: self.chosen,
+                    CampaignAction.JUDGE: self.judged,
                 }
                 return finds[action]() if action in finds else None
         return None
 
-    def towards(self, action: Action) -> Event | None:
+    def towards(self, action: CampaignAction) -> CampaignEvent | None:
         """Go a step towards a boot, or not."""
         current = self.record.current
         assert current is not None
-        if action is Action.COPY:
+        if action is CampaignAction.COPY:
             if self.pick(9) == 0:
-                return Event(kind=EventKind.BLOCKED, reason="the loader refuses")
+                return CampaignEvent(kind=CampaignEventKind.BLOCKED, reason="the loader refuses")
             if self.pick(9) == 0 and not current.is_rehearsal:
                 refused = Quarantined(setting=current.setting, reason="no room")
-                return Event(kind=EventKind.REFUSED, refused=refused)
+                return CampaignEvent(kind=CampaignEventKind.REFUSED, refused=refused)
             self.slot = None if current.proof.image == TODAY.path else current.setting
-            return Event(kind=EventKind.PLANNED, arming=current)
-        if action is Action.WRITE_ENTRY:
+            return CampaignEvent(kind=CampaignEventKind.PLANNED, arming=current)
+        if action is CampaignAction.WRITE_ENTRY:
             self.entry = current.proof.image
             return None
         assert self.entry is not None
         assert not self.selected
         self.selected, self.rebooted = True, False
-        return Event(kind=EventKind.ARMED)
+        return CampaignEvent(kind=CampaignEventKind.ARMED)
 
-    def prepared(self) -> Event:
+    def prepared(self) -> CampaignEvent:
         """Build: some candidates, none of them, or not now."""
         if self.pick(4) == 0:
-            return Event(kind=EventKind.BLOCKED, reason="no virtual machine")
-        return Event(kind=EventKind.PREPARED, ready=READY[: 1 + self.pick(3)])
+            return CampaignEvent(kind=CampaignEventKind.BLOCKED, reason="no virtual machine")
+        return CampaignEvent(kind=CampaignEventKind.PREPARED, ready=READY[: 1 + self.pick(3)])
 
-    def chosen(self) -> Event:
+    def chosen(self) -> CampaignEvent:
         """Choose any candidate that may be booted, the rehearsal, or nothing."""
         eligible = self.record.eligible
         which = self.pick(len(eligible) + 1)
         if which == len(eligible):
-            return EVENTS[EventKind.SETTLED]
+            return EVENTS[CampaignEventKind.SETTLED]
         rehearsal = which > len(eligible)
         made = arming(rehearsal=True) if rehearsal else arming(eligible[which])
-        return Event(kind=EventKind.CHOSEN, arming=made)
+        return CampaignEvent(kind=CampaignEventKind.CHOSEN, arming=made)
 
-    def judged(self) -> Event:
+    def judged(self) -> CampaignEvent:
         """See what became of it: nothing yet, a selection that was never made, or any end."""
         current = self.record.current
         assert current is not None
         if current.proof.asleep and not self.rebooted:
             again = replace(current, proof=replace(current.proof, asleep=False))
-            return Event(kind=EventKind.AWAKE, arming=again)
+            return CampaignEvent(kind=CampaignEventKind.AWAKE, arming=again)
         if not self.rebooted:
             if self.selected:
-                return Event(kind=EventKind.PENDING)
-            return Event(kind=EventKind.ENDED, fate=Fate.WITHDRAWN, rebooted=False)
+                return CampaignEvent(kind=CampaignEventKind.PENDING)
+            return CampaignEvent(
+                kind=CampaignEventKind.ENDED, fate=TrialOutcome.WITHDRAWN, rebooted=False
+            )
         if self.pick(5) == 0:
-            return Event(kind=EventKind.RUNNING)
+            return CampaignEvent(kind=CampaignEventKind.RUNNING)
         fate = OVER[self.pick(len(OVER) - 1)]
-        return Event(kind=EventKind.ENDED, fate=fate, reason=f"it {fate}")
+        return CampaignEvent(kind=CampaignEventKind.ENDED, fate=fate, reason=f"it {fate}")
 
     def require_recorded(self) -> None:
         """Require of any moment what must hold of it."""
@@ -182,23 +184,23 @@ class Machine:
         assert (self.entry, self.selected, self.slot) == (None, False, None)
 
 
-def new(number: int = 1) -> Event:
+def new(number: int = 1) -> CampaignEvent:
     """Return the beginning of a campaign."""
     begun = Campaign(number=number, most_boots=MOST_BOOTS, ground=GROUND)
-    return Event(kind=EventKind.START, campaign=begun)
+    return CampaignEvent(kind=CampaignEventKind.START, campaign=begun)
 
 
-def changed(change: Change) -> Event:
+def changed(change: Change) -> CampaignEvent:
     """Return a change by others."""
-    return replace(EVENTS[EventKind.CHANGED], change=change)
+    return replace(EVENTS[CampaignEventKind.CHANGED], change=change)
 
 
 ASKED = (
-    EventKind.FOUND,
-    EventKind.PAUSE,
-    EventKind.RESUME,
-    EventKind.STOP,
-    EventKind.SLEEP,
+    CampaignEventKind.FOUND,
+    CampaignEventKind.PAUSE,
+    CampaignEventKind.RESUME,
+    CampaignEventKind.STOP,
+    CampaignEventKind.SLEEP,
 )
 HAPPENINGS = ("found", "found", "reboot", "reboot", *ASKED, *Change, "start")
 
@@ -213,7 +215,7 @@ def happen(machine: Machine, what: str) -> None:
         elif what in set(Change):
             machine.run(changed(Change(what)))
         else:
-            machine.run(Event(kind=EventKind(what), reason=what))
+            machine.run(CampaignEvent(kind=CampaignEventKind(what), reason=what))
     except PowerCutError:
         machine.cut_after = None
         machine.reboot()
@@ -230,15 +232,15 @@ def test_nothing_that_happens_arms_what_is_not_recorded_or_outlives_a_stop(
         happen(machine, what)
         machine.require_recorded()
         if not machine.record.state.stands and machine.cut_after is None:
-            machine.run(Event(kind=EventKind.FOUND))
+            machine.run(CampaignEvent(kind=CampaignEventKind.FOUND))
             if not machine.record.state.stands:
                 machine.require_nothing()
     machine.cut_after = None
-    machine.run(EVENTS[EventKind.STOP])
+    machine.run(EVENTS[CampaignEventKind.STOP])
     assert machine.record.state in {CampaignState.STOPPED, CampaignState.IDLE}
     machine.require_nothing()
     machine.reboot()
-    machine.run(Event(kind=EventKind.FOUND))
+    machine.run(CampaignEvent(kind=CampaignEventKind.FOUND))
     machine.require_nothing()
 
 
@@ -250,7 +252,7 @@ def test_a_campaign_ends_whatever_its_boots_do(data: st.DataObject, cuts: list[i
     machine.run(new())
     for number in range(60):
         machine.cut_after = cuts[number] if number < len(cuts) else None
-        happen(machine, EventKind.RESUME if number % 2 else EventKind.FOUND)
+        happen(machine, CampaignEventKind.RESUME if number % 2 else CampaignEventKind.FOUND)
         machine.reboot()
         assert len(machine.booted) <= MOST_BOOTS + 1
         if machine.record.state.is_over:
@@ -259,7 +261,7 @@ def test_a_campaign_ends_whatever_its_boots_do(data: st.DataObject, cuts: list[i
     if machine.record.state.is_over:
         before = len(machine.booted)
         for _ in range(3):
-            machine.run(Event(kind=EventKind.FOUND))
+            machine.run(CampaignEvent(kind=CampaignEventKind.FOUND))
             machine.reboot()
         assert len(machine.booted) == before
         machine.require_nothing()
@@ -278,6 +280,6 @@ def test_after_a_power_cut_the_next_run_puts_it_right(
     machine.cut_after = cut
     happen(machine, what)
     machine.cut_after = None
-    machine.run(Event(kind=EventKind.FOUND))
+    machine.run(CampaignEvent(kind=CampaignEventKind.FOUND))
     if not machine.record.state.stands:
         machine.require_nothing()

@@ -11,7 +11,7 @@ from initadvisor.campaign.campaign import CampaignState, Quarantined
 from initadvisor.campaign.failures import failed_in_trials, failures
 from initadvisor.campaign.record import write_campaign
 from initadvisor.host import Host
-from initadvisor.records.trial_outcome import Fate
+from initadvisor.records.trial_outcome import TrialOutcome
 from tests.fixtures.campaigns import GZIP, LZ4, XZ, arming, campaign
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     return Host(root=tmp_path)
 
 
-def over(*fates: tuple[TrialCandidate, Fate], out: tuple[TrialCandidate, ...] = ()) -> Campaign:
+def over(
+    *fates: tuple[TrialCandidate, TrialOutcome], out: tuple[TrialCandidate, ...] = ()
+) -> Campaign:
     """Return a campaign whose boots have ended so, with what it had no more to do with."""
     return replace(
         campaign(CampaignState.DONE),
@@ -39,22 +41,25 @@ def over(*fates: tuple[TrialCandidate, Fate], out: tuple[TrialCandidate, ...] = 
     )
 
 
-@pytest.mark.parametrize("fate", [Fate.FAILED, Fate.UNEXPLAINED])
-def test_what_was_quarantined_after_a_boot_has_failed(fate: Fate) -> None:
-    ended = over((LZ4, Fate.PASSED), (GZIP, fate), out=(GZIP,))
+@pytest.mark.parametrize("fate", [TrialOutcome.FAILED, TrialOutcome.UNEXPLAINED])
+def test_what_was_quarantined_after_a_boot_has_failed(fate: TrialOutcome) -> None:
+    ended = over((LZ4, TrialOutcome.PASSED), (GZIP, fate), out=(GZIP,))
     assert failures([ended]) == {GZIP.sha256: "it hung"}
 
 
 def test_what_is_unexplained_once_has_not_failed() -> None:
-    assert failures([over((GZIP, Fate.UNEXPLAINED))]) == {}
+    assert failures([over((GZIP, TrialOutcome.UNEXPLAINED))]) == {}
 
 
 def test_what_was_not_booted_at_all_has_not_failed() -> None:
-    assert failures([over((GZIP, Fate.NOT_TRIED), out=(GZIP, XZ))]) == {}
+    assert failures([over((GZIP, TrialOutcome.NOT_TRIED), out=(GZIP, XZ))]) == {}
 
 
 def test_what_a_later_campaign_has_booted_has_not_failed_any_more() -> None:
-    failed, passed = over((GZIP, Fate.FAILED), out=(GZIP,)), over((GZIP, Fate.PASSED))
+    failed, passed = (
+        over((GZIP, TrialOutcome.FAILED), out=(GZIP,)),
+        over((GZIP, TrialOutcome.PASSED)),
+    )
     assert failures([failed, passed]) == {}
     assert failures([passed, failed]) == {GZIP.sha256: "it hung"}
 
@@ -63,7 +68,7 @@ def test_all_that_is_recorded_counts(host: Host) -> None:
     assert failed_in_trials(host) == {}
     for number, candidate in enumerate((GZIP, XZ), 1):
         write_campaign(
-            host, replace(over((candidate, Fate.FAILED), out=(candidate,)), number=number)
+            host, replace(over((candidate, TrialOutcome.FAILED), out=(candidate,)), number=number)
         )
     assert failed_in_trials(host).keys() == {GZIP.sha256, XZ.sha256}
 
@@ -72,7 +77,7 @@ def test_what_cannot_be_read_is_said_and_hides_nothing_else(
     host: Host, caplog: pytest.LogCaptureFixture
 ) -> None:
     for number, candidate in enumerate((GZIP, XZ), 1):
-        ended = over((candidate, Fate.FAILED), out=(candidate,))
+        ended = over((candidate, TrialOutcome.FAILED), out=(candidate,))
         write_campaign(host, replace(ended, number=number))
     first, _ = sorted((host.state_dir() / "campaigns").iterdir())
     first.write_text("{")

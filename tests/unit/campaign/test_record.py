@@ -24,7 +24,7 @@ from initadvisor.campaign.record import (
 )
 from initadvisor.core.errors import UnsafeError
 from initadvisor.host import Host
-from initadvisor.records.trial_outcome import Fate
+from initadvisor.records.trial_outcome import TrialOutcome
 from tests.fixtures.campaigns import arming, campaign
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def test_it_is_read_as_it_was_written(host: Host, state: CampaignState) -> None:
         quarantined=(Quarantined(setting="xz", reason="it panicked"),),
         reason="so it is",
     )
-    ended = replace(arming(rehearsal=True), fate=Fate.PASSED, words="it booted")
+    ended = replace(arming(rehearsal=True), fate=TrialOutcome.PASSED, words="it booted")
     written = replace(written, armings=(ended, *written.armings))
     write_campaign(host, written)
     assert read_campaign(host) == written

@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 
 from initadvisor.campaign.campaign import (
-    Action,
     Campaign,
+    CampaignAction,
+    CampaignEvent,
+    CampaignEventKind,
     CampaignState,
     Change,
-    Event,
-    EventKind,
-    Ground,
+    DefaultBoot,
 )
 from initadvisor.campaign.step import step
-from initadvisor.records.trial_outcome import Fate
+from initadvisor.records.trial_outcome import TrialOutcome
 from tests.fixtures.campaigns import (
     ENDED,
     EVENTS,
@@ -30,12 +30,12 @@ from tests.fixtures.campaigns import (
     campaign,
 )
 
-S, K, A = CampaignState, EventKind, Action
+S, K, A = CampaignState, CampaignEventKind, CampaignAction
 CLEAR = (A.DISARM, A.REMOVE_ENTRY, A.CLEAR_SLOT)
 STANDING = [state for state in S if state.stands]
 ACTIVE = [state for state in S if state.is_active]
 
-MOVES: dict[tuple[CampaignState, EventKind], CampaignState] = {
+MOVES: dict[tuple[CampaignState, CampaignEventKind], CampaignState] = {
     (S.IDLE, K.START): S.PREPARING,
     (S.DONE, K.START): S.PREPARING,
     (S.STOPPED, K.START): S.PREPARING,
@@ -54,7 +54,7 @@ MOVES: dict[tuple[CampaignState, EventKind], CampaignState] = {
 }
 """Where each event leads to; in every other pair the state stays what it is."""
 
-ACTIONS: dict[tuple[CampaignState, EventKind], tuple[Action, ...]] = {
+ACTIONS: dict[tuple[CampaignState, CampaignEventKind], tuple[CampaignAction, ...]] = {
     (S.PREPARING, K.FOUND): (*CLEAR, A.PREPARE),
     (S.CHOOSING, K.FOUND): (*CLEAR, A.CHOOSE),
     **{(state, K.FOUND): (A.JUDGE,) for state in STANDING},
@@ -82,9 +82,9 @@ ACTIONS: dict[tuple[CampaignState, EventKind], tuple[Action, ...]] = {
 """What is done; in every other pair nothing is."""
 
 
-@pytest.mark.parametrize("kind", EventKind)
+@pytest.mark.parametrize("kind", CampaignEventKind)
 @pytest.mark.parametrize("state", CampaignState)
-def test_every_event_in_every_state(state: CampaignState, kind: EventKind) -> None:
+def test_every_event_in_every_state(state: CampaignState, kind: CampaignEventKind) -> None:
     before = campaign(state)
     result = step(before, EVENTS[kind])
     assert result.campaign.state is MOVES.get((state, kind), state)
@@ -96,29 +96,29 @@ def test_every_event_in_every_state(state: CampaignState, kind: EventKind) -> No
 
 @pytest.mark.parametrize("state", [state for state in S if not state.stands])
 @pytest.mark.parametrize("kind", [K.RUNNING, K.ENDED, K.PENDING, K.SLEEP, K.AWAKE, K.ARMED])
-def test_what_comes_too_late_changes_nothing(state: CampaignState, kind: EventKind) -> None:
+def test_what_comes_too_late_changes_nothing(state: CampaignState, kind: CampaignEventKind) -> None:
     before = campaign(state)
     result = step(before, EVENTS[kind])
     assert (result.campaign, result.actions) == (before, ())
 
 
 FATES = {
-    Fate.PASSED: (S.CHOOSING, 1, ()),
-    Fate.FAILED: (S.CHOOSING, 1, (LZ4.setting,)),
-    Fate.UNEXPLAINED: (S.CHOOSING, 1, ()),
-    Fate.NOT_TRIED: (S.CHOOSING, 1, ()),
-    Fate.WITHDRAWN: (S.PAUSED, 1, ()),
-    Fate.REPLACED: (S.CHOOSING, 1, ()),
-    Fate.STUCK: (S.DONE, 1, ()),
-    Fate.UNREADABLE: (S.PAUSED, 1, ()),
-    Fate.PENDING: (S.ARMED, 0, ()),
-    Fate.RUNNING: (S.ARMED, 0, ()),
-    Fate.ASLEEP: (S.ARMED, 0, ()),
+    TrialOutcome.PASSED: (S.CHOOSING, 1, ()),
+    TrialOutcome.FAILED: (S.CHOOSING, 1, (LZ4.setting,)),
+    TrialOutcome.UNEXPLAINED: (S.CHOOSING, 1, ()),
+    TrialOutcome.NOT_TRIED: (S.CHOOSING, 1, ()),
+    TrialOutcome.WITHDRAWN: (S.PAUSED, 1, ()),
+    TrialOutcome.REPLACED: (S.CHOOSING, 1, ()),
+    TrialOutcome.STUCK: (S.DONE, 1, ()),
+    TrialOutcome.UNREADABLE: (S.PAUSED, 1, ()),
+    TrialOutcome.PENDING: (S.ARMED, 0, ()),
+    TrialOutcome.RUNNING: (S.ARMED, 0, ()),
+    TrialOutcome.ASLEEP: (S.ARMED, 0, ()),
 }
 
 
-@pytest.mark.parametrize("fate", Fate)
-def test_what_the_end_of_a_trial_s_boot_means(fate: Fate) -> None:
+@pytest.mark.parametrize("fate", TrialOutcome)
+def test_what_the_end_of_a_trial_s_boot_means(fate: TrialOutcome) -> None:
     result = step(campaign(S.ARMED), replace(ENDED, fate=fate, reason="so it was"))
     state, boots, quarantined = FATES[fate]
     after = result.campaign
@@ -131,37 +131,37 @@ def test_what_the_end_of_a_trial_s_boot_means(fate: Fate) -> None:
 
 
 REHEARSED = {
-    Fate.PASSED: (S.CHOOSING, 0),
-    Fate.FAILED: (S.DONE, 1),
-    Fate.UNEXPLAINED: (S.CHOOSING, 1),
-    Fate.NOT_TRIED: (S.CHOOSING, 1),
-    Fate.WITHDRAWN: (S.PAUSED, 1),
-    Fate.REPLACED: (S.CHOOSING, 1),
-    Fate.STUCK: (S.DONE, 1),
-    Fate.UNREADABLE: (S.PAUSED, 1),
+    TrialOutcome.PASSED: (S.CHOOSING, 0),
+    TrialOutcome.FAILED: (S.DONE, 1),
+    TrialOutcome.UNEXPLAINED: (S.CHOOSING, 1),
+    TrialOutcome.NOT_TRIED: (S.CHOOSING, 1),
+    TrialOutcome.WITHDRAWN: (S.PAUSED, 1),
+    TrialOutcome.REPLACED: (S.CHOOSING, 1),
+    TrialOutcome.STUCK: (S.DONE, 1),
+    TrialOutcome.UNREADABLE: (S.PAUSED, 1),
 }
 
 
 @pytest.mark.parametrize("fate", REHEARSED)
-def test_what_the_end_of_a_rehearsal_means(fate: Fate) -> None:
+def test_what_the_end_of_a_rehearsal_means(fate: TrialOutcome) -> None:
     result = step(campaign(S.ARMED, rehearsal=True), replace(ENDED, fate=fate))
     assert (result.campaign.state, result.campaign.boots) == REHEARSED[fate]
     assert result.campaign.quarantined == ()
-    assert (A.NOTE_REHEARSED in result.actions) is (fate is Fate.PASSED)
-    assert (A.FORGET_REHEARSED in result.actions) is (fate is Fate.STUCK)
+    assert (A.NOTE_REHEARSED in result.actions) is (fate is TrialOutcome.PASSED)
+    assert (A.FORGET_REHEARSED in result.actions) is (fate is TrialOutcome.STUCK)
 
 
-def twice(before: Campaign, fate: Fate, *, rehearsal: bool = False) -> Campaign:
+def twice(before: Campaign, fate: TrialOutcome, *, rehearsal: bool = False) -> Campaign:
     """Have the same armed and end in the same way twice."""
     ended = replace(ENDED, fate=fate, reason="it left nothing")
     after = step(before, ended).campaign
-    chosen = Event(kind=K.CHOSEN, arming=arming(rehearsal=rehearsal))
+    chosen = CampaignEvent(kind=K.CHOSEN, arming=arming(rehearsal=rehearsal))
     again = step(step(after, chosen).campaign, EVENTS[K.ARMED]).campaign
     return step(again, ended).campaign
 
 
 def test_twice_unexplained_is_a_failure() -> None:
-    after = twice(campaign(S.ARMED), Fate.UNEXPLAINED)
+    after = twice(campaign(S.ARMED), TrialOutcome.UNEXPLAINED)
     [found] = after.quarantined
     assert found.setting == LZ4.setting
     assert found.reason == "it did not come back, twice; it left nothing"
@@ -169,17 +169,17 @@ def test_twice_unexplained_is_a_failure() -> None:
 
 
 def test_a_loader_that_twice_does_not_come_back_is_given_up() -> None:
-    after = twice(campaign(S.ARMED, rehearsal=True), Fate.UNEXPLAINED, rehearsal=True)
+    after = twice(campaign(S.ARMED, rehearsal=True), TrialOutcome.UNEXPLAINED, rehearsal=True)
     assert after.state is S.DONE
     assert "the rehearsal" in after.reason
 
 
 def test_an_interrupted_arming_is_not_held_against_the_candidate() -> None:
     """The power went before it was recorded that the boot was armed, which it may not have been."""
-    ended = replace(ENDED, fate=Fate.UNEXPLAINED)
+    ended = replace(ENDED, fate=TrialOutcome.UNEXPLAINED)
     after = step(campaign(S.ARMING), ended).campaign
-    assert (after.armings[-1].fate, after.boots) == (Fate.NOT_TRIED, 1)
-    assert step(campaign(S.ARMED), ended).campaign.armings[-1].fate is Fate.UNEXPLAINED
+    assert (after.armings[-1].fate, after.boots) == (TrialOutcome.NOT_TRIED, 1)
+    assert step(campaign(S.ARMED), ended).campaign.armings[-1].fate is TrialOutcome.UNEXPLAINED
 
 
 def test_what_could_not_be_armed_leaves_no_trace_in_the_record() -> None:
@@ -189,14 +189,14 @@ def test_what_could_not_be_armed_leaves_no_trace_in_the_record() -> None:
 
 
 def test_two_boots_of_two_candidates_are_no_failure_of_either() -> None:
-    ended = replace(ENDED, fate=Fate.UNEXPLAINED)
+    ended = replace(ENDED, fate=TrialOutcome.UNEXPLAINED)
     after = step(campaign(S.ARMED), ended).campaign
-    after = step(after, Event(kind=K.CHOSEN, arming=arming(GZIP))).campaign
+    after = step(after, CampaignEvent(kind=K.CHOSEN, arming=arming(GZIP))).campaign
     assert step(after, ended).campaign.quarantined == ()
 
 
 def test_a_selection_that_a_killed_run_never_made_is_no_wish_of_the_user_s() -> None:
-    withdrawn = replace(ENDED, fate=Fate.WITHDRAWN, rebooted=False)
+    withdrawn = replace(ENDED, fate=TrialOutcome.WITHDRAWN, rebooted=False)
     after = step(campaign(S.ARMING), withdrawn).campaign
     assert (after.state, after.boots) == (S.CHOOSING, 0)
     assert step(campaign(S.ARMED), withdrawn).campaign.state is S.PAUSED
@@ -213,7 +213,7 @@ def test_it_ends_when_its_boots_are_used_up() -> None:
 
 def test_it_ends_when_no_candidate_is_left_but_today_s() -> None:
     before = replace(campaign(S.ARMED), ready=(TODAY, LZ4))
-    result = step(before, replace(ENDED, fate=Fate.FAILED))
+    result = step(before, replace(ENDED, fate=TrialOutcome.FAILED))
     assert result.campaign.state is S.DONE
     assert "no candidate is left" in result.campaign.reason
     prepared = replace(EVENTS[K.PREPARED], ready=(TODAY,))
@@ -238,7 +238,7 @@ def test_what_others_have_changed_takes_an_armed_boot_back(
     expected, ready = CHANGES[change]
     assert (result.campaign.state, result.campaign.ready) == (expected, ready)
     assert (result.campaign.boots, result.campaign.quarantined) == (0, ())
-    assert result.campaign.armings[-1].fate is Fate.NOT_TRIED
+    assert result.campaign.armings[-1].fate is TrialOutcome.NOT_TRIED
     assert result.actions[:3] == CLEAR
     assert change.words in result.campaign.reason
 
@@ -252,7 +252,7 @@ def test_a_paused_campaign_has_its_candidates_built_anew_after_a_kernel_upgrade(
 
 
 def test_what_failed_is_not_tried_by_the_next_campaign_on_the_same_image() -> None:
-    failed = step(campaign(S.ARMED), replace(ENDED, fate=Fate.FAILED)).campaign
+    failed = step(campaign(S.ARMED), replace(ENDED, fate=TrialOutcome.FAILED)).campaign
     over = step(failed, EVENTS[K.STOP]).campaign
     kept = step(over, EVENTS[K.START]).campaign
     assert [found.setting for found in kept.quarantined] == [LZ4.setting]
@@ -274,15 +274,15 @@ def test_a_boot_is_armed_step_by_step_and_a_reboot_comes_last() -> None:
     chosen = step(replace(campaign(S.CHOOSING), reboots=True), EVENTS[K.CHOSEN])
     planned = arming()
     planned = replace(planned, proof=replace(planned.proof, own_words=("panic=30",)))
-    written = step(chosen.campaign, Event(kind=K.PLANNED, arming=planned))
+    written = step(chosen.campaign, CampaignEvent(kind=K.PLANNED, arming=planned))
     assert written.campaign.current == planned
     armed = step(written.campaign, EVENTS[K.ARMED])
     assert armed.actions == (A.REPORT, A.REBOOT)
     assert armed.campaign.reason == "the next boot is of lz4 -9"
 
 
-@pytest.mark.parametrize("event", [EVENTS[K.PAUSE], replace(ENDED, fate=Fate.WITHDRAWN)])
-def test_one_that_is_paused_does_not_reboot_by_itself_any_more(event: Event) -> None:
+@pytest.mark.parametrize("event", [EVENTS[K.PAUSE], replace(ENDED, fate=TrialOutcome.WITHDRAWN)])
+def test_one_that_is_paused_does_not_reboot_by_itself_any_more(event: CampaignEvent) -> None:
     paused = step(replace(campaign(S.ARMED), reboots=True), event).campaign
     assert (paused.state, paused.reboots) == (S.PAUSED, False)
 
@@ -311,5 +311,5 @@ def test_what_was_taken_back_before_a_sleep_is_armed_again_under_another_name() 
     ],
 )
 def test_the_most_important_change_counts(changed: dict[str, str], found: Change | None) -> None:
-    now: Ground = replace(GROUND, **changed)
+    now: DefaultBoot = replace(GROUND, **changed)
     assert GROUND.change(now) is found

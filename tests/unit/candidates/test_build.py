@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from initadvisor.candidates import build_pool
 from initadvisor.candidates.build import build_candidates, cached_candidates, kept_candidates
-from initadvisor.candidates.plan import recipes
+from initadvisor.candidates.plan import build_commands
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.core.settings import Setting
@@ -23,7 +23,7 @@ from initadvisor.host import Host
 from initadvisor.host.files import locked
 from initadvisor.host.run import Priority
 from initadvisor.image.decompressors.decompress import decompress
-from initadvisor.records.built_image import Candidate, Gap
+from initadvisor.records.built_image import BuiltImage, SkippedSetting
 from initadvisor.target.source import open_source
 from tests.fakes.compressors import COMPRESSORS, fake_compressors
 from tests.fixtures.payload import main_codec
@@ -32,7 +32,7 @@ from tests.fixtures.small_images import archive, early_archive, write_image
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from initadvisor.candidates.results import BuildResult
+    from initadvisor.candidates.results import BuildOutcome
     from tests.fakes.runner import FakeRunner
 
 ALL = [Setting(codec) for codec in COMPRESSORS]
@@ -49,11 +49,11 @@ class Witness:
         """Note a start."""
         self.events.append(("started", str(setting)))
 
-    def finished(self, candidate: Candidate, *, cached: bool) -> None:
+    def finished(self, candidate: BuiltImage, *, cached: bool) -> None:
         """Note a candidate."""
         self.events.append(("cached" if cached else "built", str(candidate.setting)))
 
-    def gap(self, gap: Gap) -> None:
+    def gap(self, gap: SkippedSetting) -> None:
         """Note a gap."""
         self.events.append(("gap", str(gap.setting)))
 
@@ -83,13 +83,13 @@ def image(tmp_path: Path, payload: bytes) -> Path:
     return write_image(tmp_path / "image", payload, early=early_archive())
 
 
-def build(host: Host, image: Path, *settings: Setting, **options: object) -> BuildResult:
+def build(host: Host, image: Path, *settings: Setting, **options: object) -> BuildOutcome:
     """Build, one at a time unless told otherwise."""
     with open_source(image) as source:
         return build_candidates(host, unknown, source, settings, **{"jobs": 1, **options})  # type: ignore[arg-type]
 
 
-def unpacked(candidate: Candidate) -> bytes:
+def unpacked(candidate: BuiltImage) -> bytes:
     """Return all that the setting compressed."""
     with Path(candidate.path).open("rb") as file:
         size_bytes = candidate.size_bytes - candidate.main_offset
@@ -139,7 +139,7 @@ def test_of_a_segment_that_holds_nothing_no_candidate_is_derived(
     with pytest.raises(InitadvisorError, match="its last segment holds nothing"):
         build(host, image, GZIP)
     with open_source(image) as source:
-        wanted, _ = recipes(host, unknown, [GZIP], image_sha256=source.sha256)
+        wanted, _ = build_commands(host, unknown, [GZIP], image_sha256=source.sha256)
         with pytest.raises(InitadvisorError, match="its last segment holds nothing"):
             kept_candidates(host, unknown, source, wanted)
 
@@ -220,7 +220,7 @@ def test_a_missing_compressor_is_a_gap_and_the_rest_is_built(
     runner.programs = ["gzip"]
     result = build(host, image, ZSTD, GZIP)
     assert [c.setting for c in result.candidates] == [GZIP]
-    assert result.gaps == (Gap(setting=ZSTD, reason="zstd is not installed"),)
+    assert result.gaps == (SkippedSetting(setting=ZSTD, reason="zstd is not installed"),)
 
 
 def test_a_compressor_that_fails_is_a_gap_with_its_reason(
@@ -230,7 +230,7 @@ def test_a_compressor_that_fails_is_a_gap_with_its_reason(
     runner.answer("zstd", error=ProgramError(words))
     runner.answer("zstd --version", "zstd 1.0\n")
     result = build(host, image, ZSTD, GZIP)
-    assert result.gaps == (Gap(setting=ZSTD, reason=words),)
+    assert result.gaps == (SkippedSetting(setting=ZSTD, reason=words),)
     assert [c.setting for c in result.candidates] == [GZIP]
     assert remains(host) == []
 
@@ -287,7 +287,7 @@ def test_an_interruption_leaves_what_was_done_and_nothing_half_done(
 ) -> None:
     class Impatient(Witness):
         @override
-        def finished(self, candidate: Candidate, *, cached: bool) -> None:
+        def finished(self, candidate: BuiltImage, *, cached: bool) -> None:
             super().finished(candidate, cached=cached)
             raise error
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.candidates.build import build_candidates
-from initadvisor.candidates.candidate import contenders
+from initadvisor.candidates.candidate import all_candidates
 from initadvisor.candidates.sampling import SampledCandidate
 from initadvisor.core.codecs import Codec
 from initadvisor.core.estimates import SizeSource
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from initadvisor.candidates.candidate import Contender
-    from initadvisor.records.built_image import Candidate
+    from initadvisor.candidates.candidate import Candidate
+    from initadvisor.records.built_image import BuiltImage
     from initadvisor.target.source import Source
 
 ZSTD, GZIP, CAT = (Setting(codec) for codec in (Codec.ZSTD, Codec.GZIP, Codec.CAT))
@@ -68,12 +68,12 @@ def field(
     host: Host,
     source: Source,
     *found: SampledCandidate,
-    built: tuple[Candidate, ...] = (),
+    built: tuple[BuiltImage, ...] = (),
     baseline: Setting = ZSTD,
     certain: bool = True,
-) -> tuple[Contender, ...]:
+) -> tuple[Candidate, ...]:
     known = Baseline(setting=baseline, source="a test", certain=certain)
-    return contenders(host, unknown, source, known, built, found)
+    return all_candidates(host, unknown, source, known, built, found)
 
 
 def test_todays_image_is_as_it_is_and_costs_what_its_estimate_says(
@@ -159,7 +159,7 @@ def test_an_uncompressed_image_is_not_held_against_itself(host: Host, tmp_path: 
     with open_source(write_image(tmp_path / "plain", archive(), codec=Codec.CAT)) as opened:
         baseline = todays_setting(opened, changed)
         found = [sampled(CAT, main_bytes=4000.0, log_sd=0.0), sampled(ZSTD)]
-        [today, other] = contenders(host, unknown, opened, baseline, [], found)
+        [today, other] = all_candidates(host, unknown, opened, baseline, [], found)
     assert (today.setting, today.today) == (CAT, True)
     assert today.cost
     assert (other.setting, other.today) == (ZSTD, False)

@@ -13,7 +13,7 @@ import zstandard
 
 from initadvisor.candidates.controls import Control, controls_for, pieces_of
 from initadvisor.core.codecs import Codec
-from initadvisor.decide.sampling import Stretch
+from initadvisor.decide.sampling import SampleBlock
 from initadvisor.image.decompressors.decompress import decompress
 from initadvisor.image.decompressors.lz4_legacy import BLOCK_BYTES
 from tests.fixtures.content import mixed_content
@@ -110,10 +110,10 @@ def test_a_control_with_a_larger_window_finds_what_is_farther_away() -> None:
 
 
 STRETCHES = [
-    Stretch(offset=0, size_bytes=10),
-    Stretch(offset=5, size_bytes=100),
-    Stretch(offset=1000, size_bytes=0),
-    Stretch(offset=2 * MB, size_bytes=MB - 7),
+    SampleBlock(offset=0, size_bytes=10),
+    SampleBlock(offset=5, size_bytes=100),
+    SampleBlock(offset=1000, size_bytes=0),
+    SampleBlock(offset=2 * MB, size_bytes=MB - 7),
 ]
 
 
@@ -130,7 +130,7 @@ def test_pieces_are_those_stretches_of_the_file(tmp_path: Path) -> None:
 def test_pieces_are_bounded_and_end_where_the_file_does(tmp_path: Path) -> None:
     with (tmp_path / "content").open("w+b") as file:
         file.truncate(9 << 20)
-        pieces = list(pieces_of(file, [Stretch(offset=100, size_bytes=1 << 40)]))
+        pieces = list(pieces_of(file, [SampleBlock(offset=100, size_bytes=1 << 40)]))
         assert max(len(piece) for piece in pieces) <= 4 << 20
         assert sum(len(piece) for piece in pieces) == (9 << 20) - 100
 

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from initadvisor.candidates import estimates as module
 from initadvisor.candidates.estimates import estimates
-from initadvisor.candidates.plan import recipes
+from initadvisor.candidates.plan import build_commands
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.settings import Setting
@@ -64,7 +64,9 @@ def estimated(
     host: Host, image: Path, *settings: Setting, observer: Steps | None = None
 ) -> Sampled:
     with open_source(image, host=host) as source:
-        wanted, gaps = recipes(host, unknown, settings or SETTINGS, image_sha256=source.sha256)
+        wanted, gaps = build_commands(
+            host, unknown, settings or SETTINGS, image_sha256=source.sha256
+        )
         assert gaps == ()
         return estimates(host, unknown, source, wanted, observer=observer or Steps())
 

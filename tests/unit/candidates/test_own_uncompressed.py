@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.candidates.build import build_candidates, cached_candidates, kept_candidates
-from initadvisor.candidates.plan import recipes
+from initadvisor.candidates.plan import build_commands
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, ProgramError, UnsafeError
 from initadvisor.core.settings import Setting
@@ -20,7 +20,7 @@ from tests.fakes.compressors import COMPRESSORS, fake_compressors
 from tests.fixtures.small_images import archive, early_archive, write_image
 
 if TYPE_CHECKING:
-    from initadvisor.records.built_image import Candidate
+    from initadvisor.records.built_image import BuiltImage
 
 CAT = Setting(Codec.CAT)
 
@@ -80,7 +80,7 @@ def installed(tmp_path: Path) -> InstalledImage:
     return InstalledImage(path=path, kernel_release="6.12.1-arch1-1")
 
 
-def build(host: Host, generator: OwnLayout, path: Path, image: InstalledImage | None) -> Candidate:
+def build(host: Host, generator: OwnLayout, path: Path, image: InstalledImage | None) -> BuiltImage:
     with open_source(path, installed=image) as source:
         result = build_candidates(host, generator, source, [CAT])
     assert result.gaps == ()
@@ -139,7 +139,7 @@ def test_what_was_derived_is_there_for_whoever_asks_no_generator(
     generator = OwnLayout(b"", UnsafeError("this is a container"))
     derived = build(host, generator, installed.path, installed)
     with open_source(installed.path, installed=installed) as source:
-        wanted, _ = recipes(host, generator, [CAT], image_sha256=source.sha256)
+        wanted, _ = build_commands(host, generator, [CAT], image_sha256=source.sha256)
         assert kept_candidates(host, generator, source, wanted) == {CAT: derived}
     generator.error = None
     generator.content = early_archive() + archive()

@@ -14,7 +14,7 @@ from initadvisor.candidates import payload as module
 from initadvisor.candidates.build import build_candidates
 from initadvisor.candidates.estimates import estimates
 from initadvisor.candidates.payload import LazyPayload
-from initadvisor.candidates.plan import recipes
+from initadvisor.candidates.plan import build_commands
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.settings import Setting
@@ -75,7 +75,7 @@ def unpackings(monkeypatch: pytest.MonkeyPatch) -> Unpackings:
 def work_through(host: Host, source: Source) -> None:
     """Estimate, then build."""
 
-    wanted, _ = recipes(host, unknown, SETTINGS, image_sha256=source.sha256)
+    wanted, _ = build_commands(host, unknown, SETTINGS, image_sha256=source.sha256)
     assert estimates(host, unknown, source, wanted, observer=Unseen()).gaps == ()
     assert build_candidates(host, unknown, source, SETTINGS).gaps == ()
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.candidates.plan import plan_settings, recipes
+from initadvisor.candidates.plan import build_commands, plan_settings
 from initadvisor.candidates.schedule import expected_cpu_s
 from initadvisor.core.codecs import CODECS, Codec
 from initadvisor.core.config import Config
@@ -106,19 +106,24 @@ def test_todays_setting_is_added_even_if_hopeless_and_keeps_its_name(tmp_path: P
 def test_a_key_changes_with_image_command_and_version(tmp_path: Path) -> None:
     host = a_host(tmp_path)
     zstd, zstd9 = settings("zstd", "zstd -9")
-    keys = [recipe.key for recipe in recipes(host, unknown, [zstd, zstd9], image_sha256=DIGEST)[0]]
-    keys += [recipes(host, unknown, [zstd], image_sha256="1" * 64)[0][0].key]
+    keys = [
+        recipe.key
+        for recipe in build_commands(host, unknown, [zstd, zstd9], image_sha256=DIGEST)[0]
+    ]
+    keys += [build_commands(host, unknown, [zstd], image_sha256="1" * 64)[0][0].key]
     assert isinstance(host.runner, FakeRunner)
     host.runner.answer("zstd --version", "zstd 1.1\n")
-    keys += [recipes(host, unknown, [zstd], image_sha256=DIGEST)[0][0].key]
+    keys += [build_commands(host, unknown, [zstd], image_sha256=DIGEST)[0][0].key]
     assert len(set(keys)) == 4
     host.runner.answer("zstd --version", "zstd 1.0\n")
-    assert recipes(host, unknown, [zstd], image_sha256=DIGEST)[0][0].key == keys[0]
+    assert build_commands(host, unknown, [zstd], image_sha256=DIGEST)[0][0].key == keys[0]
 
 
 def test_each_program_is_asked_for_its_version_once(tmp_path: Path) -> None:
     host = a_host(tmp_path)
-    recipes(host, unknown, settings("zstd", "zstd -1", "zstd -9", "gzip"), image_sha256=DIGEST)
+    build_commands(
+        host, unknown, settings("zstd", "zstd -1", "zstd -9", "gzip"), image_sha256=DIGEST
+    )
     assert isinstance(host.runner, FakeRunner)
     assert sorted(host.runner.argvs) == [("gzip", "--version"), ("zstd", "--version")]
 
@@ -127,7 +132,7 @@ def test_a_missing_or_broken_program_is_a_gap(tmp_path: Path) -> None:
     host = a_host(tmp_path, ["gzip", "xz"])
     assert isinstance(host.runner, FakeRunner)
     host.runner.answer("xz", error=ProgramError("xz did not end within 10 s and was killed"))
-    found, gaps = recipes(host, unknown, settings("zstd", "gzip", "xz"), image_sha256=DIGEST)
+    found, gaps = build_commands(host, unknown, settings("zstd", "gzip", "xz"), image_sha256=DIGEST)
     assert [recipe.setting.codec for recipe in found] == [Codec.GZIP]
     assert [(gap.setting.codec, gap.reason) for gap in gaps] == [
         (Codec.ZSTD, "zstd is not installed"),
@@ -139,7 +144,9 @@ def test_what_could_not_be_verified_is_a_gap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "lzo", None)
-    found, gaps = recipes(a_host(tmp_path), unknown, settings("lzop", "lz4"), image_sha256=DIGEST)
+    found, gaps = build_commands(
+        a_host(tmp_path), unknown, settings("lzop", "lz4"), image_sha256=DIGEST
+    )
     assert [recipe.setting.codec for recipe in found] == [Codec.LZ4]
     assert [(gap.setting.codec, gap.reason) for gap in gaps] == [
         (Codec.LZOP, "the Python module lzo, to verify it with, is not installed")

@@ -20,7 +20,7 @@ from tests.fixtures.small_images import archive, write_image
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initadvisor.records.built_image import Candidate
+    from initadvisor.records.built_image import BuiltImage
 
 SETTINGS = [Setting(Codec.ZSTD), Setting(Codec.GZIP)]
 
@@ -32,7 +32,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     return Host(root=tmp_path, runner=fake_compressors())
 
 
-def build(host: Host, name: str) -> tuple[Path, tuple[Candidate, ...]]:
+def build(host: Host, name: str) -> tuple[Path, tuple[BuiltImage, ...]]:
     image = write_image(host.root / name, archive(seed=name.encode()))
     with open_source(image) as source:
         return image, build_candidates(host, unknown, source, SETTINGS).candidates

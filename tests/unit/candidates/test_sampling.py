@@ -17,7 +17,7 @@ import zstandard
 
 from initadvisor.candidates import sampling
 from initadvisor.candidates.controls import Control
-from initadvisor.candidates.plan import recipes
+from initadvisor.candidates.plan import build_commands
 from initadvisor.candidates.sampling import sample_candidates
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import ProgramError
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.candidates.sampling import Sampled, SampledCandidate
-    from initadvisor.records.built_image import Gap
+    from initadvisor.records.built_image import SkippedSetting
     from tests.fakes.runner import FakeRunner
 
 CONTENT = mixed_content(1_500_000)
@@ -84,7 +84,7 @@ def a_file(content: bytes) -> Iterator[IO[bytes]]:
 def sampled(
     host: Host, *settings: Setting, content: bytes = CONTENT, observer: Steps | None = None
 ) -> Sampled:
-    wanted, gaps = recipes(host, unknown, settings, image_sha256="an image")
+    wanted, gaps = build_commands(host, unknown, settings, image_sha256="an image")
     assert gaps == ()
     with a_file(content) as file:
         return sample_candidates(
@@ -104,7 +104,7 @@ def one(host: Host, setting: Setting = ZSTD, *, content: bytes = CONTENT) -> Sam
     return found.candidates[0]
 
 
-def the_gap(host: Host, setting: Setting = ZSTD) -> Gap:
+def the_gap(host: Host, setting: Setting = ZSTD) -> SkippedSetting:
     """Return the gap, and make sure that other settings do not suffer."""
     other = Setting(Codec.GZIP)
     found = sampled(host, setting, other)
@@ -320,7 +320,7 @@ class FullDisk:
 def test_without_room_for_the_samples_that_is_an_error(
     host: Host, monkeypatch: pytest.MonkeyPatch, room_bytes: int
 ) -> None:
-    wanted, _ = recipes(host, unknown, ALL, image_sha256="an image")
+    wanted, _ = build_commands(host, unknown, ALL, image_sha256="an image")
     with a_file(CONTENT) as file:
         monkeypatch.setattr(tempfile, "TemporaryFile", FullDisk(room_bytes=room_bytes))
         with pytest.raises(OSError, match="No space left on device"):

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from initadvisor import host as host_package
 from initadvisor.apply import plan
-from initadvisor.apply.plan_values import Obstacle, Step
+from initadvisor.apply.plan_values import ApplyStep, Blocker
 from initadvisor.cli.apply import apply
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import UnsafeError, UsageError
@@ -95,7 +95,9 @@ def test_what_a_slower_setting_costs_is_no_negative_saving(
 def test_what_is_in_the_way_is_listed_by_what_it_hinders(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    obstacle = Obstacle(step=Step.PROVING_BOOT, reason="rEFInd started it", remedy="use another")
+    obstacle = Blocker(
+        step=ApplyStep.PROVING_BOOT, reason="rEFInd started it", remedy="use another"
+    )
     monkeypatch.setattr(plan, "_of_the_boot_loader", lambda _host, _images: (obstacle,))
     output, error = call(machine, "zstd")
     assert isinstance(error, UnsafeError)
@@ -108,7 +110,9 @@ def test_what_is_in_the_way_is_listed_by_what_it_hinders(
 def test_what_no_option_passes_has_to_be_out_of_the_way(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    obstacles = tuple(Obstacle(step=step, reason="no") for step in (Step.BUILD, Step.UNLOCKING))
+    obstacles = tuple(
+        Blocker(step=step, reason="no") for step in (ApplyStep.BUILD, ApplyStep.UNLOCKING)
+    )
     monkeypatch.setattr(plan, "_of_the_boot_loader", lambda _host, _images: obstacles)
     _, error = call(machine, "zstd")
     assert isinstance(error, UnsafeError)
@@ -175,16 +179,16 @@ def test_what_was_not_verified_is_said(machine: Machine, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("step", "option"),
     [
-        (Step.PROVING_BOOT, "--immediate"),
-        (Step.PREVIOUS_ENTRY, "--without-entry"),
-        (Step.PREVIOUS_ENTRY, "--without-backup"),
-        (Step.UNLOCKING, "--ignore-unlocking"),
+        (ApplyStep.PROVING_BOOT, "--immediate"),
+        (ApplyStep.PREVIOUS_ENTRY, "--without-entry"),
+        (ApplyStep.PREVIOUS_ENTRY, "--without-backup"),
+        (ApplyStep.UNLOCKING, "--ignore-unlocking"),
     ],
 )
 def test_each_obstacle_names_the_option_that_passes_it(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch, step: Step, option: str
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, step: ApplyStep, option: str
 ) -> None:
-    obstacle = Obstacle(step=step, reason="it is so")
+    obstacle = Blocker(step=step, reason="it is so")
     monkeypatch.setattr(plan, "_of_the_boot_loader", lambda _host, _images: (obstacle,))
     _, error = call(machine, "zstd", "--confirm")
     assert isinstance(error, UnsafeError)

@@ -12,9 +12,9 @@ from initadvisor.cli.recommend_text import print_recommendation
 from initadvisor.core.config import Objective
 from initadvisor.core.estimates import Evidence
 from initadvisor.core.settings import Setting
-from initadvisor.decide.boot_evidence import Learnt, Shared
-from initadvisor.decide.cost import Outcome, Stretch
-from initadvisor.decide.explanation import Explanation, Step, Weight
+from initadvisor.decide.boot_evidence import Parameter, ParameterUpdate
+from initadvisor.decide.cost import BestRange, Outcome
+from initadvisor.decide.explanation import Explanation, ExplanationStep, Weight
 from tests.fixtures.answers import LOADER_DECIDES, LZ4, ZSTD, answer, contrast, decision, figure
 
 if TYPE_CHECKING:
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 CAT = Setting.parse("cat")
 SPEED = figure(316, 31.6, 3160)
 LOADER = Weight(
-    what=Shared.LOADER, now=SPEED, share=0.82, stretches=LOADER_DECIDES.stretches, turns=0.4
+    what=Parameter.LOADER, now=SPEED, share=0.82, stretches=LOADER_DECIDES.stretches, turns=0.4
 )
 NEVER = Weight(
-    what=Shared.CPU,
+    what=Parameter.CPU,
     now=figure(1.03, 0.6, 1.6),
     share=0.07,
-    stretches=(Stretch(low=0.6, high=1.6, setting=ZSTD),),
+    stretches=(BestRange(low=0.6, high=1.6, setting=ZSTD),),
     turns=0.0,
 )
 
 
 def step(
     evidence: Evidence, used: int, outcome: Outcome, saving: Estimate, probability: float
-) -> Step:
-    return Step(
+) -> ExplanationStep:
+    return ExplanationStep(
         evidence=evidence,
         used=used,
         outcome=outcome,
@@ -59,9 +59,11 @@ WHY = Explanation(
         step(Evidence.BOOTS, 1, Outcome.SWITCH, figure(60, 40, 80), 0.97),
     ),
     learnt=(
-        Learnt(what=Shared.LOADER, prior=SPEED, posterior=figure(140, 120, 160), boots=12),
-        Learnt(
-            what=Shared.LAB,
+        ParameterUpdate(
+            what=Parameter.LOADER, prior=SPEED, posterior=figure(140, 120, 160), boots=12
+        ),
+        ParameterUpdate(
+            what=Parameter.LAB,
             prior=replace(figure(1, 0.8, 1.2), source=""),
             posterior=figure(1, 0.8, 1.2),
             boots=0,
@@ -114,7 +116,7 @@ def test_of_two_stretches_the_bound_is_said_once() -> None:
 
 def test_no_more_than_three_facts_are_named_and_none_that_tells_nothing() -> None:
     idle = replace(NEVER, share=0.0)
-    turning = replace(LOADER, what=Shared.SHADOW, share=0.001)
+    turning = replace(LOADER, what=Parameter.SHADOW, share=0.001)
     why = replace(WHY, weights=(LOADER, NEVER, idle, turning, NEVER), images_share=0.0)
     named = parts(why)["What decides between them here"]
     assert len(named) == 3
@@ -171,7 +173,13 @@ def test_where_nothing_else_may_be_chosen_nothing_is_compared() -> None:
 
 
 def test_every_fact_has_its_words() -> None:
-    for what in (Shared.LOADER, Shared.SHADOW, Shared.CPU, Shared.POPULATE, Shared.LAB):
+    for what in (
+        Parameter.LOADER,
+        Parameter.SHADOW,
+        Parameter.CPU,
+        Parameter.POPULATE,
+        Parameter.LAB,
+    ):
         first, *_ = parts(replace(WHY, weights=(replace(LOADER, what=what),)))[
             "What decides between them here"
         ]

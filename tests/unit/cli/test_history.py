@@ -23,7 +23,7 @@ from initadvisor.host import Host
 from initadvisor.records.boot import RecordSource
 from initadvisor.records.boot_form import as_record
 from initadvisor.records.lab import BootKind, Engine, LabKernel, RunEnd
-from initadvisor.records.rejection import Reason
+from initadvisor.records.rejection import RejectionReason
 from initadvisor.store.store import open_store
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.boots import LZ4, OTHER_MACHINE, boot_record
@@ -196,7 +196,7 @@ def with_boots(host: Host) -> None:
     records = [
         *(boot_record(n, unpack_us=200_000 + 1000 * n) for n in range(5)),
         boot_record(5, setting=LZ4, unpack_us=90_000),
-        boot_record(6, rejections=(Reason.MENU,)),
+        boot_record(6, rejections=(RejectionReason.MENU,)),
         boot_record(7, certainty=Certainty.LIKELY),
         boot_record(8, kernel="6.13.0 #1"),
         boot_record(9, source=RecordSource.IMPORT, machine=OTHER_MACHINE),

@@ -13,13 +13,13 @@ from initadvisor.candidates.decompression import Stream
 from initadvisor.cli.rendering.progress import Progress
 from initadvisor.core.codecs import Codec
 from initadvisor.core.settings import Setting
-from initadvisor.records.built_image import Candidate, Gap
+from initadvisor.records.built_image import BuiltImage, SkippedSetting
 
 if TYPE_CHECKING:
     import pytest
 
 ZSTD, XZ = Setting(Codec.ZSTD, ("-19",)), Setting(Codec.XZ)
-CANDIDATE = Candidate(
+CANDIDATE = BuiltImage(
     setting=ZSTD,
     path="/x",
     size_bytes=1,
@@ -47,7 +47,7 @@ def work(progress: Progress) -> None:
         progress.started(ZSTD)
         progress.started(XZ)
         progress.finished(CANDIDATE, cached=False)
-        progress.gap(Gap(setting=XZ, reason="xz is not installed"))
+        progress.gap(SkippedSetting(setting=XZ, reason="xz is not installed"))
         stream = Stream(path=Path("/x"), offset=0, size_bytes=1, codec=Codec.ZSTD, sha256="0")
         progress.timed(stream, 12.3)
 

@@ -10,7 +10,7 @@ import pytest
 from initadvisor.cli.recommend_json import as_document
 from initadvisor.cli.recommend_text import advice, print_recommendation, verdict
 from initadvisor.core.config import Objective
-from initadvisor.decide.cost import DecidingFact, Factor, Outcome, Stretch
+from initadvisor.decide.cost import BestRange, DecidingFact, Factor, Outcome
 from initadvisor.image.contents import Lint, Verdict
 from tests.fixtures.answers import LOADER_DECIDES, LZ4, ZSTD, answer, decision, figure
 
@@ -52,7 +52,7 @@ def test_undecided_keeps_names_the_likeliest_gain_and_what_would_decide() -> Non
 
 def test_a_fact_that_changes_nothing_is_not_said_to_decide() -> None:
     fact = DecidingFact(
-        factor=Factor.CPU, settled=0.0, stretches=(Stretch(low=0.5, high=2, setting=ZSTD),)
+        factor=Factor.CPU, settled=0.0, stretches=(BestRange(low=0.5, high=2, setting=ZSTD),)
     )
     [said] = advice(answer(decision(Outcome.UNDECIDED, saving=GAIN), deciding=fact))
     assert "zstd is the best choice throughout its range" in said

@@ -19,8 +19,8 @@ from initadvisor.core.config import Objective
 from initadvisor.core.errors import UsageError
 from initadvisor.core.estimates import Estimate
 from initadvisor.core.settings import Setting
-from initadvisor.decide.cost import Factor, Stretch
-from initadvisor.decide.whatif_values import Choice, Line, Rule, Span, WhatIf
+from initadvisor.decide.cost import BestRange, Factor
+from initadvisor.decide.whatif_values import Rule, SettingFigures, Span, WhatIf, WhatIfLine
 from initadvisor.host import Host
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.waiting import HANGS_S
@@ -142,11 +142,11 @@ def test_json_has_no_sign_on_what_is_nothing() -> None:
     nothing = Estimate(mean=-1e-9, low=-2e-9, high=-0.0, source="a test")
     setting = Setting(Codec.ZSTD)
     part = Span(low=-0.0, high=1)
-    line = Line(
+    line = WhatIfLine(
         place="",
         factor=Factor.SHADOW,
         span=part,
-        stretches=(Stretch(low=-0.0, high=1, setting=setting),),
+        stretches=(BestRange(low=-0.0, high=1, setting=setting),),
         suitable={setting: (part,)},
         columns=(),
     )
@@ -155,7 +155,9 @@ def test_json_has_no_sign_on_what_is_nothing() -> None:
         source="a test",
         objective=Objective.BOOT,
         rule=Rule(tolerance_ms=5, tolerance_fraction=0.02),
-        choices=(Choice(setting=setting, size_mb=nothing, unpack_ms=nothing, extra_ms=-0.0),),
+        choices=(
+            SettingFigures(setting=setting, size_mb=nothing, unpack_ms=nothing, extra_ms=-0.0),
+        ),
         lines=(line,),
     )
     assert "-0.0" not in json.dumps(as_document(answer))

@@ -9,8 +9,8 @@ import pytest
 
 from initadvisor.core.config import Policy
 from initadvisor.daemon import changes as module
-from initadvisor.daemon.changes import Seen, changes, notice
-from initadvisor.daemon.notes import Note, Reason
+from initadvisor.daemon.changes import SystemSnapshot, changes, notice
+from initadvisor.daemon.notes import Note, NoteReason
 from initadvisor.daemon.queue import Queue
 from initadvisor.generators import InstalledImage
 from initadvisor.host import Host
@@ -22,29 +22,43 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ONE, TWO = "1" * 32, "2" * 32
-BOOTED, REPLACED, REBUILT = Reason.BOOTED, Reason.DISK_REPLACED, Reason.IMAGE_REBUILT
+BOOTED, REPLACED, REBUILT = NoteReason.BOOTED, NoteReason.DISK_REPLACED, NoteReason.IMAGE_REBUILT
 
 
 @pytest.mark.parametrize(
     ("before", "now", "wanted"),
     [
-        (Seen(), Seen(), []),
-        (Seen(), Seen(boot_id=ONE, disk="a"), [BOOTED]),
-        (Seen(boot_id=ONE, disk="a"), Seen(boot_id=ONE, disk="a"), []),
-        (Seen(boot_id=ONE, disk="a"), Seen(boot_id=TWO, disk="a"), [BOOTED]),
-        (Seen(boot_id=ONE, disk="a"), Seen(boot_id=TWO, disk="b"), [BOOTED, REPLACED]),
-        (Seen(boot_id=ONE, disk="a"), Seen(boot_id=ONE, disk="b"), [REPLACED]),
-        (Seen(boot_id=ONE, disk="a"), Seen(boot_id=ONE, disk=None), []),
-        (Seen(boot_id=ONE, disk=None), Seen(boot_id=ONE, disk="b"), []),
-        (Seen(boot_id=ONE), Seen(boot_id=None), []),
-        (Seen(boot_id=ONE), Seen(boot_id=ONE, image="a"), [REBUILT]),
-        (Seen(image="a", release="6.1"), Seen(image="b", release="6.1"), [REBUILT]),
-        (Seen(image="a"), Seen(image="a"), []),
-        (Seen(image="a"), Seen(image=None), []),
-        (Seen(image="a", disk="x"), Seen(image="b", disk="y"), [REBUILT, REPLACED]),
+        (SystemSnapshot(), SystemSnapshot(), []),
+        (SystemSnapshot(), SystemSnapshot(boot_id=ONE, disk="a"), [BOOTED]),
+        (SystemSnapshot(boot_id=ONE, disk="a"), SystemSnapshot(boot_id=ONE, disk="a"), []),
+        (SystemSnapshot(boot_id=ONE, disk="a"), SystemSnapshot(boot_id=TWO, disk="a"), [BOOTED]),
+        (
+            SystemSnapshot(boot_id=ONE, disk="a"),
+            SystemSnapshot(boot_id=TWO, disk="b"),
+            [BOOTED, REPLACED],
+        ),
+        (SystemSnapshot(boot_id=ONE, disk="a"), SystemSnapshot(boot_id=ONE, disk="b"), [REPLACED]),
+        (SystemSnapshot(boot_id=ONE, disk="a"), SystemSnapshot(boot_id=ONE, disk=None), []),
+        (SystemSnapshot(boot_id=ONE, disk=None), SystemSnapshot(boot_id=ONE, disk="b"), []),
+        (SystemSnapshot(boot_id=ONE), SystemSnapshot(boot_id=None), []),
+        (SystemSnapshot(boot_id=ONE), SystemSnapshot(boot_id=ONE, image="a"), [REBUILT]),
+        (
+            SystemSnapshot(image="a", release="6.1"),
+            SystemSnapshot(image="b", release="6.1"),
+            [REBUILT],
+        ),
+        (SystemSnapshot(image="a"), SystemSnapshot(image="a"), []),
+        (SystemSnapshot(image="a"), SystemSnapshot(image=None), []),
+        (
+            SystemSnapshot(image="a", disk="x"),
+            SystemSnapshot(image="b", disk="y"),
+            [REBUILT, REPLACED],
+        ),
     ],
 )
-def test_what_two_looks_tell(before: Seen, now: Seen, wanted: list[Reason]) -> None:
+def test_what_two_looks_tell(
+    before: SystemSnapshot, now: SystemSnapshot, wanted: list[NoteReason]
+) -> None:
     assert [note.reason for note in changes(before, now)] == wanted
 
 
@@ -62,7 +76,7 @@ def boot(root: Path, boot_id: str) -> None:
     path.write_text(f"{boot_id}\n")
 
 
-def noted(host: Host) -> list[Reason]:
+def noted(host: Host) -> list[NoteReason]:
     return [note.reason for note in notice(host, Queue(host, Policy.ADVISE))]
 
 
@@ -79,7 +93,7 @@ def test_a_disk_that_was_away_for_a_while_is_remembered(
 ) -> None:
     found = []
     for disk in ("a", None, "a", None, "b", "b"):
-        look = Seen(boot_id=ONE, image=disk and "an image", disk=disk)
+        look = SystemSnapshot(boot_id=ONE, image=disk and "an image", disk=disk)
         monkeypatch.setattr(module, "look", lambda _host, look=look: look)
         found.append(noted(host))
     assert found == [[BOOTED, REBUILT], [], [], [], [REPLACED], []]
@@ -127,7 +141,7 @@ def test_what_cannot_be_read_makes_everything_news(host: Host, content: bytes) -
 def test_news_are_noted_before_they_are_remembered(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def cut(_host: Host, _seen: Seen) -> None:
+    def cut(_host: Host, _seen: SystemSnapshot) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:

@@ -13,9 +13,9 @@ import pytest
 from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.daemon import loop, watchdog
-from initadvisor.daemon.interruption import disturb
+from initadvisor.daemon.interruption import preempt
 from initadvisor.daemon.loop import Daemon
-from initadvisor.daemon.notes import Job, Note, Reason, Task
+from initadvisor.daemon.notes import Job, Note, NoteReason, Task
 from initadvisor.daemon.planning import MOST_WAITING_S, Needs, Wake
 from initadvisor.daemon.queue import Queue
 from initadvisor.host import Host
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-ADDED = Note(reason=Reason.KERNEL_ADDED, release="6.1.0")
+ADDED = Note(reason=NoteReason.KERNEL_ADDED, release="6.1.0")
 ALL = ["settle", "build@6.1.0", "lab@6.1.0", "advance", "advise"]
 
 
@@ -181,7 +181,7 @@ def test_what_is_done_meanwhile_begins_the_wait_anew(machine: Machine) -> None:
     """One that waits for idle processors does not give up because it was busy itself."""
     machine.note(ADDED)
     machine.lacking = [Needs.PROCESSORS]
-    notes = [Note(reason=Reason.KERNEL_REMOVED)]
+    notes = [Note(reason=NoteReason.KERNEL_REMOVED)]
     machine.at_sleep = lambda: machine.note(notes.pop()) if len(machine.slept) == 20 else None
     machine.daemon.run()
     assert sum(machine.slept) == 20 * 60 + MOST_WAITING_S
@@ -284,7 +284,7 @@ def test_a_job_is_put_off_when_the_power_goes(machine: Machine) -> None:
 
     def unplugged() -> None:
         machine.lacking = [Needs.POWER]
-        disturb()
+        preempt()
 
     machine.on["build@6.1.0"] = unplugged
     leave = machine.daemon.run()
@@ -299,7 +299,7 @@ def test_a_job_is_put_off_when_the_power_goes(machine: Machine) -> None:
 
 def test_what_needs_no_power_is_not_put_off(machine: Machine) -> None:
     machine.note(ADDED)
-    machine.on["settle"] = disturb
+    machine.on["settle"] = preempt
     machine.daemon.run()
     assert machine.did == ALL
 

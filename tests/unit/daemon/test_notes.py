@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from initadvisor.core.config import Policy
-from initadvisor.daemon.notes import Job, Note, Reason, Task, jobs_of
+from initadvisor.daemon.notes import Job, Note, NoteReason, Task, jobs_of
 
 RELEASES = (None, "6.1.0-44-amd64", "6.9.1.arch1-1", "6.1_x+y~z", "6" * 64)
 
 
 @pytest.mark.parametrize("release", RELEASES)
-@pytest.mark.parametrize("word", [*Reason, *Task])
-def test_a_name_says_all(word: Reason | Task, release: str | None) -> None:
-    if isinstance(word, Reason):
+@pytest.mark.parametrize("word", [*NoteReason, *Task])
+def test_a_name_says_all(word: NoteReason | Task, release: str | None) -> None:
+    if isinstance(word, NoteReason):
         note = Note(reason=word, release=release)
         assert Note.parse(str(note)) == note
         assert Job.parse(str(note)) is None
@@ -50,10 +50,10 @@ def test_any_other_name_says_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize("policy", Policy)
-@pytest.mark.parametrize("reason", Reason)
+@pytest.mark.parametrize("reason", NoteReason)
 @pytest.mark.parametrize("release", [None, "6.1"])
 def test_what_was_interrupted_comes_first_and_only_a_decision_applies(
-    policy: Policy, reason: Reason, release: str | None
+    policy: Policy, reason: NoteReason, release: str | None
 ) -> None:
     jobs = jobs_of(Note(reason=reason, release=release), policy)
     tasks = [job.task for job in jobs]
@@ -62,19 +62,19 @@ def test_what_was_interrupted_comes_first_and_only_a_decision_applies(
     assert Task.APPLY not in tasks
 
 
-@pytest.mark.parametrize("reason", [Reason.KERNEL_ADDED, Reason.IMAGE_REBUILT])
-def test_a_new_image_is_built_with_every_setting_and_weighed(reason: Reason) -> None:
+@pytest.mark.parametrize("reason", [NoteReason.KERNEL_ADDED, NoteReason.IMAGE_REBUILT])
+def test_a_new_image_is_built_with_every_setting_and_weighed(reason: NoteReason) -> None:
     jobs = jobs_of(Note(reason=reason, release="6.1"), Policy.ADVISE)
     assert {str(job) for job in jobs} == {"settle", "build@6.1", "lab@6.1", "advance", "advise"}
 
 
 def test_a_removed_kernel_leaves_nothing_to_build() -> None:
-    jobs = jobs_of(Note(reason=Reason.KERNEL_REMOVED, release="6.1"), Policy.ADVISE)
+    jobs = jobs_of(Note(reason=NoteReason.KERNEL_REMOVED, release="6.1"), Policy.ADVISE)
     assert {str(job) for job in jobs} == {"settle", "prune", "advance"}
 
 
 def test_only_a_policy_that_acts_weighs_anew_after_each_boot() -> None:
-    booted = Note(reason=Reason.BOOTED)
+    booted = Note(reason=NoteReason.BOOTED)
     quiet, acting = ({job.task for job in jobs_of(booted, policy)} for policy in Policy)
     assert acting - quiet == {Task.WATCH, Task.ADVISE}
     assert not quiet - acting

@@ -9,7 +9,7 @@ import pytest
 
 from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.daemon.notes import Job, Note, Reason, Task
+from initadvisor.daemon.notes import Job, Note, NoteReason, Task
 from initadvisor.daemon.queue import Queue
 from initadvisor.host import Host
 from tests.fakes.runner import FakeRunner
@@ -17,7 +17,7 @@ from tests.fakes.runner import FakeRunner
 if TYPE_CHECKING:
     from pathlib import Path
 
-ADDED = Note(reason=Reason.KERNEL_ADDED, release="6.1.0")
+ADDED = Note(reason=NoteReason.KERNEL_ADDED, release="6.1.0")
 BUILD = Job(task=Task.BUILD, release="6.1.0")
 
 
@@ -61,7 +61,7 @@ def test_the_disk_is_waited_for_once_however_many_notes_there_are(
     queue: Queue, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each wait is some milliseconds, and notes are taken in before the daemon says a word."""
-    notes = [Note(reason=Reason.KERNEL_ADDED, release=f"6.1.{n}") for n in range(100)]
+    notes = [Note(reason=NoteReason.KERNEL_ADDED, release=f"6.1.{n}") for n in range(100)]
     for each in notes:
         note(state, str(each))
     synced: list[Path] = []

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.daemon import watchdog as module
-from initadvisor.daemon.interruption import Disturbed, Interruption
+from initadvisor.daemon.interruption import Interruption, JobPreempted
 from initadvisor.daemon.manager import watchdog_s
-from initadvisor.daemon.watchdog import Attendant
+from initadvisor.daemon.watchdog import WatchdogThread
 from initadvisor.host import Host
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.waiting import HANGS_S, wait_until
@@ -86,14 +86,14 @@ def supply(root: Path, *, online: bool) -> None:
 def put_off(host: Host, kernel: Kernel, subsystem: str, *, needs_power: bool = True) -> bool:
     """Tell whether a job is put off when the kernel says that something has changed."""
     interruption = Interruption()
-    with interruption.listening(), Attendant(host) as attendant:
+    with interruption.listening(), WatchdogThread(host) as attendant:
         try:
             with (
                 attendant.watching(limit_s=HANGS_S, needs_power=needs_power),
                 interruption.may_be_put_off(),
             ):
                 kernel.say(subsystem)
-        except Disturbed:
+        except JobPreempted:
             return True
     return False
 
@@ -117,7 +117,7 @@ def test_a_job_is_put_off_when_the_image_is_on_another_disk(
 
 def test_a_disturbance_between_jobs_is_none(host: Host, kernel: Kernel, tmp_path: Path) -> None:
     supply(tmp_path, online=False)
-    with Interruption().listening(), Attendant(host):
+    with Interruption().listening(), WatchdogThread(host):
         kernel.say("power_supply")
     assert kernel.devices == []
 
@@ -163,7 +163,7 @@ def test_systemd_hears_of_a_job_only_within_its_time(
     looks = Looks()
     monkeypatch.setattr(module, "time", looks)
     monkeypatch.setenv("WATCHDOG_USEC", "30000")
-    with Attendant(host) as attendant:
+    with WatchdogThread(host) as attendant:
         with attendant.watching(limit_s=0.0, needs_power=False):
             looks.wait(1)  # what it had seen before has been told
             heard(manager)
@@ -178,7 +178,7 @@ def test_who_is_not_watched_says_nothing(
     host: Host, kernel: Kernel, manager: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("WATCHDOG_USEC", raising=False)
-    with Attendant(host):
+    with WatchdogThread(host):
         for _ in range(3):  # it has something to do
             kernel.say("block")
     assert heard(manager) == 0

@@ -110,7 +110,7 @@ def test_it_builds_for_the_kernel_it_is_about(
         built.append(target.path.name)
         yield SimpleNamespace(contenders=())
 
-    monkeypatch.setattr(search_space, "gathered", gathered)
+    monkeypatch.setattr(search_space, "build_candidate_set", gathered)
     do(machine, Task.BUILD, release)
     assert built == ([image] if image else [])
 

@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 
 from initadvisor.core.estimates import Estimate
-from initadvisor.decide.boot_evidence import Shared
-from initadvisor.decide.cost import CandidateFacts, Factor, Machine, Stretch
+from initadvisor.decide.boot_evidence import Parameter
+from initadvisor.decide.cost import BestRange, CandidateFacts, Factor, Machine
 from initadvisor.decide.crossover import ranges_of, stretches_along
-from initadvisor.decide.decision import Thresholds, standing
-from initadvisor.decide.posterior.posterior import draw_costs_given
+from initadvisor.decide.decision import Thresholds, compare_candidates
+from initadvisor.decide.posterior.posterior import sample_posterior_costs
 from initadvisor.decide.whatif import best_along
-from initadvisor.decide.whatif_values import Choice, Conditions, Rule, Span
+from initadvisor.decide.whatif_values import Conditions, Rule, SettingFigures, Span
 from tests.fixtures.known_machines import candidate, known, machine
 from tests.fixtures.synthetic_boots import unknown_machine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from initadvisor.decide.costs import Parts
-    from initadvisor.decide.posterior.posterior import Given
+    from initadvisor.decide.costs import ParameterDraws
+    from initadvisor.decide.posterior.posterior import PosteriorCosts
 
 EXACT = Thresholds(tolerance_ms=0, tolerance_fraction=0)
 READ_MB_S = 100.0
@@ -53,29 +53,29 @@ def open_in(factor: Factor) -> Machine:
 
 
 def stretches(
-    given: Given,
+    given: PosteriorCosts,
     field: Sequence[CandidateFacts],
     factor: Factor,
     *,
     thresholds: Thresholds,
     baseline: int = 0,
-) -> tuple[Stretch, ...]:
-    found = standing(given.draws, field, baseline=baseline, thresholds=thresholds)
-    parts: Parts = given.posterior.parts
+) -> tuple[BestRange, ...]:
+    found = compare_candidates(given.draws, field, baseline=baseline, thresholds=thresholds)
+    parts: ParameterDraws = given.posterior.parts
     values = PARTS[factor](parts)
-    return stretches_along(found, field, Shared(factor), values, baseline=baseline)
+    return stretches_along(found, field, Parameter(factor), values, baseline=baseline)
 
 
 def computed(
     field: Sequence[CandidateFacts], machine: Machine, factor: Factor, span: Span
-) -> tuple[Stretch, ...]:
+) -> tuple[BestRange, ...]:
     """Return the same of figures without doubt, from where two costs are equal."""
 
     def exact(value: float) -> Estimate:
         return Estimate(mean=value, low=value, high=value, source="a test")
 
     choices = [
-        Choice(
+        SettingFigures(
             setting=one.setting,
             size_mb=exact(one.size_mb.median),
             unpack_ms=exact(machine.populate_ms.median + one.decompress_ms.median),
@@ -104,7 +104,7 @@ def test_crossings_are_where_costs_are_equal(
     factor: Factor, field: Sequence[CandidateFacts], expected: str, baseline: int
 ) -> None:
     one = open_in(factor)
-    given = draw_costs_given(one, field, [], seed=1)
+    given = sample_posterior_costs(one, field, [], seed=1)
     found = stretches(given, field, factor, thresholds=EXACT, baseline=baseline)
     span = Span(low=found[0].low, high=found[-1].high)
     exact = computed(field, one, factor, span)
@@ -123,7 +123,7 @@ def test_stretches_cover_the_middle_once_whatever_is_in_doubt() -> None:
             candidate(name, *rng.uniform((30, 1), (60, 300)).tolist(), log_sd=0.15)
             for name in names[:count]
         ]
-        given = draw_costs_given(unknown_machine(), field, [], seed=seed, count=2000)
+        given = sample_posterior_costs(unknown_machine(), field, [], seed=seed, count=2000)
         for factor in Factor:
             found = stretches(given, field, factor, thresholds=Thresholds())
             low, high = np.quantile(PARTS[factor](given.posterior.parts), [0.025, 0.975])

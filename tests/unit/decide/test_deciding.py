@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from initadvisor.decide.boot_evidence import Shared
+from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.contrast import strongest_rival
 from initadvisor.decide.cost import CandidateFacts, DecidingFact, Factor, Machine, Outcome
 from initadvisor.decide.costs import Draws
-from initadvisor.decide.decision import Thresholds, decide, outcomes_within, standing
+from initadvisor.decide.decision import Thresholds, compare_candidates, decide, outcomes_within
 from initadvisor.decide.explanation import Pair, deciding_fact, weights
-from initadvisor.decide.posterior.posterior import draw_costs_given
+from initadvisor.decide.posterior.posterior import sample_posterior_costs
 from tests.fixtures.known_machines import candidate, machine
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def asked(
     machine: Machine, *field: CandidateFacts
 ) -> tuple[DecidingFact | None, tuple[Weight, ...]]:
     """Return what would decide, and what explains the same; the first candidate is today's."""
-    given = draw_costs_given(machine, field, [], seed=1)
-    found = standing(given.draws, field, baseline=0, thresholds=EXACT)
+    given = sample_posterior_costs(machine, field, [], seed=1)
+    found = compare_candidates(given.draws, field, baseline=0, thresholds=EXACT)
     rival = strongest_rival(found, 0)
     assert rival is not None
     pair, parts = Pair(advised=0, rival=rival[0]), given.posterior.parts
@@ -75,7 +75,7 @@ def test_a_loader_decides_between_three() -> None:
 def test_what_decides_and_what_is_explained_have_the_same_crossings() -> None:
     fact, explained = asked(machine(read_log_sd=1.2, cpu_log_sd=0.2), ZSTD, LZ4, CAT)
     assert fact is not None
-    [same] = [weight for weight in explained if weight.what is Shared(fact.factor)]
+    [same] = [weight for weight in explained if weight.what is Parameter(fact.factor)]
     assert fact.stretches == same.stretches
 
 
@@ -118,11 +118,11 @@ def rows_of(draws: Draws, rows: NDArray[np.int64]) -> Draws:
 
 def test_an_outcome_within_a_range_is_the_decision_on_its_draws_alone() -> None:
     field = [ZSTD, LZ4, CAT, candidate("xz", 30, 200, log_sd=0.3)]
-    given = draw_costs_given(
+    given = sample_posterior_costs(
         machine(read_log_sd=1.2, cpu_log_sd=0.3, shadow_ms=None), field, [], seed=1, count=4000
     )
     thresholds = Thresholds()
-    found = standing(given.draws, field, baseline=0, thresholds=thresholds)
+    found = compare_candidates(given.draws, field, baseline=0, thresholds=thresholds)
     speed = np.argsort(given.posterior.parts.read_s_per_mb)
     ranges = np.array_split(speed, 20)
     outcomes = list(outcomes_within(found, ranges, baseline=0, thresholds=thresholds))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from initadvisor.decide.cost import Action, CandidateFacts, Decision, Outcome
+from initadvisor.decide.cost import Advice, CandidateFacts, Decision, Outcome
 from initadvisor.decide.decision import Thresholds, chances, decide, decide_by_size
 from tests.fixtures.known_machines import candidate, draw_costs, known, machine
 
@@ -29,7 +29,7 @@ def decided(
 
 def test_a_certain_large_gain_is_a_switch() -> None:
     decision = decided(candidate("lz4", 41, 40))
-    assert (decision.action, decision.outcome) == (Action.SWITCH, Outcome.SWITCH)
+    assert (decision.action, decision.outcome) == (Advice.SWITCH, Outcome.SWITCH)
     assert str(decision.setting) == "lz4"
     assert decision.probability == 1
     assert decision.saving_ms.mean == pytest.approx(80 - 10)
@@ -42,7 +42,7 @@ def test_the_larger_of_two_certain_gains_is_chosen() -> None:
 
 def test_a_gain_within_the_tolerance_keeps_today_s() -> None:
     decision = decided(candidate("lz4", 40, 117))
-    assert (decision.action, decision.outcome) == (Action.KEEP, Outcome.KEEP)
+    assert (decision.action, decision.outcome) == (Advice.KEEP, Outcome.KEEP)
     assert str(decision.setting) == "zstd"
     assert decision.probability == 1
     assert decision.saving_ms.mean == 0
@@ -57,7 +57,7 @@ def test_the_tolerance_grows_with_the_total() -> None:
 
 def test_an_unknown_loader_leaves_it_undecided() -> None:
     decision = decided(candidate("lz4", 52, 40), read_log_sd=1.2)
-    assert (decision.action, decision.outcome) == (Action.KEEP, Outcome.UNDECIDED)
+    assert (decision.action, decision.outcome) == (Advice.KEEP, Outcome.UNDECIDED)
     assert str(decision.setting) == "zstd"
     assert str(decision.leader) == "lz4" or decision.leader_probability < 0.95
 
@@ -84,7 +84,7 @@ def test_by_size_the_smallest_that_fits_wins_whatever_it_costs() -> None:
     decision = decide_by_size(
         draws, candidates, baseline=0, thresholds=Thresholds(), source="a test"
     )
-    assert (decision.action, str(decision.setting)) == (Action.SWITCH, "xz")
+    assert (decision.action, str(decision.setting)) == (Advice.SWITCH, "xz")
     assert decision.saving_ms.mean < 0
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from initadvisor.decide.cost import Action, Outcome
+from initadvisor.decide.cost import Advice, Outcome
 from initadvisor.decide.costs import Draws
-from initadvisor.decide.decision import Thresholds, decide, standing
+from initadvisor.decide.decision import Thresholds, compare_candidates, decide
 from tests.fixtures.known_machines import candidate
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from initadvisor.decide.cost import Decision
-    from initadvisor.decide.decision import Standing
+    from initadvisor.decide.decision import CandidateComparison
 
     Floats = NDArray[np.float64]
 
@@ -57,9 +57,11 @@ def decided(total_ms: Floats, *, ineligible: Sequence[int] = (), baseline: int =
     )
 
 
-def stands(total_ms: Floats, extra_ms: Sequence[float] | None = None) -> Standing:
+def stands(total_ms: Floats, extra_ms: Sequence[float] | None = None) -> CandidateComparison:
     candidates = [candidate(name, 40, 100) for name in NAMES[: total_ms.shape[1]]]
-    return standing(drawn(total_ms, extra_ms), candidates, baseline=0, thresholds=Thresholds())
+    return compare_candidates(
+        drawn(total_ms, extra_ms), candidates, baseline=0, thresholds=Thresholds()
+    )
 
 
 def test_how_candidates_stand_is_counted_over_the_draws() -> None:
@@ -88,7 +90,7 @@ def test_a_switch_needs_a_saving_that_is_certain(losing: int, outcome: Outcome) 
     assert found.outcome is outcome
     if outcome is Outcome.SWITCH:
         assert found.probability == pytest.approx(1 - losing / 100)
-        assert found.action is Action.SWITCH
+        assert found.action is Advice.SWITCH
 
 
 @pytest.mark.parametrize(
@@ -187,6 +189,6 @@ def test_whatever_is_believed_a_decision_keeps_its_promises(
         assert (saved > tolerance).mean() > 0.5
     else:
         assert chosen == baseline
-        assert found.action is Action.KEEP
+        assert found.action is Advice.KEEP
         if found.outcome is Outcome.KEEP:
             assert found.settled

@@ -14,8 +14,8 @@ from initadvisor.decide.boot_plan import Purpose
 from initadvisor.decide.cost import CandidateFacts, Machine, Outcome
 from initadvisor.decide.costs import priced
 from initadvisor.decide.decision import Thresholds, decide
-from initadvisor.decide.next_boot import MOST_BOOTS, Limits, next_boots
-from initadvisor.decide.posterior.posterior import Noise, Posterior, draw_posterior
+from initadvisor.decide.next_boot import MOST_BOOTS, BootLimits, next_boots
+from initadvisor.decide.posterior.posterior import Noise, Posterior, sample_posterior
 from tests.fixtures.known_machines import candidate, known, machine
 from tests.fixtures.synthetic_boots import FIELD, WITH_LAB, simulate, unknown_machine
 
@@ -41,7 +41,7 @@ def known_of(
     count: int = 1000,
 ) -> tuple[Posterior, Decision]:
     """Return what is believed, and what is decided by that."""
-    posterior = draw_posterior(machine, field, boots, seed=seed, count=count)
+    posterior = sample_posterior(machine, field, boots, seed=seed, count=count)
     decision = decide(
         priced(posterior.parts, machine, field),
         field,
@@ -57,7 +57,7 @@ def plan_for(
     *field: CandidateFacts,
     own: Sequence[int] | None = None,
     noise: Noise = SOME_NOISE,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
+    limits: BootLimits = BootLimits(),  # noqa: B008 - frozen
     most_boots: int = MOST_BOOTS,
 ) -> BootPlan | None:
     """Return what to boot, where by default today's image (the first) booted once."""
@@ -146,7 +146,7 @@ def test_where_a_time_to_unpack_is_unknown_the_candidate_in_question_boots() -> 
 def test_what_may_not_be_used_teaches_nothing() -> None:
     field = (TODAY, candidate("lz4", 75, 40), candidate("cat", 150, 0, eligible=False))
     for everything in (False, True):
-        limits = Limits(everything=everything)
+        limits = BootLimits(everything=everything)
         plan = learnt_by(plan_for(UNKNOWN_LOADER, *field, limits=limits))
         assert {column for column, _ in plan.boots} <= {0, 1}
 
@@ -160,15 +160,15 @@ def test_what_costs_more_than_the_limit_boots_only_if_everything_may() -> None:
     # The loader's speed shows nowhere as well as in the largest image.
     field = (TODAY, candidate("lz4", 48, 40), candidate("cat", 1500, 0))
     assert 2 not in columns(plan_for(UNKNOWN_LOADER, *field))
-    assert 2 in columns(plan_for(UNKNOWN_LOADER, *field, limits=Limits(everything=True)))
-    assert 2 in columns(plan_for(UNKNOWN_LOADER, *field, limits=Limits(excess_ms=1e6)))
+    assert 2 in columns(plan_for(UNKNOWN_LOADER, *field, limits=BootLimits(everything=True)))
+    assert 2 in columns(plan_for(UNKNOWN_LOADER, *field, limits=BootLimits(excess_ms=1e6)))
 
 
 def test_what_is_dominated_boots_only_if_everything_may() -> None:
     # gzip is larger and slower than lz4 -9 whatever the loader does, and furthest from today's.
     field = (TODAY, candidate("lz4 -9", 48, 40), candidate("gzip", 150, 90))
     assert 2 not in columns(plan_for(UNKNOWN_LOADER, *field))
-    assert 2 in columns(plan_for(UNKNOWN_LOADER, *field, limits=Limits(everything=True)))
+    assert 2 in columns(plan_for(UNKNOWN_LOADER, *field, limits=BootLimits(everything=True)))
 
 
 NAMES = ("zstd -19", "lz4", "lz4 -9", "zstd -3", "xz")
@@ -191,7 +191,7 @@ def test_nothing_hopeless_boots_and_nothing_is_the_end_that_is_not(
         st.lists(st.integers(0, 2), min_size=len(field), max_size=len(field)), label="own boots"
     )
     _, decision = known_of(unknown, field)
-    plan = plan_for(unknown, *field, own=own, limits=Limits(everything=everything))
+    plan = plan_for(unknown, *field, own=own, limits=BootLimits(everything=everything))
     chosen = [one.setting for one in field].index(decision.setting)
     done = decision.outcome is not Outcome.UNDECIDED and decision.settled
     proven = own[0] > 0 and own[chosen] > 0 and sum(own) > 1
@@ -258,7 +258,7 @@ def test_as_many_plans_settle_the_decision_as_they_say(field: tuple[CandidateFac
             own_boots=(1, 0, 0, 0, 0),
             baseline=0,
             thresholds=Thresholds(),
-            limits=Limits(),
+            limits=BootLimits(),
         )
         if plan is None or plan.purpose is not Purpose.LEARN:
             continue

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from initadvisor.decide.boot_evidence import BootEvidence, Relation, Shared
-from initadvisor.decide.posterior.posterior import Given, draw_costs_given
+from initadvisor.decide.boot_evidence import BootEvidence, Parameter, Relation
+from initadvisor.decide.posterior.posterior import PosteriorCosts, sample_posterior_costs
 from initadvisor.records.marks import Waiting
 from initadvisor.records.read_interval import Beside, IntervalSource
 from tests.fixtures.known_machines import draw_costs
@@ -57,9 +57,11 @@ def learn(
     machine: Machine | None = None,
     candidates: Sequence[CandidateFacts] = FIELD,
     count: int = COUNT,
-) -> Given:
+) -> PosteriorCosts:
     """Learn from boots about a machine of which nothing else is known."""
-    return draw_costs_given(machine or unknown_machine(), candidates, boots, seed=1, count=count)
+    return sample_posterior_costs(
+        machine or unknown_machine(), candidates, boots, seed=1, count=count
+    )
 
 
 def width(values: Floats) -> float:
@@ -148,7 +150,7 @@ def test_different_sizes_tell_the_loader_s_time_from_what_all_pay() -> None:
     assert np.median(slope_ms) == pytest.approx(12, rel=0.08)
     assert width(slope_ms) < 3
     assert given.lessons.read_sizes == 4
-    fixed = next(learnt for learnt in given.lessons.learnt if learnt.what is Shared.FIXED)
+    fixed = next(learnt for learnt in given.lessons.learnt if learnt.what is Parameter.FIXED)
     assert fixed.posterior.low < 300 < fixed.posterior.high
     assert fixed.posterior.high - fixed.posterior.low < 200
 
@@ -201,7 +203,7 @@ def test_a_hidden_unpack_bounds_the_shadow_and_tells_the_sum() -> None:
     assert np.quantile(shadow, 0.025) > 0.8 * 230
     assert np.quantile(shadow, 0.975) < 900
     assert width(shadow) > 300
-    rest = next(learnt for learnt in given.lessons.learnt if learnt.what is Shared.REST)
+    rest = next(learnt for learnt in given.lessons.learnt if learnt.what is Parameter.REST)
     assert rest.posterior.mean + shadow.mean() == pytest.approx(900, rel=0.03)
 
 
@@ -245,8 +247,8 @@ def test_a_shadow_that_the_user_gives_stays_so() -> None:
     given = learn([HIDDEN] * 5, machine=machine)
     assert (given.posterior.parts.shadow_ms == 500).all()
     learnt = {of.what: of for of in given.lessons.learnt}
-    assert learnt[Shared.SHADOW].boots == 0
-    assert learnt[Shared.REST].posterior.mean == pytest.approx(400, rel=0.1)
+    assert learnt[Parameter.SHADOW].boots == 0
+    assert learnt[Parameter.REST].posterior.mean == pytest.approx(400, rel=0.1)
 
 
 def test_one_disturbed_boot_among_ten_changes_next_to_nothing() -> None:
@@ -328,7 +330,7 @@ def test_what_the_lab_measured_is_scaled_by_the_machine_s_own_boots() -> None:
     before, after = (learn(boots, candidates=WITH_LAB) for boots in ([], [boot] * 10))
     assert np.median(after.draws.unpack_ms[:, 1]) == pytest.approx(120 * 1.2, rel=0.05)
     assert width(after.draws.unpack_ms[:, 1]) < 0.7 * width(before.draws.unpack_ms[:, 1])
-    lab = next(learnt for learnt in after.lessons.learnt if learnt.what is Shared.LAB)
+    lab = next(learnt for learnt in after.lessons.learnt if learnt.what is Parameter.LAB)
     assert lab.boots == 10
     assert lab.posterior.mean == pytest.approx(1.2, rel=0.05)
 
@@ -336,7 +338,7 @@ def test_what_the_lab_measured_is_scaled_by_the_machine_s_own_boots() -> None:
 def test_an_uncompressed_image_that_booted_is_everybody_s_populate() -> None:
     plain = replace(WAITED, digest=FIELD[4].digest, unpack_us=120_000, begin_to_init_us=220_000)
     given = learn([plain] * 5)
-    populate = next(learnt for learnt in given.lessons.learnt if learnt.what is Shared.POPULATE)
+    populate = next(learnt for learnt in given.lessons.learnt if learnt.what is Parameter.POPULATE)
     assert populate.posterior.mean == pytest.approx(120, rel=0.03)
     low = np.quantile(given.draws.unpack_ms, 0.025, axis=0)
     assert low[4] == low.min() > 107
@@ -357,7 +359,7 @@ def test_the_order_of_boots_does_not_matter(candidates: Sequence[CandidateFacts]
 
 def test_the_same_seed_gives_the_same_draws_and_another_others() -> None:
     one, again, other = (
-        draw_costs_given(unknown_machine(), FIELD, [WAITED], seed=seed, count=500).draws
+        sample_posterior_costs(unknown_machine(), FIELD, [WAITED], seed=seed, count=500).draws
         for seed in (1, 1, 2)
     )
     assert same(one, again)
@@ -373,16 +375,16 @@ def test_lessons_say_what_was_learnt_from_how_many() -> None:
     assert lessons.own_boots == (2, 0, 0, 0, 0)
     boots = {learnt.what: learnt.boots for learnt in lessons.learnt}
     assert boots == {
-        Shared.LOADER: 1,
-        Shared.FIXED: 1,
-        Shared.SHADOW: 2,
-        Shared.REST: 2,
-        Shared.POPULATE: 2,
-        Shared.CPU: 2,
+        Parameter.LOADER: 1,
+        Parameter.FIXED: 1,
+        Parameter.SHADOW: 2,
+        Parameter.REST: 2,
+        Parameter.POPULATE: 2,
+        Parameter.CPU: 2,
     }
     sources = {learnt.what: learnt.posterior.source for learnt in lessons.learnt}
-    assert sources[Shared.LOADER] == "1 boot of this machine"
-    assert sources[Shared.SHADOW] == "2 boots of this machine"
+    assert sources[Parameter.LOADER] == "1 boot of this machine"
+    assert sources[Parameter.SHADOW] == "2 boots of this machine"
     assert known.posterior.effective > 5000
 
 
@@ -390,7 +392,7 @@ def test_one_boot_of_thirty_that_took_a_hundred_times_as_long_overturns_nothing(
     hidden = replace(HIDDEN, unpack_us=150_000, begin_to_init_us=400_000)
     disturbed = replace(hidden, unpack_us=15_000_000, begin_to_init_us=15_250_000)
     alike, one_off = (learn([hidden] * 29 + [other]) for other in (hidden, disturbed))
-    for what in (Shared.SHADOW, Shared.REST):
+    for what in (Parameter.SHADOW, Parameter.REST):
         before, after = alike.lessons.now(what), one_off.lessons.now(what)
         assert after.mean == pytest.approx(before.mean, rel=0.05)
         assert after.high - after.low > 0.8 * (before.high - before.low)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from initadvisor.decide.regression import _beyond, worsening
+from initadvisor.decide.regression import _beyond, regression
 from tests.fixtures.slower_boots import BOOTS, boots, first_alarm
 
 
@@ -52,12 +52,12 @@ def test_faster_boots_are_none_either() -> None:
 
 @pytest.mark.parametrize(("before", "after"), [(0, 9), (1, 9), (9, 0), (9, 1)])
 def test_of_single_boots_nothing_is_known(before: int, after: int) -> None:
-    found = worsening([100.0] * before, [900.0] * after, tolerance_ms=0, certainty=0.95)
+    found = regression([100.0] * before, [900.0] * after, tolerance_ms=0, certainty=0.95)
     assert not found.certain
     assert (found.boots_before, found.boots_after, found.doubt) == (before, after, 1.0)
 
 
 def test_equal_values_are_no_reason_for_certainty_about_a_trifle() -> None:
-    found = worsening([100.0] * 2, [100.5] * 2, tolerance_ms=0, certainty=0.95)
+    found = regression([100.0] * 2, [100.5] * 2, tolerance_ms=0, certainty=0.95)
     assert not found.certain
     assert found.slower_ms == pytest.approx(0.5)

@@ -15,7 +15,7 @@ from initadvisor.decide.sampling import (
     Error,
     Growth,
     Rung,
-    Stretch,
+    SampleBlock,
     blocks,
     growth,
     related,
@@ -33,7 +33,7 @@ ERROR = Error(bias=0.01, log_sd=0.02)
 
 
 @st.composite
-def drawn(draw: st.DrawFn) -> tuple[int, int, tuple[Stretch, ...]]:
+def drawn(draw: st.DrawFn) -> tuple[int, int, tuple[SampleBlock, ...]]:
     """Return the length of a whole, how much of it is wanted, and the blocks."""
     whole = draw(SIZES)
     sample = draw(st.integers(1, max(1, min(2 * whole, 3000 * BLOCK_BYTES))))
@@ -43,7 +43,7 @@ def drawn(draw: st.DrawFn) -> tuple[int, int, tuple[Stretch, ...]]:
 
 @given(drawn())
 def test_blocks_lie_within_the_whole_in_order_and_never_overlap(
-    case: tuple[int, int, tuple[Stretch, ...]],
+    case: tuple[int, int, tuple[SampleBlock, ...]],
 ) -> None:
     whole, _, found = case
     assert all(stretch.offset >= 0 and stretch.size_bytes > 0 for stretch in found)
@@ -54,7 +54,7 @@ def test_blocks_lie_within_the_whole_in_order_and_never_overlap(
 
 
 @given(drawn())
-def test_blocks_make_up_what_was_asked_for(case: tuple[int, int, tuple[Stretch, ...]]) -> None:
+def test_blocks_make_up_what_was_asked_for(case: tuple[int, int, tuple[SampleBlock, ...]]) -> None:
     whole, sample, found = case
     taken = sum(stretch.size_bytes for stretch in found)
     if len(found) == 1 and taken == whole:
@@ -66,7 +66,7 @@ def test_blocks_make_up_what_was_asked_for(case: tuple[int, int, tuple[Stretch, 
 
 @given(drawn())
 def test_blocks_stand_at_equal_distances_and_leave_out_neither_end(
-    case: tuple[int, int, tuple[Stretch, ...]],
+    case: tuple[int, int, tuple[SampleBlock, ...]],
 ) -> None:
     whole, _, found = case
     if len(found) < 2:
@@ -80,7 +80,7 @@ def test_blocks_stand_at_equal_distances_and_leave_out_neither_end(
 
 @given(whole=SIZES, phase=st.floats(0, 1, exclude_max=True))
 def test_of_a_short_content_all_is_taken_as_one(whole: int, phase: float) -> None:
-    everything = (Stretch(offset=0, size_bytes=whole),) if whole else ()
+    everything = (SampleBlock(offset=0, size_bytes=whole),) if whole else ()
     assert blocks(whole, whole, phase=phase) == everything
     assert blocks(whole, 2 * whole + 1, phase=phase) == everything
 
@@ -94,7 +94,7 @@ def test_the_middle_of_each_share_is_taken() -> None:
 def test_a_thinned_sample_is_a_part_of_the_large_one_from_all_over_it(
     count: int, wanted: int
 ) -> None:
-    large = [Stretch(offset=7 * n * BLOCK_BYTES, size_bytes=BLOCK_BYTES) for n in range(count)]
+    large = [SampleBlock(offset=7 * n * BLOCK_BYTES, size_bytes=BLOCK_BYTES) for n in range(count)]
     small = thinned(large, wanted * BLOCK_BYTES)
     assert len(small) == min(count, wanted)
     places = [large.index(stretch) for stretch in small]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from initadvisor.decide.posterior.smc import log_logistic, log_sum, tempered
+from initadvisor.decide.posterior.smc import log_logistic, log_sum, smc_sample
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +27,7 @@ def start(dimensions: int, count: int = 4000) -> Floats:
 
 @pytest.mark.parametrize(("seen", "sd"), [(0.5, 2.0), (1.0, 0.1), (3.0, 0.01)])
 def test_a_normal_posterior_is_the_one_that_can_be_computed(seen: float, sd: float) -> None:
-    found = tempered(
+    found = smc_sample(
         start(1),
         standard_normal,
         lambda draws: -(((draws[:, 0] - seen) / sd) ** 2) / 2,
@@ -45,14 +45,14 @@ def test_two_places_keep_their_shares() -> None:
         near, far = (-(((draws[:, 0] - place) / 0.05) ** 2) / 2 for place in (-1.0, 1.5))
         return log_sum(np.stack([near, far]))
 
-    found = tempered(start(1), standard_normal, likelihood, rng=np.random.default_rng(1))
+    found = smc_sample(start(1), standard_normal, likelihood, rng=np.random.default_rng(1))
     share = 1 / (1 + np.exp((1 - 1.5**2) / 2))
     assert (found.draws < 0).mean() == pytest.approx(share, abs=0.05)
 
 
 def test_a_bent_ridge_is_followed_to_its_ends() -> None:
     """Of the sum of two, which is known, each is anything from nothing to all of it."""
-    found = tempered(
+    found = smc_sample(
         start(2),
         standard_normal,
         lambda draws: -(((np.log(np.exp(draws).sum(axis=1))) / 0.02) ** 2) / 2,
@@ -66,7 +66,7 @@ def test_a_bent_ridge_is_followed_to_its_ends() -> None:
 
 
 def test_nothing_seen_changes_nothing() -> None:
-    found = tempered(
+    found = smc_sample(
         start(2), standard_normal, lambda draws: np.zeros(len(draws)), rng=np.random.default_rng(1)
     )
     assert np.abs(found.draws.mean(axis=0)).max() < 0.06
@@ -75,7 +75,7 @@ def test_nothing_seen_changes_nothing() -> None:
 
 def test_the_same_seed_gives_the_same_draws() -> None:
     def draws(seed: int) -> Floats:
-        return tempered(
+        return smc_sample(
             start(1),
             standard_normal,
             lambda draws: -np.abs(draws[:, 0]),

@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 from initadvisor.core.estimates import Estimate
 from initadvisor.core.settings import Setting
 from initadvisor.decide.cost import Factor
-from initadvisor.decide.whatif import best_along, best_setting, cost_ms, standings, suitable_along
-from initadvisor.decide.whatif_values import Choice, Conditions, Place, Rule, Span
+from initadvisor.decide.whatif import (
+    best_along,
+    best_setting,
+    cost_ms,
+    rank_settings,
+    suitable_along,
+)
+from initadvisor.decide.whatif_values import Conditions, ReadMedium, Rule, SettingFigures, Span
 
 RULE = Rule(tolerance_ms=5.0, tolerance_fraction=0.02)
 EXACT = Rule(tolerance_ms=0.0, tolerance_fraction=0.0)
@@ -25,9 +31,9 @@ def exact(value: float) -> Estimate:
     return Estimate(mean=value, low=value, high=value, source="a test")
 
 
-def choice(name: str, size_mb: float, unpack_ms: float, extra_ms: float = 0.0) -> Choice:
+def choice(name: str, size_mb: float, unpack_ms: float, extra_ms: float = 0.0) -> SettingFigures:
     """Return a choice whose figures are certain."""
-    return Choice(
+    return SettingFigures(
         setting=Setting.parse(name),
         size_mb=exact(size_mb),
         unpack_ms=exact(unpack_ms),
@@ -82,7 +88,7 @@ def ranges(draw: st.DrawFn) -> tuple[Factor, Span]:
 
 @given(choices, conditions, ranges())
 def test_at_every_value_the_stated_setting_is_the_cheapest(
-    field: list[Choice], held: Conditions, way: tuple[Factor, Span]
+    field: list[SettingFigures], held: Conditions, way: tuple[Factor, Span]
 ) -> None:
     factor, span = way
     stretches = best_along(field, held, factor, span, RULE)
@@ -97,7 +103,7 @@ def test_at_every_value_the_stated_setting_is_the_cheapest(
 
 @given(choices, conditions, ranges())
 def test_stretches_cover_the_range_and_change_hands_where_costs_are_equal(
-    field: list[Choice], held: Conditions, way: tuple[Factor, Span]
+    field: list[SettingFigures], held: Conditions, way: tuple[Factor, Span]
 ) -> None:
     factor, span = way
     stretches = best_along(field, held, factor, span, RULE)
@@ -113,7 +119,7 @@ def test_stretches_cover_the_range_and_change_hands_where_costs_are_equal(
 
 @given(choices, conditions, ranges())
 def test_a_setting_is_suitable_where_it_is_within_the_tolerance(
-    field: list[Choice], held: Conditions, way: tuple[Factor, Span]
+    field: list[SettingFigures], held: Conditions, way: tuple[Factor, Span]
 ) -> None:
     factor, span = way
     suitable = suitable_along(field, held, factor, span, RULE)
@@ -129,9 +135,11 @@ def test_a_setting_is_suitable_where_it_is_within_the_tolerance(
 
 
 @given(choices, conditions)
-def test_standings_agree_with_the_best_setting(field: list[Choice], held: Conditions) -> None:
-    place = Place(name="", read_mb_s=exact(held.read_mb_s))
-    found = standings(field, held, place, RULE)
+def test_standings_agree_with_the_best_setting(
+    field: list[SettingFigures], held: Conditions
+) -> None:
+    place = ReadMedium(name="", read_mb_s=exact(held.read_mb_s))
+    found = rank_settings(field, held, place, RULE)
     (best,) = [one for one in found if one.best]
     assert best.setting == best_setting(field, held, RULE)
     assert best.as_good
@@ -180,15 +188,15 @@ def test_by_size_the_smallest_is_the_best_everywhere() -> None:
 
 
 def test_an_interval_comes_of_size_speed_and_unpacking() -> None:
-    one = Choice(
+    one = SettingFigures(
         setting=Setting.parse("zstd"),
         size_mb=Estimate(mean=30, low=27, high=33, source="a sample"),
         unpack_ms=Estimate(mean=300, low=260, high=340, source="bench"),
     )
     held = Conditions(read_mb_s=100, cpu_scale=1, shadow_ms=0)
-    place = Place(name="", read_mb_s=exact(100))
-    cost = standings([one], held, place, RULE)[0].cost_ms
+    place = ReadMedium(name="", read_mb_s=exact(100))
+    cost = rank_settings([one], held, place, RULE)[0].cost_ms
     assert [cost.mean, cost.low, cost.high] == pytest.approx([600, 550, 650])
     hidden = Conditions(read_mb_s=100, cpu_scale=1, shadow_ms=400)
-    cost = standings([one], hidden, place, RULE)[0].cost_ms
+    cost = rank_settings([one], hidden, place, RULE)[0].cost_ms
     assert [cost.mean, cost.low, cost.high] == pytest.approx([700, 670, 730])

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.core.estimates import Certainty
-from initadvisor.firmware.boot_method import Traces, boot_start, judge
+from initadvisor.firmware.boot_method import BootTraces, boot_method, boot_start
 from initadvisor.firmware.boot_option import DEFAULT_LOADER
-from initadvisor.records.boot_start import BootWay, LoaderVariables, Unreadable
+from initadvisor.records.boot_start import BootMethod, LoaderVariables, Unreadable
 from tests.fixtures.trees import host_at, write
 
 if TYPE_CHECKING:
@@ -49,119 +49,125 @@ def seen(
     *,
     loader_type: int | None = STUB_TYPE,
     efi: bool = True,
-) -> Traces:
-    return Traces(efi=efi, loader_type=loader_type, command_line=command_line, variables=variables)
+) -> BootTraces:
+    return BootTraces(
+        efi=efi, loader_type=loader_type, command_line=command_line, variables=variables
+    )
 
 
 TABLE = [
     # systemd-boot
-    (seen(STUB_LINE, SD_BOOT), BootWay.SYSTEMD_BOOT, Certainty.CERTAIN),
-    (seen(STUB_LINE, named("systemd-boot 251.4-1")), BootWay.SYSTEMD_BOOT, Certainty.CERTAIN),
-    (seen(STUB_LINE, named("gummiboot 48")), BootWay.SYSTEMD_BOOT, Certainty.CERTAIN),
-    (seen(STUB_LINE, SD_BOOT, loader_type=None), BootWay.SYSTEMD_BOOT, Certainty.CERTAIN),
-    (seen(PLAIN_LINE, SD_BOOT), BootWay.SYSTEMD_BOOT, Certainty.LIKELY),
-    (seen(GRUB_LINE, SD_BOOT), BootWay.GRUB_EFI, Certainty.LIKELY),
+    (seen(STUB_LINE, SD_BOOT), BootMethod.SYSTEMD_BOOT, Certainty.CERTAIN),
+    (seen(STUB_LINE, named("systemd-boot 251.4-1")), BootMethod.SYSTEMD_BOOT, Certainty.CERTAIN),
+    (seen(STUB_LINE, named("gummiboot 48")), BootMethod.SYSTEMD_BOOT, Certainty.CERTAIN),
+    (seen(STUB_LINE, SD_BOOT, loader_type=None), BootMethod.SYSTEMD_BOOT, Certainty.CERTAIN),
+    (seen(PLAIN_LINE, SD_BOOT), BootMethod.SYSTEMD_BOOT, Certainty.LIKELY),
+    (seen(GRUB_LINE, SD_BOOT), BootMethod.GRUB_EFI, Certainty.LIKELY),
     # unified kernel images
     (
         seen(PLAIN_LINE, replace(SD_BOOT, stub=STUB.stub)),
-        BootWay.SYSTEMD_BOOT_UKI,
+        BootMethod.SYSTEMD_BOOT_UKI,
         Certainty.CERTAIN,
     ),
     (
         seen(PLAIN_LINE, replace(STUB, loader_file=UKI, boot_option_file=UKI)),
-        BootWay.FIRMWARE_UKI,
+        BootMethod.FIRMWARE_UKI,
         Certainty.CERTAIN,
     ),
     (
         seen(PLAIN_LINE, replace(STUB, stub_file=OTHER_SPELLING, boot_option_file=UKI)),
-        BootWay.FIRMWARE_UKI,
+        BootMethod.FIRMWARE_UKI,
         Certainty.CERTAIN,
     ),
     (
         seen(PLAIN_LINE, replace(STUB, stub_file=DEFAULT, boot_option_file=DEFAULT_LOADER)),
-        BootWay.FIRMWARE_UKI,
+        BootMethod.FIRMWARE_UKI,
         Certainty.CERTAIN,
     ),
     (
         seen(PLAIN_LINE, replace(STUB, stub_file=UKI, boot_option_file=DEFAULT_LOADER)),
-        BootWay.LOADER_UKI,
+        BootMethod.LOADER_UKI,
         Certainty.CERTAIN,
     ),
     (
         seen(PLAIN_LINE, replace(STUB, stub_file=UKI, loader_file=UKI, boot_option_file=SHIM)),
-        BootWay.LOADER_UKI,
+        BootMethod.LOADER_UKI,
         Certainty.CERTAIN,
     ),
-    (seen(PLAIN_LINE, replace(STUB, stub_file=UKI)), BootWay.FIRMWARE_UKI, Certainty.LIKELY),
-    (seen(PLAIN_LINE, replace(STUB, boot_option_file=UKI)), BootWay.FIRMWARE_UKI, Certainty.LIKELY),
-    (seen(PLAIN_LINE, replace(STUB, loader="GRUB 2.12")), BootWay.LOADER_UKI, Certainty.CERTAIN),
+    (seen(PLAIN_LINE, replace(STUB, stub_file=UKI)), BootMethod.FIRMWARE_UKI, Certainty.LIKELY),
+    (
+        seen(PLAIN_LINE, replace(STUB, boot_option_file=UKI)),
+        BootMethod.FIRMWARE_UKI,
+        Certainty.LIKELY,
+    ),
+    (seen(PLAIN_LINE, replace(STUB, loader="GRUB 2.12")), BootMethod.LOADER_UKI, Certainty.CERTAIN),
     # GRUB on EFI: with its handover protocol it gives its own number, else the EFI stub's is there
-    (seen(GRUB_LINE, loader_type=GRUB_TYPE), BootWay.GRUB_EFI, Certainty.CERTAIN),
-    (seen(PLAIN_LINE, SD_BOOT, loader_type=GRUB_TYPE), BootWay.GRUB_EFI, Certainty.CERTAIN),
-    (seen(GRUB_LINE), BootWay.GRUB_EFI, Certainty.CERTAIN),
-    (seen(GRUB_LINE, LoaderVariables()), BootWay.GRUB_EFI, Certainty.CERTAIN),
-    (seen(GRUB_LINE, loader_type=None), BootWay.GRUB_EFI, Certainty.CERTAIN),
-    (seen(GRUB_LINE, named("GRUB 2.12")), BootWay.GRUB_EFI, Certainty.CERTAIN),
-    (seen(PLAIN_LINE, named("GRUB 2.12")), BootWay.GRUB_EFI, Certainty.LIKELY),
+    (seen(GRUB_LINE, loader_type=GRUB_TYPE), BootMethod.GRUB_EFI, Certainty.CERTAIN),
+    (seen(PLAIN_LINE, SD_BOOT, loader_type=GRUB_TYPE), BootMethod.GRUB_EFI, Certainty.CERTAIN),
+    (seen(GRUB_LINE), BootMethod.GRUB_EFI, Certainty.CERTAIN),
+    (seen(GRUB_LINE, LoaderVariables()), BootMethod.GRUB_EFI, Certainty.CERTAIN),
+    (seen(GRUB_LINE, loader_type=None), BootMethod.GRUB_EFI, Certainty.CERTAIN),
+    (seen(GRUB_LINE, named("GRUB 2.12")), BootMethod.GRUB_EFI, Certainty.CERTAIN),
+    (seen(PLAIN_LINE, named("GRUB 2.12")), BootMethod.GRUB_EFI, Certainty.LIKELY),
     # GRUB on BIOS
-    (seen(GRUB_LINE, efi=False, loader_type=GRUB_TYPE), BootWay.GRUB_BIOS, Certainty.CERTAIN),
-    (seen(GRUB_LINE, efi=False, loader_type=None), BootWay.GRUB_BIOS, Certainty.LIKELY),
+    (seen(GRUB_LINE, efi=False, loader_type=GRUB_TYPE), BootMethod.GRUB_BIOS, Certainty.CERTAIN),
+    (seen(GRUB_LINE, efi=False, loader_type=None), BootMethod.GRUB_BIOS, Certainty.LIKELY),
     # the EFI stub by itself
-    (seen(STUB_LINE), BootWay.EFI_STUB, Certainty.CERTAIN),
-    (seen(STUB_LINE, loader_type=None), BootWay.EFI_STUB, Certainty.CERTAIN),
-    (seen(STUB_LINE, named("rEFInd 0.14.0")), BootWay.EFI_STUB, Certainty.LIKELY),
-    (seen(f"{STUB_LINE} BOOT_IMAGE=x"), BootWay.EFI_STUB, Certainty.LIKELY),
+    (seen(STUB_LINE), BootMethod.EFI_STUB, Certainty.CERTAIN),
+    (seen(STUB_LINE, loader_type=None), BootMethod.EFI_STUB, Certainty.CERTAIN),
+    (seen(STUB_LINE, named("rEFInd 0.14.0")), BootMethod.EFI_STUB, Certainty.LIKELY),
+    (seen(f"{STUB_LINE} BOOT_IMAGE=x"), BootMethod.EFI_STUB, Certainty.LIKELY),
     # kexec leaves everything of the boot before it in place
-    (seen(STUB_LINE, SD_BOOT, loader_type=KEXEC_TYPE), BootWay.KEXEC, Certainty.CERTAIN),
-    (seen(PLAIN_LINE, STUB, loader_type=KEXEC_TYPE), BootWay.KEXEC, Certainty.CERTAIN),
-    (seen(GRUB_LINE, loader_type=KEXEC_TYPE, efi=False), BootWay.KEXEC, Certainty.CERTAIN),
+    (seen(STUB_LINE, SD_BOOT, loader_type=KEXEC_TYPE), BootMethod.KEXEC, Certainty.CERTAIN),
+    (seen(PLAIN_LINE, STUB, loader_type=KEXEC_TYPE), BootMethod.KEXEC, Certainty.CERTAIN),
+    (seen(GRUB_LINE, loader_type=KEXEC_TYPE, efi=False), BootMethod.KEXEC, Certainty.CERTAIN),
     # nothing to tell by
-    (seen(STUB_LINE, LoaderVariables()), BootWay.UNKNOWN, Certainty.UNKNOWN),
-    (seen(STUB_LINE, HIDDEN), BootWay.UNKNOWN, Certainty.UNKNOWN),
-    (seen(PLAIN_LINE), BootWay.UNKNOWN, Certainty.UNKNOWN),
-    (seen(PLAIN_LINE, named("Limine 9.2.0")), BootWay.UNKNOWN, Certainty.UNKNOWN),
-    (seen(GRUB_LINE, efi=False, loader_type=SYSLINUX_TYPE), BootWay.UNKNOWN, Certainty.UNKNOWN),
-    (seen(PLAIN_LINE, efi=False, loader_type=QEMU_TYPE), BootWay.UNKNOWN, Certainty.UNKNOWN),
-    (seen(PLAIN_LINE, efi=False, loader_type=None), BootWay.UNKNOWN, Certainty.UNKNOWN),
-    (seen("", efi=False, loader_type=0x99), BootWay.UNKNOWN, Certainty.UNKNOWN),
+    (seen(STUB_LINE, LoaderVariables()), BootMethod.UNKNOWN, Certainty.UNKNOWN),
+    (seen(STUB_LINE, HIDDEN), BootMethod.UNKNOWN, Certainty.UNKNOWN),
+    (seen(PLAIN_LINE), BootMethod.UNKNOWN, Certainty.UNKNOWN),
+    (seen(PLAIN_LINE, named("Limine 9.2.0")), BootMethod.UNKNOWN, Certainty.UNKNOWN),
+    (seen(GRUB_LINE, efi=False, loader_type=SYSLINUX_TYPE), BootMethod.UNKNOWN, Certainty.UNKNOWN),
+    (seen(PLAIN_LINE, efi=False, loader_type=QEMU_TYPE), BootMethod.UNKNOWN, Certainty.UNKNOWN),
+    (seen(PLAIN_LINE, efi=False, loader_type=None), BootMethod.UNKNOWN, Certainty.UNKNOWN),
+    (seen("", efi=False, loader_type=0x99), BootMethod.UNKNOWN, Certainty.UNKNOWN),
 ]
 
 
 @pytest.mark.parametrize(("traces", "way", "certainty"), TABLE)
 def test_traces_tell_the_way_and_how_certain_it_is(
-    traces: Traces, way: BootWay, certainty: Certainty
+    traces: BootTraces, way: BootMethod, certainty: Certainty
 ) -> None:
-    start = judge(traces)
+    start = boot_method(traces)
     assert (start.way, start.certainty) == (way, certainty)
     assert start.clues
 
 
 def test_every_way_is_told_by_some_traces() -> None:
-    assert {way for _, way, _ in TABLE} == set(BootWay)
+    assert {way for _, way, _ in TABLE} == set(BootMethod)
 
 
 def test_kexec_keeps_no_name_of_a_loader_that_did_not_start_it() -> None:
     before = replace(SD_BOOT, entry="arch.conf")
-    start = judge(seen(STUB_LINE, before, loader_type=KEXEC_TYPE))
+    start = boot_method(seen(STUB_LINE, before, loader_type=KEXEC_TYPE))
     assert (start.loader, start.entry) == (None, None)
 
 
 def test_a_boot_image_inside_quotes_is_not_grubs() -> None:
-    start = judge(seen(rf'foo="a BOOT_IMAGE=b" {STUB_LINE}'))
-    assert start.way is BootWay.EFI_STUB
+    start = boot_method(seen(rf'foo="a BOOT_IMAGE=b" {STUB_LINE}'))
+    assert start.way is BootMethod.EFI_STUB
 
 
 @pytest.mark.parametrize(
     ("number", "way"),
     [
-        ("114\n", BootWay.GRUB_BIOS),  # 0x72
-        ("208\n", BootWay.KEXEC),  # 0xd0
-        ("176\n", BootWay.UNKNOWN),  # 0xb0, seen under Firecracker
-        ("garbage\n", BootWay.GRUB_BIOS),  # as without the file: BOOT_IMAGE= tells
-        ("", BootWay.GRUB_BIOS),
+        ("114\n", BootMethod.GRUB_BIOS),  # 0x72
+        ("208\n", BootMethod.KEXEC),  # 0xd0
+        ("176\n", BootMethod.UNKNOWN),  # 0xb0, seen under Firecracker
+        ("garbage\n", BootMethod.GRUB_BIOS),  # as without the file: BOOT_IMAGE= tells
+        ("", BootMethod.GRUB_BIOS),
     ],
 )
-def test_the_kernels_number_is_read_from_proc(tmp_path: Path, number: str, way: BootWay) -> None:
+def test_the_kernels_number_is_read_from_proc(tmp_path: Path, number: str, way: BootMethod) -> None:
     write(tmp_path, "/proc/sys/kernel/bootloader_type", number)
     write(tmp_path, "/proc/cmdline", GRUB_LINE + "\n")
     assert boot_start(host_at(tmp_path), LoaderVariables()).way is way
@@ -170,14 +176,14 @@ def test_the_kernels_number_is_read_from_proc(tmp_path: Path, number: str, way: 
 def test_efi_is_told_by_sysfs_or_by_the_stub_that_has_run(tmp_path: Path) -> None:
     write(tmp_path, "/proc/cmdline", GRUB_LINE)
     write(tmp_path, "/proc/sys/kernel/bootloader_type", "33\n")  # 0x21, and the kernel got noefi
-    assert boot_start(host_at(tmp_path), LoaderVariables()).way is BootWay.GRUB_EFI
+    assert boot_start(host_at(tmp_path), LoaderVariables()).way is BootMethod.GRUB_EFI
     write(tmp_path, "/proc/sys/kernel/bootloader_type", "")
     (tmp_path / "sys/firmware/efi").mkdir(parents=True)
-    assert boot_start(host_at(tmp_path), LoaderVariables()).way is BootWay.GRUB_EFI
+    assert boot_start(host_at(tmp_path), LoaderVariables()).way is BootMethod.GRUB_EFI
 
 
 def test_nothing_to_read_is_an_unknown_way(tmp_path: Path) -> None:
-    assert boot_start(host_at(tmp_path), LoaderVariables()).way is BootWay.UNKNOWN
+    assert boot_start(host_at(tmp_path), LoaderVariables()).way is BootMethod.UNKNOWN
 
 
 TEXTS = st.none() | st.text(max_size=20) | st.sampled_from(["systemd-boot 257", "GRUB 2.12", UKI])
@@ -202,5 +208,5 @@ def test_no_traces_are_too_strange(
         boot_option_file=boot_option_file,
     )
     traces = seen(command_line, variables, efi=efi, loader_type=loader_type)
-    start = judge(traces)
-    assert (start.way is BootWay.UNKNOWN) == (start.certainty is Certainty.UNKNOWN)
+    start = boot_method(traces)
+    assert (start.way is BootMethod.UNKNOWN) == (start.certainty is Certainty.UNKNOWN)

@@ -24,13 +24,13 @@ from initadvisor import host as host_package
 from initadvisor.apply import plan
 from initadvisor.apply.apply import ApplyChoices, apply
 from initadvisor.apply.plan import ApplyRequest, plan_apply
-from initadvisor.apply.plan_values import Obstacle, Step
+from initadvisor.apply.plan_values import ApplyStep, Blocker
 from initadvisor.candidates import sampling
 from initadvisor.cli import root as initadvisor
 from initadvisor.core.codecs import Codec
 from initadvisor.core.estimates import Estimate
 from initadvisor.core.settings import Setting
-from initadvisor.daemon.manager import Told
+from initadvisor.daemon.manager import StatusReporter
 from initadvisor.decide.sampling import BLOCK_BYTES
 from initadvisor.doctor import software
 from initadvisor.host import Host, SystemClock
@@ -75,7 +75,7 @@ CONFIG = "".join(f"{option}=y\n" for option in CONFIG_OPTIONS)
 EXACT = "[recommend]\ntolerance_ms = 0.1\ntolerance_fraction = 0\n"
 """Small images differ by little."""
 
-TOLD = Told()
+TOLD = StatusReporter()
 TABLE = "setting,size_mb,unpack_ms,log_sd\nlz4 -9,50,100,0.1\nzstd -19,30,300,\nxz,29.5,298,\n"
 
 
@@ -261,7 +261,9 @@ def test_apply_in_the_way(
     golden: Golden, appliable: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del appliable
-    obstacle = Obstacle(step=Step.PROVING_BOOT, reason="rEFInd started it", remedy="use another")
+    obstacle = Blocker(
+        step=ApplyStep.PROVING_BOOT, reason="rEFInd started it", remedy="use another"
+    )
     monkeypatch.setattr(plan, "_of_the_boot_loader", lambda _host, _images: (obstacle,))
     golden("apply", "lz4", "--json")
 

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import BadImageError
 from initadvisor.image.cpio import S_IFDIR, S_IFREG, CpioWriter
-from initadvisor.image.difference import Aspect, ChangedEntry, ImageDifference, Listing, difference
+from initadvisor.image.difference import (
+    Aspect,
+    ChangedEntry,
+    ImageDifference,
+    ImageListing,
+    difference,
+)
 from initadvisor.image.findings import Limits
 from initadvisor.image.scan import scan
 from tests.fixtures.images import archive, compress, entry
@@ -27,9 +33,9 @@ _S_IFCHR = 0o020000
 _FILES = {"etc/one": b"1" * 5000, "etc/two": b"2", "empty": b"", "kernel/x86/ucode": b"micro"}
 
 
-def listing(image: bytes, limits: Limits | None = None) -> Listing:
+def listing(image: bytes, limits: Limits | None = None) -> ImageListing:
     """Return what is in an image."""
-    found = Listing(limits)
+    found = ImageListing(limits)
     scan(io.BytesIO(image), witness=found)
     return found
 

@@ -8,7 +8,7 @@ import io
 import pytest
 
 from initadvisor.core.codecs import Codec
-from initadvisor.image.contents import Finding, FindingKind, Lint, Verdict
+from initadvisor.image.contents import FindingKind, ImageFinding, Lint, Verdict
 from initadvisor.image.kernel import KernelConfig
 from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
@@ -146,7 +146,7 @@ def test_what_several_segments_have_in_common_is_said_once() -> None:
 def test_every_finding_is_judged(kind: FindingKind) -> None:
     for codec in (Codec.CAT, Codec.ZSTD):
         contents = scan(io.BytesIO(compress(codec, archive())))
-        finding = Finding(kind=kind, count=2, offset=0, example="name")
+        finding = ImageFinding(kind=kind, count=2, offset=0, example="name")
         main = dataclasses.replace(contents.main, findings=(finding,))
         found = lint(dataclasses.replace(contents, segments=(main,)), config(), "5.0")
         silent = kind is FindingKind.UNPADDED_END and codec is Codec.CAT

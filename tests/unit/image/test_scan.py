@@ -8,7 +8,7 @@ import pytest
 
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import BadImageError
-from initadvisor.image.contents import FileKind, FindingKind, ImageContents, Stretch
+from initadvisor.image.contents import ByteRange, FileKind, FindingKind, ImageContents
 from initadvisor.image.cpio import CpioWriter
 from initadvisor.image.scan import scan
 from tests.fixtures import images
@@ -40,7 +40,7 @@ def test_a_segment_is_located_and_counted(codec: Codec) -> None:
     assert (last.unpacked_bytes, last.entries) == (len(plain), 3)
     assert contents.main == last
     assert contents.microcode
-    assert contents.initrd == Stretch(offset=0, size_bytes=len(early) + len(main) + 20)
+    assert contents.initrd == ByteRange(offset=0, size_bytes=len(early) + len(main) + 20)
     assert not kinds_found(contents)
 
 
@@ -168,7 +168,7 @@ def test_a_uki_is_read_in_the_order_it_is_loaded() -> None:
     assert contents.kernel_release == "6.6.6-uki"
     assert [segment.codec for segment in contents.segments] == [Codec.CAT, Codec.ZSTD]
     assert image[contents.main.offset :].startswith(main)
-    assert contents.initrd == Stretch(offset=contents.main.offset, size_bytes=len(main))
+    assert contents.initrd == ByteRange(offset=contents.main.offset, size_bytes=len(main))
 
 
 def test_of_several_profiles_the_first_is_read() -> None:
@@ -198,14 +198,14 @@ def test_what_is_no_initramfs_is_said_to_be_none(image: bytes, reason: str) -> N
 def test_junk_behind_an_image_is_located() -> None:
     main = compress(Codec.ZSTD, archive())
     contents = read(main + bytes(3) + b"signature")
-    assert contents.junk == Stretch(offset=len(main) + 3, size_bytes=9)
+    assert contents.junk == ByteRange(offset=len(main) + 3, size_bytes=9)
 
 
 def test_boot_configuration_is_no_junk() -> None:
     main, config = compress(Codec.ZSTD, archive()), images.bootconfig()
     contents = read(main + config)
     assert contents.junk is None
-    assert contents.bootconfig == Stretch(offset=len(main), size_bytes=len(config))
+    assert contents.bootconfig == ByteRange(offset=len(main), size_bytes=len(config))
 
 
 @pytest.mark.parametrize(

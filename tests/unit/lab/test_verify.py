@@ -15,7 +15,7 @@ from initadvisor.core.errors import InitadvisorError, LostVMError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.host import Host
 from initadvisor.lab.verify import Verified, verify
-from initadvisor.records.built_image import Candidate
+from initadvisor.records.built_image import BuiltImage
 from initadvisor.records.lab import Engine, Unpacked
 from initadvisor.store.store import open_store
 from initadvisor.vm.engines import NoEngineError
@@ -137,7 +137,7 @@ def candidate(host: Host, data: bytes) -> Path:
     path.write_bytes(data)
     cache.keep(
         CachedCandidate(
-            candidate=Candidate(
+            candidate=BuiltImage(
                 setting=Setting(Codec.LZ4),
                 path=str(path),
                 size_bytes=len(data),

@@ -15,10 +15,10 @@ from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.core.estimates import Certainty
 from initadvisor.lab.observing import Unseen
 from initadvisor.measure.measure import measure, measure_journal
-from initadvisor.records.attribution import Witness
+from initadvisor.records.attribution import AttributionSource
 from initadvisor.records.boot import RecordSource
 from initadvisor.records.read_interval import NoInterval
-from initadvisor.records.rejection import Reason
+from initadvisor.records.rejection import RejectionReason
 from initadvisor.store.store import open_store
 from tests.fixtures.booted import Booted
 from tests.fixtures.journals import MACHINE_ID, Boot, write_journal
@@ -55,10 +55,10 @@ def test_earlier_boots_are_read_from_the_journal(machine: Booted, told: list[Boo
     assert isinstance(first.read, NoInterval)
     assert first.started_at == datetime.fromtimestamp(Boot(number=1).started_us / 1e6, tz=UTC)
     assert first.attribution.certainty is Certainty.LIKELY
-    assert first.attribution.witnesses == (Witness.FREED_SIZE,)
+    assert first.attribution.witnesses == (AttributionSource.FREED_SIZE,)
     assert (first.image, first.setting) == (None, None)
     assert second.unpack_us == 50_000
-    assert third.rejections == (Reason.NO_BEGIN,)
+    assert third.rejections == (RejectionReason.NO_BEGIN,)
     assert first.class_key == second.class_key == now.class_key
 
 
@@ -111,7 +111,7 @@ def test_after_a_kexec_an_earlier_boot_is_rejected_too(machine: Booted) -> None:
         Boot(number=2).ordinary(),
     ]
     records = {r.boot_id: r for r in measured(machine, backfill=True).records}
-    assert records[Boot(number=2).boot_id].rejections == (Reason.KEXEC,)
+    assert records[Boot(number=2).boot_id].rejections == (RejectionReason.KEXEC,)
     assert records[Boot(number=1).boot_id].rejections == ()
 
 

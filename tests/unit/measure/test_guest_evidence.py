@@ -22,11 +22,11 @@ from initadvisor.advise.truth_tables import truth_table
 from initadvisor.boots.loader_times import loader_times
 from initadvisor.core.settings import Setting
 from initadvisor.data.tables import observed_boots
-from initadvisor.decide.boot_evidence import BootEvidence, Relation, Shared
+from initadvisor.decide.boot_evidence import BootEvidence, Parameter, Relation
 from initadvisor.decide.cost import CandidateFacts, Machine, Outcome, Quantity, Shadow
 from initadvisor.decide.costs import summary
 from initadvisor.decide.decision import Thresholds, decide
-from initadvisor.decide.posterior.posterior import draw_costs_given
+from initadvisor.decide.posterior.posterior import sample_posterior_costs
 from initadvisor.firmware.boot_method import boot_start
 from initadvisor.firmware.efi_variables import loader_variables
 from initadvisor.host import Host
@@ -143,8 +143,8 @@ def meet(estimate: Estimate, seen_us: Sequence[int]) -> bool:
 
 def test_what_the_consoles_said_lies_in_the_intervals(told: Told) -> None:
     machine, images = emulated(), candidates(told.evidence)
-    before = draw_costs_given(machine, images, (), seed=SEED)
-    given = draw_costs_given(machine, images, told.evidence, seed=SEED)
+    before = sample_posterior_costs(machine, images, (), seed=SEED)
+    given = sample_posterior_costs(machine, images, told.evidence, seed=SEED)
     assert given.lessons.boots_used == len(told.evidence)
     for column, image in enumerate(images):
         seen = [
@@ -158,13 +158,13 @@ def test_what_the_consoles_said_lies_in_the_intervals(told: Told) -> None:
     waited = [(boot, f) for boot, f in told.pairs if boot.waiting is Waiting.WAITED]
     rest_us = [fact["run_init_us"] - fact["end_us"] for _, fact in waited]
     shadow_us = [round(boot.shadow_us) for boot, _ in waited if boot.shadow_us is not None]
-    assert meet(given.lessons.now(Shared.REST), rest_us)
-    assert meet(given.lessons.now(Shared.SHADOW), shadow_us)
+    assert meet(given.lessons.now(Parameter.REST), rest_us)
+    assert meet(given.lessons.now(Parameter.SHADOW), shadow_us)
 
 
 def test_every_figure_comes_out(told: Told) -> None:
     images = candidates(told.evidence)
-    given = draw_costs_given(emulated(), images, told.evidence, seed=SEED)
+    given = sample_posterior_costs(emulated(), images, told.evidence, seed=SEED)
     assert all(np.isfinite(drawn).all() for drawn in (given.draws.total_ms, given.draws.unpack_ms))
     assert all(
         isfinite(figure)
@@ -183,7 +183,7 @@ def test_every_figure_comes_out(told: Told) -> None:
 def test_the_slowest_of_a_guest_s_images_is_not_kept(told: Told) -> None:
     """In every guest xz takes seconds longer than any other, and hardly less room."""
     images = candidates(told.evidence)
-    given = draw_costs_given(emulated(), images, told.evidence, seed=SEED)
+    given = sample_posterior_costs(emulated(), images, told.evidence, seed=SEED)
     xz = next(n for n, image in enumerate(images) if image.digest == "xz")
     decision = decide(given.draws, images, baseline=xz, thresholds=Thresholds(), source="boots")
     assert decision.outcome is Outcome.SWITCH
@@ -219,7 +219,7 @@ def test_what_a_real_loader_took_is_what_it_is_said_to_take(traces: Path, way: s
     )
     [image] = candidates([boot])
     machine = emulated()
-    given = draw_costs_given(machine, [image], [boot], seed=SEED)
+    given = sample_posterior_costs(machine, [image], [boot], seed=SEED)
     parts = given.posterior.parts
     read_ms = parts.read_s_per_mb * 1000 * (machine.kernel_mb + size_mb)
     whole = summary(parts.fixed_ms + read_ms, "")

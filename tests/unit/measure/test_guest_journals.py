@@ -19,7 +19,7 @@ from initadvisor.host import Host
 from initadvisor.lab.observing import Unseen
 from initadvisor.measure.measure import measure_journal
 from initadvisor.records.marks import WaitEvidence, Waiting
-from initadvisor.records.rejection import Reason
+from initadvisor.records.rejection import RejectionReason
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.debian import Suite
 from tests.fixtures.journals import write_exported
@@ -37,9 +37,9 @@ WAITERS = {
 """Who waits first in these kernels, as initcall_debug shows."""
 
 REJECTED = {
-    "retained": (Reason.RETAINED,),
-    "kexec-2": (Reason.KEXEC,),
-    "soft-reboot": (Reason.SOFT_REBOOT,),
+    "retained": (RejectionReason.RETAINED,),
+    "kexec-2": (RejectionReason.KEXEC,),
+    "soft-reboot": (RejectionReason.SOFT_REBOOT,),
 }
 
 

@@ -16,9 +16,9 @@ from initadvisor.boots.journal_files import JournalSource
 from initadvisor.core.estimates import Certainty
 from initadvisor.lab.observing import Unseen
 from initadvisor.measure.measure import measure
-from initadvisor.records.attribution import Witness
+from initadvisor.records.attribution import AttributionSource
 from initadvisor.records.boot import RecordSource
-from initadvisor.records.journal import Ending
+from initadvisor.records.journal import BootEnding
 from initadvisor.store.store import open_store
 from tests.fixtures.journals import MACHINE_ID, write_exported
 from tests.vm.clock import CLOCK_ERROR_S
@@ -76,7 +76,7 @@ def test_every_reboot_s_gap_is_what_the_host_s_clock_says(
     with opened_journal(host, JournalSource()) as journal:
         spans = journal.spans()
         ends = [journal.end(span) for span in spans]
-    assert [end.ending for end in ends[:-1]] == [Ending.REBOOT] * 3
+    assert [end.ending for end in ends[:-1]] == [BootEnding.REBOOT] * 3
     assert all(end.synchronised for end in ends)
     for number in range(1, len(FACTS)):
         before, now = FACTS[number - 1], FACTS[number]
@@ -94,12 +94,12 @@ def test_the_first_boot_has_no_gap(records: list[BootRecord]) -> None:
 def test_gaps_belong_to_the_image_that_was_read_in_them(
     records: list[BootRecord], image: Path
 ) -> None:
-    by_journal = (Certainty.LIKELY, [str(image)], (Witness.FREED_SIZE,))
+    by_journal = (Certainty.LIKELY, [str(image)], (AttributionSource.FREED_SIZE,))
     expected = {
         "first": by_journal,
         "lz4": (Certainty.UNKNOWN, [], ()),
         "again": by_journal,
-        "last": (Certainty.CERTAIN, [str(image)], (Witness.LOADED_SIZE,)),
+        "last": (Certainty.CERTAIN, [str(image)], (AttributionSource.LOADED_SIZE,)),
     }
     for fact, record in zip(FACTS, records, strict=True):
         found = record.attribution

@@ -17,8 +17,8 @@ from initadvisor.core.estimates import Certainty
 from initadvisor.core.settings import Setting
 from initadvisor.host.storage.cold_read import drop_from_memory, resident_fraction
 from initadvisor.measure.known_images import KnownImages
-from initadvisor.records.attribution import Attribution, ImageTraces, KnownImage
-from initadvisor.records.built_image import Candidate
+from initadvisor.records.attribution import Attribution, ImageEvidence, KnownImage
+from initadvisor.records.built_image import BuiltImage
 from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import FileRole, SettingChange
 from initadvisor.transaction.transactions import transactions
@@ -46,15 +46,15 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Booted:
 
 def attributed(
     machine: Booted,
-    traces: ImageTraces,
+    traces: ImageEvidence,
     *,
     others: Iterable[tuple[KnownImage, datetime]] = (),
 ) -> Attribution:
     return KnownImages(machine.host(), others=others).attribute(traces, booted_at=NOW)
 
 
-def loaded(size_bytes: int = SIZE) -> ImageTraces:
-    return ImageTraces(loaded_bytes=size_bytes, from_uki=False)
+def loaded(size_bytes: int = SIZE) -> ImageEvidence:
+    return ImageEvidence(loaded_bytes=size_bytes, from_uki=False)
 
 
 def candidate(machine: Booted, content: bytes, setting: Setting, *, built: datetime) -> None:
@@ -66,7 +66,7 @@ def candidate(machine: Booted, content: bytes, setting: Setting, *, built: datet
     os.utime(path, (built.timestamp(), built.timestamp()))
     cache.keep(
         CachedCandidate(
-            candidate=Candidate(
+            candidate=BuiltImage(
                 setting=setting,
                 path=str(path),
                 size_bytes=len(content),

@@ -17,10 +17,10 @@ from initadvisor.lab.observing import Unseen
 from initadvisor.measure.measure import measure
 from initadvisor.records.boot import RecordSource
 from initadvisor.records.boot_class import command_line_sha256, comparable_command_line
-from initadvisor.records.boot_start import BootWay
+from initadvisor.records.boot_start import BootMethod
 from initadvisor.records.marks import KernelBoot, Waiting
 from initadvisor.records.read_interval import IntervalSource, NoInterval, ReadInterval
-from initadvisor.records.rejection import Reason
+from initadvisor.records.rejection import RejectionReason
 from tests.fixtures.booted import IMAGE_BYTES, RELEASE, Booted
 from tests.fixtures.journals import MACHINE_ID, Boot
 
@@ -49,7 +49,7 @@ def test_an_ordinary_boot_is_told_in_full(machine: Booted) -> None:
     assert record.machine == machine_name(MACHINE_ID)
     assert record.started_at == datetime.fromtimestamp(machine.boot.started_us / 1e6, tz=UTC)
     assert (record.start.way, record.start.certainty) == (
-        BootWay.SYSTEMD_BOOT,
+        BootMethod.SYSTEMD_BOOT,
         Certainty.CERTAIN,
     )
     assert (record.unpack_us, record.begin_to_init_us) == (200_000, 300_000)
@@ -142,7 +142,7 @@ def test_without_any_message_a_boot_is_recorded_as_no_sample(machine: Booted) ->
     host = machine.host()
     machine.identify(Boot(number=77))
     [record] = measure(host, observer=Unseen()).records
-    assert record.rejections == (Reason.NO_MESSAGES,)
+    assert record.rejections == (RejectionReason.NO_MESSAGES,)
     assert "cannot read the kernel's messages" in record.notes[0]
 
 
@@ -210,18 +210,18 @@ def test_a_kexec_is_told_by_the_kernel_by_the_shutdown_before_or_by_the_loader_s
     machine.identify(Boot(number=10))
     machine.journal(machine.boot, Boot(number=10).ordinary())
     [same_times] = measure(host, observer=Unseen()).records
-    assert same_times.rejections == (Reason.KEXEC,)
+    assert same_times.rejections == (RejectionReason.KEXEC,)
     machine.systemd_boot(init_us=6_000_000, exec_us=6_800_000)
     machine.identify(Boot(number=11))
     machine.journal(ended(Boot(number=10).ordinary(), "kexec.target"), Boot(number=11).ordinary())
     [by_shutdown] = measure(host, observer=Unseen()).records
-    assert by_shutdown.rejections == (Reason.KEXEC,)
+    assert by_shutdown.rejections == (RejectionReason.KEXEC,)
     machine.write("/proc/sys/kernel/bootloader_type", "208\n")  # 0xD0
     machine.identify(Boot(number=12))
     machine.journal(Boot(number=12).ordinary())
     [by_kernel] = measure(host, observer=Unseen()).records
-    assert by_kernel.start.way is BootWay.KEXEC
-    assert Reason.KEXEC in by_kernel.rejections
+    assert by_kernel.start.way is BootMethod.KEXEC
+    assert RejectionReason.KEXEC in by_kernel.rejections
 
 
 def test_circumstances_that_make_a_boot_no_sample_are_kept(machine: Booted) -> None:
@@ -233,8 +233,8 @@ def test_circumstances_that_make_a_boot_no_sample_are_kept(machine: Booted) -> N
     machine.runner.answer("systemctl show", "SoftRebootsCount=1\n")
     [record] = measure(host, observer=Unseen()).records
     assert set(record.rejections) == {
-        *(Reason.EMERGENCY, Reason.HIBERNATION),
-        *(Reason.SOFT_REBOOT, Reason.MENU),
+        *(RejectionReason.EMERGENCY, RejectionReason.HIBERNATION),
+        *(RejectionReason.SOFT_REBOOT, RejectionReason.MENU),
     }
 
 

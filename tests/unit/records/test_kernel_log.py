@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.records.kernel_log import Event, KernelLine, read_line
+from initadvisor.records.kernel_log import KernelEvent, KernelLine, read_line
 
 
 @pytest.mark.parametrize(
@@ -12,20 +12,20 @@ from initadvisor.records.kernel_log import Event, KernelLine, read_line
     [
         (
             "[    1.314817] Trying to unpack rootfs image as initramfs...",
-            KernelLine(event=Event.BEGIN, time_us=1_314_817),
+            KernelLine(event=KernelEvent.BEGIN, time_us=1_314_817),
         ),
-        ("Unpacking initramfs...", KernelLine(event=Event.BEGIN, time_us=None)),
+        ("Unpacking initramfs...", KernelLine(event=KernelEvent.BEGIN, time_us=None)),
         (
             "[    0.7][    T1] no stamp of a kernel",
             None,
         ),
         (
             "[    1.930417][    T1] Freeing initrd memory: 22716K",
-            KernelLine(event=Event.FREED, time_us=1_930_417, number=22716),
+            KernelLine(event=KernelEvent.FREED, time_us=1_930_417, number=22716),
         ),
         (
             "<6>[    1.930417] Freeing initrd memory: 394k freed",
-            KernelLine(event=Event.FREED, time_us=1_930_417, number=394),
+            KernelLine(event=KernelEvent.FREED, time_us=1_930_417, number=394),
         ),
         (
             "[    1.3] rootfs image is not initramfs (no cpio magic); looks like an initrd",
@@ -33,16 +33,16 @@ from initadvisor.records.kernel_log import Event, KernelLine, read_line
         ),
         (
             "[    1.300000] rootfs image is not initramfs (broken (padding)); looks like an initrd",
-            KernelLine(event=Event.FAILED, time_us=1_300_000, subject="broken (padding)"),
+            KernelLine(event=KernelEvent.FAILED, time_us=1_300_000, subject="broken (padding)"),
         ),
         (
             "Initramfs unpacking failed: write error",
-            KernelLine(event=Event.FAILED, time_us=None, subject="write error"),
+            KernelLine(event=KernelEvent.FAILED, time_us=None, subject="write error"),
         ),
         (
             "[12345.000001] initcall populate_rootfs+0x0/0x60 returned 0 after 437768 usecs",
             KernelLine(
-                event=Event.RETURNED,
+                event=KernelEvent.RETURNED,
                 time_us=12_345_000_001,
                 subject="populate_rootfs",
                 number=437_768,
@@ -50,7 +50,9 @@ from initadvisor.records.kernel_log import Event, KernelLine, read_line
         ),
         (
             "calling  crypto_kdf108_init+0x0/0x12c @ 1",
-            KernelLine(event=Event.CALLING, time_us=None, subject="crypto_kdf108_init", number=1),
+            KernelLine(
+                event=KernelEvent.CALLING, time_us=None, subject="crypto_kdf108_init", number=1
+            ),
         ),
         (
             "calling  fuse_init+0x0/0x12c [fuse] @ 145",
@@ -58,17 +60,17 @@ from initadvisor.records.kernel_log import Event, KernelLine, read_line
         ),
         (
             "[    2.500000] Run /init as init process",
-            KernelLine(event=Event.RUN, time_us=2_500_000, subject="/init"),
+            KernelLine(event=KernelEvent.RUN, time_us=2_500_000, subject="/init"),
         ),
         (
             "[    2.500000] Kernel panic - not syncing: VFS: Unable to mount root fs",
             KernelLine(
-                event=Event.PANIC, time_us=2_500_000, subject="VFS: Unable to mount root fs"
+                event=KernelEvent.PANIC, time_us=2_500_000, subject="VFS: Unable to mount root fs"
             ),
         ),
         (
             "[    0.000000] Linux version 6.1.0-50-amd64 (debian-kernel@lists.debian.org)",
-            KernelLine(event=Event.VERSION, time_us=0, subject="6.1.0-50-amd64"),
+            KernelLine(event=KernelEvent.VERSION, time_us=0, subject="6.1.0-50-amd64"),
         ),
         ('printk(KERN_INFO "Trying to unpack rootfs image as initramfs...");', None),
         ("", None),

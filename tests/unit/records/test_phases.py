@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from initadvisor.records.boot_start import BootWay, EfiTimes, FpdtTimes, LoaderTimes, ManagerTimes
+from initadvisor.records.boot_start import (
+    BootMethod,
+    EfiTimes,
+    FpdtTimes,
+    LoaderTimes,
+    ManagerTimes,
+)
 from initadvisor.records.phases import Phase, PhaseSource, boot_phases
 
 EFI = EfiTimes(init_us=9_000_000, exec_us=9_700_000)
@@ -20,7 +26,7 @@ MANAGER = ManagerTimes(
 
 
 def found(
-    times: LoaderTimes, way: BootWay = BootWay.SYSTEMD_BOOT
+    times: LoaderTimes, way: BootMethod = BootMethod.SYSTEMD_BOOT
 ) -> dict[Phase, tuple[int, PhaseSource]]:
     return {each.phase: (each.duration_us, each.source) for each in boot_phases(way, times)}
 
@@ -61,7 +67,7 @@ def test_after_a_soft_reboot_the_kernels_phases_are_of_no_boot() -> None:
 
 def test_after_a_kexec_firmware_and_loader_are_those_of_another_boot() -> None:
     times = LoaderTimes(efi=EFI, fpdt=FPDT, manager=MANAGER)
-    assert set(found(times, BootWay.KEXEC)) == {Phase.KERNEL, Phase.INITRD, Phase.USERSPACE}
+    assert set(found(times, BootMethod.KEXEC)) == {Phase.KERNEL, Phase.INITRD, Phase.USERSPACE}
 
 
 def test_a_boot_that_is_not_complete_has_no_user_space_yet() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from initadvisor.core.estimates import Certainty
-from initadvisor.records.boot_start import BootStart, BootWay, EfiTimes, FpdtTimes, LoaderTimes
+from initadvisor.records.boot_start import BootMethod, BootStart, EfiTimes, FpdtTimes, LoaderTimes
 from initadvisor.records.read_interval import (
     Beside,
     IntervalSource,
@@ -28,35 +28,35 @@ LAUNCH_TO_EXIT = (IntervalSource.LAUNCH_TO_EXIT, 2_300_000)
 LOAD_TO_LAUNCH = (IntervalSource.LOAD_TO_LAUNCH, 200_000)
 
 
-def started(way: BootWay, loader: str | None = None) -> BootStart:
+def started(way: BootMethod, loader: str | None = None) -> BootStart:
     return BootStart(way=way, certainty=Certainty.CERTAIN, loader=loader)
 
 
 @pytest.mark.parametrize(
     ("way", "loader", "expected"),
     [
-        (BootWay.SYSTEMD_BOOT, "systemd-boot 252.39-1~deb12u1", EXEC),
-        (BootWay.SYSTEMD_BOOT, "systemd-boot 252~rc1-1", EXEC),
-        (BootWay.SYSTEMD_BOOT, "systemd-boot v257-5", EXEC),
-        (BootWay.SYSTEMD_BOOT, "systemd-boot of my own", EXEC),
-        (BootWay.SYSTEMD_BOOT, None, EXEC),
-        (BootWay.SYSTEMD_BOOT, "systemd-boot 251.4-1", LAUNCH_TO_EXIT),
-        (BootWay.SYSTEMD_BOOT, "systemd-boot 247.3-7+deb11u6", LAUNCH_TO_EXIT),
-        (BootWay.SYSTEMD_BOOT, "gummiboot 48", LAUNCH_TO_EXIT),
-        (BootWay.SYSTEMD_BOOT_UKI, "systemd-boot 257.5-2", EXEC),
-        (BootWay.SYSTEMD_BOOT_UKI, "systemd-boot 249", EXEC),  # LoadImage reads the whole file
-        (BootWay.FIRMWARE_UKI, None, LOAD_TO_LAUNCH),
-        (BootWay.LOADER_UKI, "GRUB 2.12", LAUNCH_TO_EXIT),
-        (BootWay.GRUB_EFI, None, LAUNCH_TO_EXIT),
-        (BootWay.GRUB_EFI, "GRUB 2.12", LAUNCH_TO_EXIT),
-        (BootWay.EFI_STUB, None, LAUNCH_TO_EXIT),
-        (BootWay.GRUB_BIOS, None, None),
-        (BootWay.KEXEC, None, None),
-        (BootWay.UNKNOWN, None, None),
+        (BootMethod.SYSTEMD_BOOT, "systemd-boot 252.39-1~deb12u1", EXEC),
+        (BootMethod.SYSTEMD_BOOT, "systemd-boot 252~rc1-1", EXEC),
+        (BootMethod.SYSTEMD_BOOT, "systemd-boot v257-5", EXEC),
+        (BootMethod.SYSTEMD_BOOT, "systemd-boot of my own", EXEC),
+        (BootMethod.SYSTEMD_BOOT, None, EXEC),
+        (BootMethod.SYSTEMD_BOOT, "systemd-boot 251.4-1", LAUNCH_TO_EXIT),
+        (BootMethod.SYSTEMD_BOOT, "systemd-boot 247.3-7+deb11u6", LAUNCH_TO_EXIT),
+        (BootMethod.SYSTEMD_BOOT, "gummiboot 48", LAUNCH_TO_EXIT),
+        (BootMethod.SYSTEMD_BOOT_UKI, "systemd-boot 257.5-2", EXEC),
+        (BootMethod.SYSTEMD_BOOT_UKI, "systemd-boot 249", EXEC),  # LoadImage reads the whole file
+        (BootMethod.FIRMWARE_UKI, None, LOAD_TO_LAUNCH),
+        (BootMethod.LOADER_UKI, "GRUB 2.12", LAUNCH_TO_EXIT),
+        (BootMethod.GRUB_EFI, None, LAUNCH_TO_EXIT),
+        (BootMethod.GRUB_EFI, "GRUB 2.12", LAUNCH_TO_EXIT),
+        (BootMethod.EFI_STUB, None, LAUNCH_TO_EXIT),
+        (BootMethod.GRUB_BIOS, None, None),
+        (BootMethod.KEXEC, None, None),
+        (BootMethod.UNKNOWN, None, None),
     ],
 )
 def test_each_way_of_booting_has_its_interval(
-    way: BootWay, loader: str | None, expected: tuple[IntervalSource, int] | None
+    way: BootMethod, loader: str | None, expected: tuple[IntervalSource, int] | None
 ) -> None:
     interval = read_interval(started(way, loader), BOTH)
     if expected is None:
@@ -67,28 +67,28 @@ def test_each_way_of_booting_has_its_interval(
         assert (interval.source, interval.duration_us) == expected
 
 
-@pytest.mark.parametrize("way", [BootWay.SYSTEMD_BOOT, BootWay.SYSTEMD_BOOT_UKI])
-def test_systemd_boot_without_its_times_is_enclosed_by_the_firmwares(way: BootWay) -> None:
+@pytest.mark.parametrize("way", [BootMethod.SYSTEMD_BOOT, BootMethod.SYSTEMD_BOOT_UKI])
+def test_systemd_boot_without_its_times_is_enclosed_by_the_firmwares(way: BootMethod) -> None:
     interval = read_interval(started(way, "systemd-boot 257"), LoaderTimes(fpdt=FPDT))
     assert isinstance(interval, ReadInterval)
     assert (interval.source, interval.duration_us) == LAUNCH_TO_EXIT
     assert Beside.STUB in interval.beside
 
 
-@pytest.mark.parametrize("way", BootWay)
-def test_no_times_are_no_interval_and_a_reason(way: BootWay) -> None:
+@pytest.mark.parametrize("way", BootMethod)
+def test_no_times_are_no_interval_and_a_reason(way: BootMethod) -> None:
     interval = read_interval(started(way), LoaderTimes())
     assert isinstance(interval, NoInterval)
     assert interval.reason
 
 
-@pytest.mark.parametrize("way", [BootWay.FIRMWARE_UKI, BootWay.GRUB_EFI, BootWay.EFI_STUB])
-def test_the_loaders_times_are_not_taken_for_what_they_do_not_enclose(way: BootWay) -> None:
+@pytest.mark.parametrize("way", [BootMethod.FIRMWARE_UKI, BootMethod.GRUB_EFI, BootMethod.EFI_STUB])
+def test_the_loaders_times_are_not_taken_for_what_they_do_not_enclose(way: BootMethod) -> None:
     assert isinstance(read_interval(started(way), LoaderTimes(efi=EFI)), NoInterval)
 
 
 def test_an_old_systemd_boot_has_no_interval_of_its_own() -> None:
-    start = started(BootWay.SYSTEMD_BOOT, "systemd-boot 251")
+    start = started(BootMethod.SYSTEMD_BOOT, "systemd-boot 251")
     interval = read_interval(start, LoaderTimes(efi=EFI))
     assert isinstance(interval, NoInterval)
     assert IntervalSource.LAUNCH_TO_EXIT in interval.reason
@@ -102,19 +102,23 @@ FIRMWARE_ONLY = LoaderTimes(fpdt=FPDT)
 @pytest.mark.parametrize(
     ("start", "times", "beside"),
     [
-        (started(BootWay.SYSTEMD_BOOT, "systemd-boot 257"), BOTH, (Beside.LOADER, Beside.KERNEL)),
-        (started(BootWay.SYSTEMD_BOOT, "systemd-boot 251"), BOTH, ALL),
         (
-            started(BootWay.SYSTEMD_BOOT, "systemd-boot 257"),
+            started(BootMethod.SYSTEMD_BOOT, "systemd-boot 257"),
+            BOTH,
+            (Beside.LOADER, Beside.KERNEL),
+        ),
+        (started(BootMethod.SYSTEMD_BOOT, "systemd-boot 251"), BOTH, ALL),
+        (
+            started(BootMethod.SYSTEMD_BOOT, "systemd-boot 257"),
             FIRMWARE_ONLY,
             (*ALL, Beside.MENU_IF_ANY),
         ),
-        (started(BootWay.FIRMWARE_UKI), BOTH, (Beside.KERNEL,)),
-        (started(BootWay.LOADER_UKI), BOTH, (*ALL, Beside.MENU_IF_ANY)),
+        (started(BootMethod.FIRMWARE_UKI), BOTH, (Beside.KERNEL,)),
+        (started(BootMethod.LOADER_UKI), BOTH, (*ALL, Beside.MENU_IF_ANY)),
         # systemd-boot may have started GRUB, and showed no menu; GRUB may have
-        (started(BootWay.GRUB_EFI), BOTH, (*ALL, Beside.MENU_IF_ANY)),
-        (started(BootWay.EFI_STUB), BOTH, (Beside.STUB,)),
-        (started(BootWay.EFI_STUB, "rEFInd 0.14.0"), FIRMWARE_ONLY, (*ALL, Beside.MENU_IF_ANY)),
+        (started(BootMethod.GRUB_EFI), BOTH, (*ALL, Beside.MENU_IF_ANY)),
+        (started(BootMethod.EFI_STUB), BOTH, (Beside.STUB,)),
+        (started(BootMethod.EFI_STUB, "rEFInd 0.14.0"), FIRMWARE_ONLY, (*ALL, Beside.MENU_IF_ANY)),
     ],
 )
 def test_what_is_beside_the_reading_is_told(
@@ -129,12 +133,12 @@ def test_what_is_beside_the_reading_is_told(
 def test_a_menu_that_was_shown_is_beside_whatever_contains_the_loader(loader: str) -> None:
     efi = EfiTimes(init_us=9_000_000, menu_us=9_100_000, exec_us=9_700_000)
     times = LoaderTimes(efi=efi, fpdt=FPDT)
-    interval = read_interval(started(BootWay.SYSTEMD_BOOT, loader), times)
+    interval = read_interval(started(BootMethod.SYSTEMD_BOOT, loader), times)
     assert isinstance(interval, ReadInterval)
     assert Beside.MENU in interval.beside
 
 
 def test_readings_in_the_wrong_order_are_no_interval() -> None:
     times = LoaderTimes(efi=EfiTimes(init_us=2, exec_us=1))
-    start = started(BootWay.SYSTEMD_BOOT_UKI, "systemd-boot 257")
+    start = started(BootMethod.SYSTEMD_BOOT_UKI, "systemd-boot 257")
     assert isinstance(read_interval(start, times), NoInterval)

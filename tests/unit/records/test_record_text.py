@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.records.boot_form import UnfitRecordError, as_record, as_text
-from initadvisor.records.rejection import Reason
+from initadvisor.records.rejection import RejectionReason
 from initadvisor.store import boots
 from initadvisor.store.connection import connect_memory, transaction
 from initadvisor.store.schema import migrate
@@ -97,6 +97,6 @@ def test_what_no_boot_can_be_is_refused_with_its_reason(record: BootRecord, word
 
 def test_marks_that_are_why_a_boot_is_no_sample_may_be_in_any_order() -> None:
     record = with_marks({"run_init_us": 100})
-    contradictory = replace(record, rejections=(Reason.CONTRADICTORY,))
+    contradictory = replace(record, rejections=(RejectionReason.CONTRADICTORY,))
     assert as_record(json.loads(as_text(contradictory))) == contradictory
     assert contradictory.begin_to_init_us is None

@@ -21,7 +21,7 @@ from initadvisor.records.boot import RecordSource
 from initadvisor.records.boot_form import UnfitRecordError
 from initadvisor.records.marks import Waiting
 from initadvisor.records.read_interval import Beside, IntervalSource
-from initadvisor.records.rejection import Reason
+from initadvisor.records.rejection import RejectionReason
 from initadvisor.store import schema
 from initadvisor.store.store import open_store
 from tests.fixtures.boots import (
@@ -85,7 +85,7 @@ def rows(path: Path, table: str) -> int:
 
 
 def test_records_come_back_as_they_were_the_latest_first(host: Host) -> None:
-    records = [full_record(), boot_record(2), boot_record(3, rejections=(Reason.KEXEC,))]
+    records = [full_record(), boot_record(2), boot_record(3, rejections=(RejectionReason.KEXEC,))]
     assert add(host, *records) == {record.boot_id for record in records}
     assert list(all_boots(host)) == records[::-1]
 
@@ -187,8 +187,8 @@ def test_groups_keep_apart_what_cannot_be_compared(host: Host) -> None:
         host,
         *(boot_record(n, unpack_us=200_000 + n) for n in range(3)),
         boot_record(3, setting=LZ4, unpack_us=90_000, read_us=1_100_000),
-        boot_record(4, unpack_us=9_000_000, rejections=(Reason.DEBUG_KERNEL,)),
-        boot_record(5, read_us=60_000_000, rejections=(Reason.MENU,)),
+        boot_record(4, unpack_us=9_000_000, rejections=(RejectionReason.DEBUG_KERNEL,)),
+        boot_record(5, read_us=60_000_000, rejections=(RejectionReason.MENU,)),
         boot_record(6, kernel="6.13.0 #1", unpack_us=150_000),
         boot_record(7, certainty=Certainty.LIKELY),
         boot_record(8, certainty=Certainty.AMBIGUOUS),
@@ -218,7 +218,7 @@ def test_groups_keep_apart_what_cannot_be_compared(host: Host) -> None:
 
 
 def test_a_time_of_nothing_is_no_sample(host: Host) -> None:
-    add(host, boot_record(1, unpack_us=0, read_us=0, rejections=(Reason.NO_TIMES,)))
+    add(host, boot_record(1, unpack_us=0, read_us=0, rejections=(RejectionReason.NO_TIMES,)))
     with open_store(host, readonly=True) as store:
         [group] = store.boot_groups()
     assert (group.boots, group.unpack_us, group.read_us, group.read_source) == (1, (), (), None)

@@ -10,7 +10,7 @@ import pytest
 from initadvisor.core.codecs import Codec
 from initadvisor.core.settings import Setting
 from initadvisor.generators import ConfiguredSetting
-from initadvisor.records.built_image import Candidate
+from initadvisor.records.built_image import BuiltImage
 from initadvisor.target.baseline import identified, todays_setting
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def configured(setting: str) -> ConfiguredSetting:
     return ConfiguredSetting(setting=Setting.parse(setting), source="/etc/mkinitcpio.conf")
 
 
-def candidate(setting: str, sha256: str) -> Candidate:
-    return Candidate(
+def candidate(setting: str, sha256: str) -> BuiltImage:
+    return BuiltImage(
         setting=Setting.parse(setting),
         path="/cache/c.img",
         size_bytes=1,

@@ -17,7 +17,7 @@ from initadvisor.host import Host
 from initadvisor.image.decompressors.decompress import decompress
 from initadvisor.image.scan import scan
 from initadvisor.target import content_spool as module
-from initadvisor.target.content_spool import Tee
+from initadvisor.target.content_spool import ContentSpool
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.images import archive, compress, padded
 from tests.fixtures.variants import exhibits
@@ -42,9 +42,9 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 @contextmanager
-def teed(host: Host, image: bytes) -> Iterator[tuple[Tee, ImageContents]]:
+def teed(host: Host, image: bytes) -> Iterator[tuple[ContentSpool, ImageContents]]:
     """Scan an image through a tee."""
-    tee = Tee(host)
+    tee = ContentSpool(host)
     try:
         yield tee, scan(io.BytesIO(image), tap=tee)
     finally:

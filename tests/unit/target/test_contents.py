@@ -18,7 +18,7 @@ from initadvisor.core.errors import BadImageError
 from initadvisor.host import Host
 from initadvisor.image.scan import scan
 from initadvisor.target import contents as module
-from initadvisor.target.content_spool import Tee
+from initadvisor.target.content_spool import ContentSpool
 from initadvisor.target.contents import known_contents, read_contents
 from initadvisor.target.source import open_source
 from tests.fakes.runner import FakeRunner
@@ -55,7 +55,7 @@ def record(host: Host) -> Path:
 
 
 def read(host: Host, data: bytes, *, sha256: str) -> ImageContents:
-    tee = Tee(host)
+    tee = ContentSpool(host)
     try:
         return read_contents(host, io.BytesIO(data), sha256=sha256, tee=tee)
     finally:

@@ -20,14 +20,14 @@ from tests.fakes.compressors import COMPRESSORS, fake_compressors
 from tests.fixtures.small_images import archive, early_archive, uki, write_image
 
 if TYPE_CHECKING:
-    from initadvisor.records.built_image import Candidate
+    from initadvisor.records.built_image import BuiltImage
 
 
 def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def candidate_of(host: Host, image: Path, codec: Codec) -> Candidate:
+def candidate_of(host: Host, image: Path, codec: Codec) -> BuiltImage:
     with open_source(image) as source:
         return build_candidates(host, unknown, source, [Setting(codec)]).candidates[0]
 

@@ -10,23 +10,23 @@ from hypothesis import strategies as st
 
 from initadvisor.bootloaders.one_shot import OneShot, OneShotState
 from initadvisor.core.estimates import Certainty
-from initadvisor.records.rejection import Reason
-from initadvisor.records.trial_outcome import Fate, Signs
+from initadvisor.records.rejection import RejectionReason
+from initadvisor.records.trial_outcome import BootEndSigns, TrialOutcome
 from initadvisor.transaction.armed_boot import (
+    ArmedBoot,
+    ArmedBootEvidence,
     Completion,
-    Evidence,
-    Left,
+    JournalEvidence,
     MeasuredBoot,
-    Proof,
+    ProofAction,
     ProofStage,
-    Verdict,
-    judge,
+    evaluate_boot,
     measured_boot,
 )
 from tests.fixtures.boots import boot_record
 
 ARMED_IN, NEXT, IMAGE = "a" * 32, "b" * 32, "1" * 64
-PROOF = Proof(
+PROOF = ArmedBoot(
     stage=ProofStage.PROOF,
     loader="systemd-boot",
     trial="apply-1-00c0ffee",
@@ -39,18 +39,18 @@ ASLEEP = replace(PROOF, asleep=True)
 NONE, OURS, OTHERS, UNREADABLE = (OneShot(state=state) for state in OneShotState)
 FWUPD = replace(OTHERS, identifier="Boot0007 (fwupd)")
 MEASURED = MeasuredBoot(sha256=IMAGE, words="/boot/.initadvisor-1-0.new, by the trial's tag")
-GOOD = Evidence(
+GOOD = ArmedBootEvidence(
     boot=NEXT,
     one_shot=NONE,
     trial=PROOF.trial,
     measured=MEASURED,
     completion=Completion.COMPLETE,
 )
-SAME_BOOT = Evidence(boot=ARMED_IN, one_shot=OURS)
-OTHER_BOOT = Evidence(boot=NEXT, one_shot=NONE)
+SAME_BOOT = ArmedBootEvidence(boot=ARMED_IN, one_shot=OURS)
+OTHER_BOOT = ArmedBootEvidence(boot=NEXT, one_shot=NONE)
 
 
-def changed(**values: object) -> Evidence:
+def changed(**values: object) -> ArmedBootEvidence:
     """Return what is seen of the trial's own boot where all is well but for something."""
     return replace(GOOD, **values)  # type: ignore[arg-type]
 
@@ -59,70 +59,107 @@ def changed(**values: object) -> Evidence:
     ("proof", "evidence", "verdict", "words"),
     [
         # The trial's own boot.
-        (PROOF, GOOD, Verdict.COMMIT, "it booted and is complete"),
-        (REHEARSAL, GOOD, Verdict.PROVE, "it booted and is complete"),
-        (ASLEEP, GOOD, Verdict.COMMIT, "it booted"),
-        (PROOF, changed(failed_units=("a.service",)), Verdict.COMMIT, "failed in it: a.service"),
-        (PROOF, changed(one_shot=FWUPD), Verdict.COMMIT, "it booted"),
-        (PROOF, changed(one_shot=OURS), Verdict.DROP, "again and again"),
-        (PROOF, changed(one_shot=UNREADABLE), Verdict.DROP, "cannot be read"),
-        (PROOF, changed(measured=None), Verdict.WAIT, "not recorded yet"),
-        (PROOF, changed(completion=Completion.STARTING), Verdict.WAIT, "not complete yet"),
-        (PROOF, changed(completion=Completion.FAILED), Verdict.DROP, "boot-complete.target"),
+        (PROOF, GOOD, ProofAction.COMMIT, "it booted and is complete"),
+        (REHEARSAL, GOOD, ProofAction.PROVE, "it booted and is complete"),
+        (ASLEEP, GOOD, ProofAction.COMMIT, "it booted"),
+        (
+            PROOF,
+            changed(failed_units=("a.service",)),
+            ProofAction.COMMIT,
+            "failed in it: a.service",
+        ),
+        (PROOF, changed(one_shot=FWUPD), ProofAction.COMMIT, "it booted"),
+        (PROOF, changed(one_shot=OURS), ProofAction.DROP, "again and again"),
+        (PROOF, changed(one_shot=UNREADABLE), ProofAction.DROP, "cannot be read"),
+        (PROOF, changed(measured=None), ProofAction.WAIT, "not recorded yet"),
+        (PROOF, changed(completion=Completion.STARTING), ProofAction.WAIT, "not complete yet"),
+        (PROOF, changed(completion=Completion.FAILED), ProofAction.DROP, "boot-complete.target"),
         (
             PROOF,
             changed(completion=Completion.FAILED, measured=None, failed_units=("check.service",)),
-            Verdict.DROP,
+            ProofAction.DROP,
             "check.service failed",
         ),
         (
             PROOF,
             changed(measured=replace(MEASURED, sha256="2" * 64)),
-            Verdict.DROP,
+            ProofAction.DROP,
             "another image",
         ),
-        (REHEARSAL, changed(measured=replace(MEASURED, sha256=None)), Verdict.DROP, "not certain"),
+        (
+            REHEARSAL,
+            changed(measured=replace(MEASURED, sha256=None)),
+            ProofAction.DROP,
+            "not certain",
+        ),
         (
             PROOF,
             changed(measured=replace(MEASURED, faults=("could not unpack",))),
-            Verdict.DROP,
+            ProofAction.DROP,
             "could not unpack",
         ),
         # The boot in which it was armed.
-        (PROOF, SAME_BOOT, Verdict.WAIT, "armed for the next boot"),
-        (PROOF, replace(SAME_BOOT, one_shot=NONE), Verdict.DROP, "taken back, or never made"),
-        (PROOF, replace(SAME_BOOT, one_shot=FWUPD), Verdict.DROP, "Boot0007 (fwupd)"),
-        (PROOF, replace(SAME_BOOT, one_shot=OTHERS), Verdict.DROP, "another entry"),
-        (PROOF, replace(SAME_BOOT, one_shot=UNREADABLE), Verdict.WAIT, "cannot be read"),
-        (ASLEEP, replace(SAME_BOOT, one_shot=NONE), Verdict.ARM, "sleep"),
-        (ASLEEP, SAME_BOOT, Verdict.ARM, "sleep"),
-        (ASLEEP, replace(SAME_BOOT, one_shot=FWUPD), Verdict.DROP, "fwupd"),
+        (PROOF, SAME_BOOT, ProofAction.WAIT, "armed for the next boot"),
+        (PROOF, replace(SAME_BOOT, one_shot=NONE), ProofAction.DROP, "taken back, or never made"),
+        (PROOF, replace(SAME_BOOT, one_shot=FWUPD), ProofAction.DROP, "Boot0007 (fwupd)"),
+        (PROOF, replace(SAME_BOOT, one_shot=OTHERS), ProofAction.DROP, "another entry"),
+        (PROOF, replace(SAME_BOOT, one_shot=UNREADABLE), ProofAction.WAIT, "cannot be read"),
+        (ASLEEP, replace(SAME_BOOT, one_shot=NONE), ProofAction.ARM, "sleep"),
+        (ASLEEP, SAME_BOOT, ProofAction.ARM, "sleep"),
+        (ASLEEP, replace(SAME_BOOT, one_shot=FWUPD), ProofAction.DROP, "fwupd"),
         # Another boot since.
-        (PROOF, OTHER_BOOT, Verdict.DROP, "left nothing"),
-        (PROOF, replace(OTHER_BOOT, left=Left.BEGINNING), Verdict.DROP, "did not come up"),
-        (PROOF, replace(OTHER_BOOT, left=Left.WHOLE), Verdict.DROP, "before that boot was judged"),
-        (PROOF, replace(OTHER_BOOT, trial="another"), Verdict.DROP, "left nothing"),
-        (REHEARSAL, OTHER_BOOT, Verdict.DROP, "left nothing"),
-        (PROOF, replace(OTHER_BOOT, one_shot=OURS), Verdict.DROP, "left the selection in place"),
-        (PROOF, replace(OTHER_BOOT, one_shot=OURS, kexec=True), Verdict.WAIT, "kexec"),
-        (PROOF, replace(OTHER_BOOT, one_shot=FWUPD), Verdict.DROP, "fwupd"),
-        (PROOF, replace(OTHER_BOOT, one_shot=UNREADABLE), Verdict.DROP, "cannot be read"),
-        (ASLEEP, OTHER_BOOT, Verdict.ARM, "sleep"),
-        (ASLEEP, replace(OTHER_BOOT, left=Left.BEGINNING), Verdict.DROP, "did not come up"),
-        (ASLEEP, replace(OTHER_BOOT, one_shot=OURS), Verdict.DROP, "left the selection in place"),
+        (PROOF, OTHER_BOOT, ProofAction.DROP, "left nothing"),
+        (
+            PROOF,
+            replace(OTHER_BOOT, left=JournalEvidence.BEGINNING),
+            ProofAction.DROP,
+            "did not come up",
+        ),
+        (
+            PROOF,
+            replace(OTHER_BOOT, left=JournalEvidence.WHOLE),
+            ProofAction.DROP,
+            "before that boot was judged",
+        ),
+        (PROOF, replace(OTHER_BOOT, trial="another"), ProofAction.DROP, "left nothing"),
+        (REHEARSAL, OTHER_BOOT, ProofAction.DROP, "left nothing"),
+        (
+            PROOF,
+            replace(OTHER_BOOT, one_shot=OURS),
+            ProofAction.DROP,
+            "left the selection in place",
+        ),
+        (PROOF, replace(OTHER_BOOT, one_shot=OURS, kexec=True), ProofAction.WAIT, "kexec"),
+        (PROOF, replace(OTHER_BOOT, one_shot=FWUPD), ProofAction.DROP, "fwupd"),
+        (PROOF, replace(OTHER_BOOT, one_shot=UNREADABLE), ProofAction.DROP, "cannot be read"),
+        (ASLEEP, OTHER_BOOT, ProofAction.ARM, "sleep"),
+        (
+            ASLEEP,
+            replace(OTHER_BOOT, left=JournalEvidence.BEGINNING),
+            ProofAction.DROP,
+            "did not come up",
+        ),
+        (
+            ASLEEP,
+            replace(OTHER_BOOT, one_shot=OURS),
+            ProofAction.DROP,
+            "left the selection in place",
+        ),
         # A kernel that another one has started, with the command line of the trial's boot.
-        (PROOF, changed(kexec=True), Verdict.DROP, "left nothing"),
-        (PROOF, changed(kexec=True, one_shot=OURS), Verdict.WAIT, "kexec"),
+        (PROOF, changed(kexec=True), ProofAction.DROP, "left nothing"),
+        (PROOF, changed(kexec=True, one_shot=OURS), ProofAction.WAIT, "kexec"),
     ],
 )
-def test_what_is_done(proof: Proof, evidence: Evidence, verdict: Verdict, words: str) -> None:
-    judgement = judge(proof, evidence)
+def test_what_is_done(
+    proof: ArmedBoot, evidence: ArmedBootEvidence, verdict: ProofAction, words: str
+) -> None:
+    judgement = evaluate_boot(proof, evidence)
     assert judgement.verdict is verdict
     assert words in judgement.reason
 
 
 PROOFS = st.builds(
-    Proof,
+    ArmedBoot,
     stage=st.sampled_from(ProofStage),
     loader=st.just("grub"),
     trial=st.sampled_from(("one", "two")),
@@ -132,7 +169,7 @@ PROOFS = st.builds(
     asleep=st.booleans(),
 )
 EVIDENCE = st.builds(
-    Evidence,
+    ArmedBootEvidence,
     boot=st.sampled_from((ARMED_IN, NEXT)),
     one_shot=st.builds(OneShot, state=st.sampled_from(OneShotState)),
     trial=st.sampled_from((None, "one", "two")),
@@ -145,18 +182,18 @@ EVIDENCE = st.builds(
         faults=st.sampled_from(((), ("a fault",))),
     ),
     completion=st.sampled_from(Completion),
-    left=st.sampled_from(Left),
+    left=st.sampled_from(JournalEvidence),
 )
 
 
 @given(proof=PROOFS, evidence=EVIDENCE)
 def test_only_a_complete_boot_of_exactly_that_image_passes(
-    proof: Proof, evidence: Evidence
+    proof: ArmedBoot, evidence: ArmedBootEvidence
 ) -> None:
-    verdict = judge(proof, evidence).verdict
-    if verdict not in {Verdict.COMMIT, Verdict.PROVE}:
+    verdict = evaluate_boot(proof, evidence).verdict
+    if verdict not in {ProofAction.COMMIT, ProofAction.PROVE}:
         return
-    assert (verdict is Verdict.COMMIT) == (proof.stage is ProofStage.PROOF)
+    assert (verdict is ProofAction.COMMIT) == (proof.stage is ProofStage.PROOF)
     assert evidence.boot != proof.armed_in_boot
     assert evidence.trial == proof.trial
     assert not evidence.kexec
@@ -169,7 +206,7 @@ def test_only_a_complete_boot_of_exactly_that_image_passes(
     proof=PROOFS,
     boots=st.lists(EVIDENCE, min_size=3, max_size=3),
 )
-def test_it_always_ends(proof: Proof, boots: list[Evidence]) -> None:
+def test_it_always_ends(proof: ArmedBoot, boots: list[ArmedBootEvidence]) -> None:
     """Two boots by a loader are enough, one for the rehearsal and one for the proof.
 
     Each is judged once, when it has come to its end one way or the other.
@@ -178,31 +215,35 @@ def test_it_always_ends(proof: Proof, boots: list[Evidence]) -> None:
     for number, seen in enumerate(boots):
         ended = Completion.COMPLETE if seen.measured else Completion.FAILED
         evidence = replace(seen, boot=f"{number:032x}", kexec=False, completion=ended)
-        verdict = judge(replace(proof, armed_in_boot="f" * 32), evidence).verdict
-        if verdict in {Verdict.COMMIT, Verdict.DROP}:
+        verdict = evaluate_boot(replace(proof, armed_in_boot="f" * 32), evidence).verdict
+        if verdict in {ProofAction.COMMIT, ProofAction.DROP}:
             return
-        assert verdict is Verdict.PROVE
+        assert verdict is ProofAction.PROVE
         assert proof.stage is ProofStage.REHEARSAL
         proof = replace(proof, stage=ProofStage.PROOF)
     pytest.fail("it is still not over")
 
 
 @given(proof=PROOFS, evidence=EVIDENCE)
-def test_a_boot_that_is_not_the_trials_is_waited_for_once(proof: Proof, evidence: Evidence) -> None:
+def test_a_boot_that_is_not_the_trials_is_waited_for_once(
+    proof: ArmedBoot, evidence: ArmedBootEvidence
+) -> None:
     """What stays without a verdict is this boot's, or one in which no loader had a say."""
-    verdict = judge(replace(proof, asleep=False), evidence).verdict
+    verdict = evaluate_boot(replace(proof, asleep=False), evidence).verdict
     rebooted = evidence.boot != proof.armed_in_boot
-    if verdict is Verdict.WAIT and rebooted and not evidence.kexec:
+    if verdict is ProofAction.WAIT and rebooted and not evidence.kexec:
         assert evidence.trial == proof.trial
-    assert verdict is not Verdict.ARM
+    assert verdict is not ProofAction.ARM
 
 
-@pytest.mark.parametrize("reason", Reason)
-def test_what_speaks_against_an_image_and_what_only_against_its_times(reason: Reason) -> None:
+@pytest.mark.parametrize("reason", RejectionReason)
+def test_what_speaks_against_an_image_and_what_only_against_its_times(
+    reason: RejectionReason,
+) -> None:
     found = measured_boot(boot_record(rejections=(reason,)))
     against = {
-        *(Reason.UNPACK_FAILED, Reason.NO_INITRAMFS, Reason.PANICKED),
-        *(Reason.EMERGENCY, Reason.CRASH_KERNEL),
+        *(RejectionReason.UNPACK_FAILED, RejectionReason.NO_INITRAMFS, RejectionReason.PANICKED),
+        *(RejectionReason.EMERGENCY, RejectionReason.CRASH_KERNEL),
     }
     assert found.faults == ((reason.explanation,) if reason in against else ())
 
@@ -218,37 +259,57 @@ def test_an_image_counts_only_if_it_is_certain(certainty: Certainty) -> None:
 @pytest.mark.parametrize(
     ("evidence", "fate", "words"),
     [
-        (OTHER_BOOT, Fate.UNEXPLAINED, "left nothing"),
-        (replace(OTHER_BOOT, left=Left.BEGINNING), Fate.UNEXPLAINED, "did not come up"),
-        (replace(OTHER_BOOT, left=Left.WHOLE), Fate.NOT_TRIED, "before that boot was judged"),
-        (replace(OTHER_BOOT, signs=Signs(panic="VFS")), Fate.FAILED, "it panicked: VFS"),
-        (replace(OTHER_BOOT, signs=Signs(watchdog=True)), Fate.FAILED, "it hung"),
-        (replace(OTHER_BOOT, signs=Signs(menu=True)), Fate.NOT_TRIED, "boot menu"),
+        (OTHER_BOOT, TrialOutcome.UNEXPLAINED, "left nothing"),
         (
-            replace(OTHER_BOOT, signs=Signs(menu=True), left=Left.BEGINNING),
-            Fate.UNEXPLAINED,
+            replace(OTHER_BOOT, left=JournalEvidence.BEGINNING),
+            TrialOutcome.UNEXPLAINED,
             "did not come up",
         ),
-        (replace(OTHER_BOOT, one_shot=FWUPD), Fate.REPLACED, "fwupd"),
-        (replace(OTHER_BOOT, one_shot=OURS), Fate.STUCK, "left the selection"),
-        (replace(OTHER_BOOT, one_shot=UNREADABLE), Fate.UNREADABLE, "cannot be read"),
-        (replace(SAME_BOOT, one_shot=NONE), Fate.WITHDRAWN, "taken back"),
-        (changed(measured=replace(MEASURED, faults=("a fault",))), Fate.FAILED, "a fault"),
-        (changed(measured=replace(MEASURED, sha256=None)), Fate.UNEXPLAINED, "not certain"),
-        (changed(completion=Completion.FAILED), Fate.FAILED, "boot-complete.target"),
+        (
+            replace(OTHER_BOOT, left=JournalEvidence.WHOLE),
+            TrialOutcome.NOT_TRIED,
+            "before that boot was judged",
+        ),
+        (
+            replace(OTHER_BOOT, signs=BootEndSigns(panic="VFS")),
+            TrialOutcome.FAILED,
+            "it panicked: VFS",
+        ),
+        (replace(OTHER_BOOT, signs=BootEndSigns(watchdog=True)), TrialOutcome.FAILED, "it hung"),
+        (replace(OTHER_BOOT, signs=BootEndSigns(menu=True)), TrialOutcome.NOT_TRIED, "boot menu"),
+        (
+            replace(OTHER_BOOT, signs=BootEndSigns(menu=True), left=JournalEvidence.BEGINNING),
+            TrialOutcome.UNEXPLAINED,
+            "did not come up",
+        ),
+        (replace(OTHER_BOOT, one_shot=FWUPD), TrialOutcome.REPLACED, "fwupd"),
+        (replace(OTHER_BOOT, one_shot=OURS), TrialOutcome.STUCK, "left the selection"),
+        (replace(OTHER_BOOT, one_shot=UNREADABLE), TrialOutcome.UNREADABLE, "cannot be read"),
+        (replace(SAME_BOOT, one_shot=NONE), TrialOutcome.WITHDRAWN, "taken back"),
+        (changed(measured=replace(MEASURED, faults=("a fault",))), TrialOutcome.FAILED, "a fault"),
+        (changed(measured=replace(MEASURED, sha256=None)), TrialOutcome.UNEXPLAINED, "not certain"),
+        (changed(completion=Completion.FAILED), TrialOutcome.FAILED, "boot-complete.target"),
     ],
 )
-def test_what_became_of_it_is_told_apart(evidence: Evidence, fate: Fate, words: str) -> None:
-    judgement = judge(PROOF, evidence)
+def test_what_became_of_it_is_told_apart(
+    evidence: ArmedBootEvidence, fate: TrialOutcome, words: str
+) -> None:
+    judgement = evaluate_boot(PROOF, evidence)
     assert judgement.fate is fate
     assert words in judgement.reason
 
 
 @given(proof=PROOFS, evidence=EVIDENCE)
-def test_a_fate_never_contradicts_the_verdict(proof: Proof, evidence: Evidence) -> None:
-    judgement = judge(proof, evidence)
-    passed = judgement.verdict in {Verdict.COMMIT, Verdict.PROVE}
-    assert passed is (judgement.fate is Fate.PASSED)
-    assert (judgement.verdict is Verdict.ARM) is (judgement.fate is Fate.ASLEEP)
-    if judgement.verdict is Verdict.WAIT:
-        assert judgement.fate in {Fate.PENDING, Fate.RUNNING, Fate.UNREADABLE}
+def test_a_fate_never_contradicts_the_verdict(
+    proof: ArmedBoot, evidence: ArmedBootEvidence
+) -> None:
+    judgement = evaluate_boot(proof, evidence)
+    passed = judgement.verdict in {ProofAction.COMMIT, ProofAction.PROVE}
+    assert passed is (judgement.fate is TrialOutcome.PASSED)
+    assert (judgement.verdict is ProofAction.ARM) is (judgement.fate is TrialOutcome.ASLEEP)
+    if judgement.verdict is ProofAction.WAIT:
+        assert judgement.fate in {
+            TrialOutcome.PENDING,
+            TrialOutcome.RUNNING,
+            TrialOutcome.UNREADABLE,
+        }

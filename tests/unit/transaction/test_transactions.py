@@ -12,9 +12,9 @@ import pytest
 
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host import Host, immutable
-from initadvisor.transaction.armed_boot import Proof, ProofStage
+from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
 from initadvisor.transaction.log import read_transactions
-from initadvisor.transaction.plan import Replacement, Room
+from initadvisor.transaction.plan import Replacement, SpaceRequirement
 from initadvisor.transaction.transaction import (
     FileRole,
     SettingChange,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 CHANGE = SettingChange(
     generator="mkinitcpio", kernel_release="6.12.1-arch1-1", before="zstd", after="lz4 -9"
 )
-PROOF = Proof(
+PROOF = ArmedBoot(
     stage=ProofStage.PROOF,
     loader="systemd-boot",
     trial="apply-1",
@@ -186,7 +186,7 @@ def test_links_are_refused_before_anything_is_written(host: Host) -> None:
 
 
 def test_too_little_room_is_refused_before_anything_is_written(host: Host) -> None:
-    room = Room(directory=host.root, size_bytes=1 << 60)
+    room = SpaceRequirement(directory=host.root, size_bytes=1 << 60)
     with transactions(host) as engine, pytest.raises(UnsafeError, match="bytes are needed"):
         engine.begin(wanted(), purpose="test", room=[room])
     assert held(host) == OLD

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.bootloaders.one_shot import OneShotState
-from initadvisor.campaign.campaign import Campaign, CampaignState, Event, EventKind, TrialCandidate
+from initadvisor.campaign.campaign import (
+    Campaign,
+    CampaignEvent,
+    CampaignEventKind,
+    CampaignState,
+    TrialCandidate,
+)
 from initadvisor.campaign.record import read_campaign
 from initadvisor.core.errors import UnsafeError
 from initadvisor.generators import InstalledImage
@@ -27,7 +33,7 @@ from initadvisor.trial import (
     run,
 )
 from initadvisor.trial.campaigns import CampaignOptions, advance, pause, resume, start, stop
-from initadvisor.trial.choice import Choice
+from initadvisor.trial.choice import NextTrial
 from initadvisor.trial.markers import note_rehearsed
 from tests.fixtures.loader_machines import LOADERS, Machine
 from tests.fixtures.trees import write
@@ -66,7 +72,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(campaigns, "require_boot_time_unit", lambda _host: None)
     monkeypatch.setattr(run, "busy_package_managers", lambda _host: ())
     monkeypatch.setattr(prepare, "prepared", partial_of(machine, candidate))
-    monkeypatch.setattr(choice, "choice", chosen)
+    monkeypatch.setattr(choice, "next_trial", chosen)
     note_rehearsed(machine.host, loader.NAME)
     return loader, machine
 
@@ -74,7 +80,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 def partial_of(machine: Machine, path: Path) -> object:
     """Return what has one candidate prepared."""
 
-    def prepared(_host: Host, _campaign: Campaign, *, observer: object) -> Iterator[Event]:
+    def prepared(_host: Host, _campaign: Campaign, *, observer: object) -> Iterator[CampaignEvent]:
         del observer
         today = machine.host.path(machine.installed).read_bytes()
         ready = (
@@ -92,15 +98,15 @@ def partial_of(machine: Machine, path: Path) -> object:
                 size_bytes=len(IMAGE),
             ),
         )
-        yield Event(kind=EventKind.PREPARED, ready=ready)
+        yield CampaignEvent(kind=CampaignEventKind.PREPARED, ready=ready)
 
     return prepared
 
 
-def chosen(_host: Host, found: Campaign, *, observer: object) -> Choice:
+def chosen(_host: Host, found: Campaign, *, observer: object) -> NextTrial:
     """Choose the candidate."""
     del observer
-    return Choice(candidate=found.ready[1], words="it is the only one")
+    return NextTrial(candidate=found.ready[1], words="it is the only one")
 
 
 def begin(machine: Machine) -> None:

@@ -43,11 +43,11 @@ def failing(error: BaseException) -> Callable[..., Iterator[object]]:
 
 
 @pytest.mark.parametrize("error", [NO_SPACE, KeyboardInterrupt(), SystemExit(143), OSError("gone")])
-@pytest.mark.parametrize("what", ["prepared", "choice"])
+@pytest.mark.parametrize("what", ["prepared", "next_trial"])
 def test_one_that_fails_or_is_interrupted_is_over(
     ready: Campaigning, monkeypatch: pytest.MonkeyPatch, error: BaseException, what: str
 ) -> None:
-    module = {"prepared": prepare, "choice": choice}[what]
+    module = {"prepared": prepare, "next_trial": choice}[what]
     with monkeypatch.context() as patched:
         patched.setattr(module, what, failing(error))
         with pytest.raises(type(error)) as raised:

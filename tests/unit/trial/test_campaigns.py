@@ -18,7 +18,7 @@ from initadvisor.core.estimates import Certainty
 from initadvisor.core.refusals import Refusal, RefusalKind, RefusedError
 from initadvisor.core.settings import Setting
 from initadvisor.lab.observing import Unseen
-from initadvisor.records.trial_outcome import Fate
+from initadvisor.records.trial_outcome import TrialOutcome
 from initadvisor.store.store import open_store
 from initadvisor.transaction.armed_boot import ProofStage
 from initadvisor.transaction.transactions import pending
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-    from initadvisor.advise.evaluation import Observer
+    from initadvisor.advise.evaluation import RecommendObserver
     from initadvisor.bootloaders.entry import TrialPlan
     from initadvisor.campaign.campaign import Campaign
     from initadvisor.host import Host
-    from initadvisor.trial.choice import Choice
+    from initadvisor.trial.choice import NextTrial
     from tests.fixtures.booted import Booted
 
 
@@ -75,8 +75,8 @@ def test_a_whole_campaign(machine_of_four: Campaigning) -> None:
     assert (record.state, record.reason) == (CampaignState.DONE, "all have booted")
     assert machine_of_four.booted == ["zstd -19", "lz4 -9", "gzip", "xz", "xz", "lzop"]
     assert [arming.fate for arming in record.armings] == [
-        *(Fate.PASSED, Fate.PASSED, Fate.FAILED),
-        *(Fate.UNEXPLAINED, Fate.UNEXPLAINED, Fate.PASSED),
+        *(TrialOutcome.PASSED, TrialOutcome.PASSED, TrialOutcome.FAILED),
+        *(TrialOutcome.UNEXPLAINED, TrialOutcome.UNEXPLAINED, TrialOutcome.PASSED),
     ]
     assert record.armings[0].is_rehearsal
     assert was_rehearsed(machine_of_four.host, "fake")
@@ -153,7 +153,7 @@ def test_the_slot_is_looked_at_again_after_the_boot(ready: Campaigning) -> None:
     ready.candidates.pop("other")
     advance(ready.host)
     [first, *_] = ready.record.armings
-    assert first.fate is Fate.UNEXPLAINED
+    assert first.fate is TrialOutcome.UNEXPLAINED
     assert "another image" in first.words
 
 
@@ -170,7 +170,7 @@ def test_an_armed_image_that_is_not_there_any_more_is_armed_anew(
     assert loader.is_armed
     assert loader.entries[EntryKind.TRIAL].request.trial != trial
     [before, _] = ready.record.armings
-    assert before.fate is Fate.NOT_TRIED
+    assert before.fate is TrialOutcome.NOT_TRIED
     assert before.words.endswith("after it was armed")
     assert ready.record.boots == 0
     ready.run()
@@ -199,7 +199,7 @@ def test_an_old_panic_is_not_held_against_a_candidate_where_the_clock_was_wrong(
         patched.setattr(time, "time", lambda: clock_s)
         machine_of_four.start()
     machine_of_four.boot()
-    assert machine_of_four.record.armings[0].fate is Fate.UNEXPLAINED
+    assert machine_of_four.record.armings[0].fate is TrialOutcome.UNEXPLAINED
     assert machine_of_four.verdicts() == {}
 
 
@@ -266,7 +266,7 @@ def test_a_kernel_upgrade_that_nobody_saw_is_not_held_against_the_candidate(
     machine_of_four.provable.machine.write(KERNEL, b"another kernel")
     machine_of_four.boot()
     [first, second] = machine_of_four.record.armings
-    assert (first.fate, machine_of_four.record.quarantined) == (Fate.NOT_TRIED, ())
+    assert (first.fate, machine_of_four.record.quarantined) == (TrialOutcome.NOT_TRIED, ())
     assert "another kernel boots by default" in first.words
     assert second.fate is None
     machine_of_four.run()
@@ -278,7 +278,7 @@ def test_a_rebuilt_image_has_the_candidates_built_anew(ready: Campaigning) -> No
     ready.host.path(IMAGE).write_bytes(NEW)
     advance(ready.host)
     assert (ready.prepared_times, ready.record.state) == (2, CampaignState.ARMED)
-    assert ready.record.armings[0].fate is Fate.NOT_TRIED
+    assert ready.record.armings[0].fate is TrialOutcome.NOT_TRIED
     ready.host.path(IMAGE).write_bytes(OLD)
 
 
@@ -332,7 +332,7 @@ def test_another_entry_that_was_chosen_costs_a_boot_and_is_tried_once_more(
     ready.start()
     ready.provable.loader.is_armed = False
     ready.boot()
-    assert ready.record.armings[0].fate is Fate.UNEXPLAINED
+    assert ready.record.armings[0].fate is TrialOutcome.UNEXPLAINED
     ready.run()
     assert ready.record.state is CampaignState.DONE
     assert ready.record.boots == 2
@@ -378,7 +378,7 @@ def test_what_is_armed_is_taken_back_while_the_machine_sleeps(ready: Campaigning
     assert loader.entries[EntryKind.TRIAL].request.trial != first
     ready.run()
     assert ready.booted == ["lz4 -9"]
-    assert [arming.fate for arming in ready.record.armings] == [Fate.PASSED]
+    assert [arming.fate for arming in ready.record.armings] == [TrialOutcome.PASSED]
 
 
 @pytest.mark.parametrize("what", ["armed", "booted", "paused", "done"])
@@ -417,7 +417,7 @@ def test_what_takes_long_is_in_vain_once_it_was_stopped(
     ready: Campaigning, monkeypatch: pytest.MonkeyPatch, module: ModuleType, anew: bool
 ) -> None:
     """Another run stops it meanwhile, and may have begun another one, with other candidates."""
-    name = {prepare: "prepared", choice: "choice"}[module]
+    name = {prepare: "prepared", choice: "next_trial"}[module]
     original = getattr(module, name)
 
     def meddle(*arguments: object, **named: object) -> object:
@@ -443,10 +443,10 @@ def test_what_takes_long_is_in_vain_once_it_was_stopped(
 def test_what_was_chosen_for_one_campaign_is_not_armed_by_the_next(
     ready: Campaigning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = choice.choice
+    original = choice.next_trial
 
-    def meddle(host: Host, found: Campaign, *, observer: Observer) -> Choice:
-        monkeypatch.setattr(choice, "choice", original)
+    def meddle(host: Host, found: Campaign, *, observer: RecommendObserver) -> NextTrial:
+        monkeypatch.setattr(choice, "next_trial", original)
         chosen = original(host, found, observer=observer)
         stop(host)
         with monkeypatch.context() as patched:
@@ -455,7 +455,7 @@ def test_what_was_chosen_for_one_campaign_is_not_armed_by_the_next(
                 ready.start()
         return chosen
 
-    monkeypatch.setattr(choice, "choice", meddle)
+    monkeypatch.setattr(choice, "next_trial", meddle)
     ready.start()
     assert (ready.record.number, ready.record.state) == (2, CampaignState.STOPPED)
     assert not ready.provable.loader.is_armed
@@ -464,13 +464,13 @@ def test_what_was_chosen_for_one_campaign_is_not_armed_by_the_next(
 def test_a_proving_boot_that_was_armed_meanwhile_stays_armed(
     ready: Campaigning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = choice.choice
+    original = choice.next_trial
 
-    def meddle(host: Host, found: Campaign, *, observer: Observer) -> Choice:
+    def meddle(host: Host, found: Campaign, *, observer: RecommendObserver) -> NextTrial:
         ready.provable.arm()
         return original(host, found, observer=observer)
 
-    monkeypatch.setattr(choice, "choice", meddle)
+    monkeypatch.setattr(choice, "next_trial", meddle)
     with pytest.raises(UnsafeError, match="transaction 1"):
         ready.start()
     assert ready.record.state is CampaignState.STOPPED
@@ -672,5 +672,5 @@ def test_a_campaign_goes_on_with_another_command_line(ready: Campaigning) -> Non
         )
         advance(ready.host, may_build=False)
         assert (ready.prepared_times, ready.record.state) == (1, CampaignState.ARMED)
-        assert [arming.fate for arming in ready.record.armings] == [Fate.NOT_TRIED, None]
+        assert [arming.fate for arming in ready.record.armings] == [TrialOutcome.NOT_TRIED, None]
         assert ready.host.path(SLOT).is_file()

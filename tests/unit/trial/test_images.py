@@ -12,7 +12,7 @@ from initadvisor.apply.proving import settle
 from initadvisor.core.estimates import Certainty
 from initadvisor.core.settings import Setting
 from initadvisor.measure.known_images import KnownImages
-from initadvisor.records.attribution import ImageTraces
+from initadvisor.records.attribution import ImageEvidence
 from initadvisor.records.boot import RecordSource
 from initadvisor.records.boot_start import TRIAL_TAG
 from initadvisor.transaction.log import write_transaction
@@ -24,7 +24,7 @@ from tests.fixtures.small_images import uki
 
 if TYPE_CHECKING:
     from initadvisor.records.attribution import Attribution
-    from initadvisor.transaction.armed_boot import Proof
+    from initadvisor.transaction.armed_boot import ArmedBoot
     from tests.fixtures.booted import Booted
 
 SHA256 = hashlib.sha256(NEW).hexdigest()
@@ -39,22 +39,22 @@ def armed(machine: Booted, monkeypatch: pytest.MonkeyPatch) -> Provable:
     return provable
 
 
-def proof(provable: Provable) -> Proof:
+def proof(provable: Provable) -> ArmedBoot:
     """Return what waits."""
     found = provable.latest().proof
     assert found is not None
     return found
 
 
-def attributed(provable: Provable, traces: ImageTraces) -> Attribution:
+def attributed(provable: Provable, traces: ImageEvidence) -> Attribution:
     """Return the verdict on a boot of now."""
     started = measured(provable.machine, dry_run=True).records[0].started_at
     return KnownImages(provable.host).attribute(traces, booted_at=started)
 
 
-def loaded(provable: Provable, size_bytes: int = len(NEW)) -> ImageTraces:
+def loaded(provable: Provable, size_bytes: int = len(NEW)) -> ImageEvidence:
     """Return what a boot of the trial leaves."""
-    return ImageTraces(loaded_bytes=size_bytes, from_uki=False, trial=proof(provable).trial)
+    return ImageEvidence(loaded_bytes=size_bytes, from_uki=False, trial=proof(provable).trial)
 
 
 def test_a_trial_s_boot_used_what_is_staged(armed: Provable) -> None:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.campaign.campaign import Campaign, CampaignState, EventKind, TrialCandidate
+from initadvisor.campaign.campaign import Campaign, CampaignEventKind, CampaignState, TrialCandidate
 from initadvisor.core.errors import LostVMError
 from initadvisor.lab.observing import Unseen
-from initadvisor.records.trial_outcome import Fate
+from initadvisor.records.trial_outcome import TrialOutcome
 from initadvisor.trial import prepare
-from initadvisor.trial.choice import choice
+from initadvisor.trial.choice import next_trial
 from initadvisor.trial.prepare import prepared
 from initadvisor.vm.engines import NoEngineError
 from tests.fixtures.booted import RELEASE, Booted
@@ -23,7 +23,7 @@ from tests.fixtures.campaigns import GROUND, arming
 from tests.fixtures.weighable_machine import boot, with_image
 
 if TYPE_CHECKING:
-    from initadvisor.campaign.campaign import Event
+    from initadvisor.campaign.campaign import CampaignEvent
     from initadvisor.host import Host
 
 NAMED = ("lz4 -9", "gzip -9")
@@ -52,13 +52,13 @@ def begun(*only: str) -> Campaign:
     return Campaign(number=1, state=CampaignState.PREPARING, only=only, most_boots=9, ground=GROUND)
 
 
-def events(machine: Booted, campaign: Campaign) -> list[Event]:
+def events(machine: Booted, campaign: Campaign) -> list[CampaignEvent]:
     return list(prepared(machine.host(), campaign, observer=Unseen()))
 
 
 def ready(machine: Booted, *only: str) -> tuple[TrialCandidate, ...]:
     [found] = events(machine, begun(*only))
-    assert found.kind is EventKind.PREPARED
+    assert found.kind is CampaignEventKind.PREPARED
     return found.ready
 
 
@@ -129,7 +129,7 @@ def test_without_a_virtual_machine_nothing_may_boot(
 
     monkeypatch.setattr(prepare, "verify", fail)
     [blocked] = events(weighable, begun(*NAMED))
-    assert blocked.kind is EventKind.BLOCKED
+    assert blocked.kind is CampaignEventKind.BLOCKED
     assert "no virtual machine" in blocked.reason
 
 
@@ -141,15 +141,15 @@ def test_what_is_named_boots_once_then_what_teaches_most(
     campaign = replace(begun(*NAMED), state=CampaignState.CHOOSING, ready=candidates)
     host = weighable.host()
     for setting in NAMED:
-        found = choice(host, campaign, observer=Unseen())
+        found = next_trial(host, campaign, observer=Unseen())
         assert found.candidate is not None
         assert (found.candidate.setting, found.words) == (
             setting,
             "it was named, and has not booted yet",
         )
-        done = replace(arming(found.candidate), fate=Fate.PASSED)
+        done = replace(arming(found.candidate), fate=TrialOutcome.PASSED)
         campaign = replace(campaign, armings=(*campaign.armings, done))
-    found = choice(host, campaign, observer=Unseen())
+    found = next_trial(host, campaign, observer=Unseen())
     assert found.candidate is not None
     assert found.candidate.today
     assert found.words == "no boot of today's image is recorded yet"
@@ -161,10 +161,10 @@ def test_when_it_is_settled_one_boot_alone_does_not_prove_it(
     del asked
     campaign = replace(begun(), state=CampaignState.CHOOSING, ready=ready(weighable, *NAMED))
     boot(weighable, 1, unpack_ms=50)
-    found = choice(weighable.host(), campaign, observer=Unseen())
+    found = next_trial(weighable.host(), campaign, observer=Unseen())
     assert found.candidate is not None
     assert found.candidate.today
     assert found.words == "it is what is advised; one boot alone may have been disturbed"
     boot(weighable, 2, unpack_ms=50.5, read_ms=905)
-    found = choice(weighable.host(), campaign, observer=Unseen())
+    found = next_trial(weighable.host(), campaign, observer=Unseen())
     assert (found.candidate, found.words) == (None, "it is settled: zstd -3")

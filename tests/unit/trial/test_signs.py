@@ -10,8 +10,8 @@ import pytest
 
 from initadvisor.host import Host
 from initadvisor.records.boot import RebootGapTime
-from initadvisor.records.rejection import Reason
-from initadvisor.records.trial_outcome import Signs
+from initadvisor.records.rejection import RejectionReason
+from initadvisor.records.trial_outcome import BootEndSigns
 from initadvisor.trial.risks import risks, watchdog_s
 from initadvisor.trial.signs import known_panics, signs_since
 from tests.fixtures.boots import boot_record
@@ -35,7 +35,7 @@ def write(root: Path, name: str, text: str, *, at_s: int = ARMED_S + 60) -> None
 
 
 def test_nothing_is_no_sign(tmp_path: Path) -> None:
-    assert signs_since(Host(root=tmp_path), ARMED_S, None) == Signs()
+    assert signs_since(Host(root=tmp_path), ARMED_S, None) == BootEndSigns()
 
 
 @pytest.mark.parametrize(
@@ -83,14 +83,14 @@ def test_the_watchdog_says_that_it_was_it(tmp_path: Path, status: str, reset: bo
 @pytest.mark.parametrize(
     ("rejections", "gap_us", "chosen"),
     [
-        ((Reason.MENU,), 12_000_000, True),
-        ((Reason.MENU,), 45_000_000, False),
-        ((Reason.MENU,), None, False),
+        ((RejectionReason.MENU,), 12_000_000, True),
+        ((RejectionReason.MENU,), 45_000_000, False),
+        ((RejectionReason.MENU,), None, False),
         ((), 12_000_000, False),
     ],
 )
 def test_another_entry_was_chosen_only_where_no_panic_fits_in_between(
-    tmp_path: Path, rejections: tuple[Reason, ...], gap_us: int | None, chosen: bool
+    tmp_path: Path, rejections: tuple[RejectionReason, ...], gap_us: int | None, chosen: bool
 ) -> None:
     record = boot_record(rejections=rejections)
     record = replace(record, reboot_gap=RebootGapTime(duration_us=gap_us))
