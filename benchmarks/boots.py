@@ -76,7 +76,7 @@ def one_more(
         machine,
         field,
         decision=decision,
-        own_boots=given.lessons.own_boots,
+        own_boots=given.summary.own_boots,
         baseline=0,
         thresholds=thresholds,
         limits=BootLimits(),
@@ -156,7 +156,7 @@ def main() -> int:
         given = learn()
         print(
             f"{count} boots{', each its own' if each_its_own else ''}: summary {summary}, "
-            f"all of it {whole}, {given.lessons.boots_used} used, "
+            f"all of it {whole}, {given.summary.boots_used} used, "
             f"worth {given.posterior.effective:.0f} draws"
         )
         if not each_its_own:

@@ -165,7 +165,7 @@ def main() -> None:
             f" {candidate['build_cpu_s']:7.2f} s CPU {candidate['build_s']:7.2f} s wall"
             f" {candidate['build_peak_bytes'] / 1e6:6.0f} MB memory"
         )
-    for gap in result["gaps"]:
+    for gap in result["skipped"]:
         print(f"  {gap['setting']:12} not built: {gap['reason']}")
     print(f"{len(result['candidates'])} candidates on {runs[0].cores} processors, median (range):")
     show("wall s", [run.wall_s for run in runs])

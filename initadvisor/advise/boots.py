@@ -61,7 +61,7 @@ def recorded_boots(host: Host, kernel_release: str | None) -> Boots:
         at=latest.started_at,
         class_key=latest.kind.class_key if _is_of(latest, kernel_release) else None,
         hardware_key=latest.kind.hardware_key,
-        way=next((b.kind.way for b in figures if b.kind.loader_counts and b.read_us), None),
+        method=next((b.kind.method for b in figures if b.kind.loader_counts and b.read_us), None),
         boot_disk=next((disk for boot in figures if (disk := boot.kind.boot_disk)), None),
     )
     evidence = (_evidence(boot, now) for boot in figures)
@@ -72,14 +72,14 @@ def recorded_boots(host: Host, kernel_release: str | None) -> Boots:
 class _Now:
     """What the machine is now, by its latest boots.
 
-    ``class_key``: None where the image is for another kernel. ``way``: how the latest boot was
+    ``class_key``: None where the image is for another kernel. ``method``: how the latest boot was
     started whose reading counts.
     """
 
     at: datetime
     class_key: str | None
     hardware_key: str
-    way: BootMethod | None
+    method: BootMethod | None
     boot_disk: str | None
 
     def reads_like(self, kind: BootGroupKey) -> bool:
@@ -90,7 +90,7 @@ class _Now:
         """
         return (
             kind.loader_counts
-            and kind.way is self.way
+            and kind.method is self.method
             and (kind.boot_disk is None or kind.boot_disk == self.boot_disk)
         )
 
@@ -151,10 +151,10 @@ SHARED_WORDS = {
 
 def what_was_learnt(lessons: PosteriorSummary) -> Iterator[Assumption]:
     """Say what the boots taught, each with its interval before and after, and whence the former."""
-    for learnt in lessons.learnt:
+    for learnt in lessons.updates:
         if learnt.boots:
             yield Assumption(about=learnt.what, text=_said(learnt))
-    if Parameter.LOADER in lessons.told and lessons.read_sizes == 1:
+    if Parameter.LOADER in lessons.informed and lessons.read_sizes == 1:
         yield Assumption(
             about=Parameter.LOADER,
             text="the boots loaded images of one size only, which bounds how fast the loader reads "

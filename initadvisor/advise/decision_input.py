@@ -87,13 +87,13 @@ def _decompress_ms(codec: Codec, samples_ms: Sequence[float], table: Calibration
 class DecisionInput:
     """Everything a decision is made from.
 
-    ``field``: the contenders, today's first. ``verdicts`` go by the digest of the image. ``pace``:
-    over how many boots a build is spread. ``memory``: that of the machine the images are built on,
-    ``limits``: what of them may be booted to learn from; None where the images are not this
-    machine's, so that no boot or build of it tells anything.
+    ``candidates``: the contenders, today's first. ``verdicts`` go by the digest of the image.
+    ``pace``: over how many boots a build is spread. ``memory``: that of the machine the images are
+    built on, ``limits``: what of them may be booted to learn from; None where the images are not
+    this machine's, so that no boot or build of it tells anything.
     """
 
-    field: Sequence[Candidate]
+    candidates: Sequence[Candidate]
     unpacking: Unpacking
     verdicts: Mapping[str, Lint]
     disk: Disk
@@ -122,7 +122,7 @@ class DecisionInput:
     @property
     def todays_build_open(self) -> bool:
         """Whether the objective counts what building today's image takes, and that is not known."""
-        today = self.field[0]
+        today = self.candidates[0]
         return (
             self.config.objective is Objective.BALANCED
             and today.cost is None
@@ -132,7 +132,7 @@ class DecisionInput:
     @property
     def todays_build(self) -> BuildRange | None:
         """What building today's image took, if nobody did; None where nothing tells."""
-        today, *others = self.field
+        today, *others = self.candidates
         return build_range(
             today.setting, [(c.setting, c.cost.build_cpu_s) for c in others if c.cost]
         )
@@ -186,7 +186,7 @@ class DecisionResult:
     """
 
     facts: tuple[CandidateFacts, ...]
-    given: PosteriorCosts
+    posterior_costs: PosteriorCosts
     decision: Decision
     evidence: tuple[Evidence, ...]
     weakest: Evidence
@@ -199,11 +199,11 @@ class DecisionResult:
 
 def decision_result(case: DecisionInput) -> DecisionResult:
     """Price the contenders and decide."""
-    facts = tuple(_facts(case, contender) for contender in case.field)
+    facts = tuple(_facts(case, contender) for contender in case.candidates)
     given = sample_posterior_costs(case.knowledge.machine, facts, case.boots, seed=case.seed)
     evidence = tuple(
         Evidence.BOOTS if own else case.unpacking.lab.evidence(contender.digest)
-        for contender, own in zip(case.field, given.lessons.own_boots, strict=True)
+        for contender, own in zip(case.candidates, given.summary.own_boots, strict=True)
     )
     weakest = Evidence.weakest(
         of for fact, of in zip(facts, evidence, strict=True) if fact.eligible or fact is facts[0]
@@ -221,7 +221,7 @@ def decision_result(case: DecisionInput) -> DecisionResult:
         decision = replace(decision, saving_ms=replace(decision.saving_ms, source=str(weakest)))
     return DecisionResult(
         facts=facts,
-        given=given,
+        posterior_costs=given,
         decision=decision,
         evidence=evidence,
         weakest=weakest,

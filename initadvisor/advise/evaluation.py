@@ -68,10 +68,10 @@ _SEED = 20_000
 class Answer:
     """The contenders as they are known now, and what comes of weighing them."""
 
-    field: CandidateSet
-    case: DecisionInput
-    judged: DecisionResult
-    weighed: RankedCandidates
+    candidate_set: CandidateSet
+    decision_input: DecisionInput
+    decision_result: DecisionResult
+    ranked: RankedCandidates
 
 
 class CandidateEvaluation:
@@ -124,7 +124,7 @@ class CandidateEvaluation:
         if not settings:
             return
         # A row may be named by its level, which is another command line (zstd -3 for zstd).
-        planned = {c.setting: c.sampled.setting for c in field.contenders if c.sampled}
+        planned = {c.setting: c.sampled.setting for c in field.candidates if c.sampled}
         result = build_candidates(
             self._host,
             self._ground.generator,
@@ -134,27 +134,27 @@ class CandidateEvaluation:
             jobs=self._config.jobs,
             cache_limit_bytes=self._config.cache_limit_bytes,
         )
-        self._build_gaps += result.gaps
-        failed = {gap.setting for gap in result.gaps}
+        self._build_gaps += result.skipped
+        failed = {gap.setting for gap in result.skipped}
         kept = tuple(setting for setting in self._ground.settings if setting not in failed)
         self._ground = replace(self._ground, settings=kept)
 
-    def weigh(self) -> Answer:
+    def rank(self) -> Answer:
         """Weigh the candidates that are there, and estimates of the others."""
         host, ground = self._host, self._ground
         field = estimated_candidate_set(host, ground, observer=self._observer)
-        field = replace(field, gaps=_distinct((*field.gaps, *self._build_gaps)))
+        field = replace(field, skipped=_distinct((*field.skipped, *self._build_gaps)))
         verdicts = verdicts_on(
             host,
             ground.source,
-            field.contenders,
+            field.candidates,
             config=self.kernel_config,
             release=ground.kernel_release,
         )
         _require_comparison(verdicts[ground.source.initrd_sha256], field)
-        lab = lab_evidence(host, field.contenders, ground.kernel_release)
+        lab = lab_evidence(host, field.candidates, ground.kernel_release)
         case = DecisionInput(
-            field=field.contenders,
+            candidates=field.candidates,
             unpacking=Unpacking(bench_ms=self._times_ms(field), table=self.table, lab=lab),
             verdicts=verdicts,
             disk=self.disk,
@@ -167,7 +167,12 @@ class CandidateEvaluation:
             seed=_SEED,
         )
         judged = decision_result(case)
-        return Answer(field=field, case=case, judged=judged, weighed=summarise(case, judged))
+        return Answer(
+            candidate_set=field,
+            decision_input=case,
+            decision_result=judged,
+            ranked=summarise(case, judged),
+        )
 
     def run_lab(self, field: CandidateSet) -> None:
         """Have kernels unpack what they would not refuse; the store then has what they took."""
@@ -178,14 +183,14 @@ class CandidateEvaluation:
         verdicts = lint_all(
             self._host,
             field.source,
-            field.contenders,
+            field.candidates,
             config=self.kernel_config,
             release=field.kernel_release,
         )
         run_lab_for(
             self._host,
             field.source,
-            [c for c in field.contenders if verdicts[c.digest].verdict is not Verdict.REFUSED],
+            [c for c in field.candidates if verdicts[c.digest].verdict is not Verdict.REFUSED],
             Wanted(release=field.kernel_release),
             rounds=Rounds(
                 tolerance_ms=self._config.tolerance_ms,
@@ -196,7 +201,7 @@ class CandidateEvaluation:
 
     def _times_ms(self, field: CandidateSet) -> Mapping[str, Sequence[float]]:
         """Time user-space decompression of what is there; once for an answer without builds."""
-        source, streams = field.source, [c.stream for c in field.contenders if c.stream]
+        source, streams = field.source, [c.stream for c in field.candidates if c.stream]
         if source.unpack_cpu_ms:
             remember(self._host, streams[0], source.unpack_cpu_ms)
         return decompression_ms(
@@ -228,7 +233,7 @@ def _require_comparison(today: Lint, field: CandidateSet) -> None:
             f"({'; '.join(today.reasons)})"
         )
         raise UnsafeError(msg, hint="is it the image, and --kernel-config the kernel, that boots?")
-    if len(field.contenders) == 1:
-        gaps = "; ".join(f"{gap.setting}: {gap.reason}" for gap in field.gaps)
+    if len(field.candidates) == 1:
+        gaps = "; ".join(f"{gap.setting}: {gap.reason}" for gap in field.skipped)
         msg = f"nothing to compare {source.path} with" + (f": {gaps}" if gaps else "")
         raise InitadvisorError(msg, hint="install compressors, or name other settings with --only")

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 def explain(case: DecisionInput, judged: DecisionResult) -> Explanation:
     """Explain a decision: the facts it depends on, and what each kind of evidence did to it."""
-    draws, lessons = judged.given.draws, judged.given.lessons
+    draws, lessons = judged.posterior_costs.draws, judged.posterior_costs.summary
     pair = _smallest(case, judged) if case.by_size else _closest(case, judged)
     explained = Explanation(
-        contrast=None, weights=(), images_share=0.0, steps=(), learnt=lessons.learnt
+        contrast=None, weights=(), images_share=0.0, steps=(), updates=lessons.updates
     )
     if pair is None:
         return explained
@@ -36,7 +36,7 @@ def explain(case: DecisionInput, judged: DecisionResult) -> Explanation:
     if case.by_size:
         return explained
     found = compare_candidates(draws, judged.facts, baseline=0, thresholds=case.thresholds)
-    parts = judged.given.posterior.parts
+    parts = judged.posterior_costs.posterior.parameters
     return replace(
         explained,
         weights=weights(parts, judged.facts, found, lessons, pair, baseline=0),
@@ -49,7 +49,7 @@ def _closest(case: DecisionInput, judged: DecisionResult) -> Pair | None:
     """Return what is advised and what is likeliest to be better."""
     advised = judged.column(judged.decision.setting)
     found = compare_candidates(
-        judged.given.draws, judged.facts, baseline=0, thresholds=case.thresholds
+        judged.posterior_costs.draws, judged.facts, baseline=0, thresholds=case.thresholds
     )
     rival = strongest_rival(found, advised)
     return None if rival is None else Pair(advised=advised, rival=rival[0])
@@ -61,7 +61,7 @@ def _smallest(case: DecisionInput, judged: DecisionResult) -> Pair | None:
     others = [
         column
         for column, fact in enumerate(judged.facts)
-        if column != advised and (fact.eligible or case.field[column].today)
+        if column != advised and (fact.eligible or case.candidates[column].today)
     ]
     if not others:
         return None
@@ -75,10 +75,12 @@ def _steps(case: DecisionInput, judged: DecisionResult) -> Iterator[ExplanationS
     Evidence of which there is none makes no step.
     """
     lab = case.unpacking.lab
-    in_lab = sum(c.digest in lab.unpack_ms or c.digest in lab.decompress_ms for c in case.field)
-    boots = judged.given.lessons.boots_used
+    in_lab = sum(
+        c.digest in lab.unpack_ms or c.digest in lab.decompress_ms for c in case.candidates
+    )
+    boots = judged.posterior_costs.summary.boots_used
     bare = replace(case, boots=(), unpacking=replace(case.unpacking, lab=LabEvidence()))
-    images = len(case.field)
+    images = len(case.candidates)
     yield _step(decision_result(bare) if in_lab or boots else judged, Evidence.BENCH, images)
     if in_lab:
         yield _step(

@@ -39,7 +39,7 @@ class RankedCandidates:
     decision: Decision
     evidence: Evidence
     rows: tuple[Row, ...]
-    lessons: PosteriorSummary
+    summary: PosteriorSummary
     deciding: DecidingFact | None
     rival: Rival | None
     plan: Plan | None
@@ -54,7 +54,7 @@ def summarise(case: DecisionInput, judged: DecisionResult) -> RankedCandidates:
         decision=judged.decision,
         evidence=judged.weakest,
         rows=tuple(sorted(_rows(case, judged), key=lambda row: row.total_ms.mean)),
-        lessons=judged.given.lessons,
+        summary=judged.posterior_costs.summary,
         deciding=deciding,
         rival=rival,
         plan=None if case.by_size or judged.hinges_on_build else _plan(case, judged),
@@ -69,7 +69,9 @@ def _closest(
     """Return what comes closest to what is advised, and what would decide where that is open."""
     facts, thresholds = judged.facts, case.thresholds
     chosen = judged.column(judged.decision.setting)
-    found = compare_candidates(judged.given.draws, facts, baseline=0, thresholds=thresholds)
+    found = compare_candidates(
+        judged.posterior_costs.draws, facts, baseline=0, thresholds=thresholds
+    )
     closest = strongest_rival(found, chosen)
     if closest is None:
         return None, None
@@ -82,7 +84,7 @@ def _closest(
     if judged.decision.outcome is not Outcome.UNDECIDED or judged.hinges_on_build:
         return None, rival
     deciding = deciding_fact(
-        judged.given.posterior.parts,
+        judged.posterior_costs.posterior.parameters,
         facts,
         found,
         Pair(advised=chosen, rival=column),
@@ -94,20 +96,20 @@ def _closest(
 
 def _contrast(judged: DecisionResult, one: int, other: int) -> Contrast:
     weakest = Evidence.weakest((judged.evidence[one], judged.evidence[other]))
-    return contrast(judged.given.draws, judged.facts, one, other, source=str(weakest))
+    return contrast(judged.posterior_costs.draws, judged.facts, one, other, source=str(weakest))
 
 
 def _plan(case: DecisionInput, judged: DecisionResult) -> Plan | None:
     """Return the boots that would settle the decision, None where there are none to be made."""
     if case.limits is None:
         return None
-    posterior, facts = judged.given.posterior, judged.facts
+    posterior, facts = judged.posterior_costs.posterior, judged.facts
     plan = next_boots(
         posterior,
         case.knowledge.machine,
         facts,
         decision=judged.decision,
-        own_boots=judged.given.lessons.own_boots,
+        own_boots=judged.posterior_costs.summary.own_boots,
         baseline=0,
         thresholds=case.thresholds,
         limits=case.limits,
@@ -130,13 +132,13 @@ def _plan(case: DecisionInput, judged: DecisionResult) -> Plan | None:
 
 
 def _is_estimate(case: DecisionInput, column: int) -> bool:
-    return case.field[column].sampled is not None
+    return case.candidates[column].sampled is not None
 
 
 def _unbuilt(case: DecisionInput, judged: DecisionResult) -> tuple[Setting, ...]:
     """Return what is only estimated and may win, and what is said to lead."""
-    field, decision = case.field, judged.decision
-    chance = chances(judged.given.draws, judged.facts, by_size=case.by_size)
+    field, decision = case.candidates, judged.decision
+    chance = chances(judged.posterior_costs.draws, judged.facts, by_size=case.by_size)
     named = {decision.setting, decision.leader}
     order = sorted(range(len(field)), key=lambda column: -chance[column])
     return tuple(
@@ -148,11 +150,11 @@ def _unbuilt(case: DecisionInput, judged: DecisionResult) -> tuple[Setting, ...]
 
 
 def _rows(case: DecisionInput, judged: DecisionResult) -> list[Row]:
-    draws, evidence, lab = judged.given.draws, judged.evidence, case.unpacking.lab
-    loader = judged.given.lessons.now(Parameter.LOADER).source
+    draws, evidence, lab = judged.posterior_costs.draws, judged.evidence, case.unpacking.lab
+    loader = judged.posterior_costs.summary.now(Parameter.LOADER).source
     saving = savings(draws, 0)
     rows = []
-    for column, contender in enumerate(case.field):
+    for column, contender in enumerate(case.candidates):
         own = evidence[column]
         against_today = Evidence.weakest((evidence[0], own))
         unpack = str(own) if own is Evidence.BOOTS else lab.source(contender.digest)

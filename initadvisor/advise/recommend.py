@@ -45,24 +45,26 @@ def recommend(host: Host, request: Request, *, observer: RecommendObserver) -> R
         host, target, config, only=request.only, everything=request.everything
     ) as ground:
         scales = CandidateEvaluation(host, request, config, ground, observer, sample=target.sample)
-        answer = scales.weigh()
+        answer = scales.rank()
         if request.build:
-            scales.build(answer.field, answer.weighed.unbuilt)
-            answer = scales.weigh()
+            scales.build(answer.candidate_set, answer.ranked.unbuilt)
+            answer = scales.rank()
         if request.lab:
-            scales.run_lab(answer.field)
-            answer = scales.weigh()
+            scales.run_lab(answer.candidate_set)
+            answer = scales.rank()
         found = _recommendation(host, target, config, scales, answer)
         if request.explain:
-            found = replace(found, explanation=explain(answer.case, answer.judged))
+            found = replace(
+                found, explanation=explain(answer.decision_input, answer.decision_result)
+            )
         return found
 
 
 def _recommendation(
     host: Host, target: Target, config: Config, scales: CandidateEvaluation, answer: Answer
 ) -> Recommendation:
-    field, weighed = answer.field, answer.weighed
-    lab = answer.case.unpacking.lab
+    field, weighed = answer.candidate_set, answer.ranked
+    lab = answer.decision_input.unpacking.lab
     return Recommendation(
         image=field.source.path,
         sample=target.sample,
@@ -74,7 +76,7 @@ def _recommendation(
         certainty=config.certainty,
         evidence=weighed.evidence,
         decision=weighed.decision,
-        storage=_storage(scales.disk, weighed.lessons.now(Parameter.LOADER)),
+        storage=_storage(scales.disk, weighed.summary.now(Parameter.LOADER)),
         unpacked_bytes=field.source.contents.unpacked_bytes,
         whole_boot_ms=scales.context.whole_boot_ms,
         rows=weighed.rows,
@@ -84,7 +86,7 @@ def _recommendation(
         plan=weighed.plan,
         hinges_on_build=weighed.hinges_on_build,
         unbuilt=weighed.unbuilt,
-        gaps=field.gaps,
+        skipped=field.skipped,
         assumptions=tuple(_assumptions(config, scales, answer)),
         warnings=(
             *field.baseline.warnings,
@@ -102,10 +104,10 @@ def _assumptions(
     config: Config, scales: CandidateEvaluation, answer: Answer
 ) -> Iterator[Assumption]:
     """Yield what the answer rests on; of what boots told of, what they made of what was assumed."""
-    case, lessons = answer.case, answer.weighed.lessons
-    known, told = case.knowledge, lessons.told
+    case, lessons = answer.decision_input, answer.ranked.summary
+    known, told = case.knowledge, lessons.informed
     yield from (assumed for assumed in known.assumptions if assumed.about not in told)
-    yield from unpacking_assumptions(case.field, known.machine, case.unpacking.lab, told=told)
+    yield from unpacking_assumptions(case.candidates, known.machine, case.unpacking.lab, told=told)
     yield from what_was_learnt(lessons)
     if config.objective is Objective.BALANCED:
         yield Assumption(about=None, text=scales.pace.words)

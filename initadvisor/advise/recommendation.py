@@ -165,7 +165,7 @@ class Recommendation:
     hinges_on_build: bool = False
     explanation: Explanation | None = None
     unbuilt: tuple[Setting, ...] = ()
-    gaps: tuple[SkippedSetting, ...] = ()
+    skipped: tuple[SkippedSetting, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
     warnings: tuple[str, ...] = ()
     context: tuple[str, ...] = ()

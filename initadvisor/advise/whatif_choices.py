@@ -91,7 +91,7 @@ def of_machine(answer: Recommendation, config: Config, objective: Objective) -> 
     gaps = (
         *(SkippedSetting(setting=setting, reason=why) for setting, why in unfit.items()),
         *unbuilt,
-        *answer.gaps,
+        *answer.skipped,
     )
     _require_comparison(str(answer.image), choices, gaps)
     speed = answer.storage.loader_mb_s

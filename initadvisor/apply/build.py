@@ -43,7 +43,7 @@ def staged_images(
     content that today's configuration gives. Raises ``InitadvisorError`` while another run builds
     or when the configuration was changed meanwhile, and what the generator's ``build`` does.
     """
-    for obstacle in plan.obstacles:
+    for obstacle in plan.blockers:
         if obstacle.step is ApplyStep.BUILD:
             raise UnsafeError(obstacle.reason, hint=obstacle.remedy or None)
     with building_place(host) as directory:

@@ -104,9 +104,9 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: RecommendObserver
         why=why,
         edits=edits,
         images=images,
-        room=room,
+        space=room,
         saving_ms=known.setting.saving_ms if known.setting else None,
-        obstacles=(
+        blockers=(
             *_obstacles(host, generator, setting, images, default),
             *_irreplaceable(edits, images),
             *lacking(host, room),

@@ -90,9 +90,9 @@ class ApplyPlan:
     why: str
     edits: tuple[FileEdit, ...] = ()
     images: tuple[PlannedImage, ...] = ()
-    room: tuple[PartitionSpace, ...] = ()
+    space: tuple[PartitionSpace, ...] = ()
     saving_ms: Estimate | None = None
-    obstacles: tuple[Blocker, ...] = ()
+    blockers: tuple[Blocker, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property

@@ -105,8 +105,8 @@ def settle(host: Host) -> tuple[str, ...]:
         except InitadvisorError as err:  # what waits for its boot has nothing to do with it
             failed.append(err)
         for transaction in _proving(host):
-            if transaction.proof is not None:
-                done.append(_settled(host, engine, transaction, transaction.proof))
+            if transaction.armed_boot is not None:
+                done.append(_settled(host, engine, transaction, transaction.armed_boot))
         if not _waiting(host) and not campaign_stands(host):
             _clear(host)
         if previous_noted(host):
@@ -131,7 +131,7 @@ def take_back_before_sleep(host: Host) -> tuple[str, ...]:
     done = []
     with transactions(host) as engine:
         for transaction in _proving(host):
-            proof = transaction.proof
+            proof = transaction.armed_boot
             if proof is None or proof.armed_in_boot != running_boot_id(host):
                 continue
             loader = loader_named(proof.loader)
@@ -150,7 +150,7 @@ def withdraw(
     Raises ``InitadvisorError`` where the entry cannot be removed; it waits on then, with its image
     in place.
     """
-    loader = transaction.proof.loader if transaction.proof else noted_entry(host)
+    loader = transaction.armed_boot.loader if transaction.armed_boot else noted_entry(host)
     if loader is not None:
         loader_named(loader).remove(host)
     undone = engine.undo(transaction, reason=reason)

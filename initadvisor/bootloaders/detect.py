@@ -71,10 +71,10 @@ def detect_boot_loader(host: Host) -> BootLoader:
         if loader.detect(host):
             return loader
     start = boot_start(host, variables)
-    if start.way is BootMethod.KEXEC:
+    if start.method is BootMethod.KEXEC:
         reason = "the running kernel was started by kexec, so that its boot loader is not known"
         raise refused(RefusalKind.UNKNOWN_LOADER, reason, "reboot through the firmware first")
-    if start.way is BootMethod.LOADER_UKI:
+    if start.method is BootMethod.LOADER_UKI:
         raise _unsupported(_SILENT)
     for name, files in _OTHERS_BY_FILE:
         if any(is_file(host, file) for file in files):

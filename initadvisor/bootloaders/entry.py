@@ -48,21 +48,22 @@ class TrialRequest:
 
     ``image`` is loaded in place of ``replaces``, which the default entry loads now; both are paths
     of this machine, of images or of unified kernel images. ``trial`` names the trial on the command
-    line, and ``words`` are added to that (``trial_words.words_of_trial``); the previous image has
-    neither. ``label``, if not empty, says in its title what it is: the setting it was made with.
+    line, and ``parameters`` are added to that (``trial_words.words_of_trial``); the previous image
+    has neither. ``label``, if not empty, says in its title what it is: the setting it was made
+    with.
     """
 
     replaces: str
     image: str
     kind: EntryKind = EntryKind.TRIAL
     trial: str = ""
-    words: tuple[str, ...] = ()
+    parameters: tuple[str, ...] = ()
     label: str = ""
 
     def __post_init__(self) -> None:
         is_trial = self.kind is EntryKind.TRIAL
-        if is_trial is not bool(self.trial) or is_trial is not bool(self.words):
-            msg = f"an entry of kind {self.kind} with trial {self.trial!r}, words {self.words}"
+        if is_trial is not bool(self.trial) or is_trial is not bool(self.parameters):
+            msg = f"an entry of kind {self.kind} with trial {self.trial!r}, words {self.parameters}"
             raise ValueError(msg)
         if not (self.label.isascii() and self.label.isprintable()):
             msg = f"{self.label!r} is nothing that every loader shows"
@@ -92,7 +93,7 @@ class TrialPlan:
     """An entry of ours that may be written, beside the default entry it was made from.
 
     ``loader``: which one it is for. ``options``: its whole command line, as far as it is known: of
-    a previous unified kernel image it may be the image's own. ``own_words``: those of it
+    a previous unified kernel image it may be the image's own. ``extra_cmdline``: those of it
     that the default entry does not have, for ``boot_class.comparable_command_line``. ``target``:
     the file or variable that is written; ``text``: what is written there.
     """
@@ -103,6 +104,6 @@ class TrialPlan:
     identifier: str
     title: str
     options: str
-    own_words: tuple[str, ...]
+    extra_cmdline: tuple[str, ...]
     target: str
     text: str

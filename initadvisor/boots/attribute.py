@@ -55,11 +55,11 @@ def attribute(traces: ImageEvidence, images: tuple[KnownImage, ...]) -> Attribut
         entry_decided = _contents(_narrowed(traces, images, without_entry)) > 1
         certainty = Certainty.LIKELY if entry_decided else _certainty(found[0], for_them)
         words = f"{found[0].path}, by {_listed(for_them)}"
-    return Attribution(certainty=certainty, images=found, witnesses=for_them, words=words)
+    return Attribution(certainty=certainty, images=found, sources=for_them, reason=words)
 
 
 def _nothing(words: str) -> Attribution:
-    return Attribution(certainty=Certainty.UNKNOWN, words=words)
+    return Attribution(certainty=Certainty.UNKNOWN, reason=words)
 
 
 def _narrowed(

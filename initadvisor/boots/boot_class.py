@@ -122,7 +122,7 @@ def past_class(
     machine now: what a kernel does not say of a hypervisor (all of them on other processors than
     x86, some on x86) is taken from there for the same product.
     """
-    marks = boot.kernel.marks
+    marks = boot.kernel.timestamps
     hardware = _hardware(marks.machine)
     whole = marks.command_line is not None and marks.command_line_whole
     kernel = f"{marks.release} {marks.version}" if marks.release and marks.version else None

@@ -83,7 +83,7 @@ class KernelMessages:
     def result(self) -> KernelBoot:
         """Return what the messages so far tell."""
         marks = self._marks()
-        return KernelBoot(marks=marks, shadow=self._waiter.observation(marks))
+        return KernelBoot(timestamps=marks, shadow=self._waiter.observation(marks))
 
     def _note_line(self, line: KernelLine, message: KernelMessage) -> None:
         match line.event:

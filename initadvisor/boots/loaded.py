@@ -36,12 +36,12 @@ def image_evidence(
     unreadable: list[Unreadable] = []
     loaded = loaded_bytes(host, unreadable)
     traces = ImageEvidence(loaded_bytes=loaded, freed_kib=freed_kib, page_bytes=page_bytes)
-    if start.way is not BootMethod.KEXEC:
+    if start.method is not BootMethod.KEXEC:
         digests = event_log_digests(host, unreadable)
         trials = parameters(host.read_text("/proc/cmdline") or "", TRIAL_TAG)
         traces = replace(
             traces,
-            from_uki=None if start.way is BootMethod.UNKNOWN else start.way.is_uki,
+            from_uki=None if start.method is BootMethod.UNKNOWN else start.method.is_uki,
             loaded_sha256=digests.loaded,
             section_sha256=digests.section,
             trial=trials[-1] if trials else None,

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 _WHO_MAY_READ = "run this as root, or as a member of group systemd-journal, who may read them"
 
-_FOREIGN = Attribution(certainty=Certainty.UNKNOWN, words="another machine's images are not known")
+_FOREIGN = Attribution(certainty=Certainty.UNKNOWN, reason="another machine's images are not known")
 
 
 def _no_words(trial: str | None) -> tuple[str, ...]:
@@ -92,14 +92,14 @@ def running_record(
     variables = loader_variables(host)
     start = boot_start(host, variables)
     traces, unreadable = image_evidence(
-        host, start, freed_kib=kernel.marks.loaded_kib, page_bytes=os.sysconf("SC_PAGE_SIZE")
+        host, start, freed_kib=kernel.timestamps.loaded_kib, page_bytes=os.sysconf("SC_PAGE_SIZE")
     )
     started_at = _started_at(host, journalled)
     there = (*variables.unreadable, *times.unreadable, *unreadable)
     journal = journalled.boot if journalled else None
     known = boot_class(host, boot_disk=boot_disk, own_words=own_words(traces.trial))
     circumstances = Circumstances(
-        kexec=start.way is BootMethod.KEXEC
+        kexec=start.method is BootMethod.KEXEC
         or _after_kexec(journalled)
         or (previous is not None and same_loader_run(previous, times) is True),
         soft_reboots=max(times.manager.soft_reboots or 0, journal.soft_reboots if journal else 0),
@@ -113,16 +113,16 @@ def running_record(
         machine=machine_name((host.read_text("/etc/machine-id") or "").strip()),
         started_at=started_at,
         start=start,
-        marks=replace(kernel.marks, command_line=None),
+        timestamps=replace(kernel.timestamps, command_line=None),
         shadow=kernel.shadow,
-        boot_class=class_with_words(known, kernel.marks.machine),
+        boot_class=class_with_words(known, kernel.timestamps.machine),
         times=times,
         read=read_interval(start, times),
-        phases=boot_phases(start.way, times),
+        phases=boot_phases(start.method, times),
         reboot_gap=_gap(journalled),
-        traces=traces,
+        evidence=traces,
         attribution=attribute(traces, booted_at=started_at),
-        rejections=rejections(kernel.marks, circumstances),
+        rejections=rejections(kernel.timestamps, circumstances),
         notes=(*notes, *(f"{wrong.source}: {wrong.reason}" for wrong in there)),
     )
 
@@ -141,7 +141,7 @@ def past_record(
     others' boots. A journal does not tell how a boot was started, nor when a loader read what.
     """
     boot = journalled.boot
-    marks = boot.kernel.marks
+    marks = boot.kernel.timestamps
     own = source is RecordSource.BACKFILL
     started_at = _moment(boot.span.first.realtime_us - boot.span.first.monotonic_us)
     tags = parameters(marks.command_line or "", TRIAL_TAG) if own else ()
@@ -162,14 +162,14 @@ def past_record(
         source=source,
         machine=machine_name(boot.span.machine_id),
         started_at=started_at,
-        start=BootStart(way=BootMethod.UNKNOWN, certainty=Certainty.UNKNOWN, clues=(clue,)),
-        marks=replace(marks, command_line=None),
+        start=BootStart(method=BootMethod.UNKNOWN, certainty=Certainty.UNKNOWN, clues=(clue,)),
+        timestamps=replace(marks, command_line=None),
         shadow=boot.kernel.shadow,
         boot_class=past_class(boot, today=today if own else None, own_words=own_words(trial)),
         read=NoInterval(reason="a journal does not tell when a loader read what"),
         phases=_past_phases(boot.startup) if boot.startup else (),
         reboot_gap=_gap(journalled),
-        traces=traces,
+        evidence=traces,
         attribution=attribute(traces, booted_at=started_at) if own else _FOREIGN,
         rejections=rejections(marks, circumstances),
     )
@@ -202,13 +202,13 @@ def _kernel(host: Host, journalled: Journalled | None) -> tuple[KernelBoot, tupl
     except InitadvisorError as err:
         notes = (err.message,)
     nothing = KernelBoot(
-        marks=KernelTimestamps(), shadow=ShadowObservation(waiting=Waiting.UNKNOWN)
+        timestamps=KernelTimestamps(), shadow=ShadowObservation(waiting=Waiting.UNKNOWN)
     )
     return max(found, key=_fullness, default=nothing), notes
 
 
 def _fullness(kernel: KernelBoot) -> tuple[bool, ...]:
-    marks = kernel.marks
+    marks = kernel.timestamps
     return (
         marks.unpack_us is not None,
         marks.begin_to_init_us is not None,
@@ -241,9 +241,9 @@ def _after_kexec(journalled: Journalled | None) -> bool:
 
 def _gap(journalled: Journalled | None) -> RebootGapTime:
     if journalled is None or journalled.before is None or journalled.before_end is None:
-        return RebootGapTime(words="the journal has no boot before this one")
+        return RebootGapTime(reason="the journal has no boot before this one")
     if journalled.end.slept:
-        return RebootGapTime(words="the machine slept in this boot, its clocks cannot be compared")
+        return RebootGapTime(reason="the machine slept in this boot, its clocks cannot be compared")
     ending, now = journalled.before_end.ending, journalled.boot.span.last
     gap = reboot_gap(
         LastSign(
@@ -259,7 +259,7 @@ def _gap(journalled: Journalled | None) -> RebootGapTime:
     )
     if isinstance(gap, RebootGap):
         return RebootGapTime(duration_us=gap.duration_us)
-    return RebootGapTime(words=gap.reason)
+    return RebootGapTime(reason=gap.reason)
 
 
 def _past_phases(startup: StartupTimes) -> tuple[PhaseTime, ...]:

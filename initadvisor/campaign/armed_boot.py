@@ -30,8 +30,8 @@ def of_a_boot(campaign: Campaign, event: CampaignEvent) -> Transition:
         return unchanged(campaign)
     if event.kind is _Kind.RUNNING:
         return unchanged(replace(campaign, state=_State.BOOTED, reason=event.reason))
-    if event.kind is _Kind.ENDED and event.fate:
-        return _judged(campaign, campaign.current, event, event.fate)
+    if event.kind is _Kind.ENDED and event.outcome:
+        return _judged(campaign, campaign.current, event, event.outcome)
     return unchanged(campaign)
 
 
@@ -46,7 +46,7 @@ def _judged(
         return unchanged(campaign)
     if fate is TrialOutcome.UNEXPLAINED and campaign.state is _State.ARMING:
         fate = TrialOutcome.NOT_TRIED  # the run was interrupted: it may never have been selected
-    passed = any(a.is_rehearsal and a.fate is TrialOutcome.PASSED for a in campaign.armings)
+    passed = any(a.is_rehearsal and a.outcome is TrialOutcome.PASSED for a in campaign.trial_boots)
     is_free = arming.is_rehearsal and fate is TrialOutcome.PASSED and not passed
     after = ended(campaign, fate, event.reason, boots=int(event.rebooted and not is_free))
     what = "the rehearsal" if arming.is_rehearsal else arming.setting
@@ -84,8 +84,8 @@ def _failed(campaign: Campaign, arming: TrialBoot, reason: str) -> Transition:
 
 def _unexplained(campaign: Campaign, arming: TrialBoot) -> int:
     return sum(
-        other.fate is TrialOutcome.UNEXPLAINED
+        other.outcome is TrialOutcome.UNEXPLAINED
         and other.is_rehearsal is arming.is_rehearsal
         and other.sha256 == arming.sha256
-        for other in campaign.armings
+        for other in campaign.trial_boots
     )

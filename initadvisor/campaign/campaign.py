@@ -144,22 +144,22 @@ class TrialBoot:
     """A boot that was armed, at ``at_s`` (seconds since 1970), and what became of it.
 
     ``setting``: the candidate's; that of today's image in a rehearsal. ``sha256``: its image's.
-    ``known_panics``: the digests of those that kernels had left before. ``fate`` is None until it
-    is judged; ``words`` say why it was.
+    ``known_panics``: the digests of those that kernels had left before. ``outcome`` is None until
+    it is judged; ``reason`` say why it was.
     """
 
     setting: str
     sha256: str
-    proof: ArmedBoot
+    armed_boot: ArmedBoot
     at_s: int
     known_panics: tuple[str, ...] = ()
-    fate: TrialOutcome | None = None
-    words: str = ""
+    outcome: TrialOutcome | None = None
+    reason: str = ""
 
     @property
     def is_rehearsal(self) -> bool:
         """Whether it tries the loader, not a candidate."""
-        return self.proof.stage is ProofStage.REHEARSAL
+        return self.armed_boot.stage is ProofStage.REHEARSAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,17 +179,17 @@ class Campaign:
     most_boots: int = 0
     reboots: bool = False
     ignore_unlocking: bool = False
-    ground: DefaultBoot | None = None
+    default_boot: DefaultBoot | None = None
     ready: tuple[TrialCandidate, ...] = ()
     quarantined: tuple[Quarantined, ...] = ()
-    armings: tuple[TrialBoot, ...] = ()
+    trial_boots: tuple[TrialBoot, ...] = ()
     boots: int = 0
     reason: str = ""
 
     @property
     def current(self) -> TrialBoot | None:
         """The boot that is armed or runs, None where none is."""
-        return self.armings[-1] if self.state.stands and self.armings else None
+        return self.trial_boots[-1] if self.state.stands and self.trial_boots else None
 
     @property
     def eligible(self) -> tuple[TrialCandidate, ...]:
@@ -201,9 +201,9 @@ class Campaign:
         """Return how many boots of a setting have passed."""
         return sum(
             arming.setting == setting
-            and arming.fate is TrialOutcome.PASSED
+            and arming.outcome is TrialOutcome.PASSED
             and not arming.is_rehearsal
-            for arming in self.armings
+            for arming in self.trial_boots
         )
 
 
@@ -256,11 +256,11 @@ class CampaignEvent:
     campaign: Campaign | None = None
     ready: tuple[TrialCandidate, ...] = ()
     refused: Quarantined | None = None
-    arming: TrialBoot | None = None
-    fate: TrialOutcome | None = None
+    trial_boot: TrialBoot | None = None
+    outcome: TrialOutcome | None = None
     rebooted: bool = True
     change: Change | None = None
-    ground: DefaultBoot | None = None
+    default_boot: DefaultBoot | None = None
 
 
 class CampaignAction(StrEnum):

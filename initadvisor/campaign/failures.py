@@ -41,9 +41,9 @@ def failures(campaigns: Iterable[Campaign]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for campaign in campaigns:
-        for arming in campaign.armings:
-            if arming.fate is TrialOutcome.PASSED:
+        for arming in campaign.trial_boots:
+            if arming.outcome is TrialOutcome.PASSED:
                 found.pop(arming.sha256, None)
-        bad = {arming.sha256 for arming in campaign.armings if arming.fate in _BAD}
+        bad = {arming.sha256 for arming in campaign.trial_boots if arming.outcome in _BAD}
         found |= {out.sha256: out.reason for out in campaign.quarantined if out.sha256 in bad}
     return found

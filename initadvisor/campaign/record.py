@@ -210,7 +210,7 @@ def _read(path: Path) -> Campaign:
         raise DamagedCampaignError(path, str(err)) from err
 
 
-_SCHEMA = 1
+_SCHEMA = 2
 _LATEST_S = 1 << 36
 """In the year 4147: clocks that are farther off cannot be shown."""
 
@@ -252,26 +252,26 @@ def from_text(text: bytes, *, number: int) -> Campaign:
 
 
 def _campaign(record: dict[str, Any]) -> Campaign:
-    ground = record.pop("ground")
+    default_boot = record.pop("default_boot")
     return Campaign(
         state=CampaignState(record.pop("state")),
         only=_items(record, "only"),
-        ground=ground and DefaultBoot(**ground),
+        default_boot=default_boot and DefaultBoot(**default_boot),
         ready=tuple(TrialCandidate(**values) for values in _items(record, "ready")),
         quarantined=tuple(Quarantined(**values) for values in _items(record, "quarantined")),
-        armings=tuple(_arming(values) for values in _items(record, "armings")),
+        trial_boots=tuple(_trial_boot(values) for values in _items(record, "trial_boots")),
         **record,
     )
 
 
-def _arming(values: dict[str, Any]) -> TrialBoot:
-    fate, proof = values.pop("fate"), values.pop("proof")
-    stage, own_words = ProofStage(proof.pop("stage")), _items(proof, "own_words")
+def _trial_boot(values: dict[str, Any]) -> TrialBoot:
+    outcome, armed = values.pop("outcome"), values.pop("armed_boot")
+    stage, extra = ProofStage(armed.pop("stage")), _items(armed, "extra_cmdline")
     known_panics = _items(values, "known_panics") if "known_panics" in values else ()
     return TrialBoot(
-        proof=ArmedBoot(stage=stage, own_words=own_words, **proof),
+        armed_boot=ArmedBoot(stage=stage, extra_cmdline=extra, **armed),
         known_panics=known_panics,
-        fate=fate and TrialOutcome(fate),
+        outcome=outcome and TrialOutcome(outcome),
         **values,
     )
 
@@ -291,14 +291,16 @@ def _require_sound(found: Campaign, number: int) -> None:
     if found.number != number:
         msg = f"it is numbered {found.number}"
         raise ValueError(msg)
-    if late := [t for t in (found.began_at_s, *(a.at_s for a in found.armings)) if t >= _LATEST_S]:
+    if late := [
+        t for t in (found.began_at_s, *(a.at_s for a in found.trial_boots)) if t >= _LATEST_S
+    ]:
         msg = f"{late[0]} is no time"
         raise ValueError(msg)
-    images = [found.ground.image] if found.ground else []
-    images += [arming.proof.image for arming in found.armings]
+    images = [found.default_boot.image] if found.default_boot else []
+    images += [arming.armed_boot.image for arming in found.trial_boots]
     if bad := [image for image in images if not _PATH.fullmatch(image)]:
         msg = f"{bad[0]!r} is no path of an image"
         raise ValueError(msg)
-    if found.state.stands and not (found.ground and found.armings):
+    if found.state.stands and not (found.default_boot and found.trial_boots):
         msg = f"it is {found.state}, and nothing was armed"
         raise ValueError(msg)

@@ -58,11 +58,11 @@ def _started(campaign: Campaign, event: CampaignEvent) -> Transition:
     if not campaign.state.is_over or event.campaign is None:
         return unchanged(campaign)
     new = event.campaign
-    same = campaign.ground is not None and campaign.ground == new.ground
+    same = campaign.default_boot is not None and campaign.default_boot == new.default_boot
     bad = {
         a.sha256
-        for a in campaign.armings
-        if a.fate in {TrialOutcome.FAILED, TrialOutcome.UNEXPLAINED}
+        for a in campaign.trial_boots
+        if a.outcome in {TrialOutcome.FAILED, TrialOutcome.UNEXPLAINED}
     }
     kept = tuple(
         found
@@ -103,23 +103,23 @@ def _blocked(campaign: Campaign, event: CampaignEvent) -> Transition:
     if campaign.state is not _State.ARMING:
         return unchanged(campaign)
     after = replace(
-        campaign, state=_State.CHOOSING, armings=campaign.armings[:-1], reason=event.reason
+        campaign, state=_State.CHOOSING, trial_boots=campaign.trial_boots[:-1], reason=event.reason
     )
     return Transition(campaign=after, actions=(*CLEAR, CampaignAction.REPORT))
 
 
 def _chosen(campaign: Campaign, event: CampaignEvent) -> Transition:
-    if campaign.state is not _State.CHOOSING or event.arming is None:
+    if campaign.state is not _State.CHOOSING or event.trial_boot is None:
         return unchanged(campaign)
     if campaign.boots >= campaign.most_boots:
         return go_on(campaign, "nothing is armed")
-    return _arming(campaign, event.arming, event.reason)
+    return _arming(campaign, event.trial_boot, event.reason)
 
 
 def _planned(campaign: Campaign, event: CampaignEvent) -> Transition:
-    if campaign.state is not _State.ARMING or event.arming is None:
+    if campaign.state is not _State.ARMING or event.trial_boot is None:
         return unchanged(campaign)
-    after = replace(campaign, armings=(*campaign.armings[:-1], event.arming))
+    after = replace(campaign, trial_boots=(*campaign.trial_boots[:-1], event.trial_boot))
     return Transition(campaign=after, actions=(CampaignAction.WRITE_ENTRY, CampaignAction.ARM))
 
 
@@ -140,18 +140,18 @@ def _around_sleep(campaign: Campaign, event: CampaignEvent) -> Transition:
     if current is None:
         return unchanged(campaign)
     if event.kind is _Kind.SLEEP and campaign.state is not _State.BOOTED:
-        asleep = replace(current, proof=replace(current.proof, asleep=True))
-        after = replace(campaign, armings=(*campaign.armings[:-1], asleep))
+        asleep = replace(current, armed_boot=replace(current.armed_boot, asleep=True))
+        after = replace(campaign, trial_boots=(*campaign.trial_boots[:-1], asleep))
         return Transition(campaign=after, actions=(CampaignAction.DISARM,))
-    if event.kind is _Kind.AWAKE and current.proof.asleep and event.arming:
-        before = replace(campaign, armings=campaign.armings[:-1])
-        return _arming(before, event.arming, event.reason)
+    if event.kind is _Kind.AWAKE and current.armed_boot.asleep and event.trial_boot:
+        before = replace(campaign, trial_boots=campaign.trial_boots[:-1])
+        return _arming(before, event.trial_boot, event.reason)
     return unchanged(campaign)
 
 
 def _arming(campaign: Campaign, arming: TrialBoot, reason: str) -> Transition:
     after = replace(
-        campaign, state=_State.ARMING, armings=(*campaign.armings, arming), reason=reason
+        campaign, state=_State.ARMING, trial_boots=(*campaign.trial_boots, arming), reason=reason
     )
     return Transition(campaign=after, actions=(CampaignAction.COPY,))
 
@@ -162,7 +162,7 @@ def _changed(campaign: Campaign, event: CampaignEvent) -> Transition:
     if state.is_over or change is None:
         return unchanged(campaign)
     words = change.words
-    after = replace(ended(campaign, TrialOutcome.NOT_TRIED, words), ground=event.ground)
+    after = replace(ended(campaign, TrialOutcome.NOT_TRIED, words), default_boot=event.default_boot)
     if change.needs_other_images:
         after = replace(after, ready=())
     if change is Change.GONE:

@@ -78,5 +78,7 @@ def ended(campaign: Campaign, fate: TrialOutcome, words: str, *, boots: int = 0)
     """Return the campaign with its armed boot judged."""
     if campaign.current is None:
         return campaign
-    last = replace(campaign.current, fate=fate, words=words)
-    return replace(campaign, armings=(*campaign.armings[:-1], last), boots=campaign.boots + boots)
+    last = replace(campaign.current, outcome=fate, reason=words)
+    return replace(
+        campaign, trial_boots=(*campaign.trial_boots[:-1], last), boots=campaign.boots + boots
+    )

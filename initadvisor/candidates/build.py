@@ -63,7 +63,7 @@ def build_candidates(
     ledger = BuildResults(observer or Silent())
     found, gaps = build_commands(host, generator, settings, image_sha256=source.sha256)
     for gap in gaps:
-        ledger.gap(gap)
+        ledger.skip(gap)
     missing = []
     for recipe in found:
         if cached := _cached(host, generator, source, cache, recipe):

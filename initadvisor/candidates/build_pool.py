@@ -65,7 +65,7 @@ class BuildPool:
                     return  # what runs now will take less than the worst case
                 recipe, _ = waiting.pop(index)
                 reason = f"no room left in {self._workshop.cache.directory}"
-                self._ledger.gap(SkippedSetting(setting=recipe.setting, reason=reason))
+                self._ledger.skip(SkippedSetting(setting=recipe.setting, reason=reason))
                 continue
             recipe, load = waiting.pop(index)
             self._ledger.observer.started(recipe.setting)
@@ -76,10 +76,10 @@ class BuildPool:
         try:
             cached, new = future.result()
         except InitadvisorError as err:
-            self._ledger.gap(SkippedSetting(setting=recipe.setting, reason=err.message))
+            self._ledger.skip(SkippedSetting(setting=recipe.setting, reason=err.message))
         except OSError as err:
             reason = f"cannot write the candidate: {err.strerror}"
-            self._ledger.gap(SkippedSetting(setting=recipe.setting, reason=reason))
+            self._ledger.skip(SkippedSetting(setting=recipe.setting, reason=reason))
         else:
             self._ledger.candidate(recipe.setting, cached.candidate, cached=not new)
 

@@ -59,11 +59,11 @@ def estimates(
     gaps: tuple[SkippedSetting, ...] = ()
     if missing:
         new = _sampled(host, generator, source, missing, observer)
-        gaps = new.gaps
+        gaps = new.skipped
         for sampled in new.candidates:
             known[sampled.key] = sampled
             _keep(host, sampled)
-    return Sampled(candidates=tuple(found for found in known.values() if found), gaps=gaps)
+    return Sampled(candidates=tuple(found for found in known.values() if found), skipped=gaps)
 
 
 def _sampled(

@@ -23,7 +23,7 @@ class BuildObserver(Protocol):
         """Take note of a candidate; ``cached`` tells that it was there already."""
         ...
 
-    def gap(self, gap: SkippedSetting) -> None:
+    def skipped(self, gap: SkippedSetting) -> None:
         """Take note of a setting that could not be built."""
         ...
 
@@ -37,7 +37,7 @@ class Silent:
     def finished(self, candidate: BuiltImage, *, cached: bool) -> None:
         """See ``BuildObserver.finished``."""
 
-    def gap(self, gap: SkippedSetting) -> None:
+    def skipped(self, gap: SkippedSetting) -> None:
         """See ``BuildObserver.gap``."""
 
 
@@ -46,7 +46,7 @@ class BuildOutcome:
     """The candidates and the gaps, in the order of the settings; ``built`` counts the new ones."""
 
     candidates: tuple[BuiltImage, ...]
-    gaps: tuple[SkippedSetting, ...]
+    skipped: tuple[SkippedSetting, ...]
     built: int
 
 
@@ -56,7 +56,7 @@ class BuildResults:
 
     observer: BuildObserver
     candidates: dict[Setting, BuiltImage] = field(default_factory=dict)
-    gaps: dict[Setting, SkippedSetting] = field(default_factory=dict)
+    skipped: dict[Setting, SkippedSetting] = field(default_factory=dict)
     built: int = 0
 
     def candidate(self, setting: Setting, candidate: BuiltImage, *, cached: bool) -> None:
@@ -67,15 +67,15 @@ class BuildResults:
         self.built += not cached
         self.observer.finished(candidate, cached=cached)
 
-    def gap(self, gap: SkippedSetting) -> None:
+    def skip(self, gap: SkippedSetting) -> None:
         """Enter a setting that could not be built."""
-        self.gaps[gap.setting] = gap
-        self.observer.gap(gap)
+        self.skipped[gap.setting] = gap
+        self.observer.skipped(gap)
 
     def result(self, settings: Sequence[Setting]) -> BuildOutcome:
         """Return all that was entered, in the order of ``settings``."""
         return BuildOutcome(
             candidates=tuple(self.candidates[s] for s in settings if s in self.candidates),
-            gaps=tuple(self.gaps[s] for s in settings if s in self.gaps),
+            skipped=tuple(self.skipped[s] for s in settings if s in self.skipped),
             built=self.built,
         )

@@ -61,7 +61,7 @@ class SampleObserver(Protocol):
 class SampleTask:
     """A recipe, and what decides how it is sampled."""
 
-    recipe: BuildCommand
+    command: BuildCommand
     level: int | None
     window_log: float
     cpu_s_per_100_mb: float
@@ -70,7 +70,7 @@ class SampleTask:
     @property
     def codec(self) -> Codec:
         """What is sampled."""
-        return self.recipe.setting.codec
+        return self.command.setting.codec
 
     @property
     def far(self) -> bool:
@@ -91,7 +91,7 @@ def sample_task(
     level = generator.default_level(host, recipe.setting)
     window = window_log(codec, recipe.argv, level=level)
     return SampleTask(
-        recipe=recipe,
+        command=recipe,
         level=level,
         window_log=window,
         cpu_s_per_100_mb=expected_cpu_s(codec, level, 100_000_000),
@@ -187,7 +187,7 @@ class Sampler:
         for subject, sample in wanted:
             cpu_s = subject.cpu_s_per_100_mb * sample.size_bytes / 100e6
             run = partial(self._compress, subject, sample)
-            steps[subject.recipe.key, sample] = (cpu_s, run)
+            steps[subject.command.key, sample] = (cpu_s, run)
             for control in subject.controls:
                 for part in (sample, self.whole):
                     cpu_s = expected_cpu_s(control.codec, control.level, part.size_bytes)
@@ -205,7 +205,7 @@ class Sampler:
         )
 
     def _compress(self, subject: SampleTask, sample: Sample) -> None:
-        recipe = subject.recipe
+        recipe = subject.command
         file = self.scratch.file()
         try:
             with piped(sample.file) as pipe:
@@ -228,7 +228,7 @@ class Sampler:
 
     def _time(self, subjects: Sequence[SampleTask]) -> None:
         """Decompress every sample again, and make sure that it is what was compressed."""
-        keys = [(subject.recipe.key, self.sample_of(subject)) for subject in subjects]
+        keys = [(subject.command.key, self.sample_of(subject)) for subject in subjects]
         made = [
             (subject, key, output)
             for subject, key in zip(subjects, keys, strict=True)
@@ -246,7 +246,7 @@ class Sampler:
         times = decompression_times(self.host, [*streams, *self.control_streams.values()])
         for (subject, key, output), found in zip(made, times, strict=False):
             self.outputs[key] = (
-                f"{subject.recipe.argv[0]} wrote {found}"
+                f"{subject.command.argv[0]} wrote {found}"
                 if isinstance(found, str)
                 else replace(output, decompress_ms=found.times_ms, facts=found.facts)
             )

@@ -48,7 +48,7 @@ class Sampled:
     """What was estimated, and the settings that could not be, with the reasons."""
 
     candidates: tuple[SampledCandidate, ...]
-    gaps: tuple[SkippedSetting, ...]
+    skipped: tuple[SkippedSetting, ...]
 
 
 def sample_candidates(
@@ -85,13 +85,13 @@ def sample_candidates(
         found = [estimate(sampler, subject) for subject in subjects]
     return Sampled(
         candidates=tuple(one for one in found if isinstance(one, SampledCandidate)),
-        gaps=tuple(one for one in found if isinstance(one, SkippedSetting)),
+        skipped=tuple(one for one in found if isinstance(one, SkippedSetting)),
     )
 
 
 def estimate(sampler: Sampler, subject: SampleTask) -> SampledCandidate | SkippedSetting:
     """Return what was found of a setting."""
-    recipe, whole_bytes = subject.recipe, sampler.whole.size_bytes
+    recipe, whole_bytes = subject.command, sampler.whole.size_bytes
     if subject.codec is Codec.CAT:
         return _uncompressed(recipe, whole_bytes)
     sample = sampler.sample_of(subject)
@@ -144,7 +144,7 @@ def _growth(sampler: Sampler, subject: SampleTask) -> Growth:
     relative = sampler.relatives.get(subject)
     if relative is None:
         return own
-    sizes = [sampler.outputs[relative.recipe.key, one] for one in (sampler.small, sampler.large)]
+    sizes = [sampler.outputs[relative.command.key, one] for one in (sampler.small, sampler.large)]
     if any(isinstance(size, str) for size in sizes):
         return own
     small, large = (

@@ -58,8 +58,8 @@ class CandidateSet:
     source: Source
     generator: Generator
     baseline: Baseline
-    contenders: tuple[Candidate, ...]
-    gaps: tuple[SkippedSetting, ...]
+    candidates: tuple[Candidate, ...]
+    skipped: tuple[SkippedSetting, ...]
     kernel_release: str | None
 
 
@@ -116,7 +116,7 @@ def built_candidate_set(
         jobs=config.jobs,
         cache_limit_bytes=config.cache_limit_bytes,
     )
-    return _field(host, ground, built.candidates, (), built.gaps)
+    return _field(host, ground, built.candidates, (), built.skipped)
 
 
 def estimated_candidate_set(
@@ -131,7 +131,9 @@ def estimated_candidate_set(
     built = kept_candidates(host, generator, source, wanted)
     missing = [recipe for recipe in wanted if recipe.setting not in built]
     sampled = estimates(host, generator, source, missing, observer=observer)
-    return _field(host, ground, tuple(built.values()), sampled.candidates, (*gaps, *sampled.gaps))
+    return _field(
+        host, ground, tuple(built.values()), sampled.candidates, (*gaps, *sampled.skipped)
+    )
 
 
 @contextlib.contextmanager
@@ -166,8 +168,8 @@ def _field(
         source=source,
         generator=generator,
         baseline=baseline,
-        contenders=all_candidates(host, generator, source, baseline, built, sampled),
-        gaps=gaps,
+        candidates=all_candidates(host, generator, source, baseline, built, sampled),
+        skipped=gaps,
         kernel_release=ground.kernel_release,
     )
 

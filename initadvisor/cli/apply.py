@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from initadvisor.apply.plan_values import ApplyStep
+from initadvisor.cli.rendering.output import SCHEMA
 from initadvisor.cli.rendering.paragraphs import print_item, print_paragraph
 from initadvisor.cli.rendering.tables import Table, print_table
 from initadvisor.cli.rendering.wording import figure, turned_round
@@ -121,9 +122,9 @@ def apply(
 
 def _unless(plan: ApplyPlan) -> str:
     """Say what --confirm would refuse for, and with which options it would not."""
-    if not plan.obstacles:
+    if not plan.blockers:
         return ""
-    in_the_way = {obstacle.step for obstacle in plan.obstacles}
+    in_the_way = {obstacle.step for obstacle in plan.blockers}
     options = [option for step, option in _WITHOUT.items() if step in in_the_way]
     if ApplyStep.BUILD in in_the_way or not options:
         return ", once nothing is in the way"
@@ -155,14 +156,11 @@ def _apply(host: Host, plan: ApplyPlan, choices: ApplyChoices) -> None:
     print_applied(applied)
 
 
-_SCHEMA = 1
-
-
 def print_json(plan: ApplyPlan) -> None:
     """Print the whole plan as one object."""
     saving = plan.saving_ms
     document = {
-        "schema": _SCHEMA,
+        "schema": SCHEMA,
         "generator": plan.generator,
         "setting": str(plan.setting),
         "why": plan.why,
@@ -172,7 +170,7 @@ def print_json(plan: ApplyPlan) -> None:
             for edit in plan.edits
         ],
         "images": [_image(planned) for planned in plan.images],
-        "room": [
+        "space": [
             {
                 "mount_point": room.mount_point,
                 "needed_bytes": room.needed_bytes,
@@ -180,12 +178,12 @@ def print_json(plan: ApplyPlan) -> None:
                 "purpose": room.purpose,
                 "enough": room.enough,
             }
-            for room in plan.room
+            for room in plan.space
         ],
         "saving_ms": saving and {"mean": saving.mean, "low": saving.low, "high": saving.high},
-        "obstacles": [
+        "blockers": [
             {"step": one.step.value, "reason": one.reason, "remedy": one.remedy}
-            for one in plan.obstacles
+            for one in plan.blockers
         ],
         "warnings": list(plan.warnings),
     }
@@ -234,7 +232,7 @@ def print_plan(plan: ApplyPlan) -> None:
             click.echo(shown(line.replace("\t", "    ")))
     click.echo(f"\nImages of {plan.generator}:\n")
     print_table(_images(plan.images))
-    for room in plan.room:
+    for room in plan.space:
         enough = "" if room.enough else ": NOT ENOUGH"
         print_item(
             f"{room.mount_point}: {_mb(room.needed_bytes)} MB for {room.purpose}, "
@@ -255,7 +253,7 @@ def _save_or_cost(saving_ms: Estimate) -> str:
 
 def _print_obstacles(plan: ApplyPlan) -> None:
     for step, title in _IN_THE_WAY.items():
-        if found := [obstacle for obstacle in plan.obstacles if obstacle.step is step]:
+        if found := [obstacle for obstacle in plan.blockers if obstacle.step is step]:
             click.echo(f"\n{title}:")
             for obstacle in found:
                 remedy = f" ({obstacle.remedy})" if obstacle.remedy else ""
@@ -293,7 +291,7 @@ def print_applied(applied: Applied) -> None:
         print_paragraph(
             f"{after} is configured and installed. initadvisor rollback --confirm goes back."
         )
-    elif transaction.proof and transaction.proof.stage is ProofStage.REHEARSAL:
+    elif transaction.armed_boot and transaction.armed_boot.stage is ProofStage.REHEARSAL:
         print_paragraph(
             "Nothing was replaced yet. The next boot is a rehearsal: it uses today's image, from "
             f"an entry of its own. If all goes well, the boot after it uses {after}, and when that "

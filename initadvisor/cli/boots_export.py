@@ -71,7 +71,7 @@ def write_csv(records: Iterable[BootRecord], file: IO[str]) -> None:
             "source": record.source,
             "started_at": record.started_at.isoformat(timespec="microseconds"),
             "kernel": record.boot_class.kernel,
-            "way": record.start.way,
+            "method": record.start.method,
             **figures(record),
             "rejections": " ".join(record.rejections),
             RECORD: _json(as_plain(record)),

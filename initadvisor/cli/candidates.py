@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from initadvisor.cli.options import FileName, Whole
+from initadvisor.cli.rendering.output import SCHEMA
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.plain_values import shown
 
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from initadvisor.candidates.cache import CachedCandidate
     from initadvisor.candidates.results import BuildOutcome
     from initadvisor.records.built_image import BuiltImage
-
-
-_SCHEMA = 1
 
 
 @click.group(no_args_is_help=False)
@@ -91,7 +89,9 @@ def build(
                 "generator": generator.NAME,
                 "built": result.built,
                 "candidates": [_as_json(candidate) for candidate in result.candidates],
-                "gaps": [{"setting": str(g.setting), "reason": g.reason} for g in result.gaps],
+                "skipped": [
+                    {"setting": str(g.setting), "reason": g.reason} for g in result.skipped
+                ],
                 "context": list(context),
             }
         )
@@ -99,7 +99,7 @@ def build(
         _print_result(target.path, result, context)
     if not result.candidates:
         msg = f"no candidate of {target.path} could be built"
-        raise InitadvisorError(msg, hint=result.gaps[0].reason if result.gaps else None)
+        raise InitadvisorError(msg, hint=result.skipped[0].reason if result.skipped else None)
 
 
 @candidates.command("list")
@@ -140,7 +140,7 @@ def prune(*, everything: bool) -> None:
 
 
 def _print_json(document: dict[str, Any]) -> None:
-    click.echo(json.dumps({"schema": _SCHEMA, **document}, indent=2))
+    click.echo(json.dumps({"schema": SCHEMA, **document}, indent=2))
 
 
 def _as_json(candidate: BuiltImage) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _print_result(image: Path, result: BuildOutcome, context: Sequence[str]) -> 
     for candidate in result.candidates:
         for note in candidate.notes:
             click.echo(f"{candidate.setting}: {note}")
-    for gap in result.gaps:
+    for gap in result.skipped:
         click.echo(f"{gap.setting}: not built: {gap.reason}")
     if context:
         click.echo("What matters more than the codec:")

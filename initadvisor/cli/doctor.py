@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from initadvisor.cli.rendering.output import SCHEMA
+
 if TYPE_CHECKING:
     from initadvisor.doctor.findings import Diagnosis
-
-
-_SCHEMA = 1
 
 
 @click.command()
@@ -39,7 +38,7 @@ def doctor(context: click.Context, *, try_engines: bool, as_json: bool) -> None:
 
 def _print_json(found: Diagnosis) -> None:
     document = {
-        "schema": _SCHEMA,
+        "schema": SCHEMA,
         "findings": [
             {
                 "topic": finding.topic.value,

@@ -52,7 +52,7 @@ def explained(answer: Recommendation, why: Explanation) -> Iterator[tuple[str, S
         yield "What each kind of evidence made of it", _steps(why.steps)
     yield (
         "What is known of this machine, and from what",
-        [_learnt(learnt) for learnt in why.learnt],
+        [_learnt(learnt) for learnt in why.updates],
     )
 
 
@@ -88,9 +88,9 @@ def _weight(weight: Weight, advised: Setting) -> str:
     unit = SHARED_WORDS[weight.what][1]
     said = (
         f"{_FACTS[weight.what]}, {_known(weight.now, unit)}, makes {percent(weight.share)} of the "
-        f"doubt; {_turning(weight.stretches, unit)}"
+        f"doubt; {_turning(weight.ranges, unit)}"
     )
-    if len(weight.stretches) == 1:
+    if len(weight.ranges) == 1:
         return said
     return f"{said}; that this is another one than {advised} is {percent(weight.turns)} likely"
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from initadvisor.cli.options import FileName, Whole, moment_since
+from initadvisor.cli.rendering.output import SCHEMA
 from initadvisor.cli.rendering.paragraphs import moment, print_item, print_paragraph
 from initadvisor.cli.rendering.tables import Table, print_table
 from initadvisor.cli.rendering.wording import explain_intervals, measured_interval
@@ -142,7 +143,7 @@ def as_document(
 ) -> dict[str, Any]:
     """Return what was measured as plain values for ``json.dumps``."""
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         "store": str(path),
         "lab_runs": [run_document(recorded) for recorded in runs],
         "verifications": [verification_document(verification) for verification in verifications],
@@ -198,7 +199,7 @@ def verification_document(verification: Verification) -> dict[str, Any]:
         "image_sha256": verification.image_sha256,
         "content_sha256": verification.content_sha256,
         "unpacked": verification.unpacked,
-        "words": verification.words,
+        "reason": verification.reason,
     }
 
 
@@ -303,7 +304,7 @@ def _verified(verification: Verification) -> str:
     verdict = (
         "unpacked"
         if verification.unpacked is Unpacked.YES
-        else f"refused: {verification.words or 'without a word'}"
+        else f"refused: {verification.reason or 'without a word'}"
     )
     return (
         f"{moment(verification.at)}: image {verification.image_sha256[:12]}: {verdict} ({kernel})"

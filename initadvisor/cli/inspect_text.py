@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from initadvisor.cli.rendering.output import SCHEMA
 from initadvisor.cli.rendering.tables import Table, print_table
 from initadvisor.core.plain_values import shown
 from initadvisor.image.contents import Verdict
@@ -130,7 +131,7 @@ def print_json(
 ) -> None:
     """Print the JSON that initadvisor-inspect(1) describes to stdout."""
     document = {
-        "schema": 1,
+        "schema": SCHEMA,
         "image": name,
         "segments": [_segment(segment) for segment in contents.segments],
         "kernel": contents.kernel_release,

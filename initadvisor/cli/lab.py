@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from initadvisor.cli.options import FileName, Whole
+from initadvisor.cli.rendering.output import SCHEMA
 from initadvisor.records.lab import Engine
 
 if TYPE_CHECKING:
@@ -108,11 +109,11 @@ def _time(
         click.echo("initadvisor: what was measured so far is in initadvisor history", err=True)
         raise
     if as_json:
-        gaps = [{"setting": str(gap.setting), "reason": gap.reason} for gap in result.gaps]
-        _print_json({**run_document(result.recorded), "gaps": gaps})
+        skipped = [{"setting": str(gap.setting), "reason": gap.reason} for gap in result.skipped]
+        _print_json({**run_document(result.recorded), "skipped": skipped})
         return
     print_run(result.recorded)
-    for gap in result.gaps:
+    for gap in result.skipped:
         click.echo(f"{gap.setting}: not built: {gap.reason}")
 
 
@@ -191,4 +192,4 @@ def _engines(host: Host, kernel: Path | None, uml: Path | None, *, as_json: bool
 def _print_json(document: dict[str, Any]) -> None:
     import json
 
-    click.echo(json.dumps({"schema": 1, **document}, indent=2, allow_nan=False))
+    click.echo(json.dumps({"schema": SCHEMA, **document}, indent=2, allow_nan=False))

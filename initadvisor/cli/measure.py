@@ -15,6 +15,7 @@ import click
 
 from initadvisor.cli.boots_text import milliseconds, print_boots, setting_words
 from initadvisor.cli.options import FileName
+from initadvisor.cli.rendering.output import SCHEMA
 from initadvisor.cli.rendering.paragraphs import moment, print_item
 from initadvisor.cli.rendering.wording import boots
 from initadvisor.core.plain_values import shown
@@ -88,7 +89,7 @@ def measure(
 def head_document(measured: Measured, *, dry_run: bool) -> dict[str, Any]:
     """Return what comes before the boots as plain values for ``json.dumps``."""
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         "store": str(measured.path),
         "recorded": not dry_run,
         "new": [record.boot_id for record in measured.records if record.boot_id in measured.new],
@@ -118,7 +119,7 @@ def print_measured(measured: Measured, *, dry_run: bool) -> None:
 
 def _described(record: BootRecord) -> Iterator[str]:
     """Yield what is known of a boot, a line for each."""
-    yield f"started by {record.start.way.description} ({record.start.certainty})"
+    yield f"started by {record.start.method.description} ({record.start.certainty})"
     if record.phases:
         phases = (f"{p.phase} {milliseconds(p.duration_us)} ms" for p in record.phases)
         yield ", ".join(phases)
@@ -140,7 +141,7 @@ def _described(record: BootRecord) -> Iterator[str]:
     image = record.attribution.image
     setting = setting_words(image.setting if image else None, record.attribution.certainty)
     certainty = record.attribution.certainty
-    yield f"image: {record.attribution.words} ({certainty}); setting: {setting}"
+    yield f"image: {record.attribution.reason} ({certainty}); setting: {setting}"
     for reason in record.rejections:
         part = "its loader's times are no sample" if reason.only_loader else "no sample"
         yield f"{part}: {reason.explanation}"

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from math import exp
 from typing import TYPE_CHECKING, Any
 
-from initadvisor.cli.rendering.output import rounded
+from initadvisor.cli.rendering.output import SCHEMA, rounded
 
 if TYPE_CHECKING:
     from initadvisor.advise.recommendation import Plan, Recommendation, Rival, Row
@@ -23,7 +23,7 @@ def as_document(answer: Recommendation) -> dict[str, Any]:
     """Return the answer as plain values for ``json.dumps``."""
     decision = answer.decision
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         "baseline": str(answer.baseline),
         "baseline_source": answer.baseline_source,
         "sample": answer.sample,
@@ -69,7 +69,7 @@ def as_document(answer: Recommendation) -> dict[str, Any]:
         "unpacked_bytes": answer.unpacked_bytes,
         "candidates": [_row(row) for row in answer.rows],
         "unbuilt": [str(setting) for setting in answer.unbuilt],
-        "gaps": [{"setting": str(gap.setting), "reason": gap.reason} for gap in answer.gaps],
+        "skipped": [{"setting": str(gap.setting), "reason": gap.reason} for gap in answer.skipped],
         "assumptions": [assumption.text for assumption in answer.assumptions],
         "warnings": list(answer.warnings),
         "context": list(answer.context),
@@ -117,11 +117,11 @@ def _deciding(fact: DecidingFact | None) -> dict[str, Any] | None:
     return {
         "factor": fact.factor,
         "settled": round(fact.settled, 3),
-        "stretches": _stretches(fact.stretches),
+        "ranges": _ranges(fact.ranges),
     }
 
 
-def _stretches(stretches: tuple[BestRange, ...]) -> list[dict[str, Any]]:
+def _ranges(stretches: tuple[BestRange, ...]) -> list[dict[str, Any]]:
     return [
         {"low": rounded(s.low), "high": rounded(s.high), "setting": str(s.setting)}
         for s in stretches
@@ -177,7 +177,7 @@ def _explanation(why: Explanation | None) -> dict[str, Any] | None:
                 "now": _estimate(weight.now),
                 "share": round(weight.share, 4),
                 "turns": round(weight.turns, 4),
-                "stretches": _stretches(weight.stretches),
+                "ranges": _ranges(weight.ranges),
             }
             for weight in why.weights
         ],
@@ -193,13 +193,13 @@ def _explanation(why: Explanation | None) -> dict[str, Any] | None:
             }
             for step in why.steps
         ],
-        "learnt": [
+        "updates": [
             {
                 "what": learnt.what,
                 "boots": learnt.boots,
                 "before": _estimate(learnt.prior),
                 "now": _estimate(learnt.posterior),
             }
-            for learnt in why.learnt
+            for learnt in why.updates
         ],
     }

@@ -136,9 +136,9 @@ def advice(answer: Recommendation) -> Iterator[str]:
     if fact is None:
         return
     what, unit, known = _FACTORS[fact.factor]
-    if len(fact.stretches) == 1:
+    if len(fact.ranges) == 1:
         yield (
-            f"The fact that matters most is {what}, but {fact.stretches[0].setting} is the best "
+            f"The fact that matters most is {what}, but {fact.ranges[0].setting} is the best "
             f"choice throughout its range: knowing it would only make that surer. {known}"
         )
     elif fact.settled == 0:
@@ -170,10 +170,10 @@ def _unbuilt(answer: Recommendation) -> str:
 
 def _stretches(fact: DecidingFact, unit: str) -> str:
     parts = []
-    for number, stretch in enumerate(fact.stretches):
+    for number, stretch in enumerate(fact.ranges):
         if number == 0:
             parts.append(f"below {rounded(stretch.high)} {unit} {stretch.setting} is best")
-        elif number == len(fact.stretches) - 1:
+        elif number == len(fact.ranges) - 1:
             parts.append(f"above {rounded(stretch.low)} {unit} {stretch.setting}")
         else:
             parts.append(f"from there to {rounded(stretch.high)} {unit} {stretch.setting}")
@@ -187,7 +187,7 @@ def _sections(answer: Recommendation) -> Iterator[tuple[str, Iterable[str]]]:
         if row.lint.verdict == "refused"
     ]
     notes = [f"{row.setting}: {note}" for row in answer.rows for note in row.notes]
-    gaps = [f"{gap.setting}: {gap.reason}" for gap in answer.gaps]
+    gaps = [f"{gap.setting}: {gap.reason}" for gap in answer.skipped]
     sections = (
         ("Warnings", answer.warnings),
         ("Not weighed", gaps),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from initadvisor.bootloaders.one_shot import OneShotState
+from initadvisor.cli.rendering.output import SCHEMA
 from initadvisor.cli.rendering.paragraphs import print_item, print_paragraph
 from initadvisor.core.plain_values import shown
 from initadvisor.transaction.armed_boot import ProofStage
@@ -47,14 +48,11 @@ def status(*, check: bool, as_json: bool) -> None:
         print_status(found)
 
 
-_SCHEMA = 1
-
-
 def print_json(found: Status) -> None:
     """Print all of it as one object."""
     configured = found.configured
     document = {
-        "schema": _SCHEMA,
+        "schema": SCHEMA,
         "generator": found.generator,
         "image": found.image and str(found.image),
         "configured": configured
@@ -95,7 +93,7 @@ def _running(running: RunningBoot) -> dict[str, Any]:
         "certainty": running.certainty and running.certainty.value,
         "image": running.image,
         "setting": running.setting and str(running.setting),
-        "words": running.words,
+        "reason": running.reason,
     }
 
 
@@ -112,7 +110,7 @@ def _entries(entries: Entries) -> dict[str, Any]:
 
 
 def _transaction(transaction: Transaction) -> dict[str, Any]:
-    setting, proof = transaction.setting, transaction.proof
+    setting, proof = transaction.setting, transaction.armed_boot
     return {
         "number": transaction.number,
         "state": transaction.state.value,
@@ -163,10 +161,10 @@ def print_status(found: Status) -> None:
 
 def _print_running(running: RunningBoot) -> None:
     if running.certainty is None:
-        click.echo(f"This boot used: not known ({shown(running.words)})")
+        click.echo(f"This boot used: not known ({shown(running.reason)})")
         return
     setting = f"{shown(str(running.setting))}, " if running.setting else ""
-    click.echo(f"This boot used: {setting}{running.certainty} ({shown(running.words)})")
+    click.echo(f"This boot used: {setting}{running.certainty} ({shown(running.reason)})")
 
 
 def _print_entries(entries: Entries) -> None:
@@ -218,6 +216,6 @@ def _name(transaction: Transaction) -> str:
 
 
 def _to_do(transaction: Transaction) -> str:
-    if transaction.proof and transaction.proof.stage is ProofStage.REHEARSAL:
+    if transaction.armed_boot and transaction.armed_boot.stage is ProofStage.REHEARSAL:
         return "waits for a boot with today's image from the trial's entry, a rehearsal"
     return _TO_DO[transaction.state.duty]

@@ -16,6 +16,7 @@ import click
 
 from initadvisor.campaign.campaign import CampaignState
 from initadvisor.cli.options import Whole
+from initadvisor.cli.rendering.output import SCHEMA
 from initadvisor.cli.rendering.paragraphs import print_item, print_paragraph
 from initadvisor.core.errors import UnsafeError
 from initadvisor.core.plain_values import shown
@@ -181,9 +182,9 @@ def next_(*, dry_run: bool, as_json: bool, countdown: int) -> None:
     elif found is None:
         click.echo("No boot can be chosen yet: no candidates are prepared.")
     elif found.candidate is None:
-        click.echo(shown(f"No boot is next: {found.words}."))
+        click.echo(shown(f"No boot is next: {found.reason}."))
     else:
-        click.echo(shown(f"The next boot would be of {found.candidate.setting}: {found.words}."))
+        click.echo(shown(f"The next boot would be of {found.candidate.setting}: {found.reason}."))
 
 
 def _require_consent(host: Host, *, yes: bool) -> None:
@@ -226,13 +227,10 @@ def _count_down(host: Host, seconds: int) -> None:
     reboot_now(host)
 
 
-_SCHEMA = 1
-
-
 def print_json(campaign: Campaign) -> None:
     """Print all of it as one object."""
     document = {
-        "schema": _SCHEMA,
+        "schema": SCHEMA,
         "number": campaign.number,
         "state": campaign.state.value,
         "reason": campaign.reason or None,
@@ -256,15 +254,15 @@ def print_json(campaign: Campaign) -> None:
         ],
         "armed": [
             {
-                "trial": arming.proof.trial,
-                "stage": arming.proof.stage.value,
+                "trial": arming.armed_boot.trial,
+                "stage": arming.armed_boot.stage.value,
                 "setting": arming.setting,
                 "sha256": arming.sha256,
                 "at_s": arming.at_s,
-                "fate": arming.fate and arming.fate.value,
-                "reason": arming.words or None,
+                "outcome": arming.outcome and arming.outcome.value,
+                "reason": arming.reason or None,
             }
-            for arming in campaign.armings
+            for arming in campaign.trial_boots
         ],
     }
     click.echo(json.dumps(document, indent=2, allow_nan=False))
@@ -274,9 +272,9 @@ def print_next(found: NextTrial | None) -> None:
     """Print which boot would be next; what is null is not known, or not needed any more."""
     candidate = found.candidate if found else None
     document = {
-        "schema": _SCHEMA,
+        "schema": SCHEMA,
         "next": candidate and {"setting": candidate.setting, "today": candidate.today},
-        "reason": found and found.words,
+        "reason": found and found.reason,
     }
     click.echo(json.dumps(document, indent=2, allow_nan=False))
 
@@ -310,9 +308,9 @@ def print_campaign(campaign: Campaign) -> None:
         click.echo("\nNot booted any more:")
         for quarantined in campaign.quarantined:
             print_item(f"{quarantined.setting}: {quarantined.reason}")
-    if campaign.armings:
+    if campaign.trial_boots:
         click.echo("\nThe latest boots:")
-        for arming in campaign.armings[-_LATEST:]:
+        for arming in campaign.trial_boots[-_LATEST:]:
             print_item(_said(arming))
 
 
@@ -329,6 +327,6 @@ def _print_state(campaign: Campaign) -> None:
 
 def _said(arming: TrialBoot) -> str:
     what = "rehearsal with today's image" if arming.is_rehearsal else arming.setting
-    if arming.fate is None:
+    if arming.outcome is None:
         return f"{what}: not judged yet"
-    return f"{what}: {arming.fate.replace('-', ' ')} ({arming.words})"
+    return f"{what}: {arming.outcome.replace('-', ' ')} ({arming.reason})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from initadvisor.cli.rendering.output import rounded
+from initadvisor.cli.rendering.output import SCHEMA, rounded
 from initadvisor.decide.whatif_views import UNITS
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def as_document(answer: WhatIf) -> dict[str, Any]:
     """Return the answer as plain values for ``json.dumps``."""
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         "table": answer.name,
         "source": answer.source,
         "objective": answer.objective,
@@ -47,7 +47,7 @@ def as_document(answer: WhatIf) -> dict[str, Any]:
 def tables_document(tables: Sequence[TruthTable]) -> dict[str, Any]:
     """Return the built-in tables, all that is in them."""
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         "tables": [
             {
                 "name": table.name,
@@ -93,19 +93,19 @@ def _column(column: Column) -> dict[str, Any]:
                 "best": standing.best,
                 "as_good": standing.as_good,
             }
-            for standing in column.standings
+            for standing in column.ranks
         ],
     }
 
 
 def _line(line: WhatIfLine) -> dict[str, Any]:
     return {
-        "place": line.place or None,
+        "medium": line.medium or None,
         "varies": line.factor,
         "unit": UNITS[line.factor],
         "low": line.span.low + 0.0,
         "high": line.span.high + 0.0,
-        "best": _stretches(line.stretches),
+        "best": _ranges(line.ranges),
         "as_good": {
             str(setting): [{"low": part.low + 0.0, "high": part.high + 0.0} for part in parts]
             for setting, parts in line.suitable.items()
@@ -116,7 +116,7 @@ def _line(line: WhatIfLine) -> dict[str, Any]:
 
 def _map(one: WinnersMap) -> dict[str, Any]:
     return {
-        "place": one.place or None,
+        "medium": one.medium or None,
         "across": {
             "varies": one.across,
             "unit": UNITS[one.across],
@@ -127,14 +127,14 @@ def _map(one: WinnersMap) -> dict[str, Any]:
             {
                 "value": row.value,
                 "best": [str(setting) for setting in row.best],
-                "stretches": _stretches(row.stretches),
+                "ranges": _ranges(row.ranges),
             }
             for row in one.rows
         ],
     }
 
 
-def _stretches(stretches: Sequence[BestRange]) -> list[dict[str, Any]]:
+def _ranges(stretches: Sequence[BestRange]) -> list[dict[str, Any]]:
     return [
         {"low": s.low + 0.0, "high": s.high + 0.0, "setting": str(s.setting)} for s in stretches
     ]

@@ -76,13 +76,13 @@ def print_tables(tables: Sequence[TruthTable]) -> None:
 
 def _print_line(answer: WhatIf, line: WhatIfLine) -> None:
     unit = UNITS[line.factor]
-    place = f"{line.place}, " if line.place else ""
+    place = f"{line.medium}, " if line.medium else ""
     span = f"{_rounded(line.span.low)} to {_rounded(line.span.high)} {unit}"
     click.echo(f"{place}{_FACTORS[line.factor]} from {span}:\n")
     print_table(
         Table(
             titles=(f"from {unit}", f"to {unit}", "best"),
-            rows=tuple((_rounded(s.low), _rounded(s.high), str(s.setting)) for s in line.stretches),
+            rows=tuple((_rounded(s.low), _rounded(s.high), str(s.setting)) for s in line.ranges),
             text=2,
         )
     )
@@ -129,7 +129,7 @@ def _columns_table(
     """Return the table, the cheapest of the first column first; what has intervals is asked for."""
     order = sorted(
         range(len(answer.choices)),
-        key=lambda number: columns[0].standings[number].cost_ms.mean,
+        key=lambda number: columns[0].ranks[number].cost_ms.mean,
     )
     return Table(
         titles=(
@@ -141,7 +141,7 @@ def _columns_table(
         rows=tuple(
             (
                 *_figures(answer.choices[number], answer.objective, of_unpacking),
-                *(_cell(column.standings[number], of_costs) for column in columns),
+                *(_cell(column.ranks[number], of_costs) for column in columns),
                 *([suitable[answer.choices[number].setting]] if suitable else []),
             )
             for number in order
@@ -172,7 +172,7 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _print_map(one: WinnersMap) -> None:
-    place = f"{one.place}: the" if one.place else "The"
+    place = f"{one.medium}: the" if one.medium else "The"
     click.echo(
         f"{place} best setting, {_FACTORS[one.across]} across ({UNITS[one.across]}), "
         f"{_FACTORS[one.down]} down ({UNITS[one.down]}):\n"

@@ -41,7 +41,7 @@ class CodecSpec:
     refuses. ``since``: the first kernel release that has it.
 
     ``level``: the level the command line tool uses when it is given none, ``levels``: those it
-    accepts. ``worth_trying``: levels tried besides the generator's own default. ``contender``:
+    accepts. ``worth_trying``: levels tried besides the generator's own default. ``is_candidate``:
     false where the format has lost on every ordinary machine measured so far, so that it is built
     last and on request only.
     """
@@ -53,7 +53,7 @@ class CodecSpec:
     level: int | None = None
     levels: range = range(0)
     worth_trying: tuple[int, ...] = ()
-    contender: bool = True
+    is_candidate: bool = True
 
 
 CODECS: dict[Codec, CodecSpec] = {
@@ -74,7 +74,7 @@ CODECS: dict[Codec, CodecSpec] = {
             kernel_option="CONFIG_RD_BZIP2",
             level=9,
             levels=range(1, 10),
-            contender=False,
+            is_candidate=False,
         ),
         CodecSpec(
             codec=Codec.LZMA,
@@ -82,7 +82,7 @@ CODECS: dict[Codec, CodecSpec] = {
             kernel_option="CONFIG_RD_LZMA",
             level=6,
             levels=range(10),
-            contender=False,
+            is_candidate=False,
         ),
         CodecSpec(
             codec=Codec.XZ,

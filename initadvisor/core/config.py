@@ -91,7 +91,7 @@ class Config:
 
     settings: tuple[Setting, ...] = ()
     hopeless: frozenset[Codec] = frozenset(
-        spec.codec for spec in CODECS.values() if not spec.contender
+        spec.codec for spec in CODECS.values() if not spec.is_candidate
     )
     jobs: int | None = None
     cache_limit_bytes: int = 4_000_000_000

@@ -117,7 +117,7 @@ class StatusReporter:
     def finished(self, candidate: BuiltImage, *, cached: bool) -> None:
         """Say nothing: the next one is told when it begins."""
 
-    def gap(self, gap: SkippedSetting) -> None:
+    def skipped(self, gap: SkippedSetting) -> None:
         """Tell what cannot be built."""
         tell_status(f"{gap.setting} cannot be built: {gap.reason}")
 

@@ -46,7 +46,7 @@ class AdvisorsWork:
     """One job. What it needs is imported with it: most runs do little."""
 
     host: Host
-    told: StatusReporter = field(default_factory=StatusReporter)
+    reporter: StatusReporter = field(default_factory=StatusReporter)
 
     def do(self, job: Job) -> tuple[Job, ...]:
         """Do it; see ``Worker.do``."""
@@ -80,7 +80,7 @@ class AdvisorsWork:
             return
         from initadvisor.apply.policy import go_back_if_slower
 
-        if line := go_back_if_slower(self.host, config, observer=self.told):
+        if line := go_back_if_slower(self.host, config, observer=self.reporter):
             _log.warning("%s", shown(line))
 
     def _prune(self) -> None:
@@ -96,9 +96,9 @@ class AdvisorsWork:
         if target is None:
             return
         with build_candidate_set(
-            self.host, target, config, only=(), everything=False, observer=self.told
+            self.host, target, config, only=(), everything=False, observer=self.reporter
         ) as field:
-            _log.info("%d candidates of %s are there", len(field.contenders), target.path)
+            _log.info("%d candidates of %s are there", len(field.candidates), target.path)
 
     def _lab(self, release: str | None) -> None:
         from initadvisor.lab.lab import LabRequest, run_lab
@@ -110,7 +110,7 @@ class AdvisorsWork:
         default = find_target(self.host, None).path
         image = None if target.path == default else target.path
         try:
-            result = run_lab(self.host, LabRequest(image=image), observer=self.told)
+            result = run_lab(self.host, LabRequest(image=image), observer=self.reporter)
         except NoEngineError as err:
             _log.info("no lab: %s", err.message)
             return
@@ -119,14 +119,14 @@ class AdvisorsWork:
     def _advance(self) -> None:
         from initadvisor.trial.campaigns import advance
 
-        for line in advance(self.host, observer=self.told).told:
+        for line in advance(self.host, observer=self.reporter).told:
             _log.warning("%s", shown(line))
 
     def _advise(self, config: Config) -> tuple[Job, ...]:
         from initadvisor.advise.evaluation import Request
         from initadvisor.advise.recommend import recommend
 
-        found = recommend(self.host, Request(build=True), observer=self.told)
+        found = recommend(self.host, Request(build=True), observer=self.reporter)
         _log.warning("%s", shown(_in_words(found)))
         if config.policy is Policy.APPLY and found.decision.outcome is Outcome.SWITCH:
             return (Job(task=Task.APPLY),)
@@ -137,7 +137,7 @@ class AdvisorsWork:
             return
         from initadvisor.apply.policy import apply_advice
 
-        _log.warning("%s", shown(apply_advice(self.host, observer=self.told)))
+        _log.warning("%s", shown(apply_advice(self.host, observer=self.reporter)))
 
     def _target(self, release: str | None) -> Target | None:
         """Return the image of a kernel, None where it has none any more; see ``find_target``."""

@@ -109,22 +109,22 @@ class ParameterUpdate:
 class PosteriorSummary:
     """What the boots taught.
 
-    ``learnt``: every shared quantity, those included of which no boot told anything.
+    ``updates``: every shared quantity, those included of which no boot told anything.
     ``boots_used``: how many told something of any; ``own_boots``: for each candidate, how many
     of today's class unpacked its very image. ``read_sizes``: how many different loaded sizes the
     loader's speed rests on; of one it is only bounded.
     """
 
-    learnt: tuple[ParameterUpdate, ...]
+    updates: tuple[ParameterUpdate, ...]
     boots_used: int
     own_boots: tuple[int, ...]
     read_sizes: int
 
     @property
-    def told(self) -> frozenset[Parameter]:
+    def informed(self) -> frozenset[Parameter]:
         """What at least one boot told something of."""
-        return frozenset(learnt.what for learnt in self.learnt if learnt.boots)
+        return frozenset(learnt.what for learnt in self.updates if learnt.boots)
 
     def now(self, what: Parameter) -> Estimate:
         """Return what is known of it after the boots; raises ``KeyError`` where it is not here."""
-        return {learnt.what: learnt.posterior for learnt in self.learnt}[what]
+        return {learnt.what: learnt.posterior for learnt in self.updates}[what]

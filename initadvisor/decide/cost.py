@@ -147,14 +147,14 @@ class DecidingFact:
     """The fact that, once known, is likeliest to settle a decision that is open.
 
     ``settled`` is the probability that knowing it gives a certain decision, to switch or to keep.
-    ``stretches``: which setting would then be the best, over the middle 95 % of what the fact may
+    ``ranges``: which setting would then be the best, over the middle 95 % of what the fact may
     be, from the smallest value to the largest (loader: MB/s; shadow: ms; cpu: the kernel's
     decompression time relative to the prediction).
     """
 
     factor: Factor
     settled: float
-    stretches: tuple[BestRange, ...]
+    ranges: tuple[BestRange, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

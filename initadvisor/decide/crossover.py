@@ -48,7 +48,7 @@ def stretches_along(
     """
     return tuple(
         BestRange(low=low, high=high, setting=candidates[best].setting)
-        for low, high, best in _Along(found, what, values, baseline).stretches()
+        for low, high, best in _Along(found, what, values, baseline).ranges()
     )
 
 
@@ -85,7 +85,7 @@ class _Along:
             for rows, best in zip(ranges, _best_in(gain, ranges, baseline), strict=True)
         ]
 
-    def stretches(self) -> Iterator[tuple[float, float, int]]:
+    def ranges(self) -> Iterator[tuple[float, float, int]]:
         """Yield from where to where which candidate is the best."""
         begins = self._begins()
         ends = [*(low for low, _ in begins[1:]), self._bins[-1].high]

@@ -41,7 +41,7 @@ class Weight:
     """What one fact about the machine means for the decision.
 
     ``now``: what is known of it, in the unit of ``Parameter``. ``share``: the part of the doubt
-    about the contrast that would go if the fact were known, from 0 to 1. ``stretches``: which
+    about the contrast that would go if the fact were known, from 0 to 1. ``ranges``: which
     setting would then be the best, over the middle 95 % of what the fact may be. ``turns``: how
     probable it is that this is another one than what is advised.
     """
@@ -49,7 +49,7 @@ class Weight:
     what: Parameter
     now: Estimate
     share: float
-    stretches: tuple[BestRange, ...]
+    ranges: tuple[BestRange, ...]
     turns: float
 
 
@@ -78,7 +78,7 @@ class Explanation:
     sizes decide), None where there is nothing else to choose. ``weights``: the facts that decide
     between the two, the weightiest first; none where sizes decide. ``images_share``: the part of
     the doubt that is about single images (their sizes, how long each takes to decompress).
-    ``steps``: from the weakest evidence to all of it. ``learnt``: what all images share, as it is
+    ``steps``: from the weakest evidence to all of it. ``updates``: what all images share, as it is
     known without this machine's boots, and with them.
     """
 
@@ -86,7 +86,7 @@ class Explanation:
     weights: tuple[Weight, ...]
     images_share: float
     steps: tuple[ExplanationStep, ...]
-    learnt: tuple[ParameterUpdate, ...]
+    updates: tuple[ParameterUpdate, ...]
 
 
 _CLIPPED = 0.02
@@ -115,7 +115,7 @@ def weights(
     baseline: int,
 ) -> tuple[Weight, ...]:
     """Return what each fact that is not known for certain means, the weightiest first."""
-    known = {learnt.what for learnt in lessons.learnt}
+    known = {learnt.what for learnt in lessons.updates}
     advised = candidates[pair.advised].setting
     doubt = _doubt(found, pair)
     result = []
@@ -128,7 +128,7 @@ def weights(
                 what=what,
                 now=lessons.now(what),
                 share=_share(doubt, values),
-                stretches=stretches,
+                ranges=stretches,
                 turns=sum(
                     float(((stretch.low <= values) & (values < stretch.high)).mean())
                     for stretch in stretches
@@ -171,7 +171,7 @@ def deciding_fact(
     return DecidingFact(
         factor=factor,
         settled=settled,
-        stretches=stretches_along(found, candidates, what, facts[what], baseline=baseline),
+        ranges=stretches_along(found, candidates, what, facts[what], baseline=baseline),
     )
 
 

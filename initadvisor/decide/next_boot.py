@@ -107,7 +107,7 @@ def next_boots(
         return None
     if not own_boots[baseline]:
         return BootPlan.of_one(baseline, Purpose.TODAY)
-    parts = _fewer(posterior.parts)
+    parts = _fewer(posterior.parameters)
     draws = priced(parts, machine, candidates)
     found = compare_candidates(draws, candidates, baseline=baseline, thresholds=thresholds)
     if decision.outcome is not Outcome.UNDECIDED and decision.settled:

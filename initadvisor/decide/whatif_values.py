@@ -94,21 +94,21 @@ class Column:
 
     title: str
     conditions: Conditions
-    standings: tuple[SettingRank, ...]
+    ranks: tuple[SettingRank, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIfLine:
-    """All choices along a range of one condition; ``place`` is empty where speed is what varies.
+    """All choices along a range of one condition; ``medium`` is empty where speed is what varies.
 
-    ``stretches``: which setting is the best, from where to where. ``suitable``: where each setting
+    ``ranges``: which setting is the best, from where to where. ``suitable``: where each setting
     is as good as the best. ``columns``: some points of the range, its ends among them.
     """
 
-    place: str
+    medium: str
     factor: Factor
     span: Span
-    stretches: tuple[BestRange, ...]
+    ranges: tuple[BestRange, ...]
     suitable: Mapping[Setting, tuple[Span, ...]]
     columns: tuple[Column, ...]
 
@@ -117,19 +117,19 @@ class WhatIfLine:
 class MapRow:
     """The best settings for one value of the condition that goes down a map.
 
-    ``best`` has one for each value across, ``stretches`` where exactly one follows another.
+    ``best`` has one for each value across, ``ranges`` where exactly one follows another.
     """
 
     value: float
     best: tuple[Setting, ...]
-    stretches: tuple[BestRange, ...]
+    ranges: tuple[BestRange, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WinnersMap:
-    """Which setting is the best where two conditions vary; ``place`` as for ``WhatIfLine``."""
+    """Which setting is the best where two conditions vary; ``medium`` as for ``WhatIfLine``."""
 
-    place: str
+    medium: str
     across: Factor
     values: tuple[float, ...]
     down: Factor

@@ -54,10 +54,10 @@ class Comparison:
         """Follow one condition through a range; if it is the speed, the place's is not used."""
         held = self._held(place)
         return WhatIfLine(
-            place="" if factor is Factor.LOADER else place.name,
+            medium="" if factor is Factor.LOADER else place.name,
             factor=factor,
             span=span,
-            stretches=best_along(self.choices, held, factor, span, self.rule),
+            ranges=best_along(self.choices, held, factor, span, self.rule),
             suitable=suitable_along(self.choices, held, factor, span, self.rule),
             columns=tuple(
                 self._column(
@@ -75,7 +75,7 @@ class Comparison:
         values = points(span, _ACROSS)
         held = self._held(place)
         return WinnersMap(
-            place="" if Factor.LOADER in ranges else place.name,
+            medium="" if Factor.LOADER in ranges else place.name,
             across=across,
             values=values,
             down=down,
@@ -99,14 +99,14 @@ class Comparison:
                 best_setting(self.choices, changed(conditions, across, one), self.rule)
                 for one in values
             ),
-            stretches=best_along(self.choices, conditions, across, span, self.rule),
+            ranges=best_along(self.choices, conditions, across, span, self.rule),
         )
 
     def _column(self, title: str, conditions: Conditions, place: ReadMedium) -> Column:
         return Column(
             title=title,
             conditions=conditions,
-            standings=rank_settings(self.choices, conditions, place, self.rule),
+            ranks=rank_settings(self.choices, conditions, place, self.rule),
         )
 
     def _held(self, place: ReadMedium) -> Conditions:

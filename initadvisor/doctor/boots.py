@@ -109,7 +109,7 @@ def changes(subject: CheckedMachine) -> Iterator[Finding]:
     pending = unfinished(read_transactions(subject.host))
     for transaction in pending:
         words, advice = _TODO[transaction.state.duty]
-        proof = transaction.proof
+        proof = transaction.armed_boot
         if proof and proof.stage is ProofStage.REHEARSAL:
             words += " with today's image, a rehearsal"
         text = f"transaction {transaction.number}, {transaction.purpose}, {words}"

@@ -148,7 +148,7 @@ def compressors(subject: CheckedMachine) -> Iterator[Finding]:
 def _without(host: Host, codec: Codec, program: str) -> Finding:
     """Say that a codec cannot be built; of one that lost wherever it was measured, as no loss."""
     text = f"{program} is not installed: no {codec} candidate can be built"
-    if not codec.spec.contender:
+    if not codec.spec.is_candidate:
         return fine(Topic.COMPRESSORS, f"{text}, which has lost on every machine so far")
     package = PROGRAMS.get(program)
     return note(Topic.COMPRESSORS, text, how_to_install(host, package) if package else None)

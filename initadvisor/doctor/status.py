@@ -98,12 +98,12 @@ def _running(host: Host) -> RunningBoot:
         with open_store(host, readonly=True) as store:
             latest = store.boots(source=RecordSource.UNIT, limit=1)
     except InitadvisorError as err:
-        return RunningBoot(words=err.message)
+        return RunningBoot(reason=err.message)
     if not latest or latest[0].boot_id != boot_id:
-        return RunningBoot(words=_NOT_MEASURED)
+        return RunningBoot(reason=_NOT_MEASURED)
     found = latest[0].attribution
     return RunningBoot(
-        words=found.words,
+        reason=found.reason,
         certainty=found.certainty,
         image=found.image.path if found.image else None,
         setting=latest[0].setting,
@@ -130,10 +130,10 @@ class RunningBoot:
     """What the running boot used.
 
     ``image`` and ``setting`` are None where they are not known. ``certainty`` is None, and
-    ``words`` says why, where this boot was not measured.
+    ``reason`` says why, where this boot was not measured.
     """
 
-    words: str
+    reason: str
     certainty: Certainty | None = None
     image: str | None = None
     setting: Setting | None = None

@@ -71,11 +71,11 @@ def boot_method(traces: BootTraces) -> BootStart:
     """
     if traces.loader_type == _KEXEC:
         clue = "the kernel was started by kexec, says /proc/sys/kernel/bootloader_type"
-        return BootStart(way=BootMethod.KEXEC, certainty=Certainty.CERTAIN, clues=(clue,))
+        return BootStart(method=BootMethod.KEXEC, certainty=Certainty.CERTAIN, clues=(clue,))
     verdict = _on_efi(traces) if traces.efi else _on_bios(traces)
     variables = traces.variables
     return BootStart(
-        way=verdict.way,
+        method=verdict.way,
         certainty=verdict.certainty,
         loader=variables.loader,
         stub=variables.stub,

@@ -63,7 +63,7 @@ class _Scanner:
         self._limits = limits
         self._inventory = Inventory(limits.names_bytes)
         self._reader = SegmentReader(
-            inventory=self._inventory, budget=Budget(limits), tap=tap, witness=witness
+            inventory=self._inventory, budget=Budget(limits), tap=tap, visitor=witness
         )
         self._segments: list[Segment] = []
         self._junk: ByteRange | None = None

@@ -64,7 +64,7 @@ class SegmentReader:
     inventory: Inventory
     budget: Budget
     tap: Tap | None = None
-    witness: EntryVisitor | None = None
+    visitor: EntryVisitor | None = None
 
     def read(self, reader: Reader, codec: Codec, *, first: bool, misaligned: bool) -> Segment:
         """Read the segment that starts where ``reader`` is.
@@ -77,16 +77,16 @@ class SegmentReader:
         if misaligned:
             findings.add(FindingKind.MISALIGNED, start)
         self.inventory.begin_segment(codec, findings)
-        if self.witness:
-            self.witness.begin_segment(codec)
+        if self.visitor:
+            self.visitor.begin_segment(codec)
         archive = CpioReader(
-            visit=self._visit if self.witness else self.inventory.visit,
-            trailer=self._trailer if self.witness else self.inventory.trailer,
+            visit=self._visit if self.visitor else self.inventory.visit,
+            trailer=self._trailer if self.visitor else self.inventory.trailer,
             findings=findings,
             budget=self.budget,
             base=start,
             unpacked=codec is not Codec.CAT,
-            data=self.witness.data if self.witness else None,
+            data=self.visitor.data if self.visitor else None,
         )
         try:
             facts: dict[StreamFacts, None] = {}
@@ -113,13 +113,13 @@ class SegmentReader:
 
     def _visit(self, entry: Entry) -> None:
         self.inventory.visit(entry)
-        if self.witness:
-            self.witness.visit(entry)
+        if self.visitor:
+            self.visitor.visit(entry)
 
     def _trailer(self) -> None:
         self.inventory.trailer()
-        if self.witness:
-            self.witness.trailer()
+        if self.visitor:
+            self.visitor.trailer()
 
     def _unpack(
         self, reader: Reader, codec: Codec, archive: CpioReader, findings: Findings, *, first: bool

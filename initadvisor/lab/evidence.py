@@ -89,7 +89,7 @@ def refused_by_kernel(
         log.warning("what kernels refused is not known: %s", err.message)
         return {}
     return {
-        image: f"Linux {kernel_release} refused it in a virtual machine: {found.words}"
+        image: f"Linux {kernel_release} refused it in a virtual machine: {found.reason}"
         for image, found in latest.items()
         if found and found.unpacked is Unpacked.REFUSED
     }

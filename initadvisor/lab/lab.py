@@ -46,7 +46,7 @@ class LabResult:
     """What was recorded, and the settings that could not be built."""
 
     recorded: RecordedRun
-    gaps: tuple[SkippedSetting, ...]
+    skipped: tuple[SkippedSetting, ...]
 
 
 class LabRunObserver(BuildObserver, LabObserver, Protocol):
@@ -83,9 +83,9 @@ def run_lab(host: Host, request: LabRequest, *, observer: LabRunObserver) -> Lab
             tolerance_fraction=config.tolerance_fraction,
         )
         recorded = run_lab_for(
-            host, field.source, field.contenders, wanted, rounds=rounds, observer=observer
+            host, field.source, field.candidates, wanted, rounds=rounds, observer=observer
         )
-        return LabResult(recorded=recorded, gaps=field.gaps)
+        return LabResult(recorded=recorded, skipped=field.skipped)
 
 
 def run_lab_for(

@@ -262,7 +262,7 @@ class _Bench:
                     image_sha256=digest,
                     content_sha256="",
                     unpacked=Unpacked.REFUSED,
-                    words=words,
+                    reason=words,
                 )
             )
 

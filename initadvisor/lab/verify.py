@@ -115,7 +115,7 @@ def verify(
             image_sha256=read.image_sha256,
             content_sha256=read.content_sha256,
             unpacked=Unpacked.YES if result.refusal is None else Unpacked.REFUSED,
-            words=result.refusal or "",
+            reason=result.refusal or "",
         )
         store.add_verification(verification)
         return Verified(
@@ -211,7 +211,7 @@ def _problems(host: Host, path: Path, read: _Read, verification: Verification) -
     found = []
     if verification.unpacked is Unpacked.REFUSED:
         release = verification.kernel.release
-        found.append(f"Linux {release} does not unpack it: {verification.words}")
+        found.append(f"Linux {release} does not unpack it: {verification.reason}")
     if read.problem:
         found.append(read.problem)
     if doubt := _not_as_built(host, path, read.image_sha256):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from initadvisor.records.boot import BootRecord
 
 
-_SCHEMA = 1
+_SCHEMA = 2
 _MOST_JSON_BYTES = 16 << 20
 """What is read as a whole; a table is read row by row."""
 _MOST_LINE_BYTES = 1 << 18

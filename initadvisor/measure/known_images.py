@@ -88,9 +88,9 @@ class KnownImages:
         """The running kernel's image, None where there is none."""
         return self._files[0].installed.path if self._files else None
 
-    def own_words(self, trial: str | None) -> tuple[str, ...]:
+    def extra_cmdline(self, trial: str | None) -> tuple[str, ...]:
         """Return the words that a trial's entry added to the command line."""
-        return self._trials.own_words(trial)
+        return self._trials.extra_cmdline(trial)
 
     def attribute(self, traces: ImageEvidence, *, booted_at: datetime) -> Attribution:
         """Return which of the images that were there at a time left the traces of a boot."""

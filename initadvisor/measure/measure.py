@@ -199,7 +199,7 @@ def _running(host: Host, work: _Work) -> tuple[BootRecord, KnownImages]:
         host,
         journalled,
         attribute=images.attribute,
-        own_words=images.own_words,
+        own_words=images.extra_cmdline,
         boot_disk=boot_disk(host, image) if image else None,
         previous=before.times if before else None,
     )

@@ -50,7 +50,7 @@ class PastBoots:
                 source=source,
                 today=self.today,
                 attribute=self.images.attribute,
-                own_words=self.images.own_words,
+                own_words=self.images.extra_cmdline,
             )
 
     def source(self, span: BootSpan) -> RecordSource:

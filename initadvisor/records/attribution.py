@@ -83,14 +83,14 @@ class Attribution:
     """The verdict.
 
     ``images``: those that fit - all with the same content where it is certain or likely, several
-    contents where it is ambiguous, none where it is unknown. ``witnesses``: what speaks for them.
-    ``words``: why, in a sentence.
+    contents where it is ambiguous, none where it is unknown. ``sources``: what speaks for them.
+    ``reason``: why, in a sentence.
     """
 
     certainty: Certainty
     images: tuple[KnownImage, ...] = ()
-    witnesses: tuple[AttributionSource, ...] = ()
-    words: str
+    sources: tuple[AttributionSource, ...] = ()
+    reason: str
 
     @property
     def image(self) -> KnownImage | None:

@@ -53,7 +53,7 @@ class RebootGapTime:
     """The time from the boot before to this kernel's start; None without, and then why in words."""
 
     duration_us: int | None = None
-    words: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +61,12 @@ class BootRecord:
     """One boot; ``boot_id`` is the kernel's (32 hexadecimal digits).
 
     ``machine``: tells machines apart without telling which they are; None where it is not known.
-    ``started_at``: when the kernel started, by the wall clock. ``marks`` come without the command
-    line, of which only a digest is kept, in ``boot_class``. ``read``: the interval that contains
-    the reading of the image, with what else is in it. ``phases``: the whole boot, for context.
-    ``rejections``: why it is no sample, nothing where it is one; boots of different classes are
-    not to be compared all the same. ``notes``: what was there but could not be used, in words.
+    ``started_at``: when the kernel started, by the wall clock. ``timestamps`` come without the
+    command line, of which only a digest is kept, in ``boot_class``. ``read``: the interval that
+    contains the reading of the image, with what else is in it. ``phases``: the whole boot, for
+    context. ``rejections``: why it is no sample, nothing where it is one; boots of different
+    classes are not to be compared all the same. ``notes``: what was there but could not be used, in
+    words.
     """
 
     boot_id: str
@@ -73,14 +74,14 @@ class BootRecord:
     machine: str | None = None
     started_at: datetime
     start: BootStart
-    marks: KernelTimestamps
+    timestamps: KernelTimestamps
     shadow: ShadowObservation
     boot_class: BootClass = field(default_factory=BootClass)
     times: LoaderTimes = field(default_factory=LoaderTimes)
     read: ReadInterval | NoInterval
     phases: tuple[PhaseTime, ...] = ()
     reboot_gap: RebootGapTime = RebootGapTime()
-    traces: ImageEvidence = field(default_factory=ImageEvidence)
+    evidence: ImageEvidence = field(default_factory=ImageEvidence)
     attribution: Attribution
     rejections: tuple[RejectionReason, ...] = ()
     notes: tuple[str, ...] = ()
@@ -88,19 +89,19 @@ class BootRecord:
     @property
     def unpack_us(self) -> int | None:
         """How long the kernel took to unpack (U of the cost model)."""
-        return self.marks.unpack_us
+        return self.timestamps.unpack_us
 
     @property
     def begin_to_init_us(self) -> int | None:
         """From the beginning of unpacking until /init runs: max(B1, U) + B2."""
-        return self.marks.begin_to_init_us
+        return self.timestamps.begin_to_init_us
 
     @property
     def loaded_bytes(self) -> int | None:
         """What the loader handed over, exactly where that is known, else rounded up to pages."""
-        if self.traces.loaded_bytes is not None:
-            return self.traces.loaded_bytes
-        return None if self.marks.loaded_kib is None else self.marks.loaded_kib * 1024
+        if self.evidence.loaded_bytes is not None:
+            return self.evidence.loaded_bytes
+        return None if self.timestamps.loaded_kib is None else self.timestamps.loaded_kib * 1024
 
     @property
     def read_us(self) -> int | None:
@@ -130,7 +131,7 @@ class BootRecord:
         So of the hardware only what the kernel's messages name counts; see ``BootClass``. The disk
         is none of it, which matters to the reading alone.
         """
-        known, machine = self.boot_class, self.marks.machine
+        known, machine = self.boot_class, self.timestamps.machine
         parts = (
             *(known.virtualisation, known.on_battery or False, known.kernel),
             *(known.command_line_sha256, machine.product, machine.processor, machine.microcode),
@@ -143,7 +144,7 @@ class BootRecord:
 
         Firmware and microcode are updated, which changes the class but not the machine.
         """
-        machine = self.marks.machine
+        machine = self.timestamps.machine
         product = (machine.product or "").partition(FIRMWARE_BEGINS)[0]
         return _key((product, machine.processor))
 

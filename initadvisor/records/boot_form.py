@@ -273,7 +273,7 @@ def _check_figures(record: BootRecord) -> None:
     for name, duration_us in (
         ("unpack_us", record.unpack_us),
         ("begin_to_init_us", record.begin_to_init_us),
-        ("slack_us", record.marks.slack_us),
+        ("slack_us", record.timestamps.slack_us),
         ("read_us", record.read_us),
         ("reboot_gap_us", record.reboot_gap.duration_us),
         ("shadow_us", seen.shadow_us),
@@ -288,7 +288,7 @@ def _check_figures(record: BootRecord) -> None:
     if record.unpack_us is None:
         msg = "the boot has no time to unpack, and no reason for that"
         raise UnfitRecordError(msg)
-    marks = (record.marks.begin_us, record.marks.end_us, record.marks.run_init_us)
+    marks = (record.timestamps.begin_us, record.timestamps.end_us, record.timestamps.run_init_us)
     told = [mark for mark in marks if mark is not None]
     if told != sorted(told):
         msg = f"the kernel's marks are not in order: {', '.join(map(str, told))}"

@@ -99,7 +99,7 @@ class BootStart:
     in words, what the conclusion rests on.
     """
 
-    way: BootMethod
+    method: BootMethod
     certainty: Certainty
     loader: str | None = None
     stub: str | None = None

@@ -27,7 +27,7 @@ class BootGroupKey:
     """
 
     machine: str | None
-    way: BootMethod
+    method: BootMethod
     kernel: str | None
     class_key: str
     hardware_key: str

@@ -147,7 +147,7 @@ class Verification:
 
     ``image_sha256``: of the file as it is on the disk. ``content_sha256``: of what comes out of it,
     all segments in a row. A kernel unpacks some damaged images without a word, so neither it nor
-    the digests are enough alone. ``words``: the kernel's own, where it refused.
+    the digests are enough alone. ``reason``: the kernel's own, where it refused.
     """
 
     at: datetime
@@ -156,7 +156,7 @@ class Verification:
     image_sha256: str
     content_sha256: str
     unpacked: Unpacked
-    words: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

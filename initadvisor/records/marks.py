@@ -179,5 +179,5 @@ class ShadowObservation:
 class KernelBoot:
     """All that the kernel's messages tell of one boot."""
 
-    marks: KernelTimestamps
+    timestamps: KernelTimestamps
     shadow: ShadowObservation

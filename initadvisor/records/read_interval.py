@@ -89,17 +89,17 @@ class NoInterval:
 
 def read_interval(start: BootStart, times: LoaderTimes) -> ReadInterval | NoInterval:
     """Return the tightest interval that contains the reading of this boot's image."""
-    if start.way in _WITHOUT:
-        return NoInterval(reason=_WITHOUT[start.way])
-    sources = [source for way, source in _BESIDE if way is start.way]
-    if start.way is BootMethod.SYSTEMD_BOOT and not _loads_images(start.loader):
+    if start.method in _WITHOUT:
+        return NoInterval(reason=_WITHOUT[start.method])
+    sources = [source for way, source in _BESIDE if way is start.method]
+    if start.method is BootMethod.SYSTEMD_BOOT and not _loads_images(start.loader):
         sources.remove(IntervalSource.EXEC_MINUS_INIT)
     for source in sources:
         if (duration_us := _duration_us(source, times)) is not None:
             beside = _beside(start, source, times)
             return ReadInterval(source=source, duration_us=duration_us, beside=beside)
     needed = " or ".join(sources)
-    return NoInterval(reason=f"{start.way.description}: needs {needed}, which this boot lacks")
+    return NoInterval(reason=f"{start.method.description}: needs {needed}, which this boot lacks")
 
 
 def _beside(start: BootStart, source: IntervalSource, times: LoaderTimes) -> tuple[Beside, ...]:
@@ -107,14 +107,14 @@ def _beside(start: BootStart, source: IntervalSource, times: LoaderTimes) -> tup
 
     systemd-boot says when it shows its menu, on machines where it tells the time at all.
     """
-    beside = _BESIDE[start.way, source]
-    if start.way is BootMethod.EFI_STUB and start.loader is not None:
+    beside = _BESIDE[start.method, source]
+    if start.method is BootMethod.EFI_STUB and start.loader is not None:
         beside = _ALL  # a loader that leaves the reading to the kernel's stub: rEFInd
     if Beside.LOADER not in beside:
         return beside
     if times.efi.menu_us is not None:
         return (*beside, Beside.MENU)
-    if start.way in _SAYS_OF_MENU and times.efi.init_us is not None:
+    if start.method in _SAYS_OF_MENU and times.efi.init_us is not None:
         return beside
     return (*beside, Beside.MENU_IF_ANY)
 

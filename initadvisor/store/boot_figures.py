@@ -175,7 +175,7 @@ def _kind(row: sqlite3.Row) -> BootGroupKey:
     source, setting = text(row, "read_source"), text(row, "setting")
     return BootGroupKey(
         machine=text(row, "owner") or None,
-        way=BootMethod(text(row, "way")),
+        method=BootMethod(text(row, "way")),
         kernel=text(row, "kernel") or None,
         class_key=text(row, "class_key"),
         hardware_key=text(row, "hardware_key"),

@@ -116,7 +116,7 @@ def _insert_kind(connection: sqlite3.Connection, record: BootRecord) -> int:
     imported = record.source is RecordSource.IMPORT
     columns: dict[str, Value] = {
         "owner": (record.machine or _UNKNOWN_MACHINE) if imported else OWN,
-        "way": record.start.way,
+        "way": record.start.method,
         "kernel": record.boot_class.kernel or "",
         "class_key": record.class_key,
         "hardware_key": record.hardware_key,

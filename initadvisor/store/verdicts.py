@@ -25,7 +25,7 @@ def add(connection: sqlite3.Connection, verification: Verification) -> None:
             "image_sha256": verification.image_sha256,
             "content_sha256": verification.content_sha256,
             "unpacked": verification.unpacked,
-            "words": verification.words,
+            "words": verification.reason,
         },
     )
 
@@ -51,7 +51,7 @@ def recorded(
             image_sha256=text(row, "image_sha256"),
             content_sha256=text(row, "content_sha256"),
             unpacked=Unpacked(text(row, "unpacked")),
-            words=text(row, "words"),
+            reason=text(row, "words"),
         )
         for row in rows
     )

@@ -36,10 +36,10 @@ class ArmedBoot:
     (``trial_words``); every arming has another. ``armed_in_boot``: the boot (its ID) in which it
     was armed. ``image``: the image that is waited for, as the machine names it, and ``sha256`` and
     ``size_bytes`` of what the loader is to load of it: of a unified kernel image (``is_uki``) its
-    .initrd section. ``entry``: what the loader calls the entry, and ``own_words`` what that adds to
-    the command line. ``ignore_unlocking``: the user arms although disks are unlocked by what a boot
-    is made of. ``asleep``: it was taken back before the machine went to sleep, and is to be armed
-    again.
+    .initrd section. ``entry``: what the loader calls the entry, and ``extra_cmdline`` what that
+    adds to the command line. ``ignore_unlocking``: the user arms although disks are unlocked by
+    what a boot is made of. ``asleep``: it was taken back before the machine went to sleep, and is
+    to be armed again.
     """
 
     stage: ProofStage
@@ -51,7 +51,7 @@ class ArmedBoot:
     size_bytes: int = 0
     is_uki: bool = False
     entry: str = ""
-    own_words: tuple[str, ...] = ()
+    extra_cmdline: tuple[str, ...] = ()
     ignore_unlocking: bool = False
     asleep: bool = False
 
@@ -106,12 +106,12 @@ that a boot was badly measured."""
 class MeasuredBoot:
     """What was recorded of the running boot.
 
-    ``sha256``: of the image that it used, None where that is not certain; ``words`` say how it is
+    ``sha256``: of the image that it used, None where that is not certain; ``reason`` say how it is
     known, or why not. ``faults``: what speaks against the image, in words.
     """
 
     sha256: str | None
-    words: str
+    reason: str
     faults: tuple[str, ...] = ()
 
 
@@ -119,7 +119,7 @@ def measured_boot(record: BootRecord) -> MeasuredBoot:
     """Return what a record tells of the image."""
     return MeasuredBoot(
         sha256=record.image.sha256 if record.image else None,
-        words=record.attribution.words,
+        reason=record.attribution.reason,
         faults=tuple(reason.explanation for reason in record.rejections if reason in _FATAL),
     )
 
@@ -131,7 +131,7 @@ class ArmedBootEvidence:
     ``boot``: the running boot's ID; ``trial``: the trial's name on its command line, None without;
     ``kexec``: it was started by another kernel, so that no loader had a say in it. ``one_shot``:
     what is selected for the next boot. ``measured`` is None until the boot is recorded.
-    ``failed_units``: systemd's, of the running boot. ``left`` by an earlier boot since, and
+    ``failed_units``: systemd's, of the running boot. ``journal`` by an earlier boot since, and
     ``signs`` of how that ended.
     """
 
@@ -142,7 +142,7 @@ class ArmedBootEvidence:
     measured: MeasuredBoot | None = None
     completion: Completion = Completion.STARTING
     failed_units: tuple[str, ...] = ()
-    left: JournalEvidence = JournalEvidence.NOTHING
+    journal: JournalEvidence = JournalEvidence.NOTHING
     signs: BootEndSigns = field(default_factory=BootEndSigns)
 
 
@@ -160,11 +160,11 @@ class ProofAction(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootEvaluation:
-    """A verdict, and why in words; ``fate``: the same for whoever tries more than one image."""
+    """A verdict, and why in words; ``outcome``: the same for whoever tries more than one image."""
 
     verdict: ProofAction
     reason: str
-    fate: TrialOutcome
+    outcome: TrialOutcome
 
 
 _NOT_TRIED = frozenset({OneShotOutcome.PENDING, OneShotOutcome.WITHDRAWN, OneShotOutcome.CONSUMED})
@@ -182,9 +182,9 @@ def evaluate_boot(proof: ArmedBoot, evidence: ArmedBootEvidence) -> BootEvaluati
     became = outcome(evidence.one_shot, armed_in_boot=proof.armed_in_boot, boot=evidence.boot)
     if rebooted and evidence.trial == proof.trial and not evidence.kexec:
         return _of_its_own(proof, evidence, became)
-    if proof.asleep and became in _NOT_TRIED and evidence.left is JournalEvidence.NOTHING:
+    if proof.asleep and became in _NOT_TRIED and evidence.journal is JournalEvidence.NOTHING:
         reason = "it was taken back before the machine went to sleep"
-        return BootEvaluation(verdict=ProofAction.ARM, reason=reason, fate=TrialOutcome.ASLEEP)
+        return BootEvaluation(verdict=ProofAction.ARM, reason=reason, outcome=TrialOutcome.ASLEEP)
     return _of_another(evidence, became, rebooted=rebooted)
 
 
@@ -193,7 +193,7 @@ def _of_another(
 ) -> BootEvaluation:
     """Judge in a boot that is not the trial's: the one that armed it, or a later one."""
     verdict = ProofAction.DROP
-    fate, reason = TrialOutcome.UNEXPLAINED, evidence.left.words
+    fate, reason = TrialOutcome.UNEXPLAINED, evidence.journal.words
     match became:
         case OneShotOutcome.PENDING:
             return _waits(TrialOutcome.PENDING, "it is armed for the next boot")
@@ -221,12 +221,12 @@ def _of_another(
             verdict = ProofAction.DROP if rebooted else ProofAction.WAIT
             fate = TrialOutcome.UNREADABLE
             reason = f"the selection for the next boot cannot be read: {evidence.one_shot.reason}"
-    return BootEvaluation(verdict=verdict, reason=reason, fate=fate)
+    return BootEvaluation(verdict=verdict, reason=reason, outcome=fate)
 
 
 def _consumed(evidence: ArmedBootEvidence) -> tuple[TrialOutcome, str]:
     """Say what became of a boot that is over; without a sign it stays unexplained."""
-    left, signs = evidence.left, evidence.signs
+    left, signs = evidence.journal, evidence.signs
     if left is JournalEvidence.WHOLE:
         return TrialOutcome.NOT_TRIED, left.words
     if signs.panic:
@@ -244,7 +244,7 @@ def _of_its_own(
     """Judge the trial's boot while it runs."""
     if against := _against(proof, evidence, became):
         fate, reason = against
-        return BootEvaluation(verdict=ProofAction.DROP, reason=reason, fate=fate)
+        return BootEvaluation(verdict=ProofAction.DROP, reason=reason, outcome=fate)
     if evidence.measured is None:
         return _waits(TrialOutcome.RUNNING, "this boot is its own, but is not recorded yet")
     if evidence.completion is not Completion.COMPLETE:
@@ -253,11 +253,11 @@ def _of_its_own(
     besides = f"; failed in it: {failed}" if failed else ""
     verdict = ProofAction.COMMIT if proof.stage is ProofStage.PROOF else ProofAction.PROVE
     reason = f"it booted and is complete{besides}"
-    return BootEvaluation(verdict=verdict, reason=reason, fate=TrialOutcome.PASSED)
+    return BootEvaluation(verdict=verdict, reason=reason, outcome=TrialOutcome.PASSED)
 
 
 def _waits(fate: TrialOutcome, reason: str) -> BootEvaluation:
-    return BootEvaluation(verdict=ProofAction.WAIT, reason=reason, fate=fate)
+    return BootEvaluation(verdict=ProofAction.WAIT, reason=reason, outcome=fate)
 
 
 def _against(
@@ -286,11 +286,11 @@ def _fault(proof: ArmedBoot, measured: MeasuredBoot) -> tuple[TrialOutcome, str]
     if measured.sha256 is None:
         return (
             TrialOutcome.UNEXPLAINED,
-            f"it is not certain which image it booted: {measured.words}",
+            f"it is not certain which image it booted: {measured.reason}",
         )
     if measured.sha256 != proof.sha256:
         return (
             TrialOutcome.UNEXPLAINED,
-            f"it booted another image than the one that was armed: {measured.words}",
+            f"it booted another image than the one that was armed: {measured.reason}",
         )
     return None

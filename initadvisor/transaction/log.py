@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
 
 
-_SCHEMA = 1
+_SCHEMA = 2
 _LATEST_S = 1 << 36
 """In the year 4147: clocks that are farther off cannot be shown."""
 
@@ -187,13 +187,13 @@ def _parse(path: Path, text: bytes) -> Transaction:
             raise UnsafeError(msg, hint="use that version to finish or undo it")
         files = tuple(_file(values) for values in record.pop("files"))
         state, left = TransactionState(record.pop("state")), tuple(record.pop("left"))
-        setting, proof = record.pop("setting", None), record.pop("proof", None)
+        setting, armed = record.pop("setting", None), record.pop("armed_boot", None)
         found = Transaction(
             state=state,
             left=left,
             files=files,
             setting=setting and SettingChange(**setting),
-            proof=proof and _proof(proof),
+            armed_boot=armed and _armed_boot(armed),
             **record,
         )
         _require_sound(found, int(path.stem))
@@ -236,9 +236,9 @@ def _unsound_name(change: FileChange, number: int, index: int) -> object:
     return change.backup if change.backup not in {None, f"{stem}.old"} else None
 
 
-def _proof(values: dict[str, Any]) -> ArmedBoot:
-    stage, own_words = ProofStage(values.pop("stage")), tuple(values.pop("own_words"))
-    return ArmedBoot(stage=stage, own_words=own_words, **values)
+def _armed_boot(values: dict[str, Any]) -> ArmedBoot:
+    stage, extra = ProofStage(values.pop("stage")), tuple(values.pop("extra_cmdline"))
+    return ArmedBoot(stage=stage, extra_cmdline=extra, **values)
 
 
 def _file(values: dict[str, Any]) -> FileChange:

@@ -178,8 +178,8 @@ class Transaction:
 
     ``purpose`` says what for and ``reason`` why it was undone, in words; ``began_at_s`` is seconds
     since 1970. ``left``: the files that undoing it left as they were, because others had changed
-    them. ``setting``: what it is about, where that is a setting. ``proof``: the boot that it waits
-    for, or that it waited for last.
+    them. ``setting``: what it is about, where that is a setting. ``armed_boot``: the boot that it
+    waits for, or that it waited for last.
     """
 
     number: int
@@ -190,7 +190,7 @@ class Transaction:
     reason: str = ""
     left: tuple[str, ...] = ()
     setting: SettingChange | None = None
-    proof: ArmedBoot | None = None
+    armed_boot: ArmedBoot | None = None
 
     def after(self, event: TransactionEvent) -> Transaction:
         """Return the transaction after an event; raises ``ValueError`` where it cannot happen."""

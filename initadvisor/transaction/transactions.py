@@ -142,7 +142,7 @@ class Transactions:
         It is recorded before anything is armed.
         """
         current = self._current(transaction, TransactionEvent.PROVE)
-        return record_event(self._host, replace(current, proof=proof), TransactionEvent.PROVE)
+        return record_event(self._host, replace(current, armed_boot=proof), TransactionEvent.PROVE)
 
     def commit(self, transaction: Transaction) -> Transaction:
         """Replace all files.

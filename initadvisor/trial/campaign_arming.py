@@ -63,8 +63,8 @@ class ActionExecutor:
                 return self._towards(action, campaign)
             case CampaignAction.DISARM | CampaignAction.REMOVE_ENTRY | CampaignAction.CLEAR_SLOT:
                 self._back(action, campaign)
-            case CampaignAction.NOTE_REHEARSED if campaign.armings:
-                note_rehearsed(self._host, campaign.armings[-1].proof.loader)
+            case CampaignAction.NOTE_REHEARSED if campaign.trial_boots:
+                note_rehearsed(self._host, campaign.trial_boots[-1].armed_boot.loader)
             case CampaignAction.FORGET_REHEARSED:
                 forget_rehearsed(self._host)
             case _:
@@ -73,19 +73,19 @@ class ActionExecutor:
 
     def _towards(self, action: CampaignAction, campaign: Campaign) -> CampaignEvent | None:
         arming = campaign.current
-        if arming is None or campaign.ground is None:
+        if arming is None or campaign.default_boot is None:
             return None
         try:
             match action:
                 case CampaignAction.COPY:
-                    return self._copied(campaign, campaign.ground, arming)
+                    return self._copied(campaign, campaign.default_boot, arming)
                 case CampaignAction.WRITE_ENTRY:
-                    note_entry(self._host, arming.proof.loader)
-                    loader_named(arming.proof.loader).write(self._host, self._planned())
+                    note_entry(self._host, arming.armed_boot.loader)
+                    loader_named(arming.armed_boot.loader).write(self._host, self._planned())
                     return None
                 case _:
                     accepted = _UNLOCKING if campaign.ignore_unlocking else ()
-                    loader = loader_named(arming.proof.loader)
+                    loader = loader_named(arming.armed_boot.loader)
                     loader.arm(self._host, self._planned(), accepted=accepted)
                     return CampaignEvent(kind=CampaignEventKind.ARMED)
         except UnfitError as err:
@@ -99,23 +99,27 @@ class ActionExecutor:
         if waiting := pending(self._host):  # whose boot may be armed: there is one selection only
             msg = f"transaction {waiting[0].number} ({waiting[0].purpose}) is not over"
             raise UnsafeError(msg, hint="it goes on afterwards")
-        if arming.proof.image == ground.image:
+        if arming.armed_boot.image == ground.image:
             with open_regular(self._host.path(ground.image)) as file:
                 if sha256_of(file, once=True) != arming.sha256:
                     msg = f"{ground.image} is not what it was"
                     raise UnsafeError(msg)
         else:
-            fill_slot(self._host, arming.proof.image, _candidate(campaign, arming))
-        words = _words(self._host, arming.proof.trial)
+            fill_slot(self._host, arming.armed_boot.image, _candidate(campaign, arming))
+        words = _words(self._host, arming.armed_boot.trial)
         request = TrialRequest(
-            trial=arming.proof.trial,
+            trial=arming.armed_boot.trial,
             replaces=ground.image,
-            image=arming.proof.image,
-            words=words,
+            image=arming.armed_boot.image,
+            parameters=words,
         )
-        self._plan = loader_named(arming.proof.loader).trial(self._host, request)
-        proof = replace(arming.proof, entry=self._plan.identifier, own_words=self._plan.own_words)
-        return CampaignEvent(kind=CampaignEventKind.PLANNED, arming=replace(arming, proof=proof))
+        self._plan = loader_named(arming.armed_boot.loader).trial(self._host, request)
+        proof = replace(
+            arming.armed_boot, entry=self._plan.identifier, extra_cmdline=self._plan.extra_cmdline
+        )
+        return CampaignEvent(
+            kind=CampaignEventKind.PLANNED, trial_boot=replace(arming, armed_boot=proof)
+        )
 
     def _planned(self) -> TrialPlan:
         if self._plan is None:
@@ -150,7 +154,7 @@ def trial_boot_of(host: Host, campaign: Campaign, candidate: TrialCandidate | No
     Raises ``UnsafeError`` (``RefusedError``) where the loader or the machine is not known.
     """
     loader = detect_boot_loader(host)
-    if campaign.ground is None:
+    if campaign.default_boot is None:
         msg = "not arming a boot: it is not known what boots by default"
         raise UnsafeError(msg)
     is_rehearsal = candidate is None
@@ -159,7 +163,9 @@ def trial_boot_of(host: Host, campaign: Campaign, candidate: TrialCandidate | No
     if chosen is None:
         msg = "not arming a boot: today's image is not among what was prepared"
         raise UnsafeError(msg)
-    image = campaign.ground.image if chosen.today else slot_beside(campaign.ground.image)
+    image = (
+        campaign.default_boot.image if chosen.today else slot_beside(campaign.default_boot.image)
+    )
     proof = ArmedBoot(
         stage=ProofStage.REHEARSAL if is_rehearsal else ProofStage.PROOF,
         loader=loader.NAME,
@@ -173,7 +179,7 @@ def trial_boot_of(host: Host, campaign: Campaign, candidate: TrialCandidate | No
     return TrialBoot(
         setting=chosen.setting,
         sha256=chosen.sha256,
-        proof=proof,
+        armed_boot=proof,
         at_s=int(time.time()),
         known_panics=known_panics(host),
     )
@@ -182,13 +188,13 @@ def trial_boot_of(host: Host, campaign: Campaign, candidate: TrialCandidate | No
 def once_more(host: Host, campaign: Campaign, arming: TrialBoot) -> TrialBoot:
     """Return the same, to be armed in this boot under another name."""
     proof = replace(
-        arming.proof,
+        arming.armed_boot,
         trial=f"trial-{campaign.number}-{secrets.token_hex(4)}",
         armed_in_boot=running_boot_id(host),
         asleep=False,
     )
     at_s, known = int(time.time()), known_panics(host)
-    return replace(arming, proof=proof, at_s=at_s, known_panics=known)
+    return replace(arming, armed_boot=proof, at_s=at_s, known_panics=known)
 
 
 def needs_rehearsal(host: Host) -> bool:
@@ -213,6 +219,6 @@ def _words(host: Host, trial: str) -> tuple[str, ...]:
 
 def _slots(campaign: Campaign) -> tuple[str, ...]:
     """Return where an image of this campaign's may lie."""
-    images = [campaign.ground.image] if campaign.ground else []
-    images += [arming.proof.image for arming in campaign.armings]
+    images = [campaign.default_boot.image] if campaign.default_boot else []
+    images += [arming.armed_boot.image for arming in campaign.trial_boots]
     return tuple(dict.fromkeys(slot_beside(image) for image in images))

@@ -34,11 +34,11 @@ def judged(host: Host, campaign: Campaign) -> CampaignEvent | None:
     arming = campaign.current
     if arming is None:
         return None
-    loader = loader_named(arming.proof.loader)
-    evidence = evidence_of(host, loader, arming.proof, arming=arming)
-    judgement = evaluate_boot(arming.proof, evidence)
+    loader = loader_named(arming.armed_boot.loader)
+    evidence = evidence_of(host, loader, arming.armed_boot, arming=arming)
+    judgement = evaluate_boot(arming.armed_boot, evidence)
     change = changed(host, campaign, loader)
-    fate, reason = judgement.fate, judgement.reason
+    fate, reason = judgement.outcome, judgement.reason
     if fate is TrialOutcome.RUNNING:
         return CampaignEvent(kind=CampaignEventKind.RUNNING, reason=reason)
     if judgement.verdict is ProofAction.WAIT:
@@ -51,8 +51,10 @@ def judged(host: Host, campaign: Campaign) -> CampaignEvent | None:
         return change or _awake(host, campaign, arming, reason)
     if change and change.change and fate in _NOT_ITS_FAULT:
         fate, reason = TrialOutcome.NOT_TRIED, f"{reason}; meanwhile {change.change.words}"
-    rebooted = evidence.boot != arming.proof.armed_in_boot
-    return CampaignEvent(kind=CampaignEventKind.ENDED, fate=fate, reason=reason, rebooted=rebooted)
+    rebooted = evidence.boot != arming.armed_boot.armed_in_boot
+    return CampaignEvent(
+        kind=CampaignEventKind.ENDED, outcome=fate, reason=reason, rebooted=rebooted
+    )
 
 
 def changed(host: Host, campaign: Campaign, loader: BootLoader) -> CampaignEvent | None:
@@ -61,7 +63,7 @@ def changed(host: Host, campaign: Campaign, loader: BootLoader) -> CampaignEvent
     Raises ``UnsafeError`` where a package manager is at work on what is gone, and may bring it back
     changed.
     """
-    before = campaign.ground
+    before = campaign.default_boot
     if before is None:
         return None
     try:
@@ -70,27 +72,31 @@ def changed(host: Host, campaign: Campaign, loader: BootLoader) -> CampaignEvent
         if busy := busy_package_managers(host):
             msg = f"not going on with the campaign now: {err.message}, and {busy[0]}"
             raise UnsafeError(msg, hint="try again when it is done") from err
-        return CampaignEvent(kind=CampaignEventKind.CHANGED, change=Change.GONE, ground=before)
+        return CampaignEvent(
+            kind=CampaignEventKind.CHANGED, change=Change.GONE, default_boot=before
+        )
     if change := before.change(now):
-        return CampaignEvent(kind=CampaignEventKind.CHANGED, change=change, ground=now)
+        return CampaignEvent(kind=CampaignEventKind.CHANGED, change=change, default_boot=now)
     if not all(found.today or _is_there(found.path) for found in campaign.ready):
-        return CampaignEvent(kind=CampaignEventKind.CHANGED, change=Change.CANDIDATES, ground=now)
+        return CampaignEvent(
+            kind=CampaignEventKind.CHANGED, change=Change.CANDIDATES, default_boot=now
+        )
     return None
 
 
 def _spoilt(host: Host, arming: TrialBoot) -> CampaignEvent | None:
     """Return that what is armed would not boot what was armed, None where it would."""
-    fault = slot_fault(host, arming.proof.image, arming.sha256)
+    fault = slot_fault(host, arming.armed_boot.image, arming.sha256)
     if not fault:
         return None
     return CampaignEvent(
-        kind=CampaignEventKind.ENDED, fate=TrialOutcome.NOT_TRIED, reason=fault, rebooted=False
+        kind=CampaignEventKind.ENDED, outcome=TrialOutcome.NOT_TRIED, reason=fault, rebooted=False
     )
 
 
 def _awake(host: Host, campaign: Campaign, arming: TrialBoot, reason: str) -> CampaignEvent:
     again = once_more(host, campaign, arming)
-    return CampaignEvent(kind=CampaignEventKind.AWAKE, arming=again, reason=reason)
+    return CampaignEvent(kind=CampaignEventKind.AWAKE, trial_boot=again, reason=reason)
 
 
 def _is_there(path: str) -> bool:

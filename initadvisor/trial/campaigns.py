@@ -89,7 +89,7 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
             most_boots=options.most_boots,
             reboots=options.reboots,
             ignore_unlocking=options.ignore_unlocking,
-            ground=ground,
+            default_boot=ground,
         )
     run = CampaignRun(host, observer, attended=True)
     with _ended_on_error(host, new.number):
@@ -214,7 +214,7 @@ def take_back_before_sleep(host: Host) -> tuple[str, ...]:
         with transactions(host):
             taken = disarm_unrecorded(host)
         return (f"no trial is armed any more: {err.with_hint}",) if taken else ()
-    if arming is None or arming.proof.armed_in_boot != running_boot_id(host):
+    if arming is None or arming.armed_boot.armed_in_boot != running_boot_id(host):
         return ()
     CampaignRun(host, Unseen()).feed(CampaignEvent(kind=CampaignEventKind.SLEEP))
     return ("the campaign has no boot armed while the machine sleeps",)
@@ -234,9 +234,9 @@ def next_choice(host: Host, *, observer: CampaignObserver) -> NextTrial | None:
     if campaign.current and campaign.state is not CampaignState.BOOTED:
         sha256 = campaign.current.sha256
         armed = next((found for found in campaign.ready if found.sha256 == sha256), None)
-        return NextTrial(candidate=armed, words=f"it is {campaign.state} already")
+        return NextTrial(candidate=armed, reason=f"it is {campaign.state} already")
     if host.is_root and needs_rehearsal(host):
-        return NextTrial(candidate=today, words=REHEARSAL_WORDS)
+        return NextTrial(candidate=today, reason=REHEARSAL_WORDS)
     return next_trial(host, campaign, observer=observer)
 
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextTrial:
-    """The candidate to boot next, None where no boot is needed any more; ``words`` say why."""
+    """The candidate to boot next, None where no boot is needed any more; ``reason`` say why."""
 
     candidate: TrialCandidate | None
-    words: str
+    reason: str
 
 
 def next_trial(host: Host, campaign: Campaign, *, observer: RecommendObserver) -> NextTrial:
@@ -29,7 +29,7 @@ def next_trial(host: Host, campaign: Campaign, *, observer: RecommendObserver) -
     for setting in campaign.only:
         for candidate in campaign.eligible:
             if candidate.setting == setting and not campaign.booted(setting):
-                return NextTrial(candidate=candidate, words="it was named, and has not booted yet")
+                return NextTrial(candidate=candidate, reason="it was named, and has not booted yet")
     return _by_what_it_teaches(host, campaign, observer)
 
 
@@ -41,12 +41,12 @@ def _by_what_it_teaches(host: Host, campaign: Campaign, observer: RecommendObser
     only = tuple(Setting.parse(found.setting) for found in eligible if not found.today)
     found = recommend(host, Request(only=only), observer=observer)
     if found.plan is None:
-        return NextTrial(candidate=None, words=_settled(found))
+        return NextTrial(candidate=None, reason=_settled(found))
     names = {name: candidate for candidate in eligible for name in _names(host, candidate)}
     if (candidate := names.get(found.plan.following)) is None:
         words = f"a boot of {found.plan.following} would tell more, but it may not be booted"
-        return NextTrial(candidate=None, words=words)
-    return NextTrial(candidate=candidate, words=_why(found.plan, found.baseline))
+        return NextTrial(candidate=None, reason=words)
+    return NextTrial(candidate=candidate, reason=_why(found.plan, found.baseline))
 
 
 def _names(host: Host, candidate: TrialCandidate) -> tuple[Setting, ...]:

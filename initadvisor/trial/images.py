@@ -36,7 +36,7 @@ _log = logging.getLogger(__name__)
 class _Armed:
     """What was armed, and where its image is now; ``is_waiting``: nobody has moved that yet."""
 
-    proof: ArmedBoot
+    armed_boot: ArmedBoot
     path: str
     setting: Setting | None
     is_waiting: bool
@@ -52,23 +52,23 @@ class TrialImages:
             for transaction in read_records(host):
                 if isinstance(transaction, InitadvisorError):
                     _log.warning("the image of a trial is not known: %s", transaction.message)
-                elif transaction.proof:
-                    armed = _armed(transaction, transaction.proof)
-                    self._armed[armed.proof.trial] = armed
+                elif transaction.armed_boot:
+                    armed = _armed(transaction, transaction.armed_boot)
+                    self._armed[armed.armed_boot.trial] = armed
             for campaign in read_campaigns(host):
                 if isinstance(campaign, InitadvisorError):
                     _log.warning("the images of trials are not known: %s", campaign.message)
                     continue
-                for arming in campaign.armings:
+                for arming in campaign.trial_boots:
                     known = _armed_by(arming, is_waiting=arming is campaign.current)
-                    self._armed[arming.proof.trial] = known
+                    self._armed[arming.armed_boot.trial] = known
         except InitadvisorError as err:
             _log.warning("the images of trials are not known: %s", err.message)
 
-    def own_words(self, trial: str | None) -> tuple[str, ...]:
+    def extra_cmdline(self, trial: str | None) -> tuple[str, ...]:
         """Return the words that a trial's entry added to the command line."""
         known = self._armed.get(trial or "")
-        return known.proof.own_words if known else ()
+        return known.armed_boot.extra_cmdline if known else ()
 
     def images(self, trial: str) -> tuple[KnownImage, ...]:
         """Return the image of a trial, once for each way of loading it; none where it is unknown.
@@ -87,16 +87,16 @@ class TrialImages:
         return tuple(self._of_record(armed))
 
     def _of_file(self, armed: _Armed) -> Iterator[KnownImage]:
-        path, is_uki = self._host.path(armed.path), armed.proof.is_uki
+        path, is_uki = self._host.path(armed.path), armed.armed_boot.is_uki
         with open_regular(path) as file:
             part = loaded_part(file, is_uki=is_uki)
             sha256 = sha256_of(file, offset=part.offset, size_bytes=part.size_bytes, once=True)
-        setting = armed.setting if sha256 == armed.proof.sha256 else None
+        setting = armed.setting if sha256 == armed.armed_boot.sha256 else None
         for sizes in (part.with_bytes,) if is_uki else beside(self._host, path):
             yield self._image(armed, setting, part.size_bytes, sha256, sizes)
 
     def _of_record(self, armed: _Armed) -> Iterator[KnownImage]:
-        proof = armed.proof
+        proof = armed.armed_boot
         ways = ((),) if proof.is_uki else beside(self._host, self._host.path(armed.path))
         for sizes in ways:
             yield self._image(armed, armed.setting, proof.size_bytes, proof.sha256, sizes)
@@ -114,10 +114,10 @@ class TrialImages:
             size_bytes=size_bytes,
             sha256=sha256,
             setting=setting,
-            is_uki=armed.proof.is_uki,
+            is_uki=armed.armed_boot.is_uki,
             beside_bytes=beside_bytes,
-            trial=armed.proof.trial,
-            entries=(armed.proof.entry,) if armed.proof.entry else (),
+            trial=armed.armed_boot.trial,
+            entries=(armed.armed_boot.entry,) if armed.armed_boot.entry else (),
         )
 
 
@@ -127,7 +127,7 @@ def _armed(transaction: Transaction, proof: ArmedBoot) -> _Armed:
     is_moved = bool(staged) and transaction.state is TransactionState.COMMITTED
     setting = transaction.setting if proof.stage is ProofStage.PROOF else None
     return _Armed(
-        proof=proof,
+        armed_boot=proof,
         path=staged[0].path if is_moved else proof.image,
         setting=Setting.parse(setting.after) if setting else None,
         is_waiting=transaction.state is TransactionState.PROVING,
@@ -137,8 +137,8 @@ def _armed(transaction: Transaction, proof: ArmedBoot) -> _Armed:
 def _armed_by(arming: TrialBoot, *, is_waiting: bool) -> _Armed:
     """Return what a campaign has armed; the image is what was armed, once nobody waits any more."""
     return _Armed(
-        proof=arming.proof,
-        path=arming.proof.image,
+        armed_boot=arming.armed_boot,
+        path=arming.armed_boot.image,
         setting=None if arming.is_rehearsal else Setting.parse(arming.setting),
         is_waiting=is_waiting,
     )

@@ -59,7 +59,7 @@ def arm(
         size_bytes=part.size_bytes,
         is_uki=plan.default.is_uki,
         entry=plan.identifier,
-        own_words=plan.own_words,
+        extra_cmdline=plan.extra_cmdline,
         ignore_unlocking=ignore_unlocking,
     )
     waiting = engine.prove(transaction, proof)
@@ -83,7 +83,7 @@ def _planned(
         if change.role is not FileRole.IMAGE:
             continue
         image = change.path if stage is ProofStage.REHEARSAL else change.staged
-        request = TrialRequest(trial=trial, replaces=change.path, image=image, words=words)
+        request = TrialRequest(trial=trial, replaces=change.path, image=image, parameters=words)
         try:
             return loader.trial(host, request)
         except InitadvisorError as err:

@@ -62,7 +62,7 @@ def evidence_of(
     record = _record(host, boot)
     trials = parameters(host.read_text("/proc/cmdline") or "", TRIAL_TAG)
     trial = trials[-1] if trials else None
-    is_kexec = boot_start(host, loader_variables(host)).way is BootMethod.KEXEC
+    is_kexec = boot_start(host, loader_variables(host)).method is BootMethod.KEXEC
     is_its_own = trial == proof.trial
     is_over = boot != proof.armed_in_boot and not is_its_own
     return ArmedBootEvidence(
@@ -73,7 +73,7 @@ def evidence_of(
         measured=measured_boot(record) if record else None,
         completion=completion(host) if is_its_own else Completion.STARTING,
         failed_units=failed_units(host) if is_its_own else (),
-        left=_left(host, proof, boot) if is_over else JournalEvidence.NOTHING,
+        journal=_left(host, proof, boot) if is_over else JournalEvidence.NOTHING,
         signs=signs_since(host, arming.at_s, record, known=arming.known_panics)
         if is_over and arming is not None
         else BootEndSigns(),
@@ -142,7 +142,7 @@ def _left_in(journal: Journal, proof: ArmedBoot, boot: str) -> JournalEvidence:
         if span is None or span.boot_id == proof.armed_in_boot:
             break
         found = journal.read(span)
-        if proof.trial in parameters(found.kernel.marks.command_line or "", TRIAL_TAG):
+        if proof.trial in parameters(found.kernel.timestamps.command_line or "", TRIAL_TAG):
             came_up = found.startup is not None and not found.emergency
             return JournalEvidence.WHOLE if came_up else JournalEvidence.BEGINNING
     return JournalEvidence.NOTHING

@@ -160,7 +160,7 @@ class CampaignRun:
         if not self._may_build:
             self._told.append("the candidates have to be built: initadvisor trial resume does it")
             return
-        ground = campaign.ground
+        ground = campaign.default_boot
         if ground and ground.release != self._host.kernel_release():
             words = f"Linux {ground.release} boots by default, but another kernel runs"
             yield CampaignEvent(
@@ -184,11 +184,11 @@ class CampaignRun:
 
         found = next_trial(self._host, campaign, observer=self._observer)
         if found.candidate is None:
-            return CampaignEvent(kind=CampaignEventKind.SETTLED, reason=found.words)
-        return self._arm(campaign, found.candidate, found.words)
+            return CampaignEvent(kind=CampaignEventKind.SETTLED, reason=found.reason)
+        return self._arm(campaign, found.candidate, found.reason)
 
     def _arm(
         self, campaign: Campaign, candidate: TrialCandidate | None, words: str
     ) -> CampaignEvent:
         arming = trial_boot_of(self._host, campaign, candidate)
-        return CampaignEvent(kind=CampaignEventKind.CHOSEN, arming=arming, reason=words)
+        return CampaignEvent(kind=CampaignEventKind.CHOSEN, trial_boot=arming, reason=words)

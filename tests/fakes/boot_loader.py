@@ -92,8 +92,8 @@ class FakeLoader:
             default=default,
             identifier=request.kind,
             title=request.title,
-            options=" ".join((default.options, *request.words)),
-            own_words=request.words,
+            options=" ".join((default.options, *request.parameters)),
+            extra_cmdline=request.parameters,
             target=f"/boot/loader/entries/{request.kind}.conf",
             text=request.image,
         )

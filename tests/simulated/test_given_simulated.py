@@ -73,7 +73,7 @@ def test_95_percent_intervals_hold_the_truth_in_about_95_percent() -> None:
                     saved = draws.total_ms[:, 0] - draws.total_ms[:, column]
                     truth = true.total_ms[row, 0] - true.total_ms[row, column]
                     held["saving"].append(holds(saved, float(truth)))
-            per_mb = known.posterior.parts.read_s_per_mb
+            per_mb = known.posterior.parameters.read_s_per_mb
             held["loader"].append(holds(per_mb, simulated.parts.read_s_per_mb[row]))
     coverage = {name: float(np.mean(values)) for name, values in held.items()}
     assert all(0.90 <= share <= 0.99 for share in coverage.values()), coverage
@@ -162,7 +162,7 @@ def test_the_shadow_is_what_weighing_many_draws_gives() -> None:
         log_student((whole - together.whole.middle) / together.whole.sd, together.whole.freedom)
     )
     known = sample_posterior_costs(unknown_machine(), FIELD, [boot] * 3, seed=1, count=10_000)
-    found = np.quantile(known.posterior.parts.shadow_ms, [0.025, 0.25, 0.5, 0.75, 0.975])
+    found = np.quantile(known.posterior.parameters.shadow_ms, [0.025, 0.25, 0.5, 0.75, 0.975])
     assert found == pytest.approx(weighted_quantiles(shadow, weights), rel=0.2)
 
 
@@ -193,7 +193,7 @@ BOOTS = st.lists(
 def is_sound(known: PosteriorCosts) -> bool:
     """Tell whether every draw is a time that something can take."""
     draws = known.draws
-    times = (draws.read_ms, draws.unpack_ms, draws.total_ms, known.posterior.parts.shadow_ms)
+    times = (draws.read_ms, draws.unpack_ms, draws.total_ms, known.posterior.parameters.shadow_ms)
     return all(bool(np.isfinite(of).all() and (of > 0).all()) for of in times)
 
 
@@ -202,10 +202,10 @@ def test_whatever_boots_say_every_draw_is_a_time(boots: list[BootEvidence], *, l
     candidates = WITH_LAB if lab else FIELD
     given_boots = sample_posterior_costs(unknown_machine(), candidates, boots, seed=1, count=300)
     assert is_sound(given_boots)
-    lessons = given_boots.lessons
+    lessons = given_boots.summary
     assert 0 <= lessons.boots_used <= len(boots)
     assert 1 <= given_boots.posterior.effective <= 300
-    for learnt in lessons.learnt:
+    for learnt in lessons.updates:
         assert learnt.posterior.low <= learnt.posterior.high
         assert learnt.boots <= len(boots)
 

@@ -62,7 +62,7 @@ def used(machine: TrueMachine, today: Setting, *, lab: bool, seed: int) -> list[
                 known, candidates, [*earlier, *boots], seed=upgrade, count=400
             )
             decision = decide(
-                priced(posterior.parts, known, candidates),
+                priced(posterior.parameters, known, candidates),
                 candidates,
                 baseline=column,
                 thresholds=Thresholds(),

@@ -55,17 +55,17 @@ def test_a_new_kernel_has_the_daemon_build_what_may_be_better(story: Story) -> N
 
 def test_the_campaign_begins_with_a_boot_of_today_s_image(story: Story, rehearsal: Tried) -> None:
     assert story.before.armed
-    assert (rehearsal.arming["proof"]["stage"], rehearsal.arming["sha256"]) == (
+    assert (rehearsal.arming["armed_boot"]["stage"], rehearsal.arming["sha256"]) == (
         "rehearsal",
         story.before.look["image"],
     )
-    assert _trial(rehearsal.after) == rehearsal.arming["proof"]["trial"]
+    assert _trial(rehearsal.after) == rehearsal.arming["armed_boot"]["trial"]
     assert _fates(rehearsal.after)[0] == (rehearsal.arming["setting"], "passed")
 
 
 def test_a_candidate_is_booted_once_and_judged(good: Tried) -> None:
     assert good.arming["setting"] == GOOD
-    assert _trial(good.after) == good.arming["proof"]["trial"]
+    assert _trial(good.after) == good.arming["armed_boot"]["trial"]
     assert freed_kib(good.after.boot) == kib_in_pages(good.after.look["candidates"][GOOD])
     assert (GOOD, "passed") in _fates(good.after)
 
@@ -74,7 +74,7 @@ def test_a_candidate_that_panics_costs_one_boot(story: Story, panicked: Tried) -
     assert panicked.arming["setting"] == PANICS
     assert panicked.boot.end is End.PANIC
     assert panicked.boot.find("Rebooting in 30 seconds")
-    assert panicked.boot.find(rf"initadvisor\.trial={panicked.arming['proof']['trial']}\b")
+    assert panicked.boot.find(rf"initadvisor\.trial={panicked.arming['armed_boot']['trial']}\b")
     assert panicked.after.boot.entry == default_entry(story.campaigned.guest)
     assert _trial(panicked.after) is None
     assert (PANICS, "unexplained") in _fates(panicked.after)
@@ -96,14 +96,14 @@ def test_the_campaign_ends_and_what_nobody_has_tried_waits_for_a_boot(story: Sto
     assert story.applied.campaign["state"] == "done"
     before, then = story.before.look, story.applied.look
     transaction = _transaction(then)
-    assert (transaction["state"], transaction["proof"]["stage"]) == ("proving", "proof")
+    assert (transaction["state"], transaction["armed_boot"]["stage"]) == ("proving", "proof")
     assert transaction["setting"]["after"] == APPLIED
     for what in "image", "configuration":
         assert then[what] == before[what]
 
 
 def test_its_boot_installs_it(story: Story) -> None:
-    proof = _transaction(story.applied.look)["proof"]
+    proof = _transaction(story.applied.look)["armed_boot"]
     look = story.proven.look
     assert _trial(story.proven) == proof["trial"]
     transaction = _transaction(look)
@@ -134,7 +134,7 @@ def _transaction(look: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fates(told: Told) -> list[tuple[str, str]]:
-    return [(arming["setting"], arming["fate"]) for arming in told.campaign["armings"]]
+    return [(arming["setting"], arming["outcome"]) for arming in told.campaign["trial_boots"]]
 
 
 def _trial(told: Told) -> str | None:

@@ -110,7 +110,7 @@ def test_every_setting_is_built_and_unpacks_to_the_same(
     with open_source(image) as source:
         settings = plan_settings(host, unknown, Config(), everything=True)
         result = build_candidates(host, unknown, source, settings)
-    assert result.gaps == ()
+    assert result.skipped == ()
     assert {candidate.setting.codec for candidate in result.candidates} == set(Codec)
     for candidate in result.candidates:
         assert unpacked(candidate) == payload
@@ -150,7 +150,7 @@ def test_a_killed_build_leaves_whole_candidates_only_and_the_next_one_is_clean(
     with start(host, image) as process:
         output, errors = process.communicate(timeout=HANGS_S)
     assert (process.returncode, errors) == (0, b"")
-    assert json.loads(output)["gaps"] == []
+    assert json.loads(output)["skipped"] == []
     assert check_candidates(host, payload) == sorted(SETTINGS)
     names = {path.name for path in (host.cache_dir() / "candidates").iterdir()}
     assert len(names) == 2 * len(SETTINGS) + 1
@@ -194,7 +194,7 @@ def test_a_compressor_that_runs_out_of_room_is_a_gap_and_leaves_nothing(
         timeout=HANGS_S,
         check=True,
     )
-    (gap,) = json.loads(completed.stdout)["gaps"]
+    (gap,) = json.loads(completed.stdout)["skipped"]
     assert gap["setting"] == "cat"
     assert f"killed by signal {signal.SIGXFSZ:d}" in gap["reason"]
     assert check_candidates(host, payload) == ["zstd"]

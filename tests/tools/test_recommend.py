@@ -88,7 +88,7 @@ def test_everything_that_is_promised_is_in_the_json(place: Path) -> None:
     assert answer["schema"] == 1
     assert answer["sample"] is False
     assert {candidate["codec"] for candidate in answer["candidates"]} == set(Codec)
-    assert answer["gaps"] == []
+    assert answer["skipped"] == []
     recommendation = answer["recommendation"]
     assert recommendation["action"] in {"keep", "switch"}
     assert recommendation["setting"] in settings(answer)

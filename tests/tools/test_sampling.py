@@ -80,7 +80,7 @@ def test_estimates_are_near_what_the_compressors_make_of_the_whole(tmp_path: Pat
     host = Host(root=tmp_path)
     wanted = planned(host, SETTINGS)
     found = sampled(host, wanted)
-    assert found.gaps == ()
+    assert found.skipped == ()
     with ThreadPoolExecutor(host.cores) as pool:
         built = dict(zip(wanted, pool.map(built_bytes, wanted), strict=True))
     inside = 0
@@ -156,7 +156,7 @@ def test_a_compressor_that_does_not_work_is_a_gap_in_words(
     programs("gzip", script)
     host = Host(root=tmp_path, runner=Hasty() if script == HANGS else SystemRunner())
     found = sampled(host, planned(host, [Setting.parse("gzip"), Setting.parse("lz4")]))
-    [gap] = found.gaps
+    [gap] = found.skipped
     assert str(gap.setting) == "gzip"
     assert said in gap.reason
     assert [str(candidate.setting) for candidate in found.candidates] == ["lz4"]
@@ -179,7 +179,7 @@ def test_a_compressor_that_is_gone_since_is_a_gap(
     wanted = planned(host, [Setting.parse("gzip")])
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("initadvisor.host.run.search_path", lambda: str(tmp_path))
-    [gap] = sampled(host, wanted).gaps
+    [gap] = sampled(host, wanted).skipped
     assert gap.reason == "cannot run gzip: not installed"
 
 

@@ -65,7 +65,7 @@ def _request(kind: str, replaced: str, image: str, name: str) -> TrialRequest:
     if kind == EntryKind.PREVIOUS:
         return TrialRequest(kind=EntryKind.PREVIOUS, replaces=replaced, image=image, label=name)
     words = extra_cmdline(name, generator="initramfs-tools")
-    return TrialRequest(trial=name, replaces=replaced, image=image, words=words)
+    return TrialRequest(trial=name, replaces=replaced, image=image, parameters=words)
 
 
 def _look(host: Host, loader: BootLoader) -> dict[str, object]:

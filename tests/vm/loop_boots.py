@@ -79,7 +79,7 @@ class Told:
         """What the campaign has armed for the next boot."""
         if self.campaign["state"] != "armed":
             return None
-        found: dict[str, Any] = self.campaign["armings"][-1]
+        found: dict[str, Any] = self.campaign["trial_boots"][-1]
         return found
 
 

@@ -46,7 +46,7 @@ _HAND_OVER = "--unicode"
 
 def detect(host: Host) -> bool:
     """Tell whether the firmware itself started the running system's kernel."""
-    way = boot_start(host, loader_variables(host)).way
+    way = boot_start(host, loader_variables(host)).method
     return way in {BootMethod.EFI_STUB, BootMethod.FIRMWARE_UKI}
 
 
@@ -76,7 +76,7 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
     if start.is_uki:
         require_same_start(host, start.kernel.path, request)
     image = loader_path(host, request.image, default.mount_point).replace("/", "\\")
-    added = new_parameters(start.options, request.words)
+    added = new_parameters(start.options, request.parameters)
     files = (start.kernel,) if start.is_uki else start.initrds
     images = list(replaced(files, request, image))
     if start.is_uki:
@@ -96,7 +96,7 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
         identifier=request.title,
         title=request.title,
         options=options,
-        own_words=added,
+        extra_cmdline=added,
         target="EFI boot options",
         text=shlex.join(command),
     )

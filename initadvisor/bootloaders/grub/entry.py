@@ -43,7 +43,7 @@ class TrialText:
 
     title: str
     options: str
-    own_words: tuple[str, ...]
+    extra_cmdline: tuple[str, ...]
     text: str
 
 
@@ -69,7 +69,7 @@ def trial_text(
     """Return the entry that loads ``image``, named as for GRUB, in place of what it replaces."""
     linux, initrd = _loading(entry)
     shown = request.title_beside(default.title)
-    added = new_parameters(default.options, request.words)
+    added = new_parameters(default.options, request.parameters)
     options = with_parameters(default.options, added)
     images = replaced(default.initrds, request, image)
     edits = [
@@ -84,7 +84,7 @@ def trial_text(
     return TrialText(
         title=shown,
         options=options,
-        own_words=added,
+        extra_cmdline=added,
         text=f"{image_note(request.image)}menuentry {head} {{{body}}}\n",
     )
 

@@ -49,7 +49,7 @@ _TIMEOUT_S = 60
 
 def detect(host: Host) -> bool:
     """Tell whether the running system was started by GRUB."""
-    way = boot_start(host, loader_variables(host)).way
+    way = boot_start(host, loader_variables(host)).method
     return way in {BootMethod.GRUB_EFI, BootMethod.GRUB_BIOS}
 
 
@@ -94,7 +94,7 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
         identifier=custom.identifier(request.kind),
         title=made.title,
         options=made.options,
-        own_words=made.own_words,
+        extra_cmdline=made.extra_cmdline,
         target=where.custom,
         text=made.text,
     )

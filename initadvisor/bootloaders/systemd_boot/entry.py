@@ -29,7 +29,7 @@ class TrialLines:
 
     title: str
     options: str
-    own_words: tuple[str, ...]
+    extra_cmdline: tuple[str, ...]
     lines: tuple[tuple[str, str], ...]
 
 
@@ -62,7 +62,7 @@ def trial_lines(
 ) -> TrialLines:
     """Return the default entry's lines with another image and more words; ``image`` as named."""
     shown = request.title_beside(default.title)
-    added = new_parameters(default.options, request.words)
+    added = new_parameters(default.options, request.parameters)
     options = with_parameters(default.options, added)
     copied = entry.values.lines if entry.values else ()
     # A unified kernel image that was replaced brings its own command line, which counts.
@@ -70,7 +70,7 @@ def trial_lines(
     return TrialLines(
         title=shown,
         options=options,
-        own_words=added,
+        extra_cmdline=added,
         lines=(
             ("title", shown),
             *(line for line in copied if line[0] not in _OWN_KEYS),

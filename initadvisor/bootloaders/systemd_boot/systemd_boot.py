@@ -66,7 +66,7 @@ def identifier(kind: EntryKind) -> str:
 
 def detect(host: Host) -> bool:
     """Tell whether the running system was started by systemd-boot."""
-    way = boot_start(host, loader_variables(host)).way
+    way = boot_start(host, loader_variables(host)).method
     return way in {BootMethod.SYSTEMD_BOOT, BootMethod.SYSTEMD_BOOT_UKI}
 
 
@@ -109,7 +109,7 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
         identifier=identifier(request.kind),
         title=made.title,
         options=made.options,
-        own_words=made.own_words,
+        extra_cmdline=made.extra_cmdline,
         target=f"{_directory(entry)}/{identifier(request.kind)}",
         text=type1.entry_text(first_lines, made.lines),
     )

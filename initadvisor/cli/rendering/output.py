@@ -9,13 +9,16 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 from typing_extensions import override
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+
+SCHEMA: Final = 2
+"""Which fields the documents of ``--json`` have: they are part of the interface."""
 
 _NAME = "standard output"
 

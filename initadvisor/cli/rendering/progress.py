@@ -49,7 +49,7 @@ class Progress:
         del cached
         self._ended(candidate.setting)
 
-    def gap(self, gap: SkippedSetting) -> None:
+    def skipped(self, gap: SkippedSetting) -> None:
         """Show one less; the reason is part of the result."""
         self._ended(gap.setting)
 

@@ -69,7 +69,7 @@ class Posterior:
     part where they are worth least.
     """
 
-    parts: ParameterDraws
+    parameters: ParameterDraws
     prior: ParameterDraws
     noise: Noise
     found: Summaries | None
@@ -82,7 +82,7 @@ class PosteriorCosts:
 
     draws: Draws
     posterior: Posterior
-    lessons: PosteriorSummary
+    summary: PosteriorSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +108,9 @@ def sample_posterior_costs(
     """
     posterior = sample_posterior(machine, candidates, boots, seed=seed, count=count)
     return PosteriorCosts(
-        draws=priced(posterior.parts, machine, candidates),
+        draws=priced(posterior.parameters, machine, candidates),
         posterior=posterior,
-        lessons=_lessons(machine, candidates, posterior),
+        summary=_lessons(machine, candidates, posterior),
     )
 
 
@@ -126,7 +126,7 @@ def sample_posterior(
     prior = draw_parts(machine, candidates, seed=seed, count=count)
     if not boots:
         return Posterior(
-            parts=prior, prior=prior, noise=Noise(), found=None, effective=float(count)
+            parameters=prior, prior=prior, noise=Noise(), found=None, effective=float(count)
         )
     found = summarised(machine, candidates, boots)
     parts, effective = _given(machine, candidates, prior, found, seed=seed)
@@ -134,7 +134,7 @@ def sample_posterior(
     noise = Noise(
         unpack_log_sd=found.unpacking.log_sd, read_log_sd=found.reading.log_sd, loader_seen=seen
     )
-    return Posterior(parts=parts, prior=prior, noise=noise, found=found, effective=effective)
+    return Posterior(parameters=parts, prior=prior, noise=noise, found=found, effective=effective)
 
 
 def summarised(
@@ -185,12 +185,12 @@ def _lessons(
 ) -> PosteriorSummary:
     found = posterior.found
     before = _shared(machine, candidates, posterior.prior)
-    after = _shared(machine, candidates, posterior.parts)
+    after = _shared(machine, candidates, posterior.parameters)
     boots = _boots(machine, candidates, found) if found else dict.fromkeys(Parameter, 0)
     sources = _sources(machine, candidates)
     used = found.reading.used | found.unpacking.used | found.shadow.used if found else np.zeros(0)
     return PosteriorSummary(
-        learnt=tuple(
+        updates=tuple(
             ParameterUpdate(
                 what=what,
                 prior=summary(before[what], sources[what]),

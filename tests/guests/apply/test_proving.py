@@ -114,7 +114,7 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return Outcome(
         applied=told("applied", _ARM),
         rehearsal=told("rehearsal", _BY_TIMER),
-        proof=told("proof", _BY_HAND),
+        proof=told("armed_boot", _BY_HAND),
     )
 
 
@@ -124,19 +124,19 @@ def test_today_s_image_is_armed_first_and_taken_back_around_sleep(outcome: Outco
     taken, armed = look["slept"]
     assert taken.endswith("is not armed while the machine sleeps")
     assert armed.endswith("was taken back before the machine went to sleep")
-    assert outcome.applied.transaction["proof"]["stage"] == "rehearsal"
-    assert look["image"] == outcome.applied.transaction["proof"]["sha256"]
+    assert outcome.applied.transaction["armed_boot"]["stage"] == "rehearsal"
+    assert look["image"] == outcome.applied.transaction["armed_boot"]["sha256"]
     assert look["entry"]
     assert look["noted"]
 
 
 def test_the_timer_judges_the_rehearsal_and_arms_the_new_image(outcome: Outcome) -> None:
     look, before = outcome.rehearsal.look, outcome.applied
-    assert f"initadvisor.trial={before.transaction['proof']['trial']}" in look["command_line"]
+    assert f"initadvisor.trial={before.transaction['armed_boot']['trial']}" in look["command_line"]
     (said,) = look["settled"]
     assert said.endswith("has the new image armed for the next boot; it booted and is complete")
     assert (outcome.rehearsal.transaction["state"], look["failed"]) == ("proving", [])
-    assert outcome.rehearsal.transaction["proof"]["stage"] == "proof"
+    assert outcome.rehearsal.transaction["armed_boot"]["stage"] == "proof"
     assert (look["image"], look["configuration"]) == (
         before.look["image"],
         before.look["configuration"],
@@ -145,7 +145,7 @@ def test_the_timer_judges_the_rehearsal_and_arms_the_new_image(outcome: Outcome)
 
 def test_the_new_image_is_installed_after_its_boot(outcome: Outcome) -> None:
     look, before = outcome.proof.look, outcome.rehearsal
-    assert f"initadvisor.trial={before.transaction['proof']['trial']}" in look["command_line"]
+    assert f"initadvisor.trial={before.transaction['armed_boot']['trial']}" in look["command_line"]
     *_, said = look["settled"]  # after what it may warn of: the guest has no logind
     assert said.endswith("is done; the proving boot: it booted and is complete")
     assert (outcome.proof.transaction["state"], look["failed"]) == ("committed", [])

@@ -70,9 +70,9 @@ def test_nothing_was_armed_that_no_kernel_had_unpacked(outcome: Campaigned) -> N
 
 def test_every_candidate_is_tried_and_those_that_fail_are_told_apart(outcome: Campaigned) -> None:
     campaign = outcome.last.campaign
-    rehearsal, *trials = campaign["armings"]
-    assert (rehearsal["proof"]["stage"], rehearsal["fate"]) == ("rehearsal", "passed")
-    assert [(trial["setting"], trial["fate"]) for trial in trials] == [
+    rehearsal, *trials = campaign["trial_boots"]
+    assert (rehearsal["armed_boot"]["stage"], rehearsal["outcome"]) == ("rehearsal", "passed")
+    assert [(trial["setting"], trial["outcome"]) for trial in trials] == [
         (GOOD, "passed"),
         (LARGE, "passed"),
         (PANICS, "unexplained"),
@@ -92,7 +92,7 @@ def test_what_panics_restarts_and_the_default_entry_boots(outcome: Campaigned) -
     for tried in failed:
         assert tried.boot.end is End.PANIC
         assert tried.boot.find("Rebooting in 30 seconds")
-        assert _tags(tried.boot) == [tried.arming["proof"]["trial"]]
+        assert _tags(tried.boot) == [tried.arming["armed_boot"]["trial"]]
         assert _tags(tried.after.boot) == [None]
         assert tried.after.boot.entry == default_entry(outcome.guest)
 
@@ -104,7 +104,7 @@ def test_the_watchdog_restarts_what_hangs_and_the_default_entry_boots(outcome: C
     (frozen,) = (number for number, text in enumerate(said) if FREEZES in text)
     assert not [text for text in said[:frozen] if "guest: ready" in text]
     assert [text for text in said[frozen:] if "guest: ready" in text]
-    assert _tags(tried.boot) == [tried.arming["proof"]["trial"], None]
+    assert _tags(tried.boot) == [tried.arming["armed_boot"]["trial"], None]
     assert tried.boot.entry == default_entry(outcome.guest)
 
 
@@ -148,14 +148,14 @@ def test_grub_goes_on_after_a_panic_too(tmp_path: Path) -> None:
     outcome = campaigned(Loader.GRUB, tmp_path, SHORT)
     assert {*SHORT.settings} <= outcome.upgraded.look["candidates"].keys()
     campaign = outcome.last.campaign
-    assert [(arming["setting"], arming["fate"]) for arming in campaign["armings"][1:]] == [
+    assert [(arming["setting"], arming["outcome"]) for arming in campaign["trial_boots"][1:]] == [
         (GOOD, "passed"),
         (PANICS, "unexplained"),
     ]
     assert campaign["state"] == "done"
     (failed,) = _of(outcome, PANICS)
     assert failed.boot.end is End.PANIC
-    assert _tags(failed.boot) == [failed.arming["proof"]["trial"]]
+    assert _tags(failed.boot) == [failed.arming["armed_boot"]["trial"]]
     assert _tags(failed.after.boot) == [None]
     _assert_attributed(outcome)
     _assert_nothing_left(outcome.last)
@@ -164,7 +164,7 @@ def test_grub_goes_on_after_a_panic_too(tmp_path: Path) -> None:
 def _assert_attributed(outcome: Campaigned, *later: Told) -> None:
     """By the trial's name and by the image's size, both in the kernel's own words."""
     records = {record["boot_id"]: record for record in outcome.history["boots"]}
-    trials = {tried.arming["proof"]["trial"]: tried.arming for tried in outcome.tried[1:]}
+    trials = {tried.arming["armed_boot"]["trial"]: tried.arming for tried in outcome.tried[1:]}
     before = outcome.upgraded.look
     for told in (*(tried.after for tried in outcome.tried), *later):
         record = records.pop(str(witnessed(told.boot)[-1].boot_id))

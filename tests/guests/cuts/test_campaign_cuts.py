@@ -60,7 +60,7 @@ def _assert_the_campaign_took_its_course(campaign: Campaign) -> None:
     assert [leg.entry == TRIAL for leg in campaign.legs] == [False, True, True]
     assert len(campaign.verified) == 3
     assert [leg.record["state"] for leg in campaign.legs] == ["armed", "armed", "stopped"]
-    armed = [(found["setting"], found["fate"]) for found in trial.record["armings"]]
+    armed = [(found["setting"], found["outcome"]) for found in trial.record["trial_boots"]]
     assert armed == [
         ("zstd -1", "passed"),
         ("lz4 -1", "passed"),

@@ -105,7 +105,7 @@ def assert_two_are_enough(
     for candidate in (baseline, named(images, "cat")):
         record(memory, rounds[0][candidate])
     given = memory.given(images, asynchronous=False)
-    assert given.lessons.boots_used == 2
+    assert given.summary.boots_used == 2
     decision = memory.decision(given, images, baseline)
     log.info("%s of two boots: %s", today, decision)
     assert (decision.outcome, decision.setting) == (Outcome.SWITCH, best.setting)
@@ -120,7 +120,7 @@ def assert_all_agree(memory: Memory, rounds: Rounds, *, order: Sequence[str]) ->
         for cost in costs.values():
             record(memory, cost)
     given = memory.given(images, asynchronous=False)
-    assert given.lessons.boots_used == ROUNDS * len(images)
+    assert given.summary.boots_used == ROUNDS * len(images)
     means = given.draws.total_ms.mean(axis=0).tolist()
     assert by_cost(dict(zip(images, means, strict=True))) == tuple(order)
     best = named(images, order[0])
@@ -182,9 +182,9 @@ def test_what_the_kernel_s_other_work_hides_costs_nothing(
 
     memory.lab({candidate: boot.kernel.unpack_us for candidate, boot in boots.items()})
     given = memory.given(tuple(boots), asynchronous=True)
-    assert given.lessons.boots_used == len(boots)
-    shadow = given.lessons.now(Parameter.SHADOW)
+    assert given.summary.boots_used == len(boots)
+    shadow = given.summary.now(Parameter.SHADOW)
     log.info("B1 of %d us: %s", boot.shadow_us, shadow)
     assert shadow.low < boot.shadow_us / 1000 < shadow.high
-    hidden = given.draws.unpack_ms < given.posterior.parts.shadow_ms[:, None]
+    hidden = given.draws.unpack_ms < given.posterior.parameters.shadow_ms[:, None]
     assert np.abs(hidden.mean(axis=0) - [1, 1, 0]).max() < 0.05

@@ -99,7 +99,7 @@ def test_the_loader_s_time_is_recorded(
 ) -> None:
     for reboot in outcome.reboots:
         record = records[str(reboot.kernel.boot_id)]
-        assert record["start"]["way"] == "systemd-boot"
+        assert record["start"]["method"] == "systemd-boot"
         assert record["figures"]["read_us"] > 0
         assert record["figures"]["loader_counts"]
 

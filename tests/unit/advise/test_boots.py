@@ -120,7 +120,7 @@ def test_a_disk_that_is_not_known_today_is_the_latest_known(host: Host) -> None:
 def test_what_another_loader_read_is_not_compared(host: Host) -> None:
     def by(number: int, way: BootMethod, *rejections: RejectionReason) -> BootRecord:
         record = boot_record(number, rejections=rejections)
-        return replace(record, start=replace(record.start, way=way))
+        return replace(record, start=replace(record.start, method=way))
 
     found = evidence(
         host,
@@ -134,8 +134,8 @@ def test_what_another_loader_read_is_not_compared(host: Host) -> None:
 
 def on(number: int, product: str, *rejections: RejectionReason) -> BootRecord:
     record = boot_record(number, rejections=rejections)
-    machine = replace(record.marks.machine, product=product)
-    return replace(record, marks=replace(record.marks, machine=machine))
+    machine = replace(record.timestamps.machine, product=product)
+    return replace(record, timestamps=replace(record.timestamps, machine=machine))
 
 
 def test_boots_of_the_machine_that_the_disk_was_in_before_are_no_evidence(host: Host) -> None:
@@ -174,7 +174,7 @@ def test_a_data_base_that_cannot_be_read_is_a_warning(host: Host) -> None:
 
 
 def lessons(*learnt: ParameterUpdate, read_sizes: int = 0) -> PosteriorSummary:
-    return PosteriorSummary(learnt=learnt, boots_used=1, own_boots=(), read_sizes=read_sizes)
+    return PosteriorSummary(updates=learnt, boots_used=1, own_boots=(), read_sizes=read_sizes)
 
 
 def test_what_was_learnt_is_said_with_what_was_known_before() -> None:
@@ -189,7 +189,7 @@ def test_what_was_learnt_is_said_with_what_was_known_before() -> None:
         "the shadow (B1): 44.4 ms (40..50), from 3 boots of this machine; without them 100 "
         "(10..1000), assumed"
     )
-    assert known.told == {Parameter.SHADOW}
+    assert known.informed == {Parameter.SHADOW}
 
 
 def test_what_a_prediction_rests_on_is_not_repeated() -> None:

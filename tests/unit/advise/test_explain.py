@@ -99,9 +99,9 @@ def test_what_decides_is_told_for_every_outcome(boots: list[object]) -> None:
     assert shares == sorted(shares, reverse=True)
     for weight in why.weights:
         assert weight.now.source
-        assert weight.stretches
+        assert weight.ranges
         assert 0 <= weight.turns <= 1
-        for one, following in zip(weight.stretches, weight.stretches[1:], strict=False):
+        for one, following in zip(weight.ranges, weight.ranges[1:], strict=False):
             assert one.high == following.low
             assert one.setting != following.setting
 
@@ -116,7 +116,7 @@ def test_where_sizes_decide_only_the_smallest_are_compared() -> None:
     assert why.contrast is not None
     assert (str(why.contrast.one), str(why.contrast.other)) == ("xz", "zstd")
     assert (why.weights, why.steps) == ((), ())
-    assert why.learnt
+    assert why.updates
 
 
 def test_the_share_of_a_build_is_in_the_comparison() -> None:

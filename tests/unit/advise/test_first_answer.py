@@ -137,7 +137,7 @@ def test_sampled_sizes_are_those_of_whole_images(host: Host, image: Path) -> Non
     estimated = asked(host, image)
     with open_source(image) as source:
         real = build_candidates(host, unknown, source, CHOICE)
-    assert real.gaps == ()
+    assert real.skipped == ()
     for candidate in real.candidates:
         [found] = [
             r
@@ -334,7 +334,7 @@ def test_a_setting_that_cannot_be_sampled_is_a_gap(
         filter=fails_on(PART, COMPRESSORS[Codec.GZIP]),
     )
     answer = asked(host, image)
-    assert [(str(gap.setting), gap.reason) for gap in answer.gaps] == [
+    assert [(str(gap.setting), gap.reason) for gap in answer.skipped] == [
         ("gzip", "cat was killed by signal 9")
     ]
     assert "gzip" not in {str(found.setting) for found in answer.rows}
@@ -347,7 +347,7 @@ def test_a_setting_that_cannot_be_built_is_a_gap_and_no_estimate_any_more(
     runner.answer(["cat", "--version"], "cat 1.0")
     assert str(asked(host, image).decision.leader) == "cat"
     answer = asked(host, image, build=True)
-    assert [(str(gap.setting), gap.reason) for gap in answer.gaps] == [
+    assert [(str(gap.setting), gap.reason) for gap in answer.skipped] == [
         ("cat", "cat was killed by signal 9")
     ]
     assert "cat" not in {str(found.setting) for found in answer.rows}

@@ -89,7 +89,7 @@ def case(
     knowledge: Knowledge = KNOWLEDGE,
 ) -> DecisionInput:
     return DecisionInput(
-        field=field,
+        candidates=field,
         unpacking=Unpacking(bench_ms=BENCH_MS, table=shipped_calibration(), lab=evidence),
         verdicts={c.digest: REFUSED if str(c.setting) == refused else OK for c in field},
         disk=replace(DISK, free_bytes=free_bytes),
@@ -278,7 +278,7 @@ def test_one_boot_of_todays_image_sharpens_every_candidate() -> None:
     today = row(after, str(FIELD[0].setting))
     assert today.unpack_ms.source == "boots"
     assert today.unpack_ms.low < 400 < today.unpack_ms.high
-    assert after.lessons.boots_used == 1
+    assert after.summary.boots_used == 1
     assert row(after, str(FIELD[1].setting)).unpack_ms.source != "boots"
 
 

@@ -100,7 +100,7 @@ def row(answer: Recommendation, setting: str) -> Row:
 def digests(host: Host, image: Path) -> dict[str, str]:
     """Build every candidate; return the digest of each, and of the image in use as "today"."""
     with open_source(image) as source:
-        assert build_candidates(host, unknown, source, CHOICE).gaps == ()
+        assert build_candidates(host, unknown, source, CHOICE).skipped == ()
     built = {str(c.candidate.setting): c.candidate.sha256 for c in cached_candidates(host)}
     return {**built, "today": hashlib.sha256(image.read_bytes()).hexdigest()}
 
@@ -217,7 +217,7 @@ def verified(host: Host, digest: str, unpacked: Unpacked, *, release: str = RELE
                 image_sha256=digest,
                 content_sha256="",
                 unpacked=unpacked,
-                words="" if unpacked is Unpacked.YES else "decompressor failed",
+                reason="" if unpacked is Unpacked.YES else "decompressor failed",
             )
         )
 

@@ -149,8 +149,8 @@ def test_what_would_decide_is_named_where_the_decision_is_open() -> None:
     assert weighed.decision.outcome is Outcome.UNDECIDED
     assert fact is not None
     assert fact.factor is Factor.LOADER
-    assert [str(stretch.setting) for stretch in fact.stretches] == ["zstd", "lz4 -9"]
-    crossing = fact.stretches[0].high
+    assert [str(stretch.setting) for stretch in fact.ranges] == ["zstd", "lz4 -9"]
+    crossing = fact.ranges[0].high
     for mb_s, outcome in ((crossing / 2, Outcome.KEEP), (crossing * 2, Outcome.SWITCH)):
         known = weigh(
             case(*field, boots=[boot("zstd", 60, reading_seen=False)] * 2, given_mb_s=mb_s)

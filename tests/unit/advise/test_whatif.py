@@ -77,7 +77,7 @@ def test_a_table_without_options_is_compared_on_three_disks_that_are_called_assu
     found = asked(host, Question(table=table))
     assert [column.title for column in found.columns] == ["NVMe", "SATA SSD", "SD card"]
     assert [column.conditions.read_mb_s for column in found.columns] == [1500, 500, 20]
-    best = [next(s for s in column.standings if s.best) for column in found.columns]
+    best = [next(s for s in column.ranks if s.best) for column in found.columns]
     assert [str(one.setting) for one in best] == ["lz4 -9", "lz4 -9", "zstd -19"]
     assert best[2].cost_ms.mean == pytest.approx(30 / 20 * 1000 + 300)
     for place in DISKS:
@@ -95,7 +95,7 @@ def test_what_is_given_holds_and_is_said_to_be_given(host: Host, table: str) -> 
     (column,) = found.columns
     conditions = column.conditions
     assert (conditions.read_mb_s, conditions.cpu_scale, conditions.shadow_ms) == (100, 2, 50)
-    assert column.standings[0].cost_ms.mean == pytest.approx(50 / 100 * 1000 + 2 * 100)
+    assert column.ranks[0].cost_ms.mean == pytest.approx(50 / 100 * 1000 + 2 * 100)
     said = "\n".join(found.assumptions)
     assert "100 MB/s (as given)" in said
     assert "2 times as long, as given" in said
@@ -105,16 +105,16 @@ def test_what_is_given_holds_and_is_said_to_be_given(host: Host, table: str) -> 
 def test_a_range_of_speeds_is_one_line_with_its_crossing(host: Host, table: str) -> None:
     found = asked(host, Question(table=table, read_speed_mb_s=FIXED))
     (line,) = found.lines
-    assert (line.place, line.factor) == ("", Factor.LOADER)
-    assert [str(stretch.setting) for stretch in line.stretches] == ["zstd -19", "lz4 -9"]
-    assert line.stretches[0].high == pytest.approx(100)  # 20 MB less, 200 ms longer
+    assert (line.medium, line.factor) == ("", Factor.LOADER)
+    assert [str(stretch.setting) for stretch in line.ranges] == ["zstd -19", "lz4 -9"]
+    assert line.ranges[0].high == pytest.approx(100)  # 20 MB less, 200 ms longer
     assert [column.conditions.read_mb_s for column in line.columns] == [20, 63.2, 200, 632, 2000]
     assert "as given" not in "\n".join(found.assumptions)
 
 
 def test_another_range_is_followed_on_each_disk(host: Host, table: str) -> None:
     found = asked(host, Question(table=table, shadow_ms=Span(low=0, high=500)))
-    assert [line.place for line in found.lines] == ["NVMe", "SATA SSD", "SD card"]
+    assert [line.medium for line in found.lines] == ["NVMe", "SATA SSD", "SD card"]
     assert [column.conditions.shadow_ms for column in found.lines[0].columns] == [
         *(0, 125, 250, 375, 500)
     ]
@@ -128,20 +128,20 @@ def test_two_ranges_are_a_map_whose_rows_agree_with_their_stretches(host: Host, 
         Question(table=table, cpu_scale=Span(low=0.5, high=4), read_speed_mb_s=FIXED),
     )
     (one,) = found.maps
-    assert (one.across, one.down, one.place) == (Factor.LOADER, Factor.CPU, "")
+    assert (one.across, one.down, one.medium) == (Factor.LOADER, Factor.CPU, "")
     assert (one.values[0], one.values[-1]) == (20, 2000)
     assert (one.rows[0].value, one.rows[-1].value) == (0.5, 4)
     for row in one.rows:
         for value, best in zip(one.values, row.best, strict=True):
-            assert best in [s.setting for s in row.stretches if s.low <= value <= s.high]
+            assert best in [s.setting for s in row.ranges if s.low <= value <= s.high]
     # The slower the processor, the earlier reading more is worth it.
-    assert one.rows[0].stretches[0].high > one.rows[-1].stretches[0].high
+    assert one.rows[0].ranges[0].high > one.rows[-1].ranges[0].high
 
 
 def test_a_map_without_speeds_is_drawn_for_each_disk(host: Host, table: str) -> None:
     span = Span(low=1, high=100)
     found = asked(host, Question(table=table, shadow_ms=span, cpu_scale=span))
-    assert [one.place for one in found.maps] == ["NVMe", "SATA SSD", "SD card"]
+    assert [one.medium for one in found.maps] == ["NVMe", "SATA SSD", "SD card"]
     assert {(one.across, one.down) for one in found.maps} == {(Factor.SHADOW, Factor.CPU)}
 
 
@@ -161,7 +161,7 @@ def test_a_build_counts_where_the_objective_says_so(host: Host, table: str) -> N
     assert [str(gap.setting) for gap in found.left_out] == ["cat"]
     # The processor that unpacks builds, too.
     slower = asked(host, Question(table=table, objective=Objective.BALANCED, cpu_scale=3))
-    costs = [answer.columns[0].standings[1].cost_ms.mean for answer in (found, slower)]
+    costs = [answer.columns[0].ranks[1].cost_ms.mean for answer in (found, slower)]
     assert costs[1] - costs[0] == pytest.approx(2 * (300 + 70_000 / boots))
 
 
@@ -173,7 +173,7 @@ def test_builds_that_nobody_knows_cannot_be_weighed(host: Host) -> None:
 
 def test_by_size_the_smallest_is_the_best_whatever_it_costs(host: Host, table: str) -> None:
     found = asked(host, Question(table=table, objective=Objective.SIZE, read_speed_mb_s=1e6))
-    assert [s.best for s in found.columns[0].standings] == [False, True, False]
+    assert [s.best for s in found.columns[0].ranks] == [False, True, False]
 
 
 def test_the_configured_tolerance_counts(host: Host, table: str) -> None:
@@ -181,7 +181,7 @@ def test_the_configured_tolerance_counts(host: Host, table: str) -> None:
     path.parent.mkdir()
     path.write_text("[recommend]\ntolerance_ms = 190\n")
     found = asked(host, Question(table=table, read_speed_mb_s=1e6))
-    assert [s.as_good for s in found.columns[0].standings] == [True, False, True]
+    assert [s.as_good for s in found.columns[0].ranks] == [True, False, True]
 
 
 @pytest.mark.usefixtures("machine")
@@ -192,7 +192,7 @@ def test_this_machine_s_loader_stands_beside_the_classic_disks(host: Host) -> No
     ]
     # Known as 50 to 5000 MB/s: the middle of a figure that is known up to a factor.
     assert found.columns[0].conditions.read_mb_s == pytest.approx(500)
-    here, nvme = (column.standings[0].cost_ms for column in found.columns[:2])
+    here, nvme = (column.ranks[0].cost_ms for column in found.columns[:2])
     assert here.high - here.low > nvme.high - nvme.low
 
 
@@ -201,7 +201,7 @@ def test_with_another_processor_it_is_this_machine_s_disk_that_is_read(host: Hos
     found = asked(host, Question(cpu_scale=2))
     assert [column.title for column in found.columns] == ["this machine"]
     found = asked(host, Question(cpu_scale=Span(low=1, high=2)))
-    assert [line.place for line in found.lines] == ["this machine"]
+    assert [line.medium for line in found.lines] == ["this machine"]
     found = asked(host, Question(read_speed_mb_s=77))
     assert [column.title for column in found.columns] == ["77 MB/s"]
 

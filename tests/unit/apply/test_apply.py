@@ -131,8 +131,8 @@ def test_a_setting_that_has_not_booted_here_waits_for_a_rehearsal(
     old = snapshot(machine)
     found = applied(machine, ApplyChoices())
     assert found.transaction.state is TransactionState.PROVING
-    assert found.transaction.proof is not None
-    assert found.transaction.proof.stage is ProofStage.REHEARSAL
+    assert found.transaction.armed_boot is not None
+    assert found.transaction.armed_boot.stage is ProofStage.REHEARSAL
     assert loader.is_armed
     assert loader.boot() == IMAGE
     assert {p: t for p, t in snapshot(machine).items() if p in old} == old
@@ -221,7 +221,7 @@ def test_where_there_is_no_room_what_is_kept_is_named(
     monkeypatch.setattr(room, "free_bytes", lambda _path: 0)
     remedies = []
     for setting in (_ZSTD, Setting(Codec.LZ4), Setting(Codec.GZIP)):
-        (obstacle,) = planned(machine, setting).obstacles
+        (obstacle,) = planned(machine, setting).blockers
         remedies.append(obstacle.remedy)
         with monkeypatch.context() as patched:
             patched.setattr(room, "free_bytes", lambda _path: 1 << 40)
@@ -233,7 +233,7 @@ def test_where_there_is_no_room_what_is_kept_is_named(
     way = rf"make room; initadvisor rollback --drop --keep 1 --confirm frees {mb}"
     assert re.fullmatch(way, remedies[2])
     monkeypatch.setattr(room, "kept", unreadable)
-    assert planned(machine).obstacles[0].remedy == "make room"
+    assert planned(machine).blockers[0].remedy == "make room"
 
 
 def unreadable(_host: object, *, keep: int) -> object:
@@ -304,7 +304,7 @@ def test_one_at_a_time(machine: Machine, loader: FakeLoader) -> None:
     applied(machine, ApplyChoices())
     staged = snapshot(machine)
     plan = planned(machine)
-    assert any("is proving" in one.reason for one in plan.obstacles)
+    assert any("is proving" in one.reason for one in plan.blockers)
     with pytest.raises(UnsafeError, match="is proving"):
         apply(machine, plan, IMMEDIATE, observer=Watching())
     assert snapshot(machine) == staged

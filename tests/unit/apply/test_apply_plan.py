@@ -87,7 +87,7 @@ def test_the_change_is_a_diff_and_only_the_default_image_is_rebuilt(machine: Mac
         ("initramfs-0-rescue-1.img", False),
     ]
     assert {p.after.setting for p in plan.images} == {_ZSTD}
-    assert plan.obstacles == ()
+    assert plan.blockers == ()
 
 
 def test_all_images_are_rebuilt_if_that_is_asked_for(machine: Machine) -> None:
@@ -97,7 +97,7 @@ def test_all_images_are_rebuilt_if_that_is_asked_for(machine: Machine) -> None:
 def test_what_is_configured_already_needs_nothing(machine: Machine) -> None:
     machine.path(CONFIG).write_text('compress="gzip"\n')
     plan = planned(machine, _GZIP)
-    assert (plan.edits, plan.images, plan.room, plan.obstacles) == ((), (), (), ())
+    assert (plan.edits, plan.images, plan.space, plan.blockers) == ((), (), (), ())
 
 
 def test_sizes_and_saving_are_those_of_the_recommendation(
@@ -148,7 +148,7 @@ def test_room_is_reckoned_on_each_file_system_for_what_it_is_needed(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recommending(machine, monkeypatch, _ZSTD)
-    (room,) = planned(machine).room  # here the cache and /boot are on one file system
+    (room,) = planned(machine).space  # here the cache and /boot are on one file system
     size = machine.path(f"/boot/initramfs-{RELEASE}.img").stat().st_size
     building = size + size // 2 + 2 * 42_000
     assert room.needed_bytes == building + size // 2
@@ -156,8 +156,8 @@ def test_room_is_reckoned_on_each_file_system_for_what_it_is_needed(
     assert room.enough
     monkeypatch.setattr(apply_room, "free_bytes", lambda _path: room.needed_bytes - 1)
     plan = planned(machine)
-    assert not plan.room[0].enough
-    (obstacle,) = plan.obstacles
+    assert not plan.space[0].enough
+    (obstacle,) = plan.blockers
     assert obstacle.step is ApplyStep.BUILD
     assert "MB are needed for building" in obstacle.reason
 
@@ -169,14 +169,14 @@ def test_where_there_are_no_hard_links_a_copy_is_kept(
     recommending(machine, monkeypatch, _ZSTD)
     machine.path("/proc/self/mountinfo").write_text("22 1 0:22 / / rw - vfat /dev/sda1 rw\n")
     request = ApplyRequest(setting=_ZSTD, keep=keep)
-    (room,) = plan_apply(machine, request, observer=Unseen()).room
+    (room,) = plan_apply(machine, request, observer=Unseen()).space
     size = machine.path(f"/boot/initramfs-{RELEASE}.img").stat().st_size
     building = size + size // 2 + 2 * 42_000
     assert room.needed_bytes == building + size // 2 + copies * size
 
 
 def test_unknown_sizes_are_taken_to_be_larger_rather_than_smaller(machine: Machine) -> None:
-    (room,) = planned(machine).room
+    (room,) = planned(machine).space
     size = machine.path(f"/boot/initramfs-{RELEASE}.img").stat().st_size
     assert room.needed_bytes == 3 * size + 2 * 5 * size
 
@@ -186,9 +186,9 @@ def test_an_old_kernel_that_falls_back_is_in_the_way_where_it_is_rebuilt(
 ) -> None:
     machine.path(f"/lib/modules/{OTHER}/config").write_text("CONFIG_RD_GZIP=y\n")
     plan = planned(machine)
-    assert plan.obstacles == ()
+    assert plan.blockers == ()
     assert any(OTHER in warning and "zstd" in warning for warning in plan.warnings)
-    (obstacle,) = planned(machine, everything=True).obstacles
+    (obstacle,) = planned(machine, everything=True).blockers
     assert obstacle.step is ApplyStep.BUILD
     assert f"initramfs-{OTHER}.img would be made with gzip, not with zstd -19" in obstacle.reason
 
@@ -208,7 +208,7 @@ def test_where_the_generator_may_not_run_the_plan_says_so(
     machine.path("/run").mkdir()
     machine.path("/run/.containerenv").touch()
     monkeypatch.setattr(type(machine), "is_root", True)
-    (obstacle,) = planned(machine).obstacles
+    (obstacle,) = planned(machine).blockers
     assert obstacle.step is ApplyStep.BUILD
     assert "a container" in obstacle.reason
 
@@ -216,7 +216,7 @@ def test_where_the_generator_may_not_run_the_plan_says_so(
 @pytest.mark.parametrize("path", [CONFIG, f"/boot/initramfs-{RELEASE}.img"])
 def test_what_has_two_names_is_in_the_way_from_the_start(machine: Machine, path: str) -> None:
     machine.path(f"{path}.other").hardlink_to(machine.path(path))
-    (obstacle,) = planned(machine).obstacles
+    (obstacle,) = planned(machine).blockers
     assert obstacle.step is ApplyStep.BUILD
     assert "2 names" in obstacle.reason
     assert obstacle.remedy
@@ -228,7 +228,7 @@ def test_what_is_immutable_is_in_the_way_from_the_start(
 ) -> None:
     place = machine.path(path)
     monkeypatch.setattr(immutable, "forbidding_attribute", lambda p: "i" if p == place else "")
-    (obstacle,) = planned(machine).obstacles
+    (obstacle,) = planned(machine).blockers
     assert obstacle.step is ApplyStep.BUILD
     assert f"{place} is immutable" in obstacle.reason
     assert obstacle.remedy == f"chattr -i {place} ends that"
@@ -245,7 +245,7 @@ def test_that_no_kernel_can_be_asked_is_in_the_way_from_the_start(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     no_engine(monkeypatch)
-    (obstacle,) = planned(machine).obstacles
+    (obstacle,) = planned(machine).blockers
     assert obstacle.step is ApplyStep.VERIFYING
     assert f"no virtual machine for {RELEASE}" in obstacle.reason
     assert obstacle.remedy == "install QEMU; --unverified goes without"
@@ -284,7 +284,7 @@ class TestBootLoader:
 
         for module in (apply_loaded, apply_plan, previous_entry):
             monkeypatch.setattr(module, "detect_boot_loader", fail)
-        assert planned(machine).obstacles == tuple(
+        assert planned(machine).blockers == tuple(
             Blocker(step=step, reason="rEFInd started this", remedy="use another")
             for step in (ApplyStep.PROVING_BOOT, ApplyStep.PREVIOUS_ENTRY)
         )
@@ -293,7 +293,7 @@ class TestBootLoader:
         kinds = (RefusalKind.NO_DEFAULT, RefusalKind.READ_ONLY)
         against = tuple(Refusal(kind=kind, reason=kind, remedy="") for kind in kinds)
         FakeLoader(image=f"/boot/initramfs-{RELEASE}.img", against=against).use(monkeypatch)
-        found = planned(machine).obstacles
+        found = planned(machine).blockers
         assert {one.step for one in found} == {ApplyStep.PROVING_BOOT}
         assert [one.reason for one in found] == ["no-default", "read-only"]
 
@@ -302,7 +302,7 @@ class TestBootLoader:
     ) -> None:
         monkeypatch.setattr(apply_plan, "require_boot_time_unit", require_boot_time_unit)
         FakeLoader(image=f"/boot/initramfs-{RELEASE}.img").use(monkeypatch)
-        (found,) = planned(machine).obstacles
+        (found,) = planned(machine).blockers
         assert found.step is ApplyStep.PROVING_BOOT
         assert "does not run systemd" in found.reason
 
@@ -315,7 +315,7 @@ class TestBootLoader:
         image = machine.path(f"/boot/initramfs-{RELEASE}.img")
         machine.path(copy).write_bytes(image.read_bytes())
         FakeLoader(image=copy).use(monkeypatch)
-        (found,) = planned(machine).obstacles
+        (found,) = planned(machine).blockers
         assert found.step is ApplyStep.BUILD
         assert found.reason == (
             f"the next boot would not use {image}: the default entry loads {copy}"
@@ -326,9 +326,9 @@ class TestBootLoader:
         self, machine: Machine, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         FakeLoader(image=f"/boot/initramfs-{OTHER}.img").use(monkeypatch)
-        (found,) = planned(machine).obstacles
+        (found,) = planned(machine).blockers
         assert (found.step, found.remedy) == (ApplyStep.BUILD, "--all has that rebuilt, too")
-        assert planned(machine, everything=True).obstacles == ()
+        assert planned(machine, everything=True).blockers == ()
 
     def test_the_default_entry_may_name_a_link_to_the_image(
         self, machine: Machine, monkeypatch: pytest.MonkeyPatch
@@ -337,11 +337,11 @@ class TestBootLoader:
         link.symlink_to(f"initramfs-{RELEASE}.img")
         loader = FakeLoader(image="/boot/initramfs")
         loader.use(monkeypatch)
-        (found,) = planned(machine).obstacles  # for the entry's sake, which cannot be made
+        (found,) = planned(machine).blockers  # for the entry's sake, which cannot be made
         assert found.step is ApplyStep.PREVIOUS_ENTRY
         link.unlink()
         link.symlink_to("gone")
-        assert [one.step for one in planned(machine).obstacles] == [ApplyStep.BUILD]
+        assert [one.step for one in planned(machine).blockers] == [ApplyStep.BUILD]
 
     def test_where_nothing_tells_what_boots_by_default_that_is_said_once(
         self, machine: Machine, monkeypatch: pytest.MonkeyPatch
@@ -351,7 +351,7 @@ class TestBootLoader:
 
         monkeypatch.setattr(FakeLoader, "default_entry", fail)
         FakeLoader(image=f"/boot/initramfs-{RELEASE}.img").use(monkeypatch)
-        (found,) = planned(machine).obstacles
+        (found,) = planned(machine).blockers
         assert (found.step, found.reason) == (ApplyStep.PREVIOUS_ENTRY, "no default")
 
     def test_a_key_that_is_bound_to_the_image_is_a_matter_of_its_own(
@@ -365,5 +365,5 @@ class TestBootLoader:
         monkeypatch.setattr(apply_plan, "require_no_binding", fail)
         loader = FakeLoader(image=f"/boot/initramfs-{RELEASE}.img", against=(bound.refusal,))
         loader.use(monkeypatch)
-        (found,) = planned(machine).obstacles
+        (found,) = planned(machine).blockers
         assert (found.step, found.reason) == (ApplyStep.UNLOCKING, "bound to PCR 9")

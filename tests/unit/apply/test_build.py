@@ -164,7 +164,7 @@ def test_an_image_that_its_kernel_would_refuse_is_refused(machine: Machine) -> N
 
 def test_an_obstacle_is_named_before_anything_is_built(machine: Machine) -> None:
     obstacle = Blocker(step=ApplyStep.BUILD, reason="/boot is full", remedy="make room")
-    chosen = dataclasses.replace(planned(machine), obstacles=(obstacle,))
+    chosen = dataclasses.replace(planned(machine), blockers=(obstacle,))
     with pytest.raises(UnsafeError, match="/boot is full"):
         staged(machine, chosen)
     assert generator(machine).orders == []

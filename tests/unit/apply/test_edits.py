@@ -78,7 +78,7 @@ def changed(machine: Machine, plan: ApplyPlan) -> dict[str, str]:
 
 def rebuilt(plan: ApplyPlan) -> dict[str, str]:
     """Return which images would be made anew, with what."""
-    assert [obstacle for obstacle in plan.obstacles if obstacle.step is ApplyStep.BUILD] == []
+    assert [obstacle for obstacle in plan.blockers if obstacle.step is ApplyStep.BUILD] == []
     return {planned.image.path.name: str(planned.after.setting) for planned in plan.rebuilt}
 
 
@@ -102,7 +102,7 @@ def test_a_kernel_that_has_the_setting_keeps_others_from_nothing(arch: Machine) 
     plan = planned(arch, "zstd")
     assert rebuilt(plan) == {"linux-lts.img": "zstd"}
     assert changed(arch, plan).keys() == {LTS}
-    (obstacle,) = plan.obstacles
+    (obstacle,) = plan.blockers
     assert obstacle.step is ApplyStep.PROVING_BOOT
     assert "there is nothing new to boot" in obstacle.reason
 
@@ -144,7 +144,7 @@ def test_a_preset_that_names_a_compressor_is_in_the_way_before_anything_is_built
     with_fallback(arch, "fallback_options='-z xz'\n")
     plan = planned(arch, "zstd -19")
     assert "/boot/rescue.img cannot be given the setting: " in plan.warnings[0]
-    (obstacle,) = plan.obstacles
+    (obstacle,) = plan.blockers
     assert obstacle.step is ApplyStep.BUILD
     assert "/boot/rescue.img would be made with xz" in obstacle.reason
 

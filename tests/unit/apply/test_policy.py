@@ -78,8 +78,8 @@ def boots(
             record,
             started_at=began + timedelta(hours=number),
             attribution=replace(record.attribution, images=(image,)),
-            traces=replace(record.traces, loaded_bytes=size_bytes),
-            marks=replace(record.marks, run_init_us=300_000 + total_ms * 500),
+            evidence=replace(record.evidence, loaded_bytes=size_bytes),
+            timestamps=replace(record.timestamps, run_init_us=300_000 + total_ms * 500),
             rejections=() if loader else (RejectionReason.MENU,),
         )
         keep(machine, record)

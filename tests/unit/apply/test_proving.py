@@ -67,7 +67,7 @@ def rehearsed(provable: Provable) -> Provable:
 
 def proof(provable: Provable) -> ArmedBoot:
     """Return what is waited for."""
-    found = provable.latest().proof
+    found = provable.latest().armed_boot
     assert found is not None
     return found
 
@@ -92,7 +92,7 @@ def test_a_loader_is_tried_with_today_s_image_first(provable: Provable) -> None:
     found = proof(provable)
     assert (found.stage, found.image) == (ProofStage.REHEARSAL, IMAGE)
     assert found.armed_in_boot == provable.machine.boot.boot_id
-    assert f"{TRIAL_TAG}={found.trial}" in found.own_words
+    assert f"{TRIAL_TAG}={found.trial}" in found.extra_cmdline
     assert provable.loader.is_armed
     assert provable.loader.boot() == IMAGE
 
@@ -396,9 +396,9 @@ def test_nothing_is_armed_while_the_machine_sleeps(rehearsed: Provable) -> None:
     assert "has the new image armed for the next boot" in said
     assert rehearsed.loader.is_armed
     again = proof(rehearsed)
-    assert first.proof is not None
+    assert first.armed_boot is not None
     assert not again.asleep
-    assert again.trial != first.proof.trial
+    assert again.trial != first.armed_boot.trial
 
 
 def test_who_does_not_wake_up_again_boots_the_default_and_tries_later(provable: Provable) -> None:

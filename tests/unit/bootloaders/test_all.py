@@ -53,10 +53,10 @@ def test_a_trial_differs_in_its_image_its_title_and_our_words(case: Case) -> Non
     default = loader.default_entry(machine.host)
     plan = loader.trial(machine.host, machine.request)
     assert plan.default == default
-    assert plan.own_words == WORDS
+    assert plan.extra_cmdline == WORDS
     assert "initadvisor trial" in plan.title
     assert "t1" in plan.title
-    kept = comparable_command_line(plan.options, own_words=plan.own_words)
+    kept = comparable_command_line(plan.options, own_words=plan.extra_cmdline)
     assert kept == comparable_command_line(default.options)
     assert default.options != plan.options
     assert machine.installed in {initrd.path for initrd in default.initrds}
@@ -125,7 +125,7 @@ def test_a_second_trial_takes_the_place_of_the_first(case: Case) -> None:
         trial="t2",
         replaces=machine.installed,
         image=machine.candidate,
-        words=(f"{TRIAL_TAG}=t2", "panic=30"),
+        parameters=(f"{TRIAL_TAG}=t2", "panic=30"),
     )
     plan = loader.trial(machine.host, second)
     loader.write(machine.host, plan)
@@ -193,7 +193,7 @@ def test_a_trial_that_cannot_be_is_refused(
         trial="t1",
         replaces=replaces or machine.installed,
         image=image or machine.candidate,
-        words=WORDS,
+        parameters=WORDS,
     )
     with pytest.raises(UnsafeError, match=match):
         loader.trial(machine.host, request)

@@ -148,7 +148,7 @@ def test_a_selection_does_not_pass_to_the_next_option_of_its_number(tmp_path: Pa
     machine = efi_stub_machine(tmp_path)
     armed_machine(efi_bootnext, machine)
     words = ("initadvisor.trial=t2", "panic=30")
-    later = dataclasses.replace(machine.request, trial="t2", words=words)
+    later = dataclasses.replace(machine.request, trial="t2", parameters=words)
     efi_bootnext.write(machine.host, efi_bootnext.trial(machine.host, later))
     assert efi_bootnext.armed(machine.host).state is OneShotState.NONE
     efi_bootnext.write(machine.host, efi_bootnext.trial(machine.host, machine.previous))
@@ -217,7 +217,7 @@ def test_a_unified_kernel_image_is_tried_with_the_defaults_options(
         trial="t1",
         replaces="/efi/EFI/Linux/arch.efi",
         image="/efi/EFI/Linux/trial.efi",
-        words=WORDS,
+        parameters=WORDS,
     )
     plan = efi_bootnext.trial(machine.host, request)
     efi_bootnext.write(machine.host, plan)

@@ -72,7 +72,7 @@ def test_it_starts_what_the_default_does_with_the_image_that_was_replaced(case: 
     default = loader.default_entry(machine.host)
     plan = loader.trial(machine.host, machine.previous)
     assert plan.default == default
-    assert plan.own_words == ()
+    assert plan.extra_cmdline == ()
     assert plan.title.endswith("initadvisor: previous image (zstd -19)")
     assert plan.title != default.title
     assert comparable_command_line(plan.options) == comparable_command_line(default.options)
@@ -262,7 +262,7 @@ def test_a_label_that_is_more_than_a_title_is_nobodys(label: str) -> None:
 )
 def test_a_request_is_of_one_kind(kind: EntryKind, trial: str, words: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match=kind):
-        TrialRequest(kind=kind, replaces="/a", image="/b", trial=trial, words=words)
+        TrialRequest(kind=kind, replaces="/a", image="/b", trial=trial, parameters=words)
 
 
 def test_a_unified_kernel_image_beside_the_default_is_no_entry_of_its_own(tmp_path: Path) -> None:
@@ -314,7 +314,9 @@ def test_a_signed_image_that_was_replaced_starts_under_secure_boot(tmp_path: Pat
     write_variable(machine.root, "SetupMode", b"\0", GLOBAL)
     systemd_boot.write(machine.host, systemd_boot.trial(machine.host, request))
     assert systemd_boot.entry(machine.host, EntryKind.PREVIOUS) == request.image
-    trial = TrialRequest(trial="t1", replaces=request.replaces, image=request.image, words=WORDS)
+    trial = TrialRequest(
+        trial="t1", replaces=request.replaces, image=request.image, parameters=WORDS
+    )
     with pytest.raises(RefusedError, match="Secure Boot is on"):
         systemd_boot.trial(machine.host, trial)
     (machine.root / "efi/EFI/Linux/arch.efi.extra.d").mkdir()

@@ -227,7 +227,7 @@ def test_entries_may_be_on_a_partition_of_their_own(tmp_path: Path) -> None:
         trial="t1",
         replaces=f"/boot/debian/{RELEASE}/initrd.img",
         image="/boot/initadvisor/trial.img",
-        words=WORDS,
+        parameters=WORDS,
     )
     plan = systemd_boot.trial(machine.host, request)
     assert plan.target == "/boot/loader/entries/a-initadvisor-trial.conf"
@@ -235,7 +235,7 @@ def test_entries_may_be_on_a_partition_of_their_own(tmp_path: Path) -> None:
     systemd_boot.write(machine.host, plan)
     assert machine.tree().keys() - before.keys() == {plan.target.lstrip("/")}
     on_esp = TrialRequest(
-        trial="t1", replaces=request.replaces, image="/efi/loader/loader.conf", words=WORDS
+        trial="t1", replaces=request.replaces, image="/efi/loader/loader.conf", parameters=WORDS
     )
     with pytest.raises(InitadvisorError, match="looks for images in /boot"):
         systemd_boot.trial(machine.host, on_esp)

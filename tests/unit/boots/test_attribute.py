@@ -96,8 +96,8 @@ def test_witnesses_tell_the_image_and_how_certain_it_is(
     witnesses: tuple[AttributionSource, ...],
 ) -> None:
     found = attribute(traces, BOTH)
-    assert (found.image, found.certainty, found.witnesses) == (image, certainty, witnesses)
-    assert image.path in found.words
+    assert (found.image, found.certainty, found.sources) == (image, certainty, witnesses)
+    assert image.path in found.reason
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_witnesses_tell_the_image_and_how_certain_it_is(
 def test_what_fits_nothing_is_unknown_and_says_why(traces: ImageEvidence, words: str) -> None:
     found = attribute(traces, BOTH)
     assert (found.certainty, found.images, found.image) == (Certainty.UNKNOWN, (), None)
-    assert words in found.words
+    assert words in found.reason
 
 
 TWIN = replace(LZ4, path="/boot/twin.img", size_bytes=ZSTD.size_bytes, sha256="d" * 64)
@@ -169,7 +169,7 @@ def test_a_digest_is_believed_against_tag_and_entry() -> None:
 def test_an_entry_says_nothing_of_an_image_whose_entries_are_not_known() -> None:
     unlisted = replace(ZSTD, entries=())
     found = attribute(ImageEvidence(loaded_bytes=22_716_001, entry="arch.conf"), (unlisted, LZ4))
-    assert (found.image, found.witnesses) == (unlisted, (AttributionSource.LOADED_SIZE,))
+    assert (found.image, found.sources) == (unlisted, (AttributionSource.LOADED_SIZE,))
 
 
 @pytest.mark.parametrize(
@@ -295,10 +295,10 @@ def test_a_verdict_never_contradicts_itself(
     match found.certainty:
         case Certainty.UNKNOWN:
             assert not contents
-            assert not found.witnesses
+            assert not found.sources
         case Certainty.AMBIGUOUS:
             assert len(contents) > 1
         case Certainty.CERTAIN | Certainty.LIKELY:
             assert len(contents) == 1
-            assert found.witnesses
+            assert found.sources
     assert attribute(traces, images[::-1]).certainty is found.certainty

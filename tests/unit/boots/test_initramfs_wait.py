@@ -51,7 +51,7 @@ def test_a_published_boot_is_judged_as_its_reader_did(boot: dict[str, Any]) -> N
 )
 def test_what_is_seen_of_a_published_boot_obeys_the_model(boot: dict[str, Any]) -> None:
     kernel = replayed(boot)
-    marks, seen = kernel.marks, kernel.shadow
+    marks, seen = kernel.timestamps, kernel.shadow
     unpack_us = boot["end_us"] - boot["begin_us"]
     to_init_us = boot["init_us"] - boot["begin_us"]
     assert marks.unpack_us == unpack_us
@@ -109,7 +109,7 @@ def test_a_caller_id_of_the_init_task_shows_an_unpack_that_nothing_runs_beside()
 [    0.500000][    T1] Freeing initrd memory: 42152K
 [    0.600000][    T1] Run /init as init process
 """)
-    assert kernel.marks.synchronous is True
+    assert kernel.timestamps.synchronous is True
     assert kernel.shadow.waiting is Waiting.SYNCHRONOUS
     assert (kernel.shadow.shadow_us, kernel.shadow.rest_us) == (0, 100_000)
 

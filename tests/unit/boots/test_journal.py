@@ -46,7 +46,7 @@ def read(tmp_path: Path) -> Callable[[Boot], JournalBoot]:
 def test_a_boot_is_told_in_full(read: Callable[[Boot], JournalBoot]) -> None:
     boot = Boot(number=1).ordinary()
     found = read(boot)
-    marks, shadow = found.kernel.marks, found.kernel.shadow
+    marks, shadow = found.kernel.timestamps, found.kernel.shadow
     assert (marks.begin_us, marks.end_us, marks.run_init_us) == (300_000, 500_000, 600_000)
     assert marks.loaded_kib == 42152
     assert marks.release == "6.1.0-44-amd64"
@@ -74,7 +74,7 @@ def test_the_kernel_s_own_clock_counts_and_not_the_time_of_receipt(
 ) -> None:
     """All of an early boot's messages are received at once, when journald starts."""
     found = read(Boot(number=1).marks(begin_us=1, end_us=40_000_000))
-    assert found.kernel.marks.unpack_us == 39_999_999
+    assert found.kernel.timestamps.unpack_us == 39_999_999
 
 
 def test_boots_come_in_the_order_in_which_they_began(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_boots_come_in_the_order_in_which_they_began(tmp_path: Path) -> None:
     write_journal(tmp_path / MACHINE_ID / "a.journal", [Boot(number=n).marks() for n in (1, 2)])
     found = boots_of(JournalSource(directory=tmp_path))
     assert [boot.span.boot_id for boot in found] == [Boot(number=n).boot_id for n in (1, 2, 3, 4)]
-    assert all(boot.kernel.marks.unpack_us == 200_000 for boot in found)
+    assert all(boot.kernel.timestamps.unpack_us == 200_000 for boot in found)
     assert [boot.startup is not None for boot in found] == [False, False, True, True]
 
 
@@ -91,7 +91,7 @@ def test_a_boot_whose_entries_are_in_several_files_is_one(tmp_path: Path) -> Non
     for name, entries in (("1", whole.entries[:4]), ("2", whole.entries[4:])):
         write_journal(tmp_path / f"{name}.journal", [Boot(number=1, entries=entries)])
     (found,) = boots_of(JournalSource(directory=tmp_path))
-    assert found.kernel.marks.unpack_us == 200_000
+    assert found.kernel.timestamps.unpack_us == 200_000
     assert found.startup is not None
 
 
@@ -100,7 +100,7 @@ def test_what_user_space_says_is_no_mark(read: Callable[[Boot], JournalBoot]) ->
     boot = Boot(number=1).kernel(1, begin, facility=3)
     boot.add(_TRANSPORT="stdout", SYSLOG_FACILITY="0", MESSAGE=begin)
     boot.add(_TRANSPORT="journal", _SOURCE_MONOTONIC_TIMESTAMP="7", MESSAGE=begin)
-    assert read(boot.marks()).kernel.marks.begin_us == 300_000
+    assert read(boot.marks()).kernel.timestamps.begin_us == 300_000
 
 
 def test_only_the_manager_says_how_a_boot_went(read: Callable[[Boot], JournalBoot]) -> None:
@@ -125,26 +125,26 @@ def test_only_the_manager_says_how_a_boot_went(read: Callable[[Boot], JournalBoo
     assert found.startup is None
     assert not found.emergency
     assert found.hibernations == 0
-    assert found.kernel.marks.missed_messages == 0
+    assert found.kernel.timestamps.missed_messages == 0
 
 
 def test_messages_lost_before_init_spoil_a_boot_and_later_ones_do_not(
     read: Callable[[Boot], JournalBoot],
 ) -> None:
-    early = read(Boot(number=1).missed(7).marks()).kernel.marks
+    early = read(Boot(number=1).missed(7).marks()).kernel.timestamps
     assert early.missed_messages == 7
     assert rejections(early) == (RejectionReason.MESSAGES_LOST,)
 
 
 def test_messages_lost_after_init_do_no_harm(read: Callable[[Boot], JournalBoot]) -> None:
-    assert read(Boot(number=1).marks().missed(7)).kernel.marks.missed_messages == 0
+    assert read(Boot(number=1).marks().missed(7)).kernel.timestamps.missed_messages == 0
 
 
 def test_messages_lost_with_the_marks_are_why_they_are_not_there(
     read: Callable[[Boot], JournalBoot],
 ) -> None:
     marks = read(Boot(number=1).kernel(0, "Linux version 6.1.0 (a@b) (c) #1").missed(700)).kernel
-    assert rejections(marks.marks) == (RejectionReason.MESSAGES_LOST, RejectionReason.NO_BEGIN)
+    assert rejections(marks.timestamps) == (RejectionReason.MESSAGES_LOST, RejectionReason.NO_BEGIN)
 
 
 @pytest.mark.parametrize("message", ["PM: hibernation: hibernation exit", "PM: hibernation exit"])
@@ -156,7 +156,7 @@ def test_hibernations_are_counted_however_late(
         boot.kernel(10_000_000 + number, "audit: type=1400")
     found = read(boot.kernel(86_400_000_000, message).kernel(86_500_000_000, message))
     assert found.hibernations == 2
-    assert found.kernel.marks.unpack_us == 200_000
+    assert found.kernel.timestamps.unpack_us == 200_000
 
 
 def test_emergency_mode_is_seen(read: Callable[[Boot], JournalBoot]) -> None:
@@ -206,14 +206,14 @@ def test_the_mains_adapter_tells_of_the_battery(
 
 def test_a_boot_without_kernel_messages_has_no_marks(read: Callable[[Boot], JournalBoot]) -> None:
     found = read(Boot(number=1).manager("Reached target"))
-    assert rejections(found.kernel.marks) == (RejectionReason.NO_MESSAGES,)
+    assert rejections(found.kernel.timestamps) == (RejectionReason.NO_MESSAGES,)
 
 
 def test_binary_and_endless_messages_do_no_harm(read: Callable[[Boot], JournalBoot]) -> None:
     boot = Boot(number=1).kernel(0, b"\xff\x00\n\xfe").kernel(1, "x" * 300_000)
     boot.kernel(2, b"Kernel command line: " + b"\xff" * 5000)
     found = read(boot.marks())
-    assert found.kernel.marks.unpack_us == 200_000
+    assert found.kernel.timestamps.unpack_us == 200_000
 
 
 def test_stamps_that_are_no_numbers_are_none(read: Callable[[Boot], JournalBoot]) -> None:
@@ -225,7 +225,7 @@ def test_stamps_that_are_no_numbers_are_none(read: Callable[[Boot], JournalBoot]
             _SOURCE_MONOTONIC_TIMESTAMP=stamp,
             MESSAGE="Trying to unpack rootfs image as initramfs...",
         )
-    marks = read(boot.kernel(9, "Freeing initrd memory: 1K")).kernel.marks
+    marks = read(boot.kernel(9, "Freeing initrd memory: 1K")).kernel.timestamps
     assert marks.begun
     assert rejections(marks) == (RejectionReason.NO_TIMES,)
 
@@ -283,7 +283,7 @@ def test_damaged_files_are_left_out_with_a_warning(tmp_path: Path) -> None:
     source = JournalSource(directory=tmp_path)
     with opened_journal(Host(runner=FakeRunner()), source) as journal:
         found = [journal.read(span) for span in journal.spans()]
-    assert [boot.kernel.marks.unpack_us for boot in found] == [200_000]
+    assert [boot.kernel.timestamps.unpack_us for boot in found] == [200_000]
     names = ["directory.journal", "empty", "fifo", "header.journal~", "short", "text"]
     assert len(journal.warnings) == len(names)
     for name, warning in zip(names, sorted(journal.warnings), strict=True):
@@ -302,7 +302,7 @@ def test_damage_inside_a_file_is_survived(tmp_path: Path, position: int) -> None
     path.write_bytes(data)
     with opened_journal(Host(runner=FakeRunner()), JournalSource(files=(path,))) as journal:
         for span in journal.spans():
-            assert journal.read(span).kernel.marks.unpack_us in {None, 200_000}
+            assert journal.read(span).kernel.timestamps.unpack_us in {None, 200_000}
 
 
 def test_files_that_nobody_may_read_need_root(

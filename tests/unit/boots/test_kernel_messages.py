@@ -25,7 +25,7 @@ def marks(*texts: str) -> KernelTimestamps:
     """Return the marks of a boot that prints these, a millisecond apart."""
     return read_boot(
         KernelMessage(text=text, time_us=1000 * number) for number, text in enumerate(texts)
-    ).marks
+    ).timestamps
 
 
 def with_words(command_line: str, *, release: str = "6.1.0") -> KernelTimestamps:
@@ -132,7 +132,7 @@ def test_lost_messages_are_counted() -> None:
     collected = KernelMessages()
     collected.lost(5)
     collected.lost(0)
-    assert collected.result().marks.missed_messages == 6
+    assert collected.result().timestamps.missed_messages == 6
 
 
 @pytest.mark.parametrize(
@@ -304,11 +304,11 @@ def test_marks_that_cannot_be_of_one_boot_contradict_each_other(texts: tuple[str
 
 def test_a_mark_that_is_told_twice_does_not() -> None:
     said = [KernelMessage(text=BEGIN, time_us=5)] * 2 + [KernelMessage(text=FREED, time_us=9)]
-    assert not read_boot(said).marks.contradictory
+    assert not read_boot(said).timestamps.contradictory
 
 
 def test_marks_without_stamps_are_marks() -> None:
-    found = read_boot(KernelMessage(text=text) for text in (BEGIN, FREED, RUN)).marks
+    found = read_boot(KernelMessage(text=text) for text in (BEGIN, FREED, RUN)).timestamps
     assert (found.begun, found.freed, found.run_program) == (True, True, "/init")
     assert found.unpack_us is None
 
@@ -326,7 +326,7 @@ def test_memory_is_bounded_whatever_comes() -> None:
         collected.note(KernelMessage(text=text, time_us=number))
     kernel = collected.result()
     kernel_text = repr(kernel)
-    assert kernel.marks.messages == 20_000
+    assert kernel.timestamps.messages == 20_000
     assert len(kernel_text) < 100_000
 
 
@@ -349,7 +349,7 @@ TEXTS = st.one_of(
 )
 def test_no_messages_whatever_make_an_exception(messages: list[KernelMessage]) -> None:
     kernel = read_boot(messages)
-    marks, seen = kernel.marks, kernel.shadow
+    marks, seen = kernel.timestamps, kernel.shadow
     if marks.unpack_us is not None and not marks.contradictory:
         assert marks.unpack_us >= 0
     if seen.shadow_us is not None and not marks.contradictory:

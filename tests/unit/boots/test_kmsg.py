@@ -44,7 +44,7 @@ def ring(records: Sequence[bytes | OSError]) -> Callable[[], bytes]:
 
 def marks(*records: bytes | OSError) -> KernelTimestamps:
     """Return the marks in a ring with these records."""
-    return read_ring(ring(records)).marks
+    return read_ring(ring(records)).timestamps
 
 
 def test_the_marks_are_the_kernel_s_own_microseconds() -> None:
@@ -129,7 +129,7 @@ def test_records_come_from_the_machine_s_device(
             return os.dup(device.fileno())
 
         monkeypatch.setattr(os, "open", opens)
-        found = running_boot(Host(root=tmp_path, runner=FakeRunner())).marks
+        found = running_boot(Host(root=tmp_path, runner=FakeRunner())).timestamps
     assert opened == [tmp_path / "dev/kmsg"]
     assert found.unpack_us == 200_000
 

@@ -32,7 +32,7 @@ def boot_params(size_bytes: int) -> bytes:
 
 
 def started(way: BootMethod, entry: str | None = "arch.conf") -> BootStart:
-    return BootStart(way=way, certainty=Certainty.CERTAIN, entry=entry)
+    return BootStart(method=way, certainty=Certainty.CERTAIN, entry=entry)
 
 
 @pytest.mark.parametrize("size_bytes", [0, 1, 22_716_000, 2**32 - 1, 2**32 + 5])

@@ -36,7 +36,9 @@ def past(
     )
     shadow = ShadowObservation(waiting=Waiting.UNKNOWN)
     span = BootSpan(boot_id="0" * 32, machine_id=None, first=NOW, last=NOW)
-    boot = JournalBoot(span=span, kernel=KernelBoot(marks=marks, shadow=shadow), on_battery=True)
+    boot = JournalBoot(
+        span=span, kernel=KernelBoot(timestamps=marks, shadow=shadow), on_battery=True
+    )
     return past_class(boot, today=today)
 
 

@@ -94,7 +94,7 @@ def test_every_way_that_is_recorded_is_looked_at() -> None:
 def test_the_way_it_was_started_is_told_for_certain(host: Host, name: str) -> None:
     variables = loader_variables(host)
     start = boot_start(host, variables)
-    assert (start.way, start.certainty) == (EXPECTED[name].way, EXPECTED[name].certainty)
+    assert (start.method, start.certainty) == (EXPECTED[name].way, EXPECTED[name].certainty)
     assert variables.unreadable == ()
 
 
@@ -121,7 +121,7 @@ def test_the_interval_that_contains_the_reading_is_systemd_boots_or_none(
     start = boot_start(host, loader_variables(host))
     times = loader_times(host)
     interval = read_interval(start, times)
-    if start.way in {BootMethod.SYSTEMD_BOOT, BootMethod.SYSTEMD_BOOT_UKI}:
+    if start.method in {BootMethod.SYSTEMD_BOOT, BootMethod.SYSTEMD_BOOT_UKI}:
         assert isinstance(interval, ReadInterval)
         assert interval.source is IntervalSource.EXEC_MINUS_INIT
         assert interval.duration_us == times.manager.loader_us
@@ -137,19 +137,19 @@ def test_the_image_is_told_for_certain_by_size_and_digest(host: Host, name: str)
         path="/boot/initrd.img",
         size_bytes=facts["size_bytes"],
         sha256=facts["sha256"],
-        is_uki=start.way.is_uki,
+        is_uki=start.method.is_uki,
     )
     other = KnownImage(
         path="/boot/other.img",
         size_bytes=facts["size_bytes"] - 4096,
         sha256="0" * 64,
-        is_uki=start.way.is_uki,
+        is_uki=start.method.is_uki,
     )
     found = attribute(traces, (image, other))
     assert wrong == ()
     assert (found.image, found.certainty) == (image, Certainty.CERTAIN)
-    assert AttributionSource.LOADED_SIZE in found.witnesses
-    assert (AttributionSource.DIGEST in found.witnesses) is EXPECTED[name].digest
+    assert AttributionSource.LOADED_SIZE in found.sources
+    assert (AttributionSource.DIGEST in found.sources) is EXPECTED[name].digest
 
 
 def test_the_kernel_frees_what_the_loader_handed_over_in_whole_pages(host: Host) -> None:

@@ -22,7 +22,7 @@ PLAIN = """\
 
 def unpack_times(log: str) -> list[int | None]:
     """Return the time to unpack of each boot in a log."""
-    return [boot.marks.unpack_us for boot in read_boots(io.BytesIO(log.encode()))]
+    return [boot.timestamps.unpack_us for boot in read_boots(io.BytesIO(log.encode()))]
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_every_stamp_of_a_kernel_s_clock(begin: str, end: str) -> None:
 def test_other_stamps_are_taken_off_and_give_no_time(stamp: str) -> None:
     log = f"{stamp}Unpacking initramfs...\n{stamp}Freeing initrd memory: 394K\n"
     (boot,) = read_boots(io.BytesIO(log.encode()))
-    assert (boot.marks.begun, boot.marks.freed) == (True, True)
-    assert boot.marks.unpack_us is None
+    assert (boot.timestamps.begun, boot.timestamps.freed) == (True, True)
+    assert boot.timestamps.unpack_us is None
 
 
 @pytest.mark.parametrize(
@@ -117,15 +117,15 @@ def test_an_overflowing_clock_goes_on_and_the_next_boot_begins_anew() -> None:
 
 def test_a_ring_that_was_rotated_has_no_beginning() -> None:
     (boot,) = read_boots(io.BytesIO(PLAIN.split("...\n")[1].encode()))
-    assert boot.marks.begin_us is None
-    assert boot.marks.end_us == 500_000
-    assert boot.marks.release is None
+    assert boot.timestamps.begin_us is None
+    assert boot.timestamps.end_us == 500_000
+    assert boot.timestamps.release is None
 
 
 def test_losses_that_journald_tells_of_are_counted() -> None:
     lost = "Nov 20 23:21:55 host systemd-journald[231]: Missed 12 kernel messages\n"
     (boot,) = read_boots(io.BytesIO((lost + PLAIN).encode()))
-    assert boot.marks.missed_messages == 12
+    assert boot.timestamps.missed_messages == 12
 
 
 def test_caller_ids_reach_the_judgement() -> None:
@@ -154,18 +154,18 @@ def test_a_line_of_any_length_is_looked_at_no_further_than_needed() -> None:
     begin, rest = PLAIN.split("\n", 1)
     file = Counting(f"{begin}{'x' * 10_000_000}\n{rest}".encode())
     (boot,) = read_boots(file)
-    assert boot.marks.unpack_us == 200_000
-    assert boot.marks.messages == 4
+    assert boot.timestamps.unpack_us == 200_000
+    assert boot.timestamps.messages == 4
     assert file.longest < 10_000
 
 
 @given(st.one_of(st.binary(), st.text(alphabet="[]<>0123456789.TC +:k\n ").map(str.encode)))
 def test_no_bytes_whatever_make_an_exception(data: bytes) -> None:
-    assert all(boot.marks.messages >= 0 for boot in read_boots(io.BytesIO(data)))
+    assert all(boot.timestamps.messages >= 0 for boot in read_boots(io.BytesIO(data)))
 
 
 @given(st.lists(st.sampled_from(PLAIN.splitlines(keepends=True))))
 def test_no_order_of_lines_makes_a_negative_time(lines: list[str]) -> None:
     for boot in read_boots(io.BytesIO("".join(lines).encode())):
-        if not boot.marks.contradictory and boot.marks.unpack_us is not None:
-            assert boot.marks.unpack_us >= 0
+        if not boot.timestamps.contradictory and boot.timestamps.unpack_us is not None:
+            assert boot.timestamps.unpack_us >= 0

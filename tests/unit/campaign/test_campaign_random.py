@@ -71,8 +71,10 @@ class Machine:
     def reboot(self) -> None:
         """Boot what is selected, and forget the selection; or nothing was selected."""
         if self.selected:
-            assert self.record.armings  # also where the power went before it could be taken back
-            self.booted.append(self.record.armings[-1])
+            assert (
+                self.record.trial_boots
+            )  # also where the power went before it could be taken back
+            self.booted.append(self.record.trial_boots[-1])
         self.selected = False
         self.rebooted = True
 
@@ -125,10 +127,10 @@ class Machine:
             if self.pick(9) == 0 and not current.is_rehearsal:
                 refused = Quarantined(setting=current.setting, reason="no room")
                 return CampaignEvent(kind=CampaignEventKind.REFUSED, refused=refused)
-            self.slot = None if current.proof.image == TODAY.path else current.setting
-            return CampaignEvent(kind=CampaignEventKind.PLANNED, arming=current)
+            self.slot = None if current.armed_boot.image == TODAY.path else current.setting
+            return CampaignEvent(kind=CampaignEventKind.PLANNED, trial_boot=current)
         if action is CampaignAction.WRITE_ENTRY:
-            self.entry = current.proof.image
+            self.entry = current.armed_boot.image
             return None
         assert self.entry is not None
         assert not self.selected
@@ -149,25 +151,25 @@ class Machine:
             return EVENTS[CampaignEventKind.SETTLED]
         rehearsal = which > len(eligible)
         made = arming(rehearsal=True) if rehearsal else arming(eligible[which])
-        return CampaignEvent(kind=CampaignEventKind.CHOSEN, arming=made)
+        return CampaignEvent(kind=CampaignEventKind.CHOSEN, trial_boot=made)
 
     def judged(self) -> CampaignEvent:
         """See what became of it: nothing yet, a selection that was never made, or any end."""
         current = self.record.current
         assert current is not None
-        if current.proof.asleep and not self.rebooted:
-            again = replace(current, proof=replace(current.proof, asleep=False))
-            return CampaignEvent(kind=CampaignEventKind.AWAKE, arming=again)
+        if current.armed_boot.asleep and not self.rebooted:
+            again = replace(current, armed_boot=replace(current.armed_boot, asleep=False))
+            return CampaignEvent(kind=CampaignEventKind.AWAKE, trial_boot=again)
         if not self.rebooted:
             if self.selected:
                 return CampaignEvent(kind=CampaignEventKind.PENDING)
             return CampaignEvent(
-                kind=CampaignEventKind.ENDED, fate=TrialOutcome.WITHDRAWN, rebooted=False
+                kind=CampaignEventKind.ENDED, outcome=TrialOutcome.WITHDRAWN, rebooted=False
             )
         if self.pick(5) == 0:
             return CampaignEvent(kind=CampaignEventKind.RUNNING)
         fate = OVER[self.pick(len(OVER) - 1)]
-        return CampaignEvent(kind=CampaignEventKind.ENDED, fate=fate, reason=f"it {fate}")
+        return CampaignEvent(kind=CampaignEventKind.ENDED, outcome=fate, reason=f"it {fate}")
 
     def require_recorded(self) -> None:
         """Require of any moment what must hold of it."""
@@ -186,7 +188,7 @@ class Machine:
 
 def new(number: int = 1) -> CampaignEvent:
     """Return the beginning of a campaign."""
-    begun = Campaign(number=number, most_boots=MOST_BOOTS, ground=GROUND)
+    begun = Campaign(number=number, most_boots=MOST_BOOTS, default_boot=GROUND)
     return CampaignEvent(kind=CampaignEventKind.START, campaign=begun)
 
 

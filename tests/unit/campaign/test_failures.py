@@ -33,7 +33,7 @@ def over(
     """Return a campaign whose boots have ended so, with what it had no more to do with."""
     return replace(
         campaign(CampaignState.DONE),
-        armings=tuple(replace(arming(candidate), fate=fate) for candidate, fate in fates),
+        trial_boots=tuple(replace(arming(candidate), outcome=fate) for candidate, fate in fates),
         quarantined=tuple(
             Quarantined(setting=found.setting, reason="it hung", sha256=found.sha256)
             for found in out

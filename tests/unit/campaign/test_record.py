@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-DAMAGED = (b"", b"{", b"[]", b"{}", b"null", b'{"schema": 1}', b"\xff\0", b"[" * 90_000)
+DAMAGED = (b"", b"{", b"[]", b"{}", b"null", b'{"schema": 2}', b"\xff\0", b"[" * 90_000)
 
 
 @pytest.fixture
@@ -55,8 +55,8 @@ def test_it_is_read_as_it_was_written(host: Host, state: CampaignState) -> None:
         quarantined=(Quarantined(setting="xz", reason="it panicked"),),
         reason="so it is",
     )
-    ended = replace(arming(rehearsal=True), fate=TrialOutcome.PASSED, words="it booted")
-    written = replace(written, armings=(ended, *written.armings))
+    ended = replace(arming(rehearsal=True), outcome=TrialOutcome.PASSED, reason="it booted")
+    written = replace(written, trial_boots=(ended, *written.trial_boots))
     write_campaign(host, written)
     assert read_campaign(host) == written
     assert campaign_stands(host) is state.stands
@@ -80,7 +80,7 @@ def test_nothing_else_may_be_armed_while_one_stands(host: Host) -> None:
 def test_what_a_newer_version_has_recorded_is_left_alone(host: Host) -> None:
     write_campaign(host, campaign(CampaignState.ARMED))
     [path] = (host.state_dir() / "campaigns").iterdir()
-    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 2, "new": 1}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 3, "new": 1}))
     with pytest.raises(UnsafeError, match="a newer version"):
         read_campaign(host)
 
@@ -118,15 +118,15 @@ WRONG: dict[str, tuple[tuple[str | int, ...], str, object]] = {
     "state": ((), "state", "nowhere"),
     "unknown": ((), "colour", "red"),
     "schema": ((), "schema", "1"),
-    "ground": ((), "ground", []),
-    "image": (("ground",), "image", "../etc/passwd"),
+    "default boot": ((), "default_boot", []),
+    "image": (("default_boot",), "image", "../etc/passwd"),
     "candidate": (("ready", 1), "size_bytes", "100"),
-    "armed image": (("armings", 0, "proof"), "image", "boot"),
-    "trial": (("armings", 0, "proof"), "trial", None),
-    "stage": (("armings", 0, "proof"), "stage", "both"),
-    "fate": (("armings", 0), "fate", "sealed"),
-    "panics": (("armings", 0), "known_panics", [None]),
-    "nothing armed": ((), "armings", []),
+    "armed image": (("trial_boots", 0, "armed_boot"), "image", "boot"),
+    "trial": (("trial_boots", 0, "armed_boot"), "trial", None),
+    "stage": (("trial_boots", 0, "armed_boot"), "stage", "both"),
+    "outcome": (("trial_boots", 0), "outcome", "sealed"),
+    "panics": (("trial_boots", 0), "known_panics", [None]),
+    "nothing armed": ((), "trial_boots", []),
 }
 
 

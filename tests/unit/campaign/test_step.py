@@ -119,13 +119,13 @@ FATES = {
 
 @pytest.mark.parametrize("fate", TrialOutcome)
 def test_what_the_end_of_a_trial_s_boot_means(fate: TrialOutcome) -> None:
-    result = step(campaign(S.ARMED), replace(ENDED, fate=fate, reason="so it was"))
+    result = step(campaign(S.ARMED), replace(ENDED, outcome=fate, reason="so it was"))
     state, boots, quarantined = FATES[fate]
     after = result.campaign
     assert (after.state, after.boots) == (state, boots)
     assert tuple(found.setting for found in after.quarantined) == quarantined
     if not state.stands:
-        assert (after.armings[-1].fate, after.armings[-1].words) == (fate, "so it was")
+        assert (after.trial_boots[-1].outcome, after.trial_boots[-1].reason) == (fate, "so it was")
         assert result.actions[-1] is (A.CHOOSE if state is S.CHOOSING else A.REPORT)
         assert set(CLEAR) < set(result.actions)
 
@@ -144,7 +144,7 @@ REHEARSED = {
 
 @pytest.mark.parametrize("fate", REHEARSED)
 def test_what_the_end_of_a_rehearsal_means(fate: TrialOutcome) -> None:
-    result = step(campaign(S.ARMED, rehearsal=True), replace(ENDED, fate=fate))
+    result = step(campaign(S.ARMED, rehearsal=True), replace(ENDED, outcome=fate))
     assert (result.campaign.state, result.campaign.boots) == REHEARSED[fate]
     assert result.campaign.quarantined == ()
     assert (A.NOTE_REHEARSED in result.actions) is (fate is TrialOutcome.PASSED)
@@ -153,9 +153,9 @@ def test_what_the_end_of_a_rehearsal_means(fate: TrialOutcome) -> None:
 
 def twice(before: Campaign, fate: TrialOutcome, *, rehearsal: bool = False) -> Campaign:
     """Have the same armed and end in the same way twice."""
-    ended = replace(ENDED, fate=fate, reason="it left nothing")
+    ended = replace(ENDED, outcome=fate, reason="it left nothing")
     after = step(before, ended).campaign
-    chosen = CampaignEvent(kind=K.CHOSEN, arming=arming(rehearsal=rehearsal))
+    chosen = CampaignEvent(kind=K.CHOSEN, trial_boot=arming(rehearsal=rehearsal))
     again = step(step(after, chosen).campaign, EVENTS[K.ARMED]).campaign
     return step(again, ended).campaign
 
@@ -176,27 +176,29 @@ def test_a_loader_that_twice_does_not_come_back_is_given_up() -> None:
 
 def test_an_interrupted_arming_is_not_held_against_the_candidate() -> None:
     """The power went before it was recorded that the boot was armed, which it may not have been."""
-    ended = replace(ENDED, fate=TrialOutcome.UNEXPLAINED)
+    ended = replace(ENDED, outcome=TrialOutcome.UNEXPLAINED)
     after = step(campaign(S.ARMING), ended).campaign
-    assert (after.armings[-1].fate, after.boots) == (TrialOutcome.NOT_TRIED, 1)
-    assert step(campaign(S.ARMED), ended).campaign.armings[-1].fate is TrialOutcome.UNEXPLAINED
+    assert (after.trial_boots[-1].outcome, after.boots) == (TrialOutcome.NOT_TRIED, 1)
+    assert (
+        step(campaign(S.ARMED), ended).campaign.trial_boots[-1].outcome is TrialOutcome.UNEXPLAINED
+    )
 
 
 def test_what_could_not_be_armed_leaves_no_trace_in_the_record() -> None:
     """It may be tried at each boot for a long time."""
     after = step(campaign(S.ARMING), EVENTS[K.BLOCKED]).campaign
-    assert (after.armings, after.boots) == ((), 0)
+    assert (after.trial_boots, after.boots) == ((), 0)
 
 
 def test_two_boots_of_two_candidates_are_no_failure_of_either() -> None:
-    ended = replace(ENDED, fate=TrialOutcome.UNEXPLAINED)
+    ended = replace(ENDED, outcome=TrialOutcome.UNEXPLAINED)
     after = step(campaign(S.ARMED), ended).campaign
-    after = step(after, CampaignEvent(kind=K.CHOSEN, arming=arming(GZIP))).campaign
+    after = step(after, CampaignEvent(kind=K.CHOSEN, trial_boot=arming(GZIP))).campaign
     assert step(after, ended).campaign.quarantined == ()
 
 
 def test_a_selection_that_a_killed_run_never_made_is_no_wish_of_the_user_s() -> None:
-    withdrawn = replace(ENDED, fate=TrialOutcome.WITHDRAWN, rebooted=False)
+    withdrawn = replace(ENDED, outcome=TrialOutcome.WITHDRAWN, rebooted=False)
     after = step(campaign(S.ARMING), withdrawn).campaign
     assert (after.state, after.boots) == (S.CHOOSING, 0)
     assert step(campaign(S.ARMED), withdrawn).campaign.state is S.PAUSED
@@ -213,7 +215,7 @@ def test_it_ends_when_its_boots_are_used_up() -> None:
 
 def test_it_ends_when_no_candidate_is_left_but_today_s() -> None:
     before = replace(campaign(S.ARMED), ready=(TODAY, LZ4))
-    result = step(before, replace(ENDED, fate=TrialOutcome.FAILED))
+    result = step(before, replace(ENDED, outcome=TrialOutcome.FAILED))
     assert result.campaign.state is S.DONE
     assert "no candidate is left" in result.campaign.reason
     prepared = replace(EVENTS[K.PREPARED], ready=(TODAY,))
@@ -238,7 +240,7 @@ def test_what_others_have_changed_takes_an_armed_boot_back(
     expected, ready = CHANGES[change]
     assert (result.campaign.state, result.campaign.ready) == (expected, ready)
     assert (result.campaign.boots, result.campaign.quarantined) == (0, ())
-    assert result.campaign.armings[-1].fate is TrialOutcome.NOT_TRIED
+    assert result.campaign.trial_boots[-1].outcome is TrialOutcome.NOT_TRIED
     assert result.actions[:3] == CLEAR
     assert change.words in result.campaign.reason
 
@@ -246,19 +248,19 @@ def test_what_others_have_changed_takes_an_armed_boot_back(
 def test_a_paused_campaign_has_its_candidates_built_anew_after_a_kernel_upgrade() -> None:
     after = step(campaign(S.PAUSED), EVENTS[K.CHANGED]).campaign
     assert (after.state, after.ready) == (S.PAUSED, ())
-    assert after.ground is not None
-    assert after.ground.release == "6.2.0"
+    assert after.default_boot is not None
+    assert after.default_boot.release == "6.2.0"
     assert step(after, EVENTS[K.RESUME]).actions[-1] is A.PREPARE
 
 
 def test_what_failed_is_not_tried_by_the_next_campaign_on_the_same_image() -> None:
-    failed = step(campaign(S.ARMED), replace(ENDED, fate=TrialOutcome.FAILED)).campaign
+    failed = step(campaign(S.ARMED), replace(ENDED, outcome=TrialOutcome.FAILED)).campaign
     over = step(failed, EVENTS[K.STOP]).campaign
     kept = step(over, EVENTS[K.START]).campaign
     assert [found.setting for found in kept.quarantined] == [LZ4.setting]
-    named = Campaign(number=2, only=(LZ4.setting,), most_boots=9, ground=GROUND)
+    named = Campaign(number=2, only=(LZ4.setting,), most_boots=9, default_boot=GROUND)
     assert step(over, replace(EVENTS[K.START], campaign=named)).campaign.quarantined == ()
-    other = replace(named, only=(), ground=replace(GROUND, image_sha256="9" * 64))
+    other = replace(named, only=(), default_boot=replace(GROUND, image_sha256="9" * 64))
     assert step(over, replace(EVENTS[K.START], campaign=other)).campaign.quarantined == ()
 
 
@@ -273,15 +275,15 @@ def test_what_never_booted_may_be_tried_by_the_next_campaign() -> None:
 def test_a_boot_is_armed_step_by_step_and_a_reboot_comes_last() -> None:
     chosen = step(replace(campaign(S.CHOOSING), reboots=True), EVENTS[K.CHOSEN])
     planned = arming()
-    planned = replace(planned, proof=replace(planned.proof, own_words=("panic=30",)))
-    written = step(chosen.campaign, CampaignEvent(kind=K.PLANNED, arming=planned))
+    planned = replace(planned, armed_boot=replace(planned.armed_boot, extra_cmdline=("panic=30",)))
+    written = step(chosen.campaign, CampaignEvent(kind=K.PLANNED, trial_boot=planned))
     assert written.campaign.current == planned
     armed = step(written.campaign, EVENTS[K.ARMED])
     assert armed.actions == (A.REPORT, A.REBOOT)
     assert armed.campaign.reason == "the next boot is of lz4 -9"
 
 
-@pytest.mark.parametrize("event", [EVENTS[K.PAUSE], replace(ENDED, fate=TrialOutcome.WITHDRAWN)])
+@pytest.mark.parametrize("event", [EVENTS[K.PAUSE], replace(ENDED, outcome=TrialOutcome.WITHDRAWN)])
 def test_one_that_is_paused_does_not_reboot_by_itself_any_more(event: CampaignEvent) -> None:
     paused = step(replace(campaign(S.ARMED), reboots=True), event).campaign
     assert (paused.state, paused.reboots) == (S.PAUSED, False)
@@ -290,11 +292,11 @@ def test_one_that_is_paused_does_not_reboot_by_itself_any_more(event: CampaignEv
 def test_what_was_taken_back_before_a_sleep_is_armed_again_under_another_name() -> None:
     asleep = step(campaign(S.ARMED), EVENTS[K.SLEEP]).campaign
     assert asleep.current is not None
-    assert asleep.current.proof.asleep
+    assert asleep.current.armed_boot.asleep
     assert step(campaign(S.ARMED), EVENTS[K.AWAKE]).actions == ()
     awake = step(asleep, EVENTS[K.AWAKE])
     assert (awake.campaign.state, awake.actions) == (S.ARMING, (A.COPY,))
-    assert [found.proof.trial for found in awake.campaign.armings] == ["trial-1-again"]
+    assert [found.armed_boot.trial for found in awake.campaign.trial_boots] == ["trial-1-again"]
 
 
 @pytest.mark.parametrize(

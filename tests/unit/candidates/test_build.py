@@ -53,7 +53,7 @@ class Witness:
         """Note a candidate."""
         self.events.append(("cached" if cached else "built", str(candidate.setting)))
 
-    def gap(self, gap: SkippedSetting) -> None:
+    def skipped(self, gap: SkippedSetting) -> None:
         """Note a gap."""
         self.events.append(("gap", str(gap.setting)))
 
@@ -220,7 +220,7 @@ def test_a_missing_compressor_is_a_gap_and_the_rest_is_built(
     runner.programs = ["gzip"]
     result = build(host, image, ZSTD, GZIP)
     assert [c.setting for c in result.candidates] == [GZIP]
-    assert result.gaps == (SkippedSetting(setting=ZSTD, reason="zstd is not installed"),)
+    assert result.skipped == (SkippedSetting(setting=ZSTD, reason="zstd is not installed"),)
 
 
 def test_a_compressor_that_fails_is_a_gap_with_its_reason(
@@ -230,7 +230,7 @@ def test_a_compressor_that_fails_is_a_gap_with_its_reason(
     runner.answer("zstd", error=ProgramError(words))
     runner.answer("zstd --version", "zstd 1.0\n")
     result = build(host, image, ZSTD, GZIP)
-    assert result.gaps == (SkippedSetting(setting=ZSTD, reason=words),)
+    assert result.skipped == (SkippedSetting(setting=ZSTD, reason=words),)
     assert [c.setting for c in result.candidates] == [GZIP]
     assert remains(host) == []
 
@@ -257,8 +257,8 @@ def test_a_compressor_that_lies_is_found_out(
     runner.answer("zstd --version", "zstd 1.0\n")
     result = build(host, image, ZSTD)
     assert result.candidates == ()
-    assert reason in result.gaps[0].reason
-    assert "\n" not in result.gaps[0].reason
+    assert reason in result.skipped[0].reason
+    assert "\n" not in result.skipped[0].reason
     assert remains(host) == []
 
 
@@ -371,8 +371,8 @@ def test_when_the_room_runs_out_the_rest_are_gaps(
     monkeypatch.setattr(build_pool, "free_bytes", free)
     result = build(host, image, *ALL)
     assert len(result.candidates) == 2
-    assert len(result.gaps) == len(ALL) - 2
-    assert all("no room left" in gap.reason for gap in result.gaps)
+    assert len(result.skipped) == len(ALL) - 2
+    assert all("no room left" in gap.reason for gap in result.skipped)
 
 
 def test_a_disk_that_fills_up_anyhow_is_a_gap(
@@ -385,7 +385,7 @@ def test_a_disk_that_fills_up_anyhow_is_a_gap(
 
     monkeypatch.setattr(build_module, "append_range", full)
     result = build(host, image, ZSTD)
-    assert result.gaps[0].reason == "cannot write the candidate: No space left on device"
+    assert result.skipped[0].reason == "cannot write the candidate: No space left on device"
     assert remains(host) == []
 
 

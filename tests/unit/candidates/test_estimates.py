@@ -157,11 +157,11 @@ def test_another_processor_is_timed_anew(host: Host, image: Path, runner: FakeRu
 def test_a_gap_is_not_kept(host: Host, image: Path, runner: FakeRunner) -> None:
     runner.answer(unknown.compressor(host, ZSTD), returncode=1)
     found = estimated(host, image)
-    assert [gap.setting for gap in found.gaps] == [ZSTD]
+    assert [gap.setting for gap in found.skipped] == [ZSTD]
     assert ZSTD not in {candidate.setting for candidate in found.candidates}
     runner.answers.pop()
     compressed(runner)
-    assert estimated(host, image).gaps == ()
+    assert estimated(host, image).skipped == ()
     assert compressed(runner) == ["zstd"]
 
 

@@ -83,7 +83,7 @@ def installed(tmp_path: Path) -> InstalledImage:
 def build(host: Host, generator: OwnLayout, path: Path, image: InstalledImage | None) -> BuiltImage:
     with open_source(path, installed=image) as source:
         result = build_candidates(host, generator, source, [CAT])
-    assert result.gaps == ()
+    assert result.skipped == ()
     return result.candidates[0]
 
 

@@ -76,8 +76,8 @@ def work_through(host: Host, source: Source) -> None:
     """Estimate, then build."""
 
     wanted, _ = build_commands(host, unknown, SETTINGS, image_sha256=source.sha256)
-    assert estimates(host, unknown, source, wanted, observer=Unseen()).gaps == ()
-    assert build_candidates(host, unknown, source, SETTINGS).gaps == ()
+    assert estimates(host, unknown, source, wanted, observer=Unseen()).skipped == ()
+    assert build_candidates(host, unknown, source, SETTINGS).skipped == ()
 
 
 @pytest.mark.parametrize("codec", COMPRESSED)

@@ -46,10 +46,10 @@ def test_the_default_set_has_each_contender_and_the_levels_worth_trying(
     host = a_host(tmp_path)
     planned = plan_settings(host, generator, Config())
     plain = {setting.codec for setting in planned if not setting.options}
-    assert plain == {codec for codec, spec in CODECS.items() if spec.contender}
+    assert plain == {codec for codec, spec in CODECS.items() if spec.is_candidate}
     for codec, spec in CODECS.items():
         levels = {generator.default_level(host, s) for s in planned if s.codec is codec}
-        assert not spec.contender or set(spec.worth_trying) <= levels
+        assert not spec.is_candidate or set(spec.worth_trying) <= levels
 
 
 @pytest.mark.parametrize("generator", [*GENERATORS, unknown], ids=lambda g: g.NAME)

@@ -100,7 +100,7 @@ def sampled(
 
 def one(host: Host, setting: Setting = ZSTD, *, content: bytes = CONTENT) -> SampledCandidate:
     found = sampled(host, setting, content=content)
-    assert found.gaps == ()
+    assert found.skipped == ()
     return found.candidates[0]
 
 
@@ -109,7 +109,7 @@ def the_gap(host: Host, setting: Setting = ZSTD) -> SkippedSetting:
     other = Setting(Codec.GZIP)
     found = sampled(host, setting, other)
     assert [candidate.setting for candidate in found.candidates] == [other]
-    [gap] = found.gaps
+    [gap] = found.skipped
     assert gap.setting == setting
     assert "\n" not in gap.reason
     return gap
@@ -117,7 +117,7 @@ def the_gap(host: Host, setting: Setting = ZSTD) -> SkippedSetting:
 
 def test_every_setting_is_estimated_in_the_order_given(host: Host) -> None:
     found = sampled(host, *ALL)
-    assert found.gaps == ()
+    assert found.skipped == ()
     assert tuple(candidate.setting for candidate in found.candidates) == ALL
     for candidate in found.candidates:
         assert candidate.whole_bytes == len(CONTENT)

@@ -39,7 +39,7 @@ def usual_jobs(cores: int) -> list[Load]:
     ]
     loads = [
         (
-            codec.spec.contender,
+            codec.spec.is_candidate,
             Load(
                 cpu_s=expected_cpu_s(codec, level, PAYLOAD_BYTES),
                 threads=threads_of(argv, PAYLOAD_BYTES, cores),

@@ -137,15 +137,15 @@ def test_json_has_what_the_manual_promises(machine: Machine) -> None:
     output, error = call(machine, "zstd", "--json", "--all")
     assert isinstance(error, UnsafeError)
     document = json.loads(output)
-    assert (document["schema"], document["generator"]) == (1, "dracut")
+    assert (document["schema"], document["generator"]) == (2, "dracut")
     assert document["today"]["setting"] == "gzip"
     (edit,) = document["edits"]
     assert (edit["path"], edit["new"]) == (str(machine.path(CONFIG)), False)
     assert [found["rebuilt"] for found in document["images"]] == [True] * 3
     assert document["images"][0]["expected_bytes"] > 0
     assert document["saving_ms"] == {"mean": 5, "low": 1, "high": 9}
-    assert document["room"][0]["enough"]
-    assert document["obstacles"] == []
+    assert document["space"][0]["enough"]
+    assert document["blockers"] == []
 
 
 def test_confirm_has_it_boot_once_first(machine: Machine) -> None:

@@ -37,7 +37,7 @@ def call(*arguments: str | Path) -> Result:
 def document(*arguments: str | Path) -> dict[str, Any]:
     """Call the command and read its JSON."""
     loaded: dict[str, Any] = json.loads(call(*arguments, "--json").stdout)
-    assert loaded["schema"] == 1
+    assert loaded["schema"] == 2
     return loaded
 
 
@@ -46,7 +46,7 @@ def test_build_tells_what_was_built_and_what_was_not(image: Path) -> None:
     (candidate,) = built["candidates"]
     assert (candidate["setting"], candidate["codec"]) == ("zstd", "zstd")
     assert candidate["size_bytes"] == Path(candidate["path"]).stat().st_size
-    assert built["gaps"] == [{"setting": "lzop", "reason": "lzop is not installed"}]
+    assert built["skipped"] == [{"setting": "lzop", "reason": "lzop is not installed"}]
     assert built["built"] == 1
 
 

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 CAT = Setting.parse("cat")
 SPEED = figure(316, 31.6, 3160)
 LOADER = Weight(
-    what=Parameter.LOADER, now=SPEED, share=0.82, stretches=LOADER_DECIDES.stretches, turns=0.4
+    what=Parameter.LOADER, now=SPEED, share=0.82, ranges=LOADER_DECIDES.ranges, turns=0.4
 )
 NEVER = Weight(
     what=Parameter.CPU,
     now=figure(1.03, 0.6, 1.6),
     share=0.07,
-    stretches=(BestRange(low=0.6, high=1.6, setting=ZSTD),),
+    ranges=(BestRange(low=0.6, high=1.6, setting=ZSTD),),
     turns=0.0,
 )
 
@@ -58,7 +58,7 @@ WHY = Explanation(
         step(Evidence.BENCH, 12, Outcome.UNDECIDED, figure(40, -30, 90), 0.6),
         step(Evidence.BOOTS, 1, Outcome.SWITCH, figure(60, 40, 80), 0.97),
     ),
-    learnt=(
+    updates=(
         ParameterUpdate(
             what=Parameter.LOADER, prior=SPEED, posterior=figure(140, 120, 160), boots=12
         ),
@@ -109,7 +109,7 @@ def test_what_decides_is_said_with_what_is_known_its_share_and_where_it_turns() 
 
 
 def test_of_two_stretches_the_bound_is_said_once() -> None:
-    two = replace(LOADER, stretches=LOADER_DECIDES.stretches[:2])
+    two = replace(LOADER, ranges=LOADER_DECIDES.ranges[:2])
     loader, *_ = parts(replace(WHY, weights=(two,)))["What decides between them here"]
     assert "below 150 MB/s zstd is best, above it lz4 -9;" in loader
 
@@ -200,7 +200,7 @@ def test_the_json_has_all_of_it() -> None:
     assert found["contrast"]["all_ms"]["source"] == "a test"
     loader, cpu = found["facts"]
     assert (loader["what"], loader["share"], loader["turns"]) == ("loader", 0.82, 0.4)
-    assert [stretch["setting"] for stretch in loader["stretches"]] == ["zstd", "lz4 -9", "cat"]
+    assert [stretch["setting"] for stretch in loader["ranges"]] == ["zstd", "lz4 -9", "cat"]
     assert cpu["now"]["high"] == 1.6
     assert found["images_share"] == 0.05
     assert [(one["evidence"], one["used"]) for one in found["steps"]] == [
@@ -208,6 +208,6 @@ def test_the_json_has_all_of_it() -> None:
         ("boots", 1),
     ]
     assert found["steps"][1]["probability"] == 0.97
-    assert [(one["what"], one["boots"]) for one in found["learnt"]] == [("loader", 12), ("lab", 0)]
-    assert found["learnt"][0]["before"]["mean"] == 316
-    assert found["learnt"][0]["now"]["mean"] == 140
+    assert [(one["what"], one["boots"]) for one in found["updates"]] == [("loader", 12), ("lab", 0)]
+    assert found["updates"][0]["before"]["mean"] == 316
+    assert found["updates"][0]["now"]["mean"] == 140

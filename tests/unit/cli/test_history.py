@@ -56,7 +56,7 @@ def call(*arguments: str) -> Result:
 def document(*arguments: str) -> dict[str, Any]:
     """Call the command and read its JSON."""
     loaded: dict[str, Any] = json.loads(call("--json", *arguments).stdout)
-    assert loaded["schema"] == 1
+    assert loaded["schema"] == 2
     return loaded
 
 
@@ -78,7 +78,7 @@ def measured(host: Host) -> None:
 def test_where_nothing_was_measured_that_is_said_and_nothing_is_made(host: Host) -> None:
     assert call().stdout == "Nothing was measured yet.\n"
     assert document() == {
-        "schema": 1,
+        "schema": 2,
         "store": str(host.state_dir() / "initadvisor.sqlite"),
         "lab_runs": [],
         "verifications": [],
@@ -142,7 +142,7 @@ def test_the_json_has_every_sample(host: Host) -> None:
     assert recorded["warnings"] == ["the machine runs on battery"]
     refused, unpacked = shown["verifications"]
     assert (refused["unpacked"], unpacked["unpacked"]) == ("refused", "yes")
-    assert refused["words"] == "junk within compressed archive"
+    assert refused["reason"] == "junk within compressed archive"
 
 
 def test_only_the_latest_are_shown_where_that_is_asked(host: Host) -> None:
@@ -305,11 +305,11 @@ def test_a_machine_s_id_is_in_no_export(host: Host, form: str) -> None:
     record = replace(
         ordinary,
         start=replace(ordinary.start, entry=entry, clues=(path,)),
-        traces=replace(ordinary.traces, entry=entry),
+        evidence=replace(ordinary.evidence, entry=entry),
         attribution=replace(
             ordinary.attribution,
             images=(replace(image, path=path, entries=(entry,)),),
-            words=path,
+            reason=path,
         ),
     )
     with open_store(host) as store:
@@ -338,7 +338,7 @@ def test_what_a_boot_says_cannot_command_the_terminal(host: Host) -> None:
         ordinary,
         notes=(evil,),
         start=replace(ordinary.start, loader=evil, clues=(evil,)),
-        attribution=replace(ordinary.attribution, words=evil),
+        attribution=replace(ordinary.attribution, reason=evil),
     )
     with open_store(host) as store:
         store.add_boots([record])

@@ -66,7 +66,7 @@ def call(*arguments: str) -> Result:
 def document(*arguments: str) -> dict[str, Any]:
     """Call the command and read its JSON."""
     loaded: dict[str, Any] = json.loads(call("--json", *arguments).stdout)
-    assert loaded["schema"] == 1
+    assert loaded["schema"] == 2
     return loaded
 
 
@@ -145,7 +145,7 @@ def test_what_a_boot_says_cannot_command_the_terminal(capsys: pytest.CaptureFixt
         record,
         notes=(evil,),
         shadow=replace(record.shadow, waiter=evil),
-        attribution=replace(record.attribution, words=evil),
+        attribution=replace(record.attribution, reason=evil),
     )
     for records in ((shown,), (shown, boot_record(2))):
         measured = Measured(

@@ -47,7 +47,7 @@ def work(progress: Progress) -> None:
         progress.started(ZSTD)
         progress.started(XZ)
         progress.finished(CANDIDATE, cached=False)
-        progress.gap(SkippedSetting(setting=XZ, reason="xz is not installed"))
+        progress.skipped(SkippedSetting(setting=XZ, reason="xz is not installed"))
         stream = Stream(path=Path("/x"), offset=0, size_bytes=1, codec=Codec.ZSTD, sha256="0")
         progress.timed(stream, 12.3)
 

@@ -52,7 +52,7 @@ def test_undecided_keeps_names_the_likeliest_gain_and_what_would_decide() -> Non
 
 def test_a_fact_that_changes_nothing_is_not_said_to_decide() -> None:
     fact = DecidingFact(
-        factor=Factor.CPU, settled=0.0, stretches=(BestRange(low=0.5, high=2, setting=ZSTD),)
+        factor=Factor.CPU, settled=0.0, ranges=(BestRange(low=0.5, high=2, setting=ZSTD),)
     )
     [said] = advice(answer(decision(Outcome.UNDECIDED, saving=GAIN), deciding=fact))
     assert "zstd is the best choice throughout its range" in said
@@ -177,7 +177,7 @@ def test_the_json_can_be_written_and_holds_every_row() -> None:
     assert document["recommendation"]["action"] == "keep"
     assert document["recommendation"]["outcome"] == "undecided"
     deciding = document["recommendation"]["deciding"]
-    assert [stretch["setting"] for stretch in deciding["stretches"]] == ["zstd", "lz4 -9", "cat"]
+    assert [stretch["setting"] for stretch in deciding["ranges"]] == ["zstd", "lz4 -9", "cat"]
     assert document["candidates"][0]["lint"] == "ok"
 
 

@@ -206,10 +206,10 @@ def test_status_for_programs(machine: Campaigning) -> None:
     machine.boot()
     said, _ = call("status", "--json")
     document = json.loads(said)
-    assert (document["schema"], document["number"], document["state"]) == (1, 1, "armed")
+    assert (document["schema"], document["number"], document["state"]) == (2, 1, "armed")
     assert (document["boots"], document["most_boots"]) == (2, 20)
     assert [found["setting"] for found in document["quarantined"]] == ["gzip"]
-    assert [found["fate"] for found in document["armed"]] == ["passed", "failed", None]
+    assert [found["outcome"] for found in document["armed"]] == ["passed", "failed", None]
     assert {found["setting"]: found["booted"] for found in document["candidates"]} == {
         "zstd -19": 0,
         "lz4 -9": 1,

@@ -63,7 +63,7 @@ def call(*arguments: str) -> Result:
 def document(*arguments: str) -> dict[str, Any]:
     """Call the command and read its JSON."""
     loaded: dict[str, Any] = json.loads(call("--json", *arguments).stdout)
-    assert loaded["schema"] == 1
+    assert loaded["schema"] == 2
     return loaded
 
 
@@ -131,7 +131,7 @@ def test_json_has_figures_with_bounds_where_they_are_known(table: str) -> None:
     assert lz4["unpack_ms"]["low"] < 100 < lz4["unpack_ms"]["high"]
     assert (zstd["unpack_ms"]["low"], zstd["size_mb"]["high"]) == (None, None)
     (line,) = found["ranges"]
-    assert (line["varies"], line["unit"], line["place"]) == ("loader", "MB/s", None)
+    assert (line["varies"], line["unit"], line["medium"]) == ("loader", "MB/s", None)
     assert [stretch["setting"] for stretch in line["best"]] == ["xz", "lz4 -9"]
     assert line["best"][0]["high"] == pytest.approx(20.5 / 0.198)
     assert line["as_good"]["xz"][0]["low"] == 20
@@ -143,10 +143,10 @@ def test_json_has_no_sign_on_what_is_nothing() -> None:
     setting = Setting(Codec.ZSTD)
     part = Span(low=-0.0, high=1)
     line = WhatIfLine(
-        place="",
+        medium="",
         factor=Factor.SHADOW,
         span=part,
-        stretches=(BestRange(low=-0.0, high=1, setting=setting),),
+        ranges=(BestRange(low=-0.0, high=1, setting=setting),),
         suitable={setting: (part,)},
         columns=(),
     )
@@ -167,8 +167,8 @@ def test_json_of_a_map_has_the_exact_stretches(table: str) -> None:
     (one,) = document("--table", table, "--read-speed", "20..2000", "--shadow", "0..500")["maps"]
     assert one["across"]["varies"] == "loader"
     assert one["rows"][0]["value"] == 0
-    assert one["rows"][0]["stretches"][0]["high"] == pytest.approx(20.5 / 0.198)
-    assert one["rows"][-1]["stretches"] == [{"low": 20, "high": 2000, "setting": "xz"}]
+    assert one["rows"][0]["ranges"][0]["high"] == pytest.approx(20.5 / 0.198)
+    assert one["rows"][-1]["ranges"] == [{"low": 20, "high": 2000, "setting": "xz"}]
 
 
 def test_the_list_names_every_built_in_table_and_who_measured_it() -> None:

@@ -108,7 +108,7 @@ def test_it_builds_for_the_kernel_it_is_about(
         assert named["only"] == ()
         assert target.installed is not None
         built.append(target.path.name)
-        yield SimpleNamespace(contenders=())
+        yield SimpleNamespace(candidates=())
 
     monkeypatch.setattr(search_space, "build_candidate_set", gathered)
     do(machine, Task.BUILD, release)

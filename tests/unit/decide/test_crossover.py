@@ -61,7 +61,7 @@ def stretches(
     baseline: int = 0,
 ) -> tuple[BestRange, ...]:
     found = compare_candidates(given.draws, field, baseline=baseline, thresholds=thresholds)
-    parts: ParameterDraws = given.posterior.parts
+    parts: ParameterDraws = given.posterior.parameters
     values = PARTS[factor](parts)
     return stretches_along(found, field, Parameter(factor), values, baseline=baseline)
 
@@ -126,7 +126,7 @@ def test_stretches_cover_the_middle_once_whatever_is_in_doubt() -> None:
         given = sample_posterior_costs(unknown_machine(), field, [], seed=seed, count=2000)
         for factor in Factor:
             found = stretches(given, field, factor, thresholds=Thresholds())
-            low, high = np.quantile(PARTS[factor](given.posterior.parts), [0.025, 0.975])
+            low, high = np.quantile(PARTS[factor](given.posterior.parameters), [0.025, 0.975])
             assert found[0].low == pytest.approx(low, rel=0.05)
             assert found[-1].high == pytest.approx(high, rel=0.05)
             assert all(stretch.low < stretch.high for stretch in found)

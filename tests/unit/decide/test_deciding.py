@@ -33,10 +33,10 @@ def asked(
     found = compare_candidates(given.draws, field, baseline=0, thresholds=EXACT)
     rival = strongest_rival(found, 0)
     assert rival is not None
-    pair, parts = Pair(advised=0, rival=rival[0]), given.posterior.parts
+    pair, parts = Pair(advised=0, rival=rival[0]), given.posterior.parameters
     return (
         deciding_fact(parts, field, found, pair, baseline=0, thresholds=EXACT),
-        weights(parts, field, found, given.lessons, pair, baseline=0),
+        weights(parts, field, found, given.summary, pair, baseline=0),
     )
 
 
@@ -47,11 +47,11 @@ def deciding(machine: Machine, *field: CandidateFacts) -> DecidingFact:
 
 
 def crossings(fact: DecidingFact) -> list[float]:
-    return [stretch.high for stretch in fact.stretches[:-1]]
+    return [stretch.high for stretch in fact.ranges[:-1]]
 
 
 def settings(fact: DecidingFact) -> list[str]:
-    return [str(stretch.setting) for stretch in fact.stretches]
+    return [str(stretch.setting) for stretch in fact.ranges]
 
 
 def test_a_shadow_decides_where_one_unpack_is_hidden_and_the_other_not_yet() -> None:
@@ -76,7 +76,7 @@ def test_what_decides_and_what_is_explained_have_the_same_crossings() -> None:
     fact, explained = asked(machine(read_log_sd=1.2, cpu_log_sd=0.2), ZSTD, LZ4, CAT)
     assert fact is not None
     [same] = [weight for weight in explained if weight.what is Parameter(fact.factor)]
-    assert fact.stretches == same.stretches
+    assert fact.ranges == same.ranges
 
 
 def test_a_fact_decides_only_as_far_as_the_others_leave_it() -> None:
@@ -123,7 +123,7 @@ def test_an_outcome_within_a_range_is_the_decision_on_its_draws_alone() -> None:
     )
     thresholds = Thresholds()
     found = compare_candidates(given.draws, field, baseline=0, thresholds=thresholds)
-    speed = np.argsort(given.posterior.parts.read_s_per_mb)
+    speed = np.argsort(given.posterior.parameters.read_s_per_mb)
     ranges = np.array_split(speed, 20)
     outcomes = list(outcomes_within(found, ranges, baseline=0, thresholds=thresholds))
     alone = [

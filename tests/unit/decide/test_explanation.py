@@ -31,8 +31,8 @@ class Explained:
         given = sample_posterior_costs(machine, candidates, [], seed=1)
         found = compare_candidates(given.draws, candidates, baseline=0, thresholds=EXACT)
         columns = Pair(advised=pair[0], rival=pair[1])
-        parts = given.posterior.parts
-        self.weights = weights(parts, candidates, found, given.lessons, columns, baseline=0)
+        parts = given.posterior.parameters
+        self.weights = weights(parts, candidates, found, given.summary, columns, baseline=0)
         self.images_share = images_share(parts, found, columns)
 
     def of(self, what: Parameter) -> Weight:
@@ -40,7 +40,7 @@ class Explained:
 
 
 def settings(weight: Weight) -> list[str]:
-    return [str(stretch.setting) for stretch in weight.stretches]
+    return [str(stretch.setting) for stretch in weight.ranges]
 
 
 def test_where_nothing_is_in_doubt_nothing_decides() -> None:
@@ -57,7 +57,7 @@ def test_the_only_doubt_is_all_of_it_and_the_crossing_is_where_it_was_put() -> N
     assert loader.share > 0.95
     assert explained.images_share == 0
     assert settings(loader) == ["zstd", "lz4"]
-    low, high = loader.stretches
+    low, high = loader.ranges
     assert low.high == high.low == pytest.approx(160, rel=0.02)
     assert low.low == pytest.approx(100 / 10.5, rel=0.05)
     assert high.high == pytest.approx(100 * 10.5, rel=0.05)
@@ -93,15 +93,15 @@ def test_a_shadow_hides_what_ends_in_it() -> None:
     """80 ms to create the files: zstd takes 200 ms, lz4 120, and 5 ms do not matter."""
     shadow = Explained(machine(shadow_ms=None), ZSTD, candidate("lz4", 40, 40)).of(Parameter.SHADOW)
     assert settings(shadow) == ["lz4", "zstd"]
-    assert shadow.stretches[0].high == pytest.approx(195, rel=0.01)
+    assert shadow.ranges[0].high == pytest.approx(195, rel=0.01)
 
 
 def test_three_settings_have_their_own_stretches() -> None:
     cat = candidate("cat", 100, 0)
     loader = Explained(machine(read_log_sd=1.8), ZSTD, LZ4, cat).of(Parameter.LOADER)
     assert settings(loader) == ["zstd", "lz4", "cat"]
-    assert loader.stretches[0].high == pytest.approx(160, rel=0.05)
-    assert loader.stretches[1].high == pytest.approx(1200, rel=0.05)
+    assert loader.ranges[0].high == pytest.approx(160, rel=0.05)
+    assert loader.ranges[1].high == pytest.approx(1200, rel=0.05)
 
 
 def test_what_may_not_be_chosen_is_never_the_best() -> None:

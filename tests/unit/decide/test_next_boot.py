@@ -43,7 +43,7 @@ def known_of(
     """Return what is believed, and what is decided by that."""
     posterior = sample_posterior(machine, field, boots, seed=seed, count=count)
     decision = decide(
-        priced(posterior.parts, machine, field),
+        priced(posterior.parameters, machine, field),
         field,
         baseline=0,
         thresholds=Thresholds(),
@@ -201,7 +201,7 @@ def test_nothing_hopeless_boots_and_nothing_is_the_end_that_is_not(
     assert 1 <= plan.count <= 40
     assert 0 <= plan.chance <= 1
     # Sizes and times are certain, the mean of the loader's seconds per MB is known.
-    s_per_mb = float(np.mean(known_of(unknown, field)[0].parts.read_s_per_mb))
+    s_per_mb = float(np.mean(known_of(unknown, field)[0].parameters.read_s_per_mb))
     costs_ms = [size_mb * s_per_mb * 1000 + unpack_ms for size_mb, unpack_ms, _ in figures]
     within = [
         eligible and cost_ms - costs_ms[0] <= 2999

@@ -81,16 +81,16 @@ def same(one: Draws, other: Draws) -> bool:
 def test_without_boots_nothing_changes() -> None:
     given = learn([])
     assert same(given.draws, draw_costs(unknown_machine(), FIELD, seed=1, count=COUNT))
-    assert given.lessons.boots_used == 0
-    assert given.lessons.own_boots == (0,) * len(FIELD)
-    assert all(learnt.prior == learnt.posterior for learnt in given.lessons.learnt)
+    assert given.summary.boots_used == 0
+    assert given.summary.own_boots == (0,) * len(FIELD)
+    assert all(learnt.prior == learnt.posterior for learnt in given.summary.updates)
 
 
 def test_boots_that_tell_nothing_change_nothing() -> None:
     silent = BootEvidence(relation=Relation.SAME, class_key="today's")
     given = learn([silent] * 3)
     assert same(given.draws, learn([]).draws)
-    assert given.lessons.boots_used == 0
+    assert given.summary.boots_used == 0
 
 
 def test_one_boot_of_today_s_image_sharpens_every_candidate() -> None:
@@ -113,8 +113,8 @@ def test_what_the_kernel_alone_tells_sharpens_every_candidate_as_well() -> None:
 
 @pytest.mark.parametrize("count", [1, 30, 1000])
 def test_one_size_only_bounds_the_loader_s_time_per_byte(count: int) -> None:
-    before = learn([]).posterior.parts.read_s_per_mb
-    after = learn([WAITED] * count).posterior.parts.read_s_per_mb
+    before = learn([]).posterior.parameters.read_s_per_mb
+    after = learn([WAITED] * count).posterior.parameters.read_s_per_mb
     whole_s, read_mb = 0.9, 40 + 10
     assert np.quantile(after, 0.99) * read_mb < 1.15 * whole_s
     assert np.quantile(before, 0.975) * read_mb > 2 * whole_s
@@ -126,8 +126,8 @@ def test_one_size_only_bounds_the_loader_s_time_per_byte(count: int) -> None:
 def test_sizes_that_are_one_but_for_rounding_are_one() -> None:
     exact, rounded = WAITED, replace(WAITED, loaded_mb=40.004)
     given = learn([exact, rounded] * 20)
-    assert given.lessons.read_sizes == 1
-    speed = 1 / given.posterior.parts.read_s_per_mb
+    assert given.summary.read_sizes == 1
+    speed = 1 / given.posterior.parameters.read_s_per_mb
     assert np.quantile(speed, 0.975) / np.quantile(speed, 0.025) > 25
 
 
@@ -146,11 +146,11 @@ def test_different_sizes_tell_the_loader_s_time_from_what_all_pay() -> None:
         for _ in range(5)
     ]
     given = learn(boots)
-    slope_ms = 1000 * given.posterior.parts.read_s_per_mb
+    slope_ms = 1000 * given.posterior.parameters.read_s_per_mb
     assert np.median(slope_ms) == pytest.approx(12, rel=0.08)
     assert width(slope_ms) < 3
-    assert given.lessons.read_sizes == 4
-    fixed = next(learnt for learnt in given.lessons.learnt if learnt.what is Parameter.FIXED)
+    assert given.summary.read_sizes == 4
+    fixed = next(learnt for learnt in given.summary.updates if learnt.what is Parameter.FIXED)
     assert fixed.posterior.low < 300 < fixed.posterior.high
     assert fixed.posterior.high - fixed.posterior.low < 200
 
@@ -163,7 +163,7 @@ def test_a_disturbed_size_does_not_bend_the_line() -> None:
         for _ in range(2)
     ]
     boots[-2:] = [replace(boot, read_us=9_000_000) for boot in boots[-2:]]
-    slope_ms = 1000 * learn(boots).posterior.parts.read_s_per_mb
+    slope_ms = 1000 * learn(boots).posterior.parameters.read_s_per_mb
     assert np.quantile(slope_ms, 0.025) < 12 < np.quantile(slope_ms, 0.975)
     assert np.median(slope_ms) == pytest.approx(12, rel=0.2)
 
@@ -178,38 +178,38 @@ def test_a_menu_that_may_have_been_shown_leaves_a_bound() -> None:
     beside = (Beside.LOADER, Beside.KERNEL, Beside.STUB, Beside.MENU_IF_ANY)
     boot = replace(WAITED, read_us=5_200_000, read_beside=beside)
     before, after = learn([]), learn([boot] * 10)
-    speed = [1 / given.posterior.parts.read_s_per_mb for given in (before, after)]
+    speed = [1 / given.posterior.parameters.read_s_per_mb for given in (before, after)]
     assert np.median(speed[1]) == pytest.approx(np.median(speed[0]), rel=0.1)
-    fixed = [given.lessons.learnt[1].posterior for given in (before, after)]
+    fixed = [given.summary.updates[1].posterior for given in (before, after)]
     assert fixed[1].mean == pytest.approx(fixed[0].mean, rel=0.1)
 
 
 def test_an_interval_without_the_kernel_s_reading_bounds_the_image_s_alone() -> None:
     boot = replace(WAITED, read_beside=(Beside.STUB,))
-    per_mb = [learn([b]).posterior.parts.read_s_per_mb for b in (WAITED, boot)]
+    per_mb = [learn([b]).posterior.parameters.read_s_per_mb for b in (WAITED, boot)]
     assert np.quantile(per_mb[1], 0.99) > 1.1 * np.quantile(per_mb[0], 0.99)
     assert np.quantile(per_mb[1], 0.99) * 40 < 1.15 * 0.9
 
 
 def test_where_nothing_was_hidden_the_shadow_is_what_was_seen() -> None:
-    shadow = learn([WAITED] * 5).posterior.parts.shadow_ms
+    shadow = learn([WAITED] * 5).posterior.parameters.shadow_ms
     assert np.median(shadow) == pytest.approx(20, rel=0.1)
     assert np.quantile(shadow, 0.999) < 230 * 1.3
 
 
 def test_a_hidden_unpack_bounds_the_shadow_and_tells_the_sum() -> None:
     given = learn([HIDDEN] * 5, count=10_000)
-    shadow = given.posterior.parts.shadow_ms
+    shadow = given.posterior.parameters.shadow_ms
     assert np.quantile(shadow, 0.025) > 0.8 * 230
     assert np.quantile(shadow, 0.975) < 900
     assert width(shadow) > 300
-    rest = next(learnt for learnt in given.lessons.learnt if learnt.what is Parameter.REST)
+    rest = next(learnt for learnt in given.summary.updates if learnt.what is Parameter.REST)
     assert rest.posterior.mean + shadow.mean() == pytest.approx(900, rel=0.03)
 
 
 def test_images_that_hid_and_that_did_not_have_the_shadow_between_them() -> None:
     long = replace(WAITED, digest=FIELD[2].digest, unpack_us=950_000, shadow_us=480_000)
-    shadow = learn([HIDDEN] * 3 + [long] * 3).posterior.parts.shadow_ms
+    shadow = learn([HIDDEN] * 3 + [long] * 3).posterior.parameters.shadow_ms
     assert np.quantile(shadow, 0.025) > 0.9 * 230
     assert np.quantile(shadow, 0.975) < 950
 
@@ -219,7 +219,7 @@ def test_a_boot_that_does_not_show_whether_anything_waited_tells_the_sum() -> No
     before, after = learn([]), learn([unclear] * 3)
     kernel = [of.draws.total_ms[:, 0] - of.draws.read_ms[:, 0] for of in (before, after)]
     assert width(kernel[1]) < 0.5 * width(kernel[0])
-    shadow = after.posterior.parts.shadow_ms
+    shadow = after.posterior.parameters.shadow_ms
     assert np.quantile(shadow, 0.025) < 30
     assert np.quantile(shadow, 0.975) > 500
 
@@ -231,13 +231,13 @@ def test_a_kernel_that_unpacks_synchronously_has_no_shadow_whatever_its_boots_sh
         WAITED, waiting=Waiting.SYNCHRONOUS, shadow_us=0, rest_us=400_000, begin_to_init_us=630_000
     )
     given = learn([alone] * 5, machine=machine)
-    assert not given.posterior.parts.shadow_ms.any()
+    assert not given.posterior.parameters.shadow_ms.any()
     assert np.median(given.draws.total_ms[:, 0]) == pytest.approx(900 + 630, rel=0.02)
 
 
 def test_a_synchronous_boot_tells_an_asynchronous_kernel_nothing_of_its_shadow() -> None:
     alone = replace(WAITED, waiting=Waiting.SYNCHRONOUS, shadow_us=0, rest_us=400_000)
-    before, after = (learn(boots).posterior.parts.shadow_ms for boots in ([], [alone]))
+    before, after = (learn(boots).posterior.parameters.shadow_ms for boots in ([], [alone]))
     assert np.array_equal(before, after)
 
 
@@ -245,8 +245,8 @@ def test_a_shadow_that_the_user_gives_stays_so() -> None:
     machine = unknown_machine()
     machine = replace(machine, shadow=replace(machine.shadow, fixed_ms=500.0))
     given = learn([HIDDEN] * 5, machine=machine)
-    assert (given.posterior.parts.shadow_ms == 500).all()
-    learnt = {of.what: of for of in given.lessons.learnt}
+    assert (given.posterior.parameters.shadow_ms == 500).all()
+    learnt = {of.what: of for of in given.summary.updates}
     assert learnt[Parameter.SHADOW].boots == 0
     assert learnt[Parameter.REST].posterior.mean == pytest.approx(400, rel=0.1)
 
@@ -273,7 +273,7 @@ def test_boots_of_another_class_are_less_evidence_however_many() -> None:
     for column in range(len(FIELD)):
         widths = [width(of.draws.unpack_ms[:, column]) for of in (one, many, none)]
         assert widths == sorted(widths)
-    shadows = [width(of.posterior.parts.shadow_ms) for of in (one, many, none)]
+    shadows = [width(of.posterior.parameters.shadow_ms) for of in (one, many, none)]
     assert shadows == sorted(shadows)
 
 
@@ -291,7 +291,7 @@ def test_of_other_classes_the_latest_count() -> None:
     near = replace(WAITED, relation=Relation.NEAR, class_key="another kernel", digest=None)
     old = replace(near, class_key="an old kernel", shadow_us=200_000, age_days=900.0)
     unknown = replace(old, age_days=None)
-    shadow = learn([old] * 500 + [unknown] * 500 + [near] * 100).posterior.parts.shadow_ms
+    shadow = learn([old] * 500 + [unknown] * 500 + [near] * 100).posterior.parameters.shadow_ms
     assert np.median(shadow) == pytest.approx(20, rel=0.3)
 
 
@@ -307,7 +307,7 @@ def test_the_loader_s_slope_is_learnt_from_boots_of_other_kernels_too() -> None:
         for size in (40.0, 110.0)
         for _ in range(5)
     ]
-    slope_ms = 1000 * learn([*near, WAITED]).posterior.parts.read_s_per_mb
+    slope_ms = 1000 * learn([*near, WAITED]).posterior.parameters.read_s_per_mb
     assert np.median(slope_ms) == pytest.approx(12, rel=0.15)
     assert width(slope_ms) > 5
 
@@ -317,7 +317,7 @@ def test_an_earlier_build_with_the_same_setting_counts_by_its_size() -> None:
     own, earlier = learn([WAITED] * 5), learn([rebuilt] * 5)
     assert np.median(earlier.draws.unpack_ms[:, 0]) == pytest.approx(230, rel=0.03)
     assert width(earlier.draws.unpack_ms[:, 0]) > 1.2 * width(own.draws.unpack_ms[:, 0])
-    assert (own.lessons.own_boots[0], earlier.lessons.own_boots[0]) == (5, 0)
+    assert (own.summary.own_boots[0], earlier.summary.own_boots[0]) == (5, 0)
 
 
 def test_an_image_of_another_content_with_the_same_setting_does_not() -> None:
@@ -330,7 +330,7 @@ def test_what_the_lab_measured_is_scaled_by_the_machine_s_own_boots() -> None:
     before, after = (learn(boots, candidates=WITH_LAB) for boots in ([], [boot] * 10))
     assert np.median(after.draws.unpack_ms[:, 1]) == pytest.approx(120 * 1.2, rel=0.05)
     assert width(after.draws.unpack_ms[:, 1]) < 0.7 * width(before.draws.unpack_ms[:, 1])
-    lab = next(learnt for learnt in after.lessons.learnt if learnt.what is Parameter.LAB)
+    lab = next(learnt for learnt in after.summary.updates if learnt.what is Parameter.LAB)
     assert lab.boots == 10
     assert lab.posterior.mean == pytest.approx(1.2, rel=0.05)
 
@@ -338,7 +338,7 @@ def test_what_the_lab_measured_is_scaled_by_the_machine_s_own_boots() -> None:
 def test_an_uncompressed_image_that_booted_is_everybody_s_populate() -> None:
     plain = replace(WAITED, digest=FIELD[4].digest, unpack_us=120_000, begin_to_init_us=220_000)
     given = learn([plain] * 5)
-    populate = next(learnt for learnt in given.lessons.learnt if learnt.what is Parameter.POPULATE)
+    populate = next(learnt for learnt in given.summary.updates if learnt.what is Parameter.POPULATE)
     assert populate.posterior.mean == pytest.approx(120, rel=0.03)
     low = np.quantile(given.draws.unpack_ms, 0.025, axis=0)
     assert low[4] == low.min() > 107
@@ -370,10 +370,10 @@ def test_lessons_say_what_was_learnt_from_how_many() -> None:
     blind = replace(WAITED, read_us=None)
     unknown = BootEvidence(relation=Relation.SAME, class_key="today's", unpack_us=1000)
     known = learn([WAITED, blind, unknown], count=10_000)
-    lessons = known.lessons
+    lessons = known.summary
     assert lessons.boots_used == 2
     assert lessons.own_boots == (2, 0, 0, 0, 0)
-    boots = {learnt.what: learnt.boots for learnt in lessons.learnt}
+    boots = {learnt.what: learnt.boots for learnt in lessons.updates}
     assert boots == {
         Parameter.LOADER: 1,
         Parameter.FIXED: 1,
@@ -382,7 +382,7 @@ def test_lessons_say_what_was_learnt_from_how_many() -> None:
         Parameter.POPULATE: 2,
         Parameter.CPU: 2,
     }
-    sources = {learnt.what: learnt.posterior.source for learnt in lessons.learnt}
+    sources = {learnt.what: learnt.posterior.source for learnt in lessons.updates}
     assert sources[Parameter.LOADER] == "1 boot of this machine"
     assert sources[Parameter.SHADOW] == "2 boots of this machine"
     assert known.posterior.effective > 5000
@@ -393,6 +393,6 @@ def test_one_boot_of_thirty_that_took_a_hundred_times_as_long_overturns_nothing(
     disturbed = replace(hidden, unpack_us=15_000_000, begin_to_init_us=15_250_000)
     alike, one_off = (learn([hidden] * 29 + [other]) for other in (hidden, disturbed))
     for what in (Parameter.SHADOW, Parameter.REST):
-        before, after = alike.lessons.now(what), one_off.lessons.now(what)
+        before, after = alike.summary.now(what), one_off.summary.now(what)
         assert after.mean == pytest.approx(before.mean, rel=0.05)
         assert after.high - after.low > 0.8 * (before.high - before.low)

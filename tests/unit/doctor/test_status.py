@@ -55,7 +55,7 @@ def test_a_machine_to_which_nothing_was_done(machine: Machine) -> None:
     assert found.configured is not None
     assert found.configured.setting == Setting(Codec.GZIP)
     assert (found.transactions, found.pending, found.backups, found.notes) == ((), (), (), ())
-    assert "was not measured" in found.running.words
+    assert "was not measured" in found.running.reason
     assert (found.entries.loader, found.entries.trial, found.entries.previous) == (
         ("fake", None, None)
     )

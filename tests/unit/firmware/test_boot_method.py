@@ -138,7 +138,7 @@ def test_traces_tell_the_way_and_how_certain_it_is(
     traces: BootTraces, way: BootMethod, certainty: Certainty
 ) -> None:
     start = boot_method(traces)
-    assert (start.way, start.certainty) == (way, certainty)
+    assert (start.method, start.certainty) == (way, certainty)
     assert start.clues
 
 
@@ -154,7 +154,7 @@ def test_kexec_keeps_no_name_of_a_loader_that_did_not_start_it() -> None:
 
 def test_a_boot_image_inside_quotes_is_not_grubs() -> None:
     start = boot_method(seen(rf'foo="a BOOT_IMAGE=b" {STUB_LINE}'))
-    assert start.way is BootMethod.EFI_STUB
+    assert start.method is BootMethod.EFI_STUB
 
 
 @pytest.mark.parametrize(
@@ -170,20 +170,20 @@ def test_a_boot_image_inside_quotes_is_not_grubs() -> None:
 def test_the_kernels_number_is_read_from_proc(tmp_path: Path, number: str, way: BootMethod) -> None:
     write(tmp_path, "/proc/sys/kernel/bootloader_type", number)
     write(tmp_path, "/proc/cmdline", GRUB_LINE + "\n")
-    assert boot_start(host_at(tmp_path), LoaderVariables()).way is way
+    assert boot_start(host_at(tmp_path), LoaderVariables()).method is way
 
 
 def test_efi_is_told_by_sysfs_or_by_the_stub_that_has_run(tmp_path: Path) -> None:
     write(tmp_path, "/proc/cmdline", GRUB_LINE)
     write(tmp_path, "/proc/sys/kernel/bootloader_type", "33\n")  # 0x21, and the kernel got noefi
-    assert boot_start(host_at(tmp_path), LoaderVariables()).way is BootMethod.GRUB_EFI
+    assert boot_start(host_at(tmp_path), LoaderVariables()).method is BootMethod.GRUB_EFI
     write(tmp_path, "/proc/sys/kernel/bootloader_type", "")
     (tmp_path / "sys/firmware/efi").mkdir(parents=True)
-    assert boot_start(host_at(tmp_path), LoaderVariables()).way is BootMethod.GRUB_EFI
+    assert boot_start(host_at(tmp_path), LoaderVariables()).method is BootMethod.GRUB_EFI
 
 
 def test_nothing_to_read_is_an_unknown_way(tmp_path: Path) -> None:
-    assert boot_start(host_at(tmp_path), LoaderVariables()).way is BootMethod.UNKNOWN
+    assert boot_start(host_at(tmp_path), LoaderVariables()).method is BootMethod.UNKNOWN
 
 
 TEXTS = st.none() | st.text(max_size=20) | st.sampled_from(["systemd-boot 257", "GRUB 2.12", UKI])
@@ -209,4 +209,4 @@ def test_no_traces_are_too_strange(
     )
     traces = seen(command_line, variables, efi=efi, loader_type=loader_type)
     start = boot_method(traces)
-    assert (start.way is BootMethod.UNKNOWN) == (start.certainty is Certainty.UNKNOWN)
+    assert (start.method is BootMethod.UNKNOWN) == (start.certainty is Certainty.UNKNOWN)

@@ -77,7 +77,7 @@ def resident_bytes() -> int:
 
 @pytest.mark.parametrize("codec", Codec)
 def test_damaged_images(codec: Codec) -> None:
-    image = EARLY + compress(codec, PLAIN) if codec.spec.contender else compress(codec, PLAIN)
+    image = EARLY + compress(codec, PLAIN) if codec.spec.is_candidate else compress(codec, PLAIN)
     start = len(image) - len(compress(codec, PLAIN))
     check(image)
     before = resident_bytes()

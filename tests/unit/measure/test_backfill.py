@@ -55,7 +55,7 @@ def test_earlier_boots_are_read_from_the_journal(machine: Booted, told: list[Boo
     assert isinstance(first.read, NoInterval)
     assert first.started_at == datetime.fromtimestamp(Boot(number=1).started_us / 1e6, tz=UTC)
     assert first.attribution.certainty is Certainty.LIKELY
-    assert first.attribution.witnesses == (AttributionSource.FREED_SIZE,)
+    assert first.attribution.sources == (AttributionSource.FREED_SIZE,)
     assert (first.image, first.setting) == (None, None)
     assert second.unpack_us == 50_000
     assert third.rejections == (RejectionReason.NO_BEGIN,)

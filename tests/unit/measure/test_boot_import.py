@@ -43,7 +43,7 @@ def export(tmp_path: Path, records: Sequence[BootRecord], form: str) -> Path:
     """Write what another machine prints."""
     text = io.StringIO(newline="")
     if form == "json":
-        write_json({"schema": 1, "store": "/somewhere"}, records, text)
+        write_json({"schema": 2, "store": "/somewhere"}, records, text)
     else:
         write_csv(records, text)
     path = tmp_path / f"export.{form}"
@@ -120,7 +120,7 @@ def test_one_bad_boot_keeps_all_out(host: Host, tmp_path: Path, form: str) -> No
 def test_figures_that_no_boot_can_have_keep_all_out(
     host: Host, tmp_path: Path, form: str, marks: dict[str, Any], words: str
 ) -> None:
-    bad = replace(FOREIGN[1], marks=replace(FOREIGN[1].marks, **marks))
+    bad = replace(FOREIGN[1], timestamps=replace(FOREIGN[1].timestamps, **marks))
     said = refused(host, export(tmp_path, [FOREIGN[0], bad], form))
     assert "boot 2: " in said
     assert words in said
@@ -132,17 +132,17 @@ def test_figures_that_no_boot_can_have_keep_all_out(
         (b"", "neither JSON nor a table"),
         (b"\x7fELF\0\0\0", "neither JSON nor a table"),
         (b"{", "boot 1:"),
-        (b'{"schema": 2, "boots": []}', "schema is not 1"),
-        (b'{"schema": 1}', "no list of boots"),
-        (b'{"schema": 1, "boots": {}}', "no list of boots"),
-        (b'{"schema": 1, "boots": [7]}', "record cannot be 7"),
-        (b'{"schema": 1, "boots": [{}]}', "record lacks"),
-        (b'{"schema": 1, "boots": ' + b"[" * 100_000, "nested too deeply"),
+        (b'{"schema": 9, "boots": []}', "schema is not 2"),
+        (b'{"schema": 2}', "no list of boots"),
+        (b'{"schema": 2, "boots": {}}', "no list of boots"),
+        (b'{"schema": 2, "boots": [7]}', "record cannot be 7"),
+        (b'{"schema": 2, "boots": [{}]}', "record lacks"),
+        (b'{"schema": 2, "boots": ' + b"[" * 100_000, "nested too deeply"),
         (b'{"schema": ' + b"1" * 5000 + b"}", "boot 1:"),
-        (b' \n{"schema": 1, "boots": ' + b"[" * 100_000, "nested too deeply"),
+        (b' \n{"schema": 2, "boots": ' + b"[" * 100_000, "nested too deeply"),
         (b"[" * 100_000, "nested too deeply"),
         (b"[]", "the JSON is no object"),
-        (b'\xef\xbb\xbf{"schema": 2}', "schema is not 1"),
+        (b'\xef\xbb\xbf{"schema": 9}', "schema is not 2"),
         (b"record\n" + b"[" * 100_000 + b"\n", "nested too deeply"),
         (b"record\n" + b"[" * 200_000 + b"\n", "field larger than"),
         (b"\xff\xfe{", "neither JSON nor a table"),
@@ -168,7 +168,7 @@ def test_too_much_at_once_is_refused(
 ) -> None:
     monkeypatch.setattr(module, "_MOST_JSON_BYTES", 1 << 20)
     path = tmp_path / "export"
-    path.write_bytes(b'{"schema": 1, "boots": [' + b" " * (2 << 20) + b"]}")
+    path.write_bytes(b'{"schema": 2, "boots": [' + b" " * (2 << 20) + b"]}")
     assert "longer than 1 MiB; export it with --csv" in refused(host, path)
     monkeypatch.setattr(module, "_MOST_BOOTS", 1)
     assert "more than 1" in refused(host, export(tmp_path, FOREIGN, "csv"))

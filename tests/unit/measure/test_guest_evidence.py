@@ -145,7 +145,7 @@ def test_what_the_consoles_said_lies_in_the_intervals(told: Told) -> None:
     machine, images = emulated(), candidates(told.evidence)
     before = sample_posterior_costs(machine, images, (), seed=SEED)
     given = sample_posterior_costs(machine, images, told.evidence, seed=SEED)
-    assert given.lessons.boots_used == len(told.evidence)
+    assert given.summary.boots_used == len(told.evidence)
     for column, image in enumerate(images):
         seen = [
             f["end_us"] - f["begin_us"] for boot, f in told.pairs if boot.digest == image.digest
@@ -158,8 +158,8 @@ def test_what_the_consoles_said_lies_in_the_intervals(told: Told) -> None:
     waited = [(boot, f) for boot, f in told.pairs if boot.waiting is Waiting.WAITED]
     rest_us = [fact["run_init_us"] - fact["end_us"] for _, fact in waited]
     shadow_us = [round(boot.shadow_us) for boot, _ in waited if boot.shadow_us is not None]
-    assert meet(given.lessons.now(Parameter.REST), rest_us)
-    assert meet(given.lessons.now(Parameter.SHADOW), shadow_us)
+    assert meet(given.summary.now(Parameter.REST), rest_us)
+    assert meet(given.summary.now(Parameter.SHADOW), shadow_us)
 
 
 def test_every_figure_comes_out(told: Told) -> None:
@@ -168,7 +168,7 @@ def test_every_figure_comes_out(told: Told) -> None:
     assert all(np.isfinite(drawn).all() for drawn in (given.draws.total_ms, given.draws.unpack_ms))
     assert all(
         isfinite(figure)
-        for learnt in given.lessons.learnt
+        for learnt in given.summary.updates
         for figure in (learnt.posterior.mean, learnt.posterior.low, learnt.posterior.high)
     )
     for today in range(len(images)):
@@ -220,7 +220,7 @@ def test_what_a_real_loader_took_is_what_it_is_said_to_take(traces: Path, way: s
     [image] = candidates([boot])
     machine = emulated()
     given = sample_posterior_costs(machine, [image], [boot], seed=SEED)
-    parts = given.posterior.parts
+    parts = given.posterior.parameters
     read_ms = parts.read_s_per_mb * 1000 * (machine.kernel_mb + size_mb)
     whole = summary(parts.fixed_ms + read_ms, "")
     assert whole.low < read.duration_us / 1000 < whole.high

@@ -89,7 +89,7 @@ def test_every_boot_is_found_in_its_order(recorded: Recorded) -> None:
 
 def test_the_marks_are_those_of_the_console(recorded: Recorded) -> None:
     for fact, boot in recorded.pairs:
-        marks = boot.kernel.marks
+        marks = boot.kernel.timestamps
         told = (marks.begin_us, marks.end_us, marks.run_init_us, marks.loaded_kib)
         names = ("begin_us", "end_us", "run_init_us", "freed_kib")
         assert told == tuple(fact[name] for name in names), fact["name"]
@@ -98,7 +98,7 @@ def test_the_marks_are_those_of_the_console(recorded: Recorded) -> None:
 
 def test_the_kernel_and_what_it_was_told_are_known(recorded: Recorded) -> None:
     for fact, boot in recorded.pairs:
-        marks = boot.kernel.marks
+        marks = boot.kernel.timestamps
         assert marks.release == recorded.release
         assert marks.version is not None
         assert marks.version.startswith("#1 SMP PREEMPT_DYNAMIC Debian")
@@ -116,7 +116,7 @@ def test_only_what_was_spoilt_on_purpose_is_rejected(recorded: Recorded) -> None
 
 def test_initcalls_tell_who_waited(recorded: Recorded) -> None:
     (boot,) = (boot for fact, boot in recorded.pairs if fact["name"] == "initcalls")
-    seen, marks = boot.kernel.shadow, boot.kernel.marks
+    seen, marks = boot.kernel.shadow, boot.kernel.timestamps
     assert (seen.waiting, seen.evidence) == (Waiting.WAITED, WaitEvidence.INITCALLS)
     assert seen.waiter == WAITERS[recorded.suite]
     assert seen.shadow_us is not None
@@ -153,4 +153,4 @@ def test_the_manager_s_account_is_found(recorded: Recorded) -> None:
         assert startup.firmware_us is not None
         assert startup.loader_us is not None
         assert min(startup.firmware_us, startup.loader_us) > 0
-        assert startup.kernel_us > (boot.kernel.marks.run_init_us or 0) / 2
+        assert startup.kernel_us > (boot.kernel.timestamps.run_init_us or 0) / 2

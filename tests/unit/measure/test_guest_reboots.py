@@ -83,12 +83,12 @@ def test_every_reboot_s_gap_is_what_the_host_s_clock_says(
         last_sign_us = before["host_us"] + spans[number - 1].last.realtime_us - before["wall_us"]
         truth_us = now["host_us"] - now["since_start_us"] - last_sign_us
         gap = records[number].reboot_gap
-        assert gap.duration_us == pytest.approx(truth_us, abs=ERROR_US), gap.words
+        assert gap.duration_us == pytest.approx(truth_us, abs=ERROR_US), gap.reason
 
 
 def test_the_first_boot_has_no_gap(records: list[BootRecord]) -> None:
     assert records[0].reboot_gap.duration_us is None
-    assert records[0].reboot_gap.words == "the journal has no boot before this one"
+    assert records[0].reboot_gap.reason == "the journal has no boot before this one"
 
 
 def test_gaps_belong_to_the_image_that_was_read_in_them(
@@ -104,7 +104,7 @@ def test_gaps_belong_to_the_image_that_was_read_in_them(
     for fact, record in zip(FACTS, records, strict=True):
         found = record.attribution
         paths = [known.path for known in found.images]
-        told = (found.certainty, paths, found.witnesses[:1])
+        told = (found.certainty, paths, found.sources[:1])
         assert told == expected[fact["name"]], fact["name"]
         assert record.rejections == ()
 

@@ -48,7 +48,7 @@ def test_an_ordinary_boot_is_told_in_full(machine: Booted) -> None:
     assert (record.boot_id, record.source) == (machine.boot.boot_id, RecordSource.UNIT)
     assert record.machine == machine_name(MACHINE_ID)
     assert record.started_at == datetime.fromtimestamp(machine.boot.started_us / 1e6, tz=UTC)
-    assert (record.start.way, record.start.certainty) == (
+    assert (record.start.method, record.start.certainty) == (
         BootMethod.SYSTEMD_BOOT,
         Certainty.CERTAIN,
     )
@@ -77,7 +77,7 @@ def test_an_ordinary_boot_is_told_in_full(machine: Booted) -> None:
 
 def test_the_command_line_itself_is_not_kept(machine: Booted) -> None:
     record = running(machine)
-    assert record.marks.command_line is None
+    assert record.timestamps.command_line is None
     assert record.boot_class.command_line_sha256 is not None
     line = comparable_command_line((machine.root / "proc/cmdline").read_text())
     guessed = hashlib.sha256(line.encode()).hexdigest()  # what others could compare with it
@@ -135,7 +135,7 @@ def test_without_a_journal_the_ring_is_enough(
     machine.identify(Boot(number=77))
     [record] = measure(host, observer=Unseen()).records
     assert (record.boot_id, record.unpack_us) == (Boot(number=77).boot_id, 111_000)
-    assert record.reboot_gap.words == "the journal has no boot before this one"
+    assert record.reboot_gap.reason == "the journal has no boot before this one"
 
 
 def test_without_any_message_a_boot_is_recorded_as_no_sample(machine: Booted) -> None:
@@ -197,7 +197,7 @@ def test_why_there_is_no_gap_is_kept_otherwise(
         machine.boot.kernel(90_000_000, message)
     gap = running(machine).reboot_gap
     assert gap.duration_us is None
-    assert words in gap.words
+    assert words in gap.reason
 
 
 def test_a_kexec_is_told_by_the_kernel_by_the_shutdown_before_or_by_the_loader_s_times(
@@ -220,7 +220,7 @@ def test_a_kexec_is_told_by_the_kernel_by_the_shutdown_before_or_by_the_loader_s
     machine.identify(Boot(number=12))
     machine.journal(Boot(number=12).ordinary())
     [by_kernel] = measure(host, observer=Unseen()).records
-    assert by_kernel.start.way is BootMethod.KEXEC
+    assert by_kernel.start.method is BootMethod.KEXEC
     assert RejectionReason.KEXEC in by_kernel.rejections
 
 

@@ -29,7 +29,7 @@ LOAD_TO_LAUNCH = (IntervalSource.LOAD_TO_LAUNCH, 200_000)
 
 
 def started(way: BootMethod, loader: str | None = None) -> BootStart:
-    return BootStart(way=way, certainty=Certainty.CERTAIN, loader=loader)
+    return BootStart(method=way, certainty=Certainty.CERTAIN, loader=loader)
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_what_is_not_said_is_left_out() -> None:
 def test_names_of_a_later_version_are_passed_over() -> None:
     later = plain()
     later["weather"] = "fine"
-    later["marks"]["mood"] = {"good": [1]}
+    later["timestamps"]["mood"] = {"good": [1]}
     assert as_record(later) == full_record()
 
 
@@ -70,18 +70,18 @@ def test_names_of_a_later_version_are_passed_over() -> None:
         ({"started_at": "2026-03-01T12:00:00"}, "record.started_at cannot be"),
         ({"started_at": "0001-01-01T00:00:00+23:59"}, "record.started_at cannot be"),
         ({"started_at": 1}, "record.started_at cannot be 1"),
-        ({"marks": []}, "record.marks cannot be list"),
-        ({"marks": {"begin_us": 1.5}}, "record.marks.begin_us cannot be float"),
-        ({"marks": {"begin_us": True}}, "record.marks.begin_us cannot be True"),
-        ({"marks": {"begin_us": 2**63}}, "record.marks.begin_us cannot be"),
-        ({"marks": {"begun": 1}}, "record.marks.begun cannot be 1"),
-        ({"marks": {"failures": "all"}}, "record.marks.failures cannot be 'all'"),
+        ({"timestamps": []}, "record.timestamps cannot be list"),
+        ({"timestamps": {"begin_us": 1.5}}, "record.timestamps.begin_us cannot be float"),
+        ({"timestamps": {"begin_us": True}}, "record.timestamps.begin_us cannot be True"),
+        ({"timestamps": {"begin_us": 2**63}}, "record.timestamps.begin_us cannot be"),
+        ({"timestamps": {"begun": 1}}, "record.timestamps.begun cannot be 1"),
+        ({"timestamps": {"failures": "all"}}, "record.timestamps.failures cannot be 'all'"),
         ({"notes": ["a"] * 300}, "record.notes cannot be list"),
         ({"notes": [None]}, r"record.notes\[0\] cannot be None"),
         ({"notes": ["a" * 10_000]}, r"record.notes\[0\] cannot be"),
         ({"rejections": ["boring"]}, r"record.rejections\[0\] cannot be 'boring'"),
         ({"read": {"source": "hearsay"}}, "record.read lacks reason"),
-        ({"attribution": {"certainty": "certain"}}, "record.attribution lacks words"),
+        ({"attribution": {"certainty": "certain"}}, "record.attribution lacks reason"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_place(change: dict[str, Any], words: str) -> None:
@@ -130,9 +130,9 @@ def test_the_same_class_has_the_same_key_and_another_has_not() -> None:
 
 
 def of_machine(product: str, *, processor: str = "A Processor") -> BootRecord:
-    marks = boot_record().marks
+    marks = boot_record().timestamps
     machine = replace(marks.machine, product=product, processor=processor)
-    return replace(boot_record(), marks=replace(marks, machine=machine))
+    return replace(boot_record(), timestamps=replace(marks, machine=machine))
 
 
 def test_firmware_and_microcode_are_updated_without_being_another_machine() -> None:

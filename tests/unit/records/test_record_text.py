@@ -70,7 +70,7 @@ def test_a_record_is_text_that_is_read_again(record: BootRecord) -> None:
 
 def with_marks(marks: dict[str, Any]) -> BootRecord:
     record = boot_record()
-    return replace(record, marks=replace(record.marks, **marks))
+    return replace(record, timestamps=replace(record.timestamps, **marks))
 
 
 @pytest.mark.parametrize(

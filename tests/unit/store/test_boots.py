@@ -164,7 +164,11 @@ def test_figures_are_those_of_the_record_and_of_this_machine_only(host: Host) ->
     )
     assert (figures.loaded_bytes, figures.read_us) == (40_000_000, 900_000)
     assert figures.reboot_gap_us == 21_000_000
-    assert (kind.machine, kind.way, kind.class_key) == (None, record.start.way, record.class_key)
+    assert (kind.machine, kind.method, kind.class_key) == (
+        None,
+        record.start.method,
+        record.class_key,
+    )
     assert (kind.kernel_counts, kind.loader_counts) == (True, True)
     assert kind.waiting is Waiting.WAITED
     assert kind.read_source is IntervalSource.EXEC_MINUS_INIT

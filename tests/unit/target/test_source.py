@@ -136,7 +136,7 @@ def test_an_image_that_is_rewritten_meanwhile_gives_no_candidate(
         os.utime(path, ns=(source.mtime_ns + 1, source.mtime_ns + 1))
         result = build_candidates(host, unknown, source, [Setting(Codec.GZIP)])
     assert result.candidates == ()
-    assert "was changed while it was read" in result.gaps[0].reason
+    assert "was changed while it was read" in result.skipped[0].reason
 
 
 def test_an_image_is_current_until_it_changes(tmp_path: Path) -> None:

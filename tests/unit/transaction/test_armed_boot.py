@@ -38,7 +38,7 @@ REHEARSAL = replace(PROOF, stage=ProofStage.REHEARSAL)
 ASLEEP = replace(PROOF, asleep=True)
 NONE, OURS, OTHERS, UNREADABLE = (OneShot(state=state) for state in OneShotState)
 FWUPD = replace(OTHERS, identifier="Boot0007 (fwupd)")
-MEASURED = MeasuredBoot(sha256=IMAGE, words="/boot/.initadvisor-1-0.new, by the trial's tag")
+MEASURED = MeasuredBoot(sha256=IMAGE, reason="/boot/.initadvisor-1-0.new, by the trial's tag")
 GOOD = ArmedBootEvidence(
     boot=NEXT,
     one_shot=NONE,
@@ -111,13 +111,13 @@ def changed(**values: object) -> ArmedBootEvidence:
         (PROOF, OTHER_BOOT, ProofAction.DROP, "left nothing"),
         (
             PROOF,
-            replace(OTHER_BOOT, left=JournalEvidence.BEGINNING),
+            replace(OTHER_BOOT, journal=JournalEvidence.BEGINNING),
             ProofAction.DROP,
             "did not come up",
         ),
         (
             PROOF,
-            replace(OTHER_BOOT, left=JournalEvidence.WHOLE),
+            replace(OTHER_BOOT, journal=JournalEvidence.WHOLE),
             ProofAction.DROP,
             "before that boot was judged",
         ),
@@ -135,7 +135,7 @@ def changed(**values: object) -> ArmedBootEvidence:
         (ASLEEP, OTHER_BOOT, ProofAction.ARM, "sleep"),
         (
             ASLEEP,
-            replace(OTHER_BOOT, left=JournalEvidence.BEGINNING),
+            replace(OTHER_BOOT, journal=JournalEvidence.BEGINNING),
             ProofAction.DROP,
             "did not come up",
         ),
@@ -178,11 +178,11 @@ EVIDENCE = st.builds(
     | st.builds(
         MeasuredBoot,
         sha256=st.sampled_from((None, IMAGE, "2" * 64)),
-        words=st.just("words"),
+        reason=st.just("words"),
         faults=st.sampled_from(((), ("a fault",))),
     ),
     completion=st.sampled_from(Completion),
-    left=st.sampled_from(JournalEvidence),
+    journal=st.sampled_from(JournalEvidence),
 )
 
 
@@ -199,7 +199,7 @@ def test_only_a_complete_boot_of_exactly_that_image_passes(
     assert not evidence.kexec
     assert evidence.one_shot.state in {OneShotState.NONE, OneShotState.OTHERS}
     assert evidence.completion is Completion.COMPLETE
-    assert evidence.measured == MeasuredBoot(sha256=proof.sha256, words="words")
+    assert evidence.measured == MeasuredBoot(sha256=proof.sha256, reason="words")
 
 
 @given(
@@ -261,12 +261,12 @@ def test_an_image_counts_only_if_it_is_certain(certainty: Certainty) -> None:
     [
         (OTHER_BOOT, TrialOutcome.UNEXPLAINED, "left nothing"),
         (
-            replace(OTHER_BOOT, left=JournalEvidence.BEGINNING),
+            replace(OTHER_BOOT, journal=JournalEvidence.BEGINNING),
             TrialOutcome.UNEXPLAINED,
             "did not come up",
         ),
         (
-            replace(OTHER_BOOT, left=JournalEvidence.WHOLE),
+            replace(OTHER_BOOT, journal=JournalEvidence.WHOLE),
             TrialOutcome.NOT_TRIED,
             "before that boot was judged",
         ),
@@ -278,7 +278,7 @@ def test_an_image_counts_only_if_it_is_certain(certainty: Certainty) -> None:
         (replace(OTHER_BOOT, signs=BootEndSigns(watchdog=True)), TrialOutcome.FAILED, "it hung"),
         (replace(OTHER_BOOT, signs=BootEndSigns(menu=True)), TrialOutcome.NOT_TRIED, "boot menu"),
         (
-            replace(OTHER_BOOT, signs=BootEndSigns(menu=True), left=JournalEvidence.BEGINNING),
+            replace(OTHER_BOOT, signs=BootEndSigns(menu=True), journal=JournalEvidence.BEGINNING),
             TrialOutcome.UNEXPLAINED,
             "did not come up",
         ),
@@ -295,7 +295,7 @@ def test_what_became_of_it_is_told_apart(
     evidence: ArmedBootEvidence, fate: TrialOutcome, words: str
 ) -> None:
     judgement = evaluate_boot(PROOF, evidence)
-    assert judgement.fate is fate
+    assert judgement.outcome is fate
     assert words in judgement.reason
 
 
@@ -305,10 +305,10 @@ def test_a_fate_never_contradicts_the_verdict(
 ) -> None:
     judgement = evaluate_boot(proof, evidence)
     passed = judgement.verdict in {ProofAction.COMMIT, ProofAction.PROVE}
-    assert passed is (judgement.fate is TrialOutcome.PASSED)
-    assert (judgement.verdict is ProofAction.ARM) is (judgement.fate is TrialOutcome.ASLEEP)
+    assert passed is (judgement.outcome is TrialOutcome.PASSED)
+    assert (judgement.verdict is ProofAction.ARM) is (judgement.outcome is TrialOutcome.ASLEEP)
     if judgement.verdict is ProofAction.WAIT:
-        assert judgement.fate in {
+        assert judgement.outcome in {
             TrialOutcome.PENDING,
             TrialOutcome.RUNNING,
             TrialOutcome.UNREADABLE,

@@ -150,7 +150,7 @@ def test_one_that_waits_for_a_boot_waits_through_recovery(host: Host) -> None:
         verified = engine.verify(engine.begin(wanted(), purpose="test", setting=CHANGE))
         rehearsing = engine.prove(verified, replace(PROOF, stage=ProofStage.REHEARSAL))
         waiting = engine.prove(rehearsing, PROOF)
-    assert (waiting.setting, waiting.proof) == (CHANGE, PROOF)
+    assert (waiting.setting, waiting.armed_boot) == (CHANGE, PROOF)
     with transactions(host) as engine:
         assert engine.recover() == ()
         assert pending(host) == (waiting,)
@@ -280,7 +280,7 @@ def test_a_record_of_a_newer_version_is_not_touched(host: Host) -> None:
     with transactions(host) as engine:
         apply(engine)
         [record] = (host.state_dir() / "transactions").glob("*.json")
-        record.write_text(record.read_text().replace('"schema": 1', '"schema": 2'))
+        record.write_text(record.read_text().replace('"schema": 2', '"schema": 3'))
         with pytest.raises(UnsafeError, match="newer version"):
             engine.recover()
         record.write_text("{")

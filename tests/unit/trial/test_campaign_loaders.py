@@ -106,7 +106,7 @@ def partial_of(machine: Machine, path: Path) -> object:
 def chosen(_host: Host, found: Campaign, *, observer: object) -> NextTrial:
     """Choose the candidate."""
     del observer
-    return NextTrial(candidate=found.ready[1], words="it is the only one")
+    return NextTrial(candidate=found.ready[1], reason="it is the only one")
 
 
 def begin(machine: Machine) -> None:
@@ -128,8 +128,10 @@ def test_the_candidate_is_selected_for_one_boot(case: Case) -> None:
     assert loader.armed(machine.host).state is OneShotState.OURS
     assert loader.default_entry(machine.host) == default
     assert found.current is not None
-    assert any(word.startswith(f"{TRIAL_TAG}=trial-1-") for word in found.current.proof.own_words)
-    assert "panic=30" in found.current.proof.own_words
+    assert any(
+        word.startswith(f"{TRIAL_TAG}=trial-1-") for word in found.current.armed_boot.extra_cmdline
+    )
+    assert "panic=30" in found.current.armed_boot.extra_cmdline
     selected = loader.armed(machine.host).identifier or ""
     assert selected != default.identifier
     assert selected.startswith(machine.reboots() or "nothing")

@@ -74,11 +74,11 @@ def test_a_whole_campaign(machine_of_four: Campaigning) -> None:
     record = machine_of_four.record
     assert (record.state, record.reason) == (CampaignState.DONE, "all have booted")
     assert machine_of_four.booted == ["zstd -19", "lz4 -9", "gzip", "xz", "xz", "lzop"]
-    assert [arming.fate for arming in record.armings] == [
+    assert [arming.outcome for arming in record.trial_boots] == [
         *(TrialOutcome.PASSED, TrialOutcome.PASSED, TrialOutcome.FAILED),
         *(TrialOutcome.UNEXPLAINED, TrialOutcome.UNEXPLAINED, TrialOutcome.PASSED),
     ]
-    assert record.armings[0].is_rehearsal
+    assert record.trial_boots[0].is_rehearsal
     assert was_rehearsed(machine_of_four.host, "fake")
     verdicts = machine_of_four.verdicts()
     assert verdicts["gzip"] == "it panicked: No working init found."
@@ -113,7 +113,7 @@ def test_what_is_armed_is_a_copy_that_was_read_back(ready: Campaigning) -> None:
     assert ready.host.path(SLOT).stat().st_mode & 0o777 == 0o600
     arming = ready.record.current
     assert arming is not None
-    assert arming.proof.own_words == entry.own_words
+    assert arming.armed_boot.extra_cmdline == entry.extra_cmdline
 
 
 @pytest.mark.parametrize("step", ["write", "arm"])
@@ -128,8 +128,8 @@ def test_it_is_recorded_what_is_armed_before_that_is_done(
         record = ready.record
         assert record.state is CampaignState.ARMING
         assert record.current is not None
-        proof = record.current.proof
-        assert (proof.entry, proof.own_words) == (plan.identifier, plan.own_words)
+        proof = record.current.armed_boot
+        assert (proof.entry, proof.extra_cmdline) == (plan.identifier, plan.extra_cmdline)
         assert proof.trial == plan.request.trial
         assert noted_entry(host) == "fake"
         assert ready.host.path(proof.image).read_bytes() == FOUR["lz4 -9"][0]
@@ -152,9 +152,9 @@ def test_the_slot_is_looked_at_again_after_the_boot(ready: Campaigning) -> None:
     ready.provable.measure()
     ready.candidates.pop("other")
     advance(ready.host)
-    [first, *_] = ready.record.armings
-    assert first.fate is TrialOutcome.UNEXPLAINED
-    assert "another image" in first.words
+    [first, *_] = ready.record.trial_boots
+    assert first.outcome is TrialOutcome.UNEXPLAINED
+    assert "another image" in first.reason
 
 
 @pytest.mark.parametrize("damage", [b"another", None])
@@ -169,9 +169,9 @@ def test_an_armed_image_that_is_not_there_any_more_is_armed_anew(
     assert slot.read_bytes() == FOUR["lz4 -9"][0]
     assert loader.is_armed
     assert loader.entries[EntryKind.TRIAL].request.trial != trial
-    [before, _] = ready.record.armings
-    assert before.fate is TrialOutcome.NOT_TRIED
-    assert before.words.endswith("after it was armed")
+    [before, _] = ready.record.trial_boots
+    assert before.outcome is TrialOutcome.NOT_TRIED
+    assert before.reason.endswith("after it was armed")
     assert ready.record.boots == 0
     ready.run()
     assert ready.booted == ["lz4 -9"]
@@ -199,7 +199,7 @@ def test_an_old_panic_is_not_held_against_a_candidate_where_the_clock_was_wrong(
         patched.setattr(time, "time", lambda: clock_s)
         machine_of_four.start()
     machine_of_four.boot()
-    assert machine_of_four.record.armings[0].fate is TrialOutcome.UNEXPLAINED
+    assert machine_of_four.record.trial_boots[0].outcome is TrialOutcome.UNEXPLAINED
     assert machine_of_four.verdicts() == {}
 
 
@@ -265,10 +265,10 @@ def test_a_kernel_upgrade_that_nobody_saw_is_not_held_against_the_candidate(
     machine_of_four.start()
     machine_of_four.provable.machine.write(KERNEL, b"another kernel")
     machine_of_four.boot()
-    [first, second] = machine_of_four.record.armings
-    assert (first.fate, machine_of_four.record.quarantined) == (TrialOutcome.NOT_TRIED, ())
-    assert "another kernel boots by default" in first.words
-    assert second.fate is None
+    [first, second] = machine_of_four.record.trial_boots
+    assert (first.outcome, machine_of_four.record.quarantined) == (TrialOutcome.NOT_TRIED, ())
+    assert "another kernel boots by default" in first.reason
+    assert second.outcome is None
     machine_of_four.run()
     assert set(machine_of_four.verdicts()) == {"gzip"}
 
@@ -278,7 +278,7 @@ def test_a_rebuilt_image_has_the_candidates_built_anew(ready: Campaigning) -> No
     ready.host.path(IMAGE).write_bytes(NEW)
     advance(ready.host)
     assert (ready.prepared_times, ready.record.state) == (2, CampaignState.ARMED)
-    assert ready.record.armings[0].fate is TrialOutcome.NOT_TRIED
+    assert ready.record.trial_boots[0].outcome is TrialOutcome.NOT_TRIED
     ready.host.path(IMAGE).write_bytes(OLD)
 
 
@@ -332,7 +332,7 @@ def test_another_entry_that_was_chosen_costs_a_boot_and_is_tried_once_more(
     ready.start()
     ready.provable.loader.is_armed = False
     ready.boot()
-    assert ready.record.armings[0].fate is TrialOutcome.UNEXPLAINED
+    assert ready.record.trial_boots[0].outcome is TrialOutcome.UNEXPLAINED
     ready.run()
     assert ready.record.state is CampaignState.DONE
     assert ready.record.boots == 2
@@ -363,7 +363,7 @@ def test_somebody_else_s_selection_is_waited_for(ready: Campaigning) -> None:
     loader.is_armed = False
     loader.selected = OneShot(state=OneShotState.OTHERS, identifier="Boot0007")
     ready.boot()
-    assert "Boot0007" in ready.record.armings[0].words
+    assert "Boot0007" in ready.record.trial_boots[0].reason
 
 
 def test_what_is_armed_is_taken_back_while_the_machine_sleeps(ready: Campaigning) -> None:
@@ -378,7 +378,7 @@ def test_what_is_armed_is_taken_back_while_the_machine_sleeps(ready: Campaigning
     assert loader.entries[EntryKind.TRIAL].request.trial != first
     ready.run()
     assert ready.booted == ["lz4 -9"]
-    assert [arming.fate for arming in ready.record.armings] == [TrialOutcome.PASSED]
+    assert [arming.outcome for arming in ready.record.trial_boots] == [TrialOutcome.PASSED]
 
 
 @pytest.mark.parametrize("what", ["armed", "booted", "paused", "done"])
@@ -475,9 +475,9 @@ def test_a_proving_boot_that_was_armed_meanwhile_stays_armed(
         ready.start()
     assert ready.record.state is CampaignState.STOPPED
     [waiting] = pending(ready.host)
-    assert waiting.proof is not None
+    assert waiting.armed_boot is not None
     entry = ready.provable.loader.entries[EntryKind.TRIAL]
-    assert entry.request.trial == waiting.proof.trial
+    assert entry.request.trial == waiting.armed_boot.trial
     assert ready.provable.loader.is_armed
     assert not ready.host.path(SLOT).exists()
 
@@ -528,8 +528,8 @@ def test_a_proving_boot_and_a_campaign_exclude_each_other(ready: Campaigning) ->
     assert ready.provable.loader.is_armed
     stop(ready.host)
     waiting = ready.provable.arm()
-    assert waiting.proof is not None
-    assert waiting.proof.stage is ProofStage.PROOF
+    assert waiting.armed_boot is not None
+    assert waiting.armed_boot.stage is ProofStage.PROOF
     with pytest.raises(UnsafeError, match="transaction 2"):
         ready.start()
     stop(ready.host)
@@ -660,7 +660,7 @@ def test_a_reboot_goes_through_firmware_and_boot_loader(ready: Campaigning) -> N
 
 def test_a_campaign_goes_on_with_another_command_line(ready: Campaigning) -> None:
     ready.start()
-    ground = ready.record.ground
+    ground = ready.record.default_boot
     assert ground is not None
     loader = type(ready.provable.loader)
     original = loader.default_entry
@@ -672,5 +672,8 @@ def test_a_campaign_goes_on_with_another_command_line(ready: Campaigning) -> Non
         )
         advance(ready.host, may_build=False)
         assert (ready.prepared_times, ready.record.state) == (1, CampaignState.ARMED)
-        assert [arming.fate for arming in ready.record.armings] == [TrialOutcome.NOT_TRIED, None]
+        assert [arming.outcome for arming in ready.record.trial_boots] == [
+            TrialOutcome.NOT_TRIED,
+            None,
+        ]
         assert ready.host.path(SLOT).is_file()

@@ -41,7 +41,7 @@ def armed(machine: Booted, monkeypatch: pytest.MonkeyPatch) -> Provable:
 
 def proof(provable: Provable) -> ArmedBoot:
     """Return what waits."""
-    found = provable.latest().proof
+    found = provable.latest().armed_boot
     assert found is not None
     return found
 
@@ -120,8 +120,8 @@ def test_once_dropped_it_is_known_by_its_record(armed: Provable) -> None:
 def test_a_trial_that_is_not_recorded_is_not_known(armed: Provable) -> None:
     images = TrialImages(armed.host)
     assert images.images("another") == ()
-    assert images.own_words("another") == images.own_words(None) == ()
-    assert f"{TRIAL_TAG}={proof(armed).trial}" in images.own_words(proof(armed).trial)
+    assert images.extra_cmdline("another") == images.extra_cmdline(None) == ()
+    assert f"{TRIAL_TAG}={proof(armed).trial}" in images.extra_cmdline(proof(armed).trial)
 
 
 def test_records_that_cannot_be_read_are_no_hindrance(
@@ -136,7 +136,7 @@ def test_records_that_cannot_be_read_are_no_hindrance(
 def test_of_a_unified_image_the_initramfs_in_it_counts(armed: Provable) -> None:
     armed.host.path(proof(armed).image).write_bytes(uki(NEW, ucode=b"u" * 3000))
     waiting = armed.latest()
-    write_transaction(armed.host, replace(waiting, proof=replace(proof(armed), is_uki=True)))
+    write_transaction(armed.host, replace(waiting, armed_boot=replace(proof(armed), is_uki=True)))
     [image] = TrialImages(armed.host).images(proof(armed).trial)
     assert (image.sha256, image.size_bytes, image.beside_bytes) == (SHA256, len(NEW), (3000,))
     traces = replace(loaded(armed, len(NEW) + 3000 + 512), from_uki=True)
@@ -145,7 +145,7 @@ def test_of_a_unified_image_the_initramfs_in_it_counts(armed: Provable) -> None:
 
 def test_a_trial_s_boot_is_known_from_the_journal_as_well(armed: Provable) -> None:
     """Its tag tells the entry, and what was freed that the entry's image was loaded."""
-    words = " ".join((LINE, *proof(armed).own_words))
+    words = " ".join((LINE, *proof(armed).extra_cmdline))
     armed.reboot()
     boot = armed.machine.boot
     message = {**boot.entries[1].fields, "MESSAGE": f"Kernel command line: {words}"}
@@ -158,7 +158,7 @@ def test_a_trial_s_boot_is_known_from_the_journal_as_well(armed: Provable) -> No
     records = {r.boot_id: r for r in measured(armed.machine, backfill=True).records}
     trial, today = records[boot.boot_id], records[now.boot_id]
     assert trial.source is RecordSource.BACKFILL
-    assert trial.traces.trial == proof(armed).trial
+    assert trial.evidence.trial == proof(armed).trial
     assert trial.image is not None
     assert trial.image.sha256 == SHA256
     assert trial.setting == Setting.parse("lz4 -9")

@@ -49,7 +49,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, str]]:
 
 
 def begun(*only: str) -> Campaign:
-    return Campaign(number=1, state=CampaignState.PREPARING, only=only, most_boots=9, ground=GROUND)
+    return Campaign(
+        number=1, state=CampaignState.PREPARING, only=only, most_boots=9, default_boot=GROUND
+    )
 
 
 def events(machine: Booted, campaign: Campaign) -> list[CampaignEvent]:
@@ -143,16 +145,16 @@ def test_what_is_named_boots_once_then_what_teaches_most(
     for setting in NAMED:
         found = next_trial(host, campaign, observer=Unseen())
         assert found.candidate is not None
-        assert (found.candidate.setting, found.words) == (
+        assert (found.candidate.setting, found.reason) == (
             setting,
             "it was named, and has not booted yet",
         )
-        done = replace(arming(found.candidate), fate=TrialOutcome.PASSED)
-        campaign = replace(campaign, armings=(*campaign.armings, done))
+        done = replace(arming(found.candidate), outcome=TrialOutcome.PASSED)
+        campaign = replace(campaign, trial_boots=(*campaign.trial_boots, done))
     found = next_trial(host, campaign, observer=Unseen())
     assert found.candidate is not None
     assert found.candidate.today
-    assert found.words == "no boot of today's image is recorded yet"
+    assert found.reason == "no boot of today's image is recorded yet"
 
 
 def test_when_it_is_settled_one_boot_alone_does_not_prove_it(
@@ -164,7 +166,7 @@ def test_when_it_is_settled_one_boot_alone_does_not_prove_it(
     found = next_trial(weighable.host(), campaign, observer=Unseen())
     assert found.candidate is not None
     assert found.candidate.today
-    assert found.words == "it is what is advised; one boot alone may have been disturbed"
+    assert found.reason == "it is what is advised; one boot alone may have been disturbed"
     boot(weighable, 2, unpack_ms=50.5, read_ms=905)
     found = next_trial(weighable.host(), campaign, observer=Unseen())
-    assert (found.candidate, found.words) == (None, "it is settled: zstd -3")
+    assert (found.candidate, found.reason) == (None, "it is settled: zstd -3")
