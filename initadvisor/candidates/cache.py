@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from initadvisor.core.errors import InitadvisorError, UsageError
 from initadvisor.core.plain_values import from_json
 from initadvisor.core.settings import Setting
-from initadvisor.host.files import locked, make_directory, remove_partial, whole_file
+from initadvisor.host.files import make_directory, remove_partial, whole_file
+from initadvisor.host.lock import locked
 from initadvisor.records.built_image import BuiltImage
 
 if TYPE_CHECKING:

@@ -232,24 +232,6 @@ def remove_partial(directory: Path, *, prefix: str = PARTIAL_PREFIX) -> None:
             path.unlink(missing_ok=True)
 
 
-@contextlib.contextmanager
-def locked(path: Path, *, what: str) -> Iterator[None]:
-    """Hold an exclusive lock on the file ``path``; raises ``InitadvisorError`` if another run does.
-
-    The lock goes with the process (flock(2)), however it ends.
-    """
-    import fcntl
-
-    make_directory(path.parent)
-    with path.open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as err:
-            msg = f"{what} is already running (lock {path})"
-            raise InitadvisorError(msg, hint="wait for it to end") from err
-        yield
-
-
 def sync_directory(path: Path) -> None:
     """Have what was renamed in a directory survive a power cut (fsync(2))."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

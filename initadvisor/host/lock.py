@@ -1,4 +1,7 @@
-"""A lock that is waited for a little, and whose holder can be named."""
+"""The lock of this program's runs on each other: a file under flock(2) that names its holder.
+
+What package managers lock is in their own formats: ``record_lock`` (dpkg, rpm) and ``pacman_lock``.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +25,15 @@ _WHO_BYTES = 200
 
 
 @contextlib.contextmanager
-def waited_lock(path: Path, *, what: str, wait_s: float) -> Iterator[None]:
-    """Hold an exclusive lock on the file ``path``; it goes with the process (flock(2)).
+def locked(path: Path, *, what: str, wait_s: float = 0.0) -> Iterator[None]:
+    """Hold an exclusive lock on the file ``path``; it goes with the process, however it ends.
 
-    Raises ``InitadvisorError`` that names the holder if another run has it for ``wait_s`` longer,
-    and ``NeedsRootError`` where only root may take it.
+    ``what``: what the holder does, for the error. Raises ``InitadvisorError`` that names the holder
+    if another run has it for ``wait_s`` longer, and ``NeedsRootError`` where only root may take it.
     """
     make_directory(path.parent)
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:  # nobody else may open it, not even for reading: whoever has it open can lock it
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except PermissionError as err:
         msg = f"cannot lock {path}: only root may"
         raise NeedsRootError(msg) from err

@@ -1,5 +1,6 @@
 """Locks of fcntl(2), which dpkg and rpm use, and the processes that hold them.
 
+They have to be what those programs look for; this program's own runs use ``lock``.
 They go with the process, however it ends, and with the first descriptor of the file that it closes:
 whoever holds one must not open that file again.
 """

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.core.errors import BadImageError, InitadvisorError, LostVMError, UnsafeError
-from initadvisor.host.files import locked, open_regular, sha256_of
+from initadvisor.host.files import open_regular, sha256_of
+from initadvisor.host.lock import locked
 from initadvisor.image.contents import Verdict
 from initadvisor.image.difference import ImageListing
 from initadvisor.image.lint import lint

@@ -17,7 +17,6 @@ A data base that cannot be used is moved aside: whole, and never onto anything e
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import itertools
 import logging
 import os
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING, TypeVar
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.plain_values import shown
 from initadvisor.host.files import make_directory, sync_directory
+from initadvisor.host.lock import locked
 from initadvisor.store.connection import (
     MOVED_ASIDE,
     DamagedError,
@@ -47,6 +47,11 @@ if TYPE_CHECKING:
 
 
 _Opening = TypeVar("_Opening")
+
+LOCK = "store.lock"
+"""Held, beside the data base, while one that cannot be used is moved aside."""
+
+_WAIT_S = 60.0
 
 _CHECKED_BYTES = 16 << 20
 """What is larger takes too long to check each time (observed: 1 ms for each MB); it is checked when
@@ -108,7 +113,9 @@ def _usable(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
     try:
         return _of_one_file(_newest, path)
     except (DamagedError, NewerError):
-        with alone_in(path.parent):
+        with locked(
+            path.with_name(LOCK), what="another run that repairs the store", wait_s=_WAIT_S
+        ):
             try:
                 return _newest(path)  # another process may have been quicker
             except (DamagedError, NewerError) as err:
@@ -259,17 +266,6 @@ def _closed_on_error(connection: sqlite3.Connection) -> Iterator[sqlite3.Connect
 
 
 _log = logging.getLogger(__name__)
-
-
-@contextlib.contextmanager
-def alone_in(directory: Path) -> Iterator[None]:
-    """Wait until nobody else is in such a block for this directory (flock(2))."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def quarantine(path: Path, *, because: str) -> Path:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.host.feed import piped
-from initadvisor.host.files import free_bytes, locked, make_directory, remove_partial, whole_file
+from initadvisor.host.files import free_bytes, make_directory, remove_partial, whole_file
+from initadvisor.host.lock import locked
 from initadvisor.image.cpio import CpioWriter
 
 if TYPE_CHECKING:

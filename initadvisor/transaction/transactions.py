@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.host.lock import waited_lock
+from initadvisor.host.lock import locked
 from initadvisor.transaction import clearing, files
 from initadvisor.transaction.errors import explained, raise_all
 from initadvisor.transaction.log import (
@@ -59,7 +59,7 @@ _WAIT_S = 10.0
 def transactions(host: Host, *, wait_s: float = _WAIT_S) -> Iterator[Transactions]:
     """Be the only run that replaces files; raises ``InitadvisorError`` if another one stays."""
     what = "another run that replaces files"
-    with waited_lock(log_directory(host) / "lock", what=what, wait_s=wait_s):
+    with locked(log_directory(host) / "lock", what=what, wait_s=wait_s):
         yield Transactions(host)
 
 

@@ -14,7 +14,7 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import dracut
-from initadvisor.host.files import locked
+from initadvisor.host.lock import locked
 from initadvisor.image.contents import Verdict
 from initadvisor.lab.observing import Unseen
 from tests.fixtures.dracut_machine import (

@@ -20,7 +20,7 @@ from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import unknown
 from initadvisor.host import Host
-from initadvisor.host.files import locked
+from initadvisor.host.lock import locked
 from initadvisor.host.run import Priority
 from initadvisor.image.decompressors.decompress import decompress
 from initadvisor.records.built_image import BuiltImage, SkippedSetting

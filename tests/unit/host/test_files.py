@@ -7,8 +7,6 @@ import hashlib
 import os
 import random
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,6 @@ from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.host.files import (
     append_range,
     free_bytes,
-    locked,
     make_directory,
     open_regular,
     remove_durably,
@@ -25,7 +22,6 @@ from initadvisor.host.files import (
     sha256_of,
     whole_file,
 )
-from tests.fixtures.waiting import HANGS_S
 
 
 def names(directory: Path) -> list[str]:
@@ -239,29 +235,6 @@ def test_the_digest_is_that_of_the_range(tmp_path: Path, offset: int, size: int 
     with (tmp_path / "file").open("rb") as file:
         digest = sha256_of(file, offset=offset, size_bytes=size)
     assert digest == hashlib.sha256(content[offset:end]).hexdigest()
-
-
-def test_only_one_process_holds_the_lock_and_it_goes_with_the_process(tmp_path: Path) -> None:
-    lock = tmp_path / "new" / "lock"
-    code = (
-        "import sys, time; from pathlib import Path; from initadvisor.host.files import locked\n"
-        "with locked(Path(sys.argv[1]), what='it'):\n"
-        "    print('held', flush=True); time.sleep(3600)"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(lock)], stdout=subprocess.PIPE
-    ) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
-        with (
-            pytest.raises(InitadvisorError, match="it is already running"),
-            locked(lock, what="it"),
-        ):
-            pass
-        holder.kill()
-        holder.wait(timeout=HANGS_S)
-    with locked(lock, what="it"):
-        pass
 
 
 def test_a_directory_that_cannot_be_is_an_error(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import itertools
 import os
 import random
@@ -18,8 +17,10 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 
 from initadvisor.core.errors import InitadvisorError
+from initadvisor.host.lock import locked
 from initadvisor.records.lab import Engine
 from initadvisor.store.connection import DamagedError
+from initadvisor.store.opening import LOCK
 from initadvisor.store.store import open_store
 from tests.fixtures.lab_runs import CPU, KERNEL, ZSTD, fill, lost, run, sample, trial, verification
 from tests.fixtures.waiting import HANGS_S
@@ -243,19 +244,19 @@ class OtherProcess:
         return self._line
 
     def _move(self) -> None:
-        directory = os.open(self.path.parent, os.O_RDONLY)
         try:
-            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if self.path.stat().st_ino != self.damaged:
-                return
-            self.path.rename(self.path.with_name("moved"))
-            self.has_moved = True
-            if self.new is not None:
-                shutil.copy(self.new, self.path)
-        except (BlockingIOError, FileNotFoundError):
+            with locked(self.path.with_name(LOCK), what="moving it"):
+                self._move_alone()
+        except (InitadvisorError, FileNotFoundError):
             pass
-        finally:
-            os.close(directory)
+
+    def _move_alone(self) -> None:
+        if self.path.stat().st_ino != self.damaged:
+            return
+        self.path.rename(self.path.with_name("moved"))
+        self.has_moved = True
+        if self.new is not None:
+            shutil.copy(self.new, self.path)
 
 
 @BOTH
