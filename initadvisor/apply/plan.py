@@ -29,7 +29,7 @@ from initadvisor.host.immutable import require_changeable
 from initadvisor.host.replace import require_plain
 from initadvisor.lab.built import require_engine
 from initadvisor.transaction.transactions import pending
-from initadvisor.trial.proof_evidence import require_boot_time_unit
+from initadvisor.trial.evidence import require_boot_time_unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

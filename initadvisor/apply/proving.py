@@ -1,51 +1,51 @@
-"""The proving boot: arms it, and does later what came of it.
+"""The proving boot: a transaction waits for one boot of its image, and is then done or undone.
 
-A transaction that waits for a boot has its proof recorded before there is an entry of a trial, and
-what is remembered of that entry (``trial_notes``) goes after it: whoever comes after an
-interruption at any point finds out and clears up.
+What is armed is recorded in the transaction before there is an entry of it, and the note of that
+entry goes after it (``trial.one_boot``): whoever comes after an interruption at any point finds out
+and clears up.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor.apply.commit import commit, undisturbed
 from initadvisor.apply.previous_entry import settle_previous_entry
 from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
 from initadvisor.bootloaders.one_shot import OneShotState
-from initadvisor.boots.record import running_boot_id
+from initadvisor.boots.loaded_files import loaded_part
 from initadvisor.campaign.record import campaign_stands, require_no_campaign
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.generators.safety import elsewhere
+from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.package_managers import clear_stale_locks
-from initadvisor.transaction.armed_boot import (
-    ArmedBoot,
-    BootEvaluation,
-    ProofAction,
-    ProofStage,
-    evaluate_boot,
-)
+from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
 from initadvisor.transaction.errors import raise_all
 from initadvisor.transaction.log import own_records, readable_transactions, unfinished
-from initadvisor.transaction.transaction import Duty, TransactionState
+from initadvisor.transaction.transaction import Duty, FileRole, TransactionState
 from initadvisor.transaction.transactions import transactions
-from initadvisor.trial.markers import (
-    forget_entry,
-    note_rehearsed,
-    noted_entry,
-    previous_noted,
-    was_rehearsed,
+from initadvisor.trial.evaluation import BootEvaluation, ProofAction
+from initadvisor.trial.evidence import require_boot_time_unit
+from initadvisor.trial.markers import note_rehearsed, noted_entry, previous_noted, was_rehearsed
+from initadvisor.trial.one_boot import (
+    entry_loader,
+    is_of_this_boot,
+    judge,
+    new_boot,
+    new_name,
+    plan_entry,
+    remove_entry,
+    select_entry,
+    with_entry,
+    write_entry,
 )
-from initadvisor.trial.proof_arming import arm
-from initadvisor.trial.proof_evidence import evidence_of, require_boot_time_unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from initadvisor.bootloaders import BootLoader
+    from initadvisor.bootloaders.entry import TrialPlan
     from initadvisor.host import Host
     from initadvisor.transaction.transaction import Transaction
     from initadvisor.transaction.transactions import Transactions
@@ -74,10 +74,10 @@ def arm_proof(
         raise
     with _undone_on_error(host, engine, transaction):
         require_boot_time_unit(host)
-        loader = detect_boot_loader(host)
-        stage = ProofStage.PROOF if was_rehearsed(host, loader.NAME) else ProofStage.REHEARSAL
-        return arm(
-            host, engine, transaction, loader, stage=stage, ignore_unlocking=ignore_unlocking
+        loader = detect_boot_loader(host).NAME
+        stage = ProofStage.PROOF if was_rehearsed(host, loader) else ProofStage.REHEARSAL
+        return _arm(
+            host, engine, transaction, loader=loader, stage=stage, ignore_unlocking=ignore_unlocking
         )
 
 
@@ -131,12 +131,12 @@ def take_back_before_sleep(host: Host) -> tuple[str, ...]:
     done = []
     with transactions(host) as engine:
         for transaction in _proving(host):
-            proof = transaction.armed_boot
-            if proof is None or proof.armed_in_boot != running_boot_id(host):
+            armed = transaction.armed_boot
+            if armed is None or not is_of_this_boot(host, armed):
                 continue
-            loader = loader_named(proof.loader)
+            loader = loader_named(armed.loader)
             if loader.armed(host).state is OneShotState.OURS:
-                engine.prove(transaction, replace(proof, asleep=True))
+                engine.prove(transaction, armed.taken_back)
                 loader.disarm(host)
                 done.append(_told(transaction, "is not armed while the machine sleeps"))
     return tuple(done)
@@ -150,9 +150,9 @@ def withdraw(
     Raises ``InitadvisorError`` where the entry cannot be removed; it waits on then, with its image
     in place.
     """
-    loader = transaction.armed_boot.loader if transaction.armed_boot else noted_entry(host)
-    if loader is not None:
-        loader_named(loader).remove(host)
+    armed = transaction.armed_boot
+    if loader := loader_named(armed.loader) if armed else entry_loader(host):
+        loader.remove(host)
     undone = engine.undo(transaction, reason=reason)
     _clear(host)
     return undone
@@ -186,17 +186,16 @@ def _waiting(host: Host) -> tuple[Transaction, ...]:
     return unfinished(readable_transactions(host))
 
 
-def _settled(host: Host, engine: Transactions, transaction: Transaction, proof: ArmedBoot) -> str:
+def _settled(host: Host, engine: Transactions, transaction: Transaction, armed: ArmedBoot) -> str:
     """Judge a transaction that waits for a boot, do what that means and return it in words."""
-    loader = loader_named(proof.loader)
-    judgement = evaluate_boot(proof, evidence_of(host, loader, proof))
+    judgement = judge(host, armed)
     what = {ProofStage.REHEARSAL: "the rehearsal", ProofStage.PROOF: "the proving boot"}
-    told = f"{what[proof.stage]}: {judgement.reason}"
+    told = f"{what[armed.stage]}: {judgement.reason}"
     match judgement.verdict:
         case ProofAction.WAIT:
             return _told(transaction, f"waits; {told}")
         case ProofAction.ARM | ProofAction.PROVE:
-            return _armed_anew(host, engine, transaction, loader, proof, judgement)
+            return _armed_anew(host, engine, transaction, armed, judgement)
         case ProofAction.COMMIT:
             with undisturbed(host):
                 try:
@@ -214,19 +213,82 @@ def _armed_anew(
     host: Host,
     engine: Transactions,
     transaction: Transaction,
-    loader: BootLoader,
-    proof: ArmedBoot,
+    armed: ArmedBoot,
     judgement: BootEvaluation,
 ) -> str:
-    stage = proof.stage
+    stage = armed.stage
     if judgement.verdict is ProofAction.PROVE:
-        note_rehearsed(host, loader.NAME)
+        note_rehearsed(host, armed.loader)
         stage = ProofStage.PROOF
     with _undone_on_error(host, engine, transaction):
-        ignore = proof.ignore_unlocking
-        arm(host, engine, transaction, loader, stage=stage, ignore_unlocking=ignore)
+        ignore = armed.ignore_unlocking
+        _arm(host, engine, transaction, loader=armed.loader, stage=stage, ignore_unlocking=ignore)
     image = "today's image" if stage is ProofStage.REHEARSAL else "the new image"
     return _told(transaction, f"has {image} armed for the next boot; {judgement.reason}")
+
+
+def _arm(
+    host: Host,
+    engine: Transactions,
+    transaction: Transaction,
+    *,
+    loader: str,
+    stage: ProofStage,
+    ignore_unlocking: bool,
+) -> Transaction:
+    """Write a trial's entry and select it for one boot; what is waited for is recorded before that.
+
+    Raises ``UnsafeError`` (``RefusedError``) where something is against it and ``InitadvisorError``
+    where it fails; what was recorded and written is then for the caller to undo.
+    """
+    plan = _planned(host, transaction, loader=loader, stage=stage)
+    is_uki = plan.default.is_uki
+    with open_regular(host.path(plan.request.image)) as file:
+        part = loaded_part(file, is_uki=is_uki)
+        sha256 = sha256_of(file, offset=part.offset, size_bytes=part.size_bytes)
+    armed = new_boot(
+        host,
+        loader=plan.loader,
+        stage=stage,
+        trial=plan.request.trial,
+        image=plan.request.image,
+        sha256=sha256,
+        size_bytes=part.size_bytes,
+        is_uki=is_uki,
+        ignore_unlocking=ignore_unlocking,
+    )
+    waiting = engine.prove(transaction, with_entry(armed, plan))
+    write_entry(host, plan)
+    select_entry(host, plan, ignore_unlocking=ignore_unlocking)
+    return waiting
+
+
+def _planned(host: Host, transaction: Transaction, *, loader: str, stage: ProofStage) -> TrialPlan:
+    """Plan an entry with the first of the images that the default entry loads."""
+    if transaction.setting is None:
+        msg = f"transaction {transaction.number} is about no setting that a boot could prove"
+        raise UnsafeError(msg)
+    trial = new_name("apply", transaction.number)
+    refusal: InitadvisorError | None = None
+    for change in transaction.files:
+        if change.role is not FileRole.IMAGE:
+            continue
+        try:
+            return plan_entry(
+                host,
+                loader=loader,
+                trial=trial,
+                replaces=change.path,
+                image=change.path if stage is ProofStage.REHEARSAL else change.staged,
+                generator=transaction.setting.generator,
+                watchdog_s=None,  # a campaign names the hardware's
+            )
+        except InitadvisorError as err:
+            refusal = refusal or err
+    if refusal is None:
+        msg = f"transaction {transaction.number} replaces no image that could be booted first"
+        raise UnsafeError(msg)
+    raise refusal
 
 
 @contextlib.contextmanager
@@ -246,12 +308,8 @@ def _undone_on_error(host: Host, engine: Transactions, transaction: Transaction)
 
 def _clear(host: Host) -> None:
     """Have no trial's entry, and the right one of the previous image, where nothing is pending."""
-    name = noted_entry(host)
-    if name is None:
-        return
-    loader_named(name).remove(host)
-    _settle_previous(host)
-    forget_entry(host)
+    if (loader := entry_loader(host)) is not None:
+        remove_entry(host, loader, before_forgetting=_settle_previous)
 
 
 def _settle_previous(host: Host) -> None:

@@ -140,7 +140,7 @@ def _around_sleep(campaign: Campaign, event: CampaignEvent) -> Transition:
     if current is None:
         return unchanged(campaign)
     if event.kind is _Kind.SLEEP and campaign.state is not _State.BOOTED:
-        asleep = replace(current, armed_boot=replace(current.armed_boot, asleep=True))
+        asleep = replace(current, armed_boot=current.armed_boot.taken_back)
         after = replace(campaign, trial_boots=(*campaign.trial_boots[:-1], asleep))
         return Transition(campaign=after, actions=(CampaignAction.DISARM,))
     if event.kind is _Kind.AWAKE and current.armed_boot.asleep and event.trial_boot:

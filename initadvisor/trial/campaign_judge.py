@@ -10,10 +10,10 @@ from initadvisor.campaign.campaign import CampaignEvent, CampaignEventKind, Chan
 from initadvisor.core.errors import UnsafeError
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.records.trial_outcome import TrialOutcome
-from initadvisor.transaction.armed_boot import ProofAction, evaluate_boot
-from initadvisor.trial.campaign_arming import once_more
+from initadvisor.trial.campaign_actions import armed_again
 from initadvisor.trial.default_boot import NoDefaultBootError, default_boot
-from initadvisor.trial.proof_evidence import evidence_of
+from initadvisor.trial.evaluation import ProofAction
+from initadvisor.trial.one_boot import is_of_this_boot, judge
 from initadvisor.trial.slot import slot_fault
 
 if TYPE_CHECKING:
@@ -31,29 +31,30 @@ def judged(host: Host, campaign: Campaign) -> CampaignEvent | None:
     A boot that went wrong after somebody had changed kernel, image or command line tells nothing of
     the candidate. Raises ``InitadvisorError`` where too little can be read to tell.
     """
-    arming = campaign.current
-    if arming is None:
+    trial_boot = campaign.current
+    if trial_boot is None:
         return None
-    loader = loader_named(arming.armed_boot.loader)
-    evidence = evidence_of(host, loader, arming.armed_boot, arming=arming)
-    judgement = evaluate_boot(arming.armed_boot, evidence)
-    change = changed(host, campaign, loader)
-    fate, reason = judgement.outcome, judgement.reason
-    if fate is TrialOutcome.RUNNING:
+    armed = trial_boot.armed_boot
+    judgement = judge(host, armed, trial_boot=trial_boot)
+    change = changed(host, campaign, loader_named(armed.loader))
+    outcome, reason = judgement.outcome, judgement.reason
+    if outcome is TrialOutcome.RUNNING:
         return CampaignEvent(kind=CampaignEventKind.RUNNING, reason=reason)
     if judgement.verdict is ProofAction.WAIT:
         return (
             change
-            or _spoilt(host, arming)
+            or _spoilt(host, trial_boot)
             or CampaignEvent(kind=CampaignEventKind.PENDING, reason=reason)
         )
-    if fate is TrialOutcome.ASLEEP:
-        return change or _awake(host, campaign, arming, reason)
-    if change and change.change and fate in _NOT_ITS_FAULT:
-        fate, reason = TrialOutcome.NOT_TRIED, f"{reason}; meanwhile {change.change.words}"
-    rebooted = evidence.boot != arming.armed_boot.armed_in_boot
+    if outcome is TrialOutcome.ASLEEP:
+        return change or _awake(host, campaign, trial_boot, reason)
+    if change and change.change and outcome in _NOT_ITS_FAULT:
+        outcome, reason = TrialOutcome.NOT_TRIED, f"{reason}; meanwhile {change.change.words}"
     return CampaignEvent(
-        kind=CampaignEventKind.ENDED, outcome=fate, reason=reason, rebooted=rebooted
+        kind=CampaignEventKind.ENDED,
+        outcome=outcome,
+        reason=reason,
+        rebooted=not is_of_this_boot(host, armed),
     )
 
 
@@ -84,9 +85,9 @@ def changed(host: Host, campaign: Campaign, loader: BootLoader) -> CampaignEvent
     return None
 
 
-def _spoilt(host: Host, arming: TrialBoot) -> CampaignEvent | None:
+def _spoilt(host: Host, trial_boot: TrialBoot) -> CampaignEvent | None:
     """Return that what is armed would not boot what was armed, None where it would."""
-    fault = slot_fault(host, arming.armed_boot.image, arming.sha256)
+    fault = slot_fault(host, trial_boot.armed_boot.image, trial_boot.sha256)
     if not fault:
         return None
     return CampaignEvent(
@@ -94,8 +95,8 @@ def _spoilt(host: Host, arming: TrialBoot) -> CampaignEvent | None:
     )
 
 
-def _awake(host: Host, campaign: Campaign, arming: TrialBoot, reason: str) -> CampaignEvent:
-    again = once_more(host, campaign, arming)
+def _awake(host: Host, campaign: Campaign, trial_boot: TrialBoot, reason: str) -> CampaignEvent:
+    again = armed_again(host, campaign, trial_boot)
     return CampaignEvent(kind=CampaignEventKind.AWAKE, trial_boot=again, reason=reason)
 
 

@@ -7,7 +7,7 @@ forgets. What may come in between is seen to: the selection is taken back before
 (initadvisor-sleep.service), and as soon as a kernel upgrade, a rebuilt image or another command
 line is seen; a boot that comes before that was seen is not held against its candidate.
 
-Everything is recorded before it is done (``campaign_step``). Only what touches the machine keeps
+Everything is recorded before it is done (``campaign.step``). Only what touches the machine keeps
 other runs out: builds and virtual machines take minutes, during which a campaign can be stopped.
 """
 
@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
-from initadvisor.boots.record import running_boot_id
 from initadvisor.campaign.campaign import Campaign, CampaignEvent, CampaignEventKind, CampaignState
 from initadvisor.campaign.record import (
     DamagedCampaignError,
@@ -33,9 +32,10 @@ from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeErro
 from initadvisor.generators.safety import elsewhere
 from initadvisor.lab.observing import Unseen
 from initadvisor.transaction.transactions import pending, transactions
-from initadvisor.trial.campaign_arming import needs_rehearsal
+from initadvisor.trial.campaign_actions import needs_rehearsal
 from initadvisor.trial.default_boot import default_boot
-from initadvisor.trial.proof_evidence import require_boot_time_unit
+from initadvisor.trial.evidence import require_boot_time_unit
+from initadvisor.trial.one_boot import is_of_this_boot
 from initadvisor.trial.reboot import cancel_reboot
 from initadvisor.trial.recovery import clear_unrecorded, disarm_unrecorded, without_damaged_record
 from initadvisor.trial.run import REHEARSAL_WORDS, Advanced, CampaignRun
@@ -80,8 +80,8 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
         if not earlier.state.is_over:
             msg = f"campaign {earlier.number} is {earlier.state}"
             raise UnsafeError(msg, hint="initadvisor trial resume goes on, trial stop ends it")
-        ground = default_boot(host, detect_boot_loader(host))
-        require_free_slot(host, slot_beside(ground.image))
+        default = default_boot(host, detect_boot_loader(host))
+        require_free_slot(host, slot_beside(default.image))
         new = Campaign(
             number=following_number(host),
             began_at_s=int(time.time()),
@@ -89,7 +89,7 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
             most_boots=options.most_boots,
             reboots=options.reboots,
             ignore_unlocking=options.ignore_unlocking,
-            default_boot=ground,
+            default_boot=default,
         )
     run = CampaignRun(host, observer, attended=True)
     with _ended_on_error(host, new.number):
@@ -209,12 +209,12 @@ def take_back_before_sleep(host: Host) -> tuple[str, ...]:
         return ()
     _require_own_system(host)
     try:
-        arming = read_campaign(host).current
+        trial_boot = read_campaign(host).current
     except DamagedCampaignError as err:
         with transactions(host):
             taken = disarm_unrecorded(host)
         return (f"no trial is armed any more: {err.with_hint}",) if taken else ()
-    if arming is None or arming.armed_boot.armed_in_boot != running_boot_id(host):
+    if trial_boot is None or not is_of_this_boot(host, trial_boot.armed_boot):
         return ()
     CampaignRun(host, Unseen()).feed(CampaignEvent(kind=CampaignEventKind.SLEEP))
     return ("the campaign has no boot armed while the machine sleeps",)

@@ -59,9 +59,9 @@ class TrialImages:
                 if isinstance(campaign, InitadvisorError):
                     _log.warning("the images of trials are not known: %s", campaign.message)
                     continue
-                for arming in campaign.trial_boots:
-                    known = _armed_by(arming, is_waiting=arming is campaign.current)
-                    self._armed[arming.armed_boot.trial] = known
+                for trial_boot in campaign.trial_boots:
+                    known = _armed_by(trial_boot, is_waiting=trial_boot is campaign.current)
+                    self._armed[trial_boot.armed_boot.trial] = known
         except InitadvisorError as err:
             _log.warning("the images of trials are not known: %s", err.message)
 
@@ -134,11 +134,11 @@ def _armed(transaction: Transaction, proof: ArmedBoot) -> _Armed:
     )
 
 
-def _armed_by(arming: TrialBoot, *, is_waiting: bool) -> _Armed:
+def _armed_by(trial_boot: TrialBoot, *, is_waiting: bool) -> _Armed:
     """Return what a campaign has armed; the image is what was armed, once nobody waits any more."""
     return _Armed(
-        armed_boot=arming.armed_boot,
-        path=arming.armed_boot.image,
-        setting=None if arming.is_rehearsal else Setting.parse(arming.setting),
+        armed_boot=trial_boot.armed_boot,
+        path=trial_boot.armed_boot.image,
+        setting=None if trial_boot.is_rehearsal else Setting.parse(trial_boot.setting),
         is_waiting=is_waiting,
     )

@@ -84,11 +84,11 @@ def _built(
     )
     config = load_config(host)
     target = find_target(host, None)
-    with open_search_space(host, target, config, only=wanted, everything=True) as ground:
+    with open_search_space(host, target, config, only=wanted, everything=True) as search_space:
         result = build_candidates(
             host,
-            ground.generator,
-            ground.source,
+            search_space.generator,
+            search_space.source,
             wanted,
             observer=observer,
             jobs=config.jobs,

@@ -10,7 +10,7 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
+from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.bootloaders.entry import EntryKind
 from initadvisor.campaign.record import DamagedCampaignError, read_campaign, set_aside
 from initadvisor.core.errors import InitadvisorError
@@ -19,7 +19,7 @@ from initadvisor.generators.detect import detect_generator
 from initadvisor.host.storage.mounts import machine_path
 from initadvisor.transaction.log import readable_transactions
 from initadvisor.transaction.transaction import TransactionState
-from initadvisor.trial.markers import forget_entry, noted_entry
+from initadvisor.trial.one_boot import entry_loader, remove_entry
 from initadvisor.trial.slot import clear_slot, slot_beside
 
 if TYPE_CHECKING:
@@ -56,9 +56,8 @@ def clear_unrecorded(host: Host) -> tuple[str, ...]:
     if (loader := _loader(host)) is not None:
         if loader.disarm(host):
             done.append("the next boot is the default entry's again: a trial's was armed")
-        if loader.remove(host):
+        if remove_entry(host, loader):
             done.append("the trial's boot entry was removed")
-        forget_entry(host)
     for slot in _filled_slots(host):
         clear_slot(host, slot)
         done.append(f"{host.path(slot)} was removed")
@@ -97,10 +96,8 @@ def _loader(host: Host) -> BootLoader | None:
     """Return the loader whose entry may be a campaign's, None where it cannot be."""
     if any(t.state is TransactionState.PROVING for t in readable_transactions(host)):
         return None
-    if (name := noted_entry(host)) is not None:
-        return loader_named(name)
     try:
-        return detect_boot_loader(host)
+        return entry_loader(host) or detect_boot_loader(host)
     except RefusedError:  # one that nothing could ever have been armed with
         return None
 

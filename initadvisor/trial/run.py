@@ -18,7 +18,7 @@ from initadvisor.campaign.step import step
 from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.transaction.transactions import transactions
-from initadvisor.trial.campaign_arming import ActionExecutor, needs_rehearsal, trial_boot_of
+from initadvisor.trial.campaign_actions import ActionExecutor, needs_rehearsal, trial_boot_of
 from initadvisor.trial.campaign_judge import changed, judged
 from initadvisor.trial.reboot import reboot_soon
 
@@ -63,7 +63,7 @@ class CampaignRun:
         self._observer = observer
         self._may_build = may_build
         self._attended = attended
-        self._hands = ActionExecutor(host)
+        self._executor = ActionExecutor(host)
         self._number: int | None = None
         self._told: list[str] = []
 
@@ -129,7 +129,7 @@ class CampaignRun:
                 self._told.append(campaign.reason)
                 return None
             case _:
-                return self._hands.do(action, campaign)
+                return self._executor.do(action, campaign)
 
     def _at_length(self, action: CampaignAction) -> Iterable[CampaignEvent]:
         campaign = read_campaign(self._host)
@@ -160,9 +160,9 @@ class CampaignRun:
         if not self._may_build:
             self._told.append("the candidates have to be built: initadvisor trial resume does it")
             return
-        ground = campaign.default_boot
-        if ground and ground.release != self._host.kernel_release():
-            words = f"Linux {ground.release} boots by default, but another kernel runs"
+        default = campaign.default_boot
+        if default and default.release != self._host.kernel_release():
+            words = f"Linux {default.release} boots by default, but another kernel runs"
             yield CampaignEvent(
                 kind=CampaignEventKind.BLOCKED, reason=f"{words}: it goes on after a reboot"
             )
@@ -190,5 +190,5 @@ class CampaignRun:
     def _arm(
         self, campaign: Campaign, candidate: TrialCandidate | None, words: str
     ) -> CampaignEvent:
-        arming = trial_boot_of(self._host, campaign, candidate)
-        return CampaignEvent(kind=CampaignEventKind.CHOSEN, trial_boot=arming, reason=words)
+        trial_boot = trial_boot_of(self._host, campaign, candidate)
+        return CampaignEvent(kind=CampaignEventKind.CHOSEN, trial_boot=trial_boot, reason=words)

@@ -13,7 +13,7 @@ from initadvisor.bootloaders.entry import BootEntry, BootFile, EntryKind, TrialP
 from initadvisor.bootloaders.one_shot import OneShot, OneShotState
 from initadvisor.core.errors import UnsafeError
 from initadvisor.doctor import status
-from initadvisor.trial import campaign_arming, campaigns, recovery, run
+from initadvisor.trial import campaign_actions, campaigns, recovery, run
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _WHO_ASKS = (
     *(apply_loaded, apply_plan, previous_entry, proving, status),
-    *(campaigns, campaign_arming, run, recovery),
+    *(campaigns, campaign_actions, run, recovery),
 )
 
 

@@ -25,7 +25,7 @@ from initadvisor.decide.cost import Outcome
 from initadvisor.generators.safety import require_installed_system
 from initadvisor.host import immutable
 from initadvisor.lab.observing import Unseen
-from initadvisor.trial.proof_evidence import require_boot_time_unit
+from initadvisor.trial.evidence import require_boot_time_unit
 from tests.fakes.boot_loader import FakeLoader
 from tests.fixtures.dracut_machine import CONFIG, OTHER, advice, make_machine, no_engine, snapshot
 from tests.fixtures.hosts import RELEASE

@@ -21,7 +21,7 @@ from initadvisor.records.boot_start import TRIAL_TAG
 from initadvisor.transaction.armed_boot import ProofStage
 from initadvisor.transaction.transaction import TransactionState
 from initadvisor.transaction.transactions import pending, transactions
-from initadvisor.trial import proof_arming
+from initadvisor.trial import one_boot
 from initadvisor.trial.markers import (
     note_previous,
     note_rehearsed,
@@ -248,7 +248,7 @@ def test_an_error_leaves_nothing(
     def fail(*_args: object, **_named: object) -> None:
         raise error
 
-    owner = proof_arming if step == "_planned" else type(rehearsed.loader)
+    owner = proving if step == "_planned" else type(rehearsed.loader)
     monkeypatch.setattr(owner, step, fail)
     with pytest.raises(type(error)):
         rehearsed.arm()
@@ -281,7 +281,7 @@ def killed(provable: Provable, at: str) -> None:
     staged = provable.stage()
     with pytest.MonkeyPatch.context() as patch, transactions(provable.host) as engine:
         patch.setattr(proving, "withdraw", lambda *_args, **_named: None)
-        patch.setattr(proof_arming if at == "note_entry" else type(provable.loader), at, kill)
+        patch.setattr(one_boot if at == "note_entry" else type(provable.loader), at, kill)
         with pytest.raises(KeyboardInterrupt):
             arm_proof(provable.host, engine, staged)
 

@@ -24,7 +24,7 @@ from initadvisor.host import Host
 from initadvisor.lab.observing import Unseen
 from initadvisor.records.boot_start import TRIAL_TAG
 from initadvisor.trial import (
-    campaign_arming,
+    campaign_actions,
     campaigns,
     choice,
     default_boot,
@@ -65,7 +65,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     generator = SimpleNamespace(NAME="initramfs-tools", images=lambda _host: (installed,))
     candidate = tmp_path / "candidate.img"
     candidate.write_bytes(IMAGE)
-    for module in (campaign_arming, default_boot, recovery):
+    for module in (campaign_actions, default_boot, recovery):
         monkeypatch.setattr(module, "detect_generator", lambda _host: generator)
     monkeypatch.setattr(Host, "is_root", property(lambda _self: True))
     monkeypatch.setattr(Host, "kernel_release", lambda _self: RELEASE)

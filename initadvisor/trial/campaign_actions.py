@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
-from initadvisor.bootloaders.entry import TrialPlan, TrialRequest
-from initadvisor.bootloaders.extra_cmdline import extra_cmdline
-from initadvisor.boots.record import running_boot_id
+from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.campaign.campaign import (
     Campaign,
     CampaignAction,
@@ -20,30 +16,39 @@ from initadvisor.campaign.campaign import (
     TrialBoot,
 )
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.core.refusals import RefusalKind
 from initadvisor.generators.detect import detect_generator
 from initadvisor.host.files import open_regular, sha256_of
-from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
+from initadvisor.transaction.armed_boot import ProofStage
 from initadvisor.transaction.transaction import TransactionState
 from initadvisor.transaction.transactions import pending
 from initadvisor.trial.markers import (
     forget_entry,
     forget_rehearsed,
-    note_entry,
     note_rehearsed,
-    noted_entry,
     was_rehearsed,
+)
+from initadvisor.trial.one_boot import (
+    entry_loader,
+    new_boot,
+    new_name,
+    once_more,
+    plan_entry,
+    remove_entry,
+    select_entry,
+    with_entry,
+    write_entry,
 )
 from initadvisor.trial.risks import watchdog_s
 from initadvisor.trial.signs import known_panics
 from initadvisor.trial.slot import UnfitError, clear_slot, fill_slot, slot_beside
 
 if TYPE_CHECKING:
+    from initadvisor.bootloaders.entry import TrialPlan
     from initadvisor.campaign.campaign import DefaultBoot, TrialCandidate
     from initadvisor.host import Host
 
 
-_UNLOCKING = frozenset(kind for kind in RefusalKind if kind.may_be_overridden)
+_POLICY = "trial"
 
 
 class ActionExecutor:
@@ -72,54 +77,55 @@ class ActionExecutor:
         return None
 
     def _towards(self, action: CampaignAction, campaign: Campaign) -> CampaignEvent | None:
-        arming = campaign.current
-        if arming is None or campaign.default_boot is None:
+        trial_boot = campaign.current
+        if trial_boot is None or campaign.default_boot is None:
             return None
         try:
             match action:
                 case CampaignAction.COPY:
-                    return self._copied(campaign, campaign.default_boot, arming)
+                    return self._copied(campaign, campaign.default_boot, trial_boot)
                 case CampaignAction.WRITE_ENTRY:
-                    note_entry(self._host, arming.armed_boot.loader)
-                    loader_named(arming.armed_boot.loader).write(self._host, self._planned())
+                    write_entry(self._host, self._planned())
                     return None
                 case _:
-                    accepted = _UNLOCKING if campaign.ignore_unlocking else ()
-                    loader = loader_named(arming.armed_boot.loader)
-                    loader.arm(self._host, self._planned(), accepted=accepted)
+                    ignore = campaign.ignore_unlocking
+                    select_entry(self._host, self._planned(), ignore_unlocking=ignore)
                     return CampaignEvent(kind=CampaignEventKind.ARMED)
         except UnfitError as err:
-            refused = Quarantined(setting=arming.setting, reason=err.message, sha256=arming.sha256)
+            refused = Quarantined(
+                setting=trial_boot.setting, reason=err.message, sha256=trial_boot.sha256
+            )
             return CampaignEvent(kind=CampaignEventKind.REFUSED, refused=refused)
         except InitadvisorError as err:
             return CampaignEvent(kind=CampaignEventKind.BLOCKED, reason=err.with_hint)
 
-    def _copied(self, campaign: Campaign, ground: DefaultBoot, arming: TrialBoot) -> CampaignEvent:
+    def _copied(
+        self, campaign: Campaign, default: DefaultBoot, trial_boot: TrialBoot
+    ) -> CampaignEvent:
         """Have the image where the loader finds it, and plan the entry that loads it."""
         if waiting := pending(self._host):  # whose boot may be armed: there is one selection only
             msg = f"transaction {waiting[0].number} ({waiting[0].purpose}) is not over"
             raise UnsafeError(msg, hint="it goes on afterwards")
-        if arming.armed_boot.image == ground.image:
-            with open_regular(self._host.path(ground.image)) as file:
-                if sha256_of(file, once=True) != arming.sha256:
-                    msg = f"{ground.image} is not what it was"
+        armed = trial_boot.armed_boot
+        if armed.image == default.image:
+            with open_regular(self._host.path(default.image)) as file:
+                if sha256_of(file, once=True) != trial_boot.sha256:
+                    msg = f"{default.image} is not what it was"
                     raise UnsafeError(msg)
         else:
-            fill_slot(self._host, arming.armed_boot.image, _candidate(campaign, arming))
-        words = _words(self._host, arming.armed_boot.trial)
-        request = TrialRequest(
-            trial=arming.armed_boot.trial,
-            replaces=ground.image,
-            image=arming.armed_boot.image,
-            parameters=words,
+            fill_slot(self._host, armed.image, _candidate(campaign, trial_boot))
+        generator = detect_generator(self._host)
+        self._plan = plan_entry(
+            self._host,
+            loader=armed.loader,
+            trial=armed.trial,
+            replaces=default.image,
+            image=armed.image,
+            generator=generator.NAME if generator else "",
+            watchdog_s=watchdog_s(self._host),
         )
-        self._plan = loader_named(arming.armed_boot.loader).trial(self._host, request)
-        proof = replace(
-            arming.armed_boot, entry=self._plan.identifier, extra_cmdline=self._plan.extra_cmdline
-        )
-        return CampaignEvent(
-            kind=CampaignEventKind.PLANNED, trial_boot=replace(arming, armed_boot=proof)
-        )
+        planned = replace(trial_boot, armed_boot=with_entry(armed, self._plan))
+        return CampaignEvent(kind=CampaignEventKind.PLANNED, trial_boot=planned)
 
     def _planned(self) -> TrialPlan:
         if self._plan is None:
@@ -134,18 +140,16 @@ class ActionExecutor:
             for slot in _slots(campaign):
                 clear_slot(host, slot)
             return
-        name = noted_entry(host)
-        if name is None:
+        loader = entry_loader(host)
+        if loader is None:
             forget_entry(host)  # a power cut may have left half a note
             return
         if any(t.state is TransactionState.PROVING for t in pending(host)):
             return
-        loader = loader_named(name)
         if action is CampaignAction.DISARM:
             loader.disarm(host)
         else:
-            loader.remove(host)
-            forget_entry(host)
+            remove_entry(host, loader)
 
 
 def trial_boot_of(host: Host, campaign: Campaign, candidate: TrialCandidate | None) -> TrialBoot:
@@ -157,21 +161,18 @@ def trial_boot_of(host: Host, campaign: Campaign, candidate: TrialCandidate | No
     if campaign.default_boot is None:
         msg = "not arming a boot: it is not known what boots by default"
         raise UnsafeError(msg)
-    is_rehearsal = candidate is None
     today = next((found for found in campaign.ready if found.today), None)
     chosen = candidate or today
     if chosen is None:
         msg = "not arming a boot: today's image is not among what was prepared"
         raise UnsafeError(msg)
-    image = (
-        campaign.default_boot.image if chosen.today else slot_beside(campaign.default_boot.image)
-    )
-    proof = ArmedBoot(
-        stage=ProofStage.REHEARSAL if is_rehearsal else ProofStage.PROOF,
+    image = campaign.default_boot.image
+    armed = new_boot(
+        host,
         loader=loader.NAME,
-        trial=f"trial-{campaign.number}-{secrets.token_hex(4)}",
-        armed_in_boot=running_boot_id(host),
-        image=image,
+        stage=ProofStage.REHEARSAL if candidate is None else ProofStage.PROOF,
+        trial=new_name(_POLICY, campaign.number),
+        image=image if chosen.today else slot_beside(image),
         sha256=chosen.sha256,
         size_bytes=chosen.size_bytes,
         ignore_unlocking=campaign.ignore_unlocking,
@@ -179,22 +180,17 @@ def trial_boot_of(host: Host, campaign: Campaign, candidate: TrialCandidate | No
     return TrialBoot(
         setting=chosen.setting,
         sha256=chosen.sha256,
-        armed_boot=proof,
+        armed_boot=armed,
         at_s=int(time.time()),
         known_panics=known_panics(host),
     )
 
 
-def once_more(host: Host, campaign: Campaign, arming: TrialBoot) -> TrialBoot:
+def armed_again(host: Host, campaign: Campaign, trial_boot: TrialBoot) -> TrialBoot:
     """Return the same, to be armed in this boot under another name."""
-    proof = replace(
-        arming.armed_boot,
-        trial=f"trial-{campaign.number}-{secrets.token_hex(4)}",
-        armed_in_boot=running_boot_id(host),
-        asleep=False,
-    )
+    armed = once_more(host, trial_boot.armed_boot, trial=new_name(_POLICY, campaign.number))
     at_s, known = int(time.time()), known_panics(host)
-    return replace(arming, armed_boot=proof, at_s=at_s, known_panics=known)
+    return replace(trial_boot, armed_boot=armed, at_s=at_s, known_panics=known)
 
 
 def needs_rehearsal(host: Host) -> bool:
@@ -202,23 +198,16 @@ def needs_rehearsal(host: Host) -> bool:
     return not was_rehearsed(host, detect_boot_loader(host).NAME)
 
 
-def _candidate(campaign: Campaign, arming: TrialBoot) -> TrialCandidate:
+def _candidate(campaign: Campaign, trial_boot: TrialBoot) -> TrialCandidate:
     for candidate in campaign.ready:
-        if candidate.sha256 == arming.sha256 and not candidate.today:
+        if candidate.sha256 == trial_boot.sha256 and not candidate.today:
             return candidate
-    msg = f"{arming.setting} is not among the candidates that were prepared"
+    msg = f"{trial_boot.setting} is not among the candidates that were prepared"
     raise UnsafeError(msg)
-
-
-def _words(host: Host, trial: str) -> tuple[str, ...]:
-    generator = detect_generator(host)
-    return extra_cmdline(
-        trial, generator=generator.NAME if generator else "", watchdog_s=watchdog_s(host)
-    )
 
 
 def _slots(campaign: Campaign) -> tuple[str, ...]:
     """Return where an image of this campaign's may lie."""
     images = [campaign.default_boot.image] if campaign.default_boot else []
-    images += [arming.armed_boot.image for arming in campaign.trial_boots]
+    images += [trial_boot.armed_boot.image for trial_boot in campaign.trial_boots]
     return tuple(dict.fromkeys(slot_beside(image) for image in images))

@@ -8,8 +8,8 @@ import pytest
 
 from initadvisor.core.errors import ProgramError, UnsafeError
 from initadvisor.host import Host
-from initadvisor.transaction.armed_boot import Completion
-from initadvisor.trial.proof_evidence import completion, failed_units, require_boot_time_unit
+from initadvisor.trial.evaluation import Completion
+from initadvisor.trial.evidence import completion, failed_units, require_boot_time_unit
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.provable_machine import ACTIVE, ASKED, NOT_ASKED
 

@@ -12,14 +12,13 @@ from initadvisor.bootloaders.one_shot import OneShot, OneShotState
 from initadvisor.core.estimates import Certainty
 from initadvisor.records.rejection import RejectionReason
 from initadvisor.records.trial_outcome import BootEndSigns, TrialOutcome
-from initadvisor.transaction.armed_boot import (
-    ArmedBoot,
+from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
+from initadvisor.trial.evaluation import (
     ArmedBootEvidence,
     Completion,
     JournalEvidence,
     MeasuredBoot,
     ProofAction,
-    ProofStage,
     evaluate_boot,
     measured_boot,
 )

@@ -17,8 +17,7 @@ from initadvisor.records.boot_start import TRIAL_TAG, BootMethod
 from initadvisor.records.rejection import RejectionReason
 from initadvisor.records.trial_outcome import BootEndSigns
 from initadvisor.store.store import open_store
-from initadvisor.transaction.armed_boot import (
-    ArmedBoot,
+from initadvisor.trial.evaluation import (
     ArmedBootEvidence,
     Completion,
     JournalEvidence,
@@ -32,11 +31,12 @@ if TYPE_CHECKING:
     from initadvisor.campaign.campaign import TrialBoot
     from initadvisor.host import Host
     from initadvisor.records.boot import BootRecord
+    from initadvisor.transaction.armed_boot import ArmedBoot
 
 
 _log = logging.getLogger(__name__)
 
-SETTLE_SERVICE = "initadvisor-settle.service"
+_SETTLE_SERVICE = "initadvisor-settle.service"
 _SETTLE_TIMER = "initadvisor-settle.timer"
 _TIMERS = "timers.target"
 _TARGETS = ("default.target", "boot-complete.target")
@@ -48,12 +48,12 @@ _MOST_BOOTS = 8
 
 
 def evidence_of(
-    host: Host, loader: BootLoader, proof: ArmedBoot, *, arming: TrialBoot | None = None
+    host: Host, loader: BootLoader, armed: ArmedBoot, *, trial_boot: TrialBoot | None = None
 ) -> ArmedBootEvidence:
     """Return what there is to see now.
 
-    ``arming``: a campaign's; signs of how its boot ended are looked for from then on, and not at
-    all without.
+    ``trial_boot``: a campaign's; signs of how its boot ended are looked for from then on, and not
+    at all without.
 
     Raises ``InitadvisorError`` where not even this boot's identifier can be read, or what was
     measured cannot.
@@ -63,8 +63,8 @@ def evidence_of(
     trials = parameters(host.read_text("/proc/cmdline") or "", TRIAL_TAG)
     trial = trials[-1] if trials else None
     is_kexec = boot_start(host, loader_variables(host)).method is BootMethod.KEXEC
-    is_its_own = trial == proof.trial
-    is_over = boot != proof.armed_in_boot and not is_its_own
+    is_its_own = trial == armed.trial
+    is_over = boot != armed.armed_in_boot and not is_its_own
     return ArmedBootEvidence(
         boot=boot,
         one_shot=loader.armed(host),
@@ -73,9 +73,9 @@ def evidence_of(
         measured=measured_boot(record) if record else None,
         completion=completion(host) if is_its_own else Completion.STARTING,
         failed_units=failed_units(host) if is_its_own else (),
-        journal=_left(host, proof, boot) if is_over else JournalEvidence.NOTHING,
-        signs=signs_since(host, arming.at_s, record, known=arming.known_panics)
-        if is_over and arming is not None
+        journal=_left(host, armed, boot) if is_over else JournalEvidence.NOTHING,
+        signs=signs_since(host, trial_boot.at_s, record, known=trial_boot.known_panics)
+        if is_over and trial_boot is not None
         else BootEndSigns(),
     )
 
@@ -90,7 +90,7 @@ def completion(host: Host) -> Completion:
     """
     if not host.path("/run/systemd/system").is_dir():  # sd_booted(3)
         return Completion.STARTING
-    units = (*_TARGETS, SETTLE_SERVICE)
+    units = (*_TARGETS, _SETTLE_SERVICE)
     said = _systemctl(host, "show", f"--property=ActiveState,{_STARTED}", *units).split("\n\n")
     if len(said) != len(units):
         return Completion.STARTING
@@ -125,24 +125,24 @@ def _record(host: Host, boot: str) -> BootRecord | None:
     return next((record for record in latest if record.boot_id == boot), None)
 
 
-def _left(host: Host, proof: ArmedBoot, boot: str) -> JournalEvidence:
+def _left(host: Host, armed: ArmedBoot, boot: str) -> JournalEvidence:
     """Return what the trial's boot has left in the journal, between the arming and this boot."""
     try:
         with opened_journal(host, JournalSource(latest=_LATEST_FILES)) as journal:
-            return _left_in(journal, proof, boot)
+            return _left_in(journal, armed, boot)
     except InitadvisorError as err:
         _log.info("what became of the trial's boot is not known: %s", err.message)
         return JournalEvidence.NOTHING
 
 
-def _left_in(journal: Journal, proof: ArmedBoot, boot: str) -> JournalEvidence:
+def _left_in(journal: Journal, armed: ArmedBoot, boot: str) -> JournalEvidence:
     span = journal.span(boot)
     for _ in range(_MOST_BOOTS):
         span = journal.before(span) if span else None
-        if span is None or span.boot_id == proof.armed_in_boot:
+        if span is None or span.boot_id == armed.armed_in_boot:
             break
         found = journal.read(span)
-        if proof.trial in parameters(found.kernel.timestamps.command_line or "", TRIAL_TAG):
+        if armed.trial in parameters(found.kernel.timestamps.command_line or "", TRIAL_TAG):
             came_up = found.startup is not None and not found.emergency
             return JournalEvidence.WHOLE if came_up else JournalEvidence.BEGINNING
     return JournalEvidence.NOTHING

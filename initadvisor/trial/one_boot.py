@@ -1,0 +1,143 @@
+"""One boot of an image from an entry of its own: planned, armed, judged and cleared up.
+
+The proving boot (``apply.proving``) and campaigns (``campaign_actions``, ``campaign_judge``) use
+it. They choose the image and the moment, keep the record and draw the conclusions. The order of
+the steps is theirs to keep, for whoever comes after an interruption finds what to clear up by it:
+
+- record the ``ArmedBoot``, ``write_entry`` (the note of it comes first), ``select_entry``;
+- ``disarm``, ``remove_entry`` (the note goes last), forget the record.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from initadvisor.bootloaders.detect import loader_named
+from initadvisor.bootloaders.entry import TrialPlan, TrialRequest
+from initadvisor.bootloaders.extra_cmdline import extra_cmdline
+from initadvisor.boots.record import running_boot_id
+from initadvisor.core.refusals import RefusalKind
+from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
+from initadvisor.trial.evaluation import BootEvaluation, evaluate_boot
+from initadvisor.trial.evidence import evidence_of
+from initadvisor.trial.markers import forget_entry, note_entry, noted_entry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from initadvisor.bootloaders import BootLoader
+    from initadvisor.campaign.campaign import TrialBoot
+    from initadvisor.host import Host
+
+
+_UNLOCKING = frozenset(kind for kind in RefusalKind if kind.may_be_overridden)
+
+
+def new_name(policy: str, number: int) -> str:
+    """Return a trial's name that no earlier boot had; ``number`` is the policy's own."""
+    return f"{policy}-{number}-{secrets.token_hex(4)}"
+
+
+def new_boot(
+    host: Host,
+    *,
+    loader: str,
+    stage: ProofStage,
+    trial: str,
+    image: str,
+    sha256: str,
+    size_bytes: int,
+    is_uki: bool = False,
+    ignore_unlocking: bool = False,
+) -> ArmedBoot:
+    """Return what is to be armed in the running boot (fields: ``ArmedBoot``); nothing is done."""
+    return ArmedBoot(
+        stage=stage,
+        loader=loader,
+        trial=trial,
+        armed_in_boot=running_boot_id(host),
+        image=image,
+        sha256=sha256,
+        size_bytes=size_bytes,
+        is_uki=is_uki,
+        ignore_unlocking=ignore_unlocking,
+    )
+
+
+def once_more(host: Host, armed: ArmedBoot, *, trial: str) -> ArmedBoot:
+    """Return the same, to be armed in the running boot under another name."""
+    return replace(armed, trial=trial, armed_in_boot=running_boot_id(host), asleep=False)
+
+
+def plan_entry(
+    host: Host,
+    *,
+    loader: str,
+    trial: str,
+    replaces: str,
+    image: str,
+    generator: str,
+    watchdog_s: int | None,
+) -> TrialPlan:
+    """Plan the entry that loads ``image``, made by ``generator``, in place of ``replaces``.
+
+    ``watchdog_s`` as in ``extra_cmdline``. Raises like ``BootLoader.trial``.
+    """
+    parameters = extra_cmdline(trial, generator=generator, watchdog_s=watchdog_s)
+    request = TrialRequest(trial=trial, replaces=replaces, image=image, parameters=parameters)
+    return loader_named(loader).trial(host, request)
+
+
+def with_entry(armed: ArmedBoot, plan: TrialPlan) -> ArmedBoot:
+    """Return it with what the planned entry is called and adds to the command line."""
+    return replace(armed, entry=plan.identifier, extra_cmdline=plan.extra_cmdline)
+
+
+def write_entry(host: Host, plan: TrialPlan) -> None:
+    """Write the entry, which is noted before; raises ``InitadvisorError``."""
+    note_entry(host, plan.loader)
+    loader_named(plan.loader).write(host, plan)
+
+
+def select_entry(host: Host, plan: TrialPlan, *, ignore_unlocking: bool) -> None:
+    """Have the next boot, and only that one, use the entry; raises like ``BootLoader.arm``."""
+    accepted = _UNLOCKING if ignore_unlocking else ()
+    loader_named(plan.loader).arm(host, plan, accepted=accepted)
+
+
+def entry_loader(host: Host) -> BootLoader | None:
+    """Return the loader that may have a trial's entry, whoever armed it; None where none has."""
+    name = noted_entry(host)
+    return loader_named(name) if name is not None else None
+
+
+def remove_entry(
+    host: Host, loader: BootLoader, *, before_forgetting: Callable[[Host], None] | None = None
+) -> bool:
+    """Remove the entry, with a selection of it; return whether there was one.
+
+    The note of it goes last, after ``before_forgetting``. Raises ``InitadvisorError``; the note
+    stays then.
+    """
+    removed = loader.remove(host)
+    if before_forgetting is not None:
+        before_forgetting(host)
+    forget_entry(host)
+    return removed
+
+
+def is_of_this_boot(host: Host, armed: ArmedBoot) -> bool:
+    """Tell whether it was armed in the running boot, so that its own is still to come."""
+    return armed.armed_in_boot == running_boot_id(host)
+
+
+def judge(host: Host, armed: ArmedBoot, *, trial_boot: TrialBoot | None = None) -> BootEvaluation:
+    """Return what became of it, by what there is to see now.
+
+    ``trial_boot``: a campaign's, with what signs of a boot's end are told from earlier ones by;
+    without it none are looked for. Raises ``InitadvisorError`` where too little can be read.
+    """
+    evidence = evidence_of(host, loader_named(armed.loader), armed, trial_boot=trial_boot)
+    return evaluate_boot(armed, evidence)
