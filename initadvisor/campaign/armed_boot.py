@@ -36,29 +36,29 @@ def of_a_boot(campaign: Campaign, event: CampaignEvent) -> Transition:
 
 
 def _judged(
-    campaign: Campaign, arming: TrialBoot, event: CampaignEvent, fate: TrialOutcome
+    campaign: Campaign, trial_boot: TrialBoot, event: CampaignEvent, outcome: TrialOutcome
 ) -> Transition:
     """Draw the conclusions from an armed boot that is over; each counts, whatever it was.
 
     Only a rehearsal that has passed does not: there is one of them.
     """
-    if fate in {TrialOutcome.PENDING, TrialOutcome.ASLEEP, TrialOutcome.RUNNING}:
+    if outcome in {TrialOutcome.PENDING, TrialOutcome.ASLEEP, TrialOutcome.RUNNING}:
         return unchanged(campaign)
-    if fate is TrialOutcome.UNEXPLAINED and campaign.state is _State.ARMING:
-        fate = TrialOutcome.NOT_TRIED  # the run was interrupted: it may never have been selected
+    if outcome is TrialOutcome.UNEXPLAINED and campaign.state is _State.ARMING:
+        outcome = TrialOutcome.NOT_TRIED  # the run was interrupted: it may never have been selected
     passed = any(a.is_rehearsal and a.outcome is TrialOutcome.PASSED for a in campaign.trial_boots)
-    is_free = arming.is_rehearsal and fate is TrialOutcome.PASSED and not passed
-    after = ended(campaign, fate, event.reason, boots=int(event.rebooted and not is_free))
-    what = "the rehearsal" if arming.is_rehearsal else arming.setting
+    is_free = trial_boot.is_rehearsal and outcome is TrialOutcome.PASSED and not passed
+    after = ended(campaign, outcome, event.reason, boots=int(event.rebooted and not is_free))
+    what = "the rehearsal" if trial_boot.is_rehearsal else trial_boot.setting
     words = f"{what}: {event.reason}"
-    match fate:
+    match outcome:
         case TrialOutcome.PASSED:
-            noted = (CampaignAction.NOTE_REHEARSED,) if arming.is_rehearsal else ()
+            noted = (CampaignAction.NOTE_REHEARSED,) if trial_boot.is_rehearsal else ()
             result = go_on(after, words, *noted)
         case TrialOutcome.FAILED:
-            result = _failed(after, arming, event.reason)
-        case TrialOutcome.UNEXPLAINED if _unexplained(after, arming) >= _MOST_UNEXPLAINED:
-            result = _failed(after, arming, f"it did not come back, twice; {event.reason}")
+            result = _failed(after, trial_boot, event.reason)
+        case TrialOutcome.UNEXPLAINED if _unexplained(after, trial_boot) >= _MOST_UNEXPLAINED:
+            result = _failed(after, trial_boot, f"it did not come back, twice; {event.reason}")
         case TrialOutcome.STUCK:
             result = go_to(
                 after, _State.DONE, words, CampaignAction.DISARM, CampaignAction.FORGET_REHEARSED
@@ -74,18 +74,18 @@ def _judged(
     return result
 
 
-def _failed(campaign: Campaign, arming: TrialBoot, reason: str) -> Transition:
+def _failed(campaign: Campaign, trial_boot: TrialBoot, reason: str) -> Transition:
     """Never boot it again; a loader that cannot even boot today's image is of no use at all."""
-    if arming.is_rehearsal:
+    if trial_boot.is_rehearsal:
         return go_to(campaign, _State.DONE, f"the rehearsal: {reason}")
-    found = Quarantined(setting=arming.setting, reason=reason, sha256=arming.sha256)
-    return go_on(quarantine(campaign, found), f"{arming.setting}: {reason}")
+    found = Quarantined(setting=trial_boot.setting, reason=reason, sha256=trial_boot.sha256)
+    return go_on(quarantine(campaign, found), f"{trial_boot.setting}: {reason}")
 
 
-def _unexplained(campaign: Campaign, arming: TrialBoot) -> int:
+def _unexplained(campaign: Campaign, trial_boot: TrialBoot) -> int:
     return sum(
         other.outcome is TrialOutcome.UNEXPLAINED
-        and other.is_rehearsal is arming.is_rehearsal
-        and other.sha256 == arming.sha256
+        and other.is_rehearsal is trial_boot.is_rehearsal
+        and other.sha256 == trial_boot.sha256
         for other in campaign.trial_boots
     )

@@ -200,10 +200,10 @@ class Campaign:
     def booted(self, setting: str) -> int:
         """Return how many boots of a setting have passed."""
         return sum(
-            arming.setting == setting
-            and arming.outcome is TrialOutcome.PASSED
-            and not arming.is_rehearsal
-            for arming in self.trial_boots
+            trial_boot.setting == setting
+            and trial_boot.outcome is TrialOutcome.PASSED
+            and not trial_boot.is_rehearsal
+            for trial_boot in self.trial_boots
         )
 
 
@@ -221,24 +221,24 @@ class CampaignEventKind(StrEnum):
     BLOCKED = "blocked"
     """It cannot go on now, for a reason that may go away."""
     CHOSEN = "chosen"
-    """``arming`` is next."""
+    """``trial_boot`` is next."""
     SETTLED = "settled"
     """Nothing more is to be found out by booting."""
     PLANNED = "planned"
-    """The entry of what is being armed is planned; ``arming`` has what it adds."""
+    """The entry of what is being armed is planned; ``trial_boot`` has what it adds."""
     ARMED = "armed"
     PENDING = "pending"
     """The armed boot is still to come."""
     RUNNING = "running"
     """It runs, and cannot be judged yet."""
     ENDED = "ended"
-    """It is over: ``fate``; ``rebooted`` tells whether there was a boot since it was armed."""
+    """It is over: ``outcome``; ``rebooted`` tells whether there was a boot since it was armed."""
     CHANGED = "changed"
-    """Others have changed what it rests on: ``change``, to ``ground``."""
+    """Others have changed what it rests on: ``change``, to ``default_boot``."""
     SLEEP = "sleep"
     """The machine is about to sleep."""
     AWAKE = "awake"
-    """It is awake again; ``arming`` is the same once more, under another name."""
+    """It is awake again; ``trial_boot`` is the same once more, under another name."""
     PAUSE = "pause"
     RESUME = "resume"
     STOP = "stop"

@@ -41,9 +41,11 @@ def failures(campaigns: Iterable[Campaign]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for campaign in campaigns:
-        for arming in campaign.trial_boots:
-            if arming.outcome is TrialOutcome.PASSED:
-                found.pop(arming.sha256, None)
-        bad = {arming.sha256 for arming in campaign.trial_boots if arming.outcome in _BAD}
+        for trial_boot in campaign.trial_boots:
+            if trial_boot.outcome is TrialOutcome.PASSED:
+                found.pop(trial_boot.sha256, None)
+        bad = {
+            trial_boot.sha256 for trial_boot in campaign.trial_boots if trial_boot.outcome in _BAD
+        }
         found |= {out.sha256: out.reason for out in campaign.quarantined if out.sha256 in bad}
     return found

@@ -149,9 +149,12 @@ def _around_sleep(campaign: Campaign, event: CampaignEvent) -> Transition:
     return unchanged(campaign)
 
 
-def _arming(campaign: Campaign, arming: TrialBoot, reason: str) -> Transition:
+def _arming(campaign: Campaign, trial_boot: TrialBoot, reason: str) -> Transition:
     after = replace(
-        campaign, state=_State.ARMING, trial_boots=(*campaign.trial_boots, arming), reason=reason
+        campaign,
+        state=_State.ARMING,
+        trial_boots=(*campaign.trial_boots, trial_boot),
+        reason=reason,
     )
     return Transition(campaign=after, actions=(CampaignAction.COPY,))
 

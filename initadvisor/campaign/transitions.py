@@ -74,11 +74,11 @@ def quarantine(campaign: Campaign, found: Quarantined) -> Campaign:
     return replace(campaign, quarantined=(*others, found))
 
 
-def ended(campaign: Campaign, fate: TrialOutcome, words: str, *, boots: int = 0) -> Campaign:
+def ended(campaign: Campaign, outcome: TrialOutcome, words: str, *, boots: int = 0) -> Campaign:
     """Return the campaign with its armed boot judged."""
     if campaign.current is None:
         return campaign
-    last = replace(campaign.current, outcome=fate, reason=words)
+    last = replace(campaign.current, outcome=outcome, reason=words)
     return replace(
         campaign, trial_boots=(*campaign.trial_boots[:-1], last), boots=campaign.boots + boots
     )
