@@ -141,9 +141,9 @@ def _require_nothing_in_the_way(plan: ApplyPlan, choices: ApplyChoices, *, direc
         ApplyStep.PREVIOUS_ENTRY: choices.without_backup or choices.without_entry,
         ApplyStep.UNLOCKING: choices.ignore_unlocking,
     }
-    for obstacle in plan.blockers:
-        if not passed.get(obstacle.step, False):
-            raise UnsafeError(obstacle.reason, hint=_way_out(obstacle.step, obstacle.remedy))
+    for blocker in plan.blockers:
+        if not passed.get(blocker.step, False):
+            raise UnsafeError(blocker.reason, hint=_way_out(blocker.step, blocker.remedy))
 
 
 def _way_out(step: ApplyStep, remedy: str) -> str | None:

@@ -130,8 +130,8 @@ def _described(record: BootRecord) -> Iterator[str]:
     else:
         yield f"the time to read the image is not known: {record.read.reason}"
     if record.reboot_gap.duration_us is not None:
-        gap = record.reboot_gap.duration_us / 1e6
-        yield f"{gap:.1f} s from the last sign of the boot before to this kernel's start"
+        skipped = record.reboot_gap.duration_us / 1e6
+        yield f"{skipped:.1f} s from the last sign of the boot before to this kernel's start"
     if record.unpack_us is not None:
         yield f"the kernel unpacked the image in {milliseconds(record.unpack_us)} ms"
     if record.begin_to_init_us is not None:

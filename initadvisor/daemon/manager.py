@@ -117,9 +117,9 @@ class StatusReporter:
     def finished(self, candidate: BuiltImage, *, cached: bool) -> None:
         """Say nothing: the next one is told when it begins."""
 
-    def skipped(self, gap: SkippedSetting) -> None:
+    def skipped(self, skipped: SkippedSetting) -> None:
         """Tell what cannot be built."""
-        tell_status(f"{gap.setting} cannot be built: {gap.reason}")
+        tell_status(f"{skipped.setting} cannot be built: {skipped.reason}")
 
     def sampled(self, done: int, of: int) -> None:
         """Say nothing: there are many steps, of seconds each."""

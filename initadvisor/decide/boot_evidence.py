@@ -123,8 +123,8 @@ class PosteriorSummary:
     @property
     def informed(self) -> frozenset[Parameter]:
         """What at least one boot told something of."""
-        return frozenset(learnt.what for learnt in self.updates if learnt.boots)
+        return frozenset(update.what for update in self.updates if update.boots)
 
     def now(self, what: Parameter) -> Estimate:
         """Return what is known of it after the boots; raises ``KeyError`` where it is not here."""
-        return {learnt.what: learnt.posterior for learnt in self.updates}[what]
+        return {update.what: update.posterior for update in self.updates}[what]

@@ -35,7 +35,7 @@ class Unseen:
     def finished(self, candidate: BuiltImage, *, cached: bool) -> None:
         """See ``BuildObserver``."""
 
-    def skipped(self, gap: SkippedSetting) -> None:
+    def skipped(self, skipped: SkippedSetting) -> None:
         """See ``BuildObserver``."""
 
     def sampled(self, done: int, of: int) -> None:

@@ -212,17 +212,17 @@ def _source(boots: int) -> str:
 
 
 def _shared(
-    machine: Machine, candidates: Sequence[CandidateFacts], parts: ParameterDraws
+    machine: Machine, candidates: Sequence[CandidateFacts], parameters: ParameterDraws
 ) -> Mapping[Parameter, Floats]:
     """Return the draws of what the candidates share, of the lab only where it measured any."""
     values = {
-        Parameter.LOADER: 1 / parts.read_s_per_mb,
-        Parameter.FIXED: parts.fixed_ms + parts.read_s_per_mb * 1000 * machine.kernel_mb,
-        Parameter.SHADOW: parts.shadow_ms,
-        Parameter.REST: parts.rest_ms,
-        Parameter.POPULATE: populate_times(parts, candidates),
-        Parameter.CPU: parts.cpu,
-        Parameter.LAB: parts.lab,
+        Parameter.LOADER: 1 / parameters.read_s_per_mb,
+        Parameter.FIXED: parameters.fixed_ms + parameters.read_s_per_mb * 1000 * machine.kernel_mb,
+        Parameter.SHADOW: parameters.shadow_ms,
+        Parameter.REST: parameters.rest_ms,
+        Parameter.POPULATE: populate_times(parameters, candidates),
+        Parameter.CPU: parameters.cpu,
+        Parameter.LAB: parameters.lab,
     }
     if all(candidate.unpack_ms is None for candidate in candidates):
         del values[Parameter.LAB]
