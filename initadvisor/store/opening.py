@@ -276,13 +276,22 @@ def quarantine(path: Path, *, because: str) -> Path:
     """Give a data base another name and say so; to be called by one process at a time.
 
     What belongs to it goes first: a log that stayed would be taken for that of the next data base
-    of this name. Interrupted, it is finished by whoever comes next.
+    of this name. Interrupted, it is finished by whoever comes next: what looking at the data base
+    made anew meanwhile, an empty log and the index, takes the place of nothing that went before.
     """
+    held = [what for what in ("wal", "journal") if _size_bytes(beside(path, what))]
     numbered = (path.with_name(f"{path.name}.aside-{number}") for number in itertools.count(1))
-    aside = next(name for name in numbered if not os.path.lexists(name))
+    aside = next(
+        name
+        for name in numbered
+        if not any(map(os.path.lexists, (name, *(beside(name, what) for what in held))))
+    )
     for what in ("wal", "shm", "journal"):
         with contextlib.suppress(FileNotFoundError):
-            beside(path, what).rename(beside(aside, what))
+            if os.path.lexists(beside(aside, what)):
+                beside(path, what).unlink()
+            else:
+                beside(path, what).rename(beside(aside, what))
     path.rename(aside)
     sync_directory(path.parent)
     became = f"it was moved to {aside}, a new one is begun, and nothing of the old one is used"

@@ -121,6 +121,32 @@ def test_who_writes_moves_another_layout_aside_whole_and_says_so_once(
     assert runs(aside) == 2
 
 
+@pytest.mark.parametrize("step", range(5))
+def test_moving_aside_that_was_interrupted_loses_nothing_of_its_log(
+    host: Host, path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """What looks at the data base meanwhile makes an empty log of the same name."""
+    other_layout(host, path, LAYOUT - 1)
+    rename, renamed = Path.rename, list[Path]()
+
+    def killed_rename(source: Path, target: Path) -> Path:
+        if len(renamed) == step:
+            raise KeyboardInterrupt
+        renamed.append(source)
+        return rename(source, target)
+
+    with monkeypatch.context() as killing:
+        killing.setattr(Path, "rename", killed_rename)
+        with contextlib.suppress(KeyboardInterrupt), open_store(host):
+            pass
+    with contextlib.suppress(OtherLayoutError), open_store(host, readonly=True):
+        pass
+    with open_store(host) as store:
+        assert store.lab_runs() == ()
+    assert runs(path.with_name("initadvisor.sqlite.aside-1")) == 2
+    assert not path.with_name("initadvisor.sqlite.aside-2").exists()
+
+
 @BOTH
 @pytest.mark.parametrize(
     "script",
