@@ -1,4 +1,4 @@
-"""What is decided about, and the decision: contenders as facts for the cost model."""
+"""What a decision is made from, and the decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer rests on, and the weighing: once, and again after builds and the lab."""
+"""Collects what an answer rests on; ranks the candidates once, and after builds and the lab."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``apply --confirm``: builds, looks, asks a kernel, replaces configuration and images as one.
-
-Whether a setting has booted well on this machine already.
-"""
+"""``apply --confirm``: builds and verifies images, then installs them or arms a proving boot."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The proving boot: arms it, and does later what came of it.
 
 A transaction that waits for a boot has its proof recorded before there is an entry of a trial, and
-what is remembered of that entry (``trial_notes``) goes after it: whoever comes after an
+what is remembered of that entry (``trial.markers``) goes after it: whoever comes after an
 interruption at any point finds out and clears up.
 """
 

@@ -1,6 +1,7 @@
-"""What of this machine, as it was booted, its boots' times depend on.
+"""The class of a boot: what of the machine, besides the image, its times depend on.
 
-The class of a boot by what the kernel said of the machine, then and now in the same words.
+That of the running boot is read from the machine, that of an earlier one from its messages, and
+both are put in the same words.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """``initadvisor apply``: change the compression, in the configuration and in the images.
 
-The plan of ``apply`` for programs.
-
-The plan of ``apply`` for a person.
+The options, the call, and the plan as JSON and as text.
 """
 
 from __future__ import annotations

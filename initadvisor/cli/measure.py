@@ -1,8 +1,6 @@
 """``initadvisor measure``: record what this machine's boots spent, and on which image.
 
-The JSON of ``measure``; its fields are part of the interface (schema 1).
-
-What ``measure`` made of boots, for a person.
+The options, the call, and the answer as JSON (schema 1, an interface) and as text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The daemon's loop: takes notes in, does what can be done, and ends.
-
-What holds on this machine now, of what jobs need.
-"""
+"""The daemon's loop: takes notes in, looks whether the machine is idle, does jobs, and ends."""
 
 from __future__ import annotations
 

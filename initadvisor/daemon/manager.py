@@ -1,7 +1,4 @@
-"""What the daemon and systemd tell each other: how it goes, that it lives, when to go on.
-
-Tells systemd how the work goes.
-"""
+"""What the daemon and systemd tell each other: status, that it lives, when to start it again."""
 
 from __future__ import annotations
 

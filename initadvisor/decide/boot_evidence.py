@@ -25,7 +25,7 @@ class Relation(StrEnum):
     """How comparable a boot is with those that the advice is for.
 
     ``same``: of the same class (kernel, command line, hardware, power). ``near``: of this machine,
-    but of another class; it tells less, see ``stats/boot_summary.py``. Boots of another board or
+    but of another class; it tells less, see ``boot_summary``. Boots of another board or
     processor are no evidence at all.
     """
 

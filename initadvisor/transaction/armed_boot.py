@@ -1,7 +1,7 @@
-"""The proving boot: a new image boots once, from an entry of its own, before it is installed.
+"""An armed boot: what was armed, what can be seen of it afterwards, and what that means.
 
-The boot loader is tried first: the first time that anything is armed on a machine, the entry loads
-today's image (the rehearsal). What each boot showed is judged here, nothing is done.
+It is the proving boot of a transaction, a campaign's trial, or a rehearsal: today's image, to test
+the loader. What each showed is judged here; nothing is done.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ArmedBoot:
     """What was armed for a transaction that waits for a boot.
 
     ``loader`` is ``BootLoader.NAME``. ``trial``: the name on that boot's command line
-    (``trial_words``); every arming has another. ``armed_in_boot``: the boot (its ID) in which it
+    (``extra_cmdline``); every arming has another. ``armed_in_boot``: the boot (its ID) in which it
     was armed. ``image``: the image that is waited for, as the machine names it, and ``sha256`` and
     ``size_bytes`` of what the loader is to load of it: of a unified kernel image (``is_uki``) its
     .initrd section. ``entry``: what the loader calls the entry, and ``extra_cmdline`` what that

@@ -7,7 +7,7 @@ forgets. What may come in between is seen to: the selection is taken back before
 (initadvisor-sleep.service), and as soon as a kernel upgrade, a rebuilt image or another command
 line is seen; a boot that comes before that was seen is not held against its candidate.
 
-Everything is recorded before it is done (``campaign_step``). Only what touches the machine keeps
+Everything is recorded before it is done (``campaign.step``). Only what touches the machine keeps
 other runs out: builds and virtual machines take minutes, during which a campaign can be stopped.
 """
 

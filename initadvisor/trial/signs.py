@@ -1,4 +1,4 @@
-"""Signs of how a boot ended that left nothing in the journal: panics, the watchdog, the menu."""
+"""How a boot ended that has left nothing in the journal: panics, the watchdog, the menu."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WATCHDOG_RESET = 0x20
 """WDIOF_CARDRESET of linux/watchdog.h: the card has reset the processor before this boot."""
 
 _PANIC_WAIT_US = 30_000_000
-"""A trial that panics waits so long before it restarts (``trial_words``)."""
+"""A trial that panics waits so long before it restarts (``extra_cmdline``)."""
 
 _EARLIEST_S = 1_577_836_800
 """The beginning of 2020: no boot was armed before that, only by a clock that nobody had set."""

@@ -2,8 +2,8 @@
 
 Three parts of the model are apart from each other, before the boots and after them, because each
 boot shows each in figures of its own: the loader's (``boot_reading``), the time to unpack
-(``boot_unpacking``), and what the kernel does meanwhile and after (``boot_shadow``). A part that no
-boot tells anything of is drawn as it is without boots, to the last bit.
+(``boot_unpacking``), and what the kernel does meanwhile and after that (``boot_overlap``). A part
+that no boot tells anything of is drawn as it is without boots, to the last bit.
 """
 
 from __future__ import annotations
