@@ -221,7 +221,7 @@ def decision_result(decision_input: DecisionInput) -> DecisionResult:
     )
     hinges_on_build, decision = held.outcome is not decision.outcome, held
     if decision.outcome is Outcome.SWITCH:
-        # That no other candidate is better still is nothing the gain rests on.
+        # The gain does not depend on ruling out better candidates.
         of_setting = dict(zip([fact.setting for fact in facts], evidence, strict=True))
         weakest = Evidence.weakest((evidence[0], of_setting[decision.setting]))
         decision = replace(decision, saving_ms=replace(decision.saving_ms, source=str(weakest)))

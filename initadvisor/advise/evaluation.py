@@ -58,7 +58,7 @@ class Request:
 
 
 class RecommendObserver(CandidateSetObserver, BenchObserver, LabObserver, Protocol):
-    """Told how the work goes."""
+    """Receives progress events."""
 
 
 _SEED = 20_000

@@ -61,7 +61,7 @@ class Applied:
 
 
 class ApplyObserver(BuildingObserver, Protocol):
-    """Told how applying goes."""
+    """Receives progress events."""
 
     def built(self, staged: Sequence[StagedImage]) -> None:
         """All images are built and right; nothing was decided about them yet."""
@@ -81,6 +81,7 @@ def apply(
         msg = f"not applying anything now: {busy[0]}"
         raise UnsafeError(msg, hint="try again when it is done")
     release = plan.rebuilt[0].image.kernel_release if plan.rebuilt else None
+    # Known again once a kernel was asked; refused here already, before building takes minutes.
     direct = choices.immediate or proven_by(host, plan.setting, kernel_release=None) is not None
     _require_nothing_in_the_way(plan, choices, direct=direct)
     installed = {

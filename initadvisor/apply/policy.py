@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from initadvisor.transaction.transaction import Transaction
 
     class PolicyObserver(RecommendObserver, ApplyObserver, Protocol):
-        """Told how the work goes."""
+        """Receives progress events."""
 
 
 class _Building:

@@ -87,7 +87,7 @@ class _Track:
 
 
 class InitramfsWait:
-    """Is told the messages of one boot as they come; see ``KernelMessages``."""
+    """Takes the messages of one boot as they come; see ``KernelMessages``."""
 
     def __init__(self) -> None:
         self._tracks = {

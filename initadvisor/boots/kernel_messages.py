@@ -39,7 +39,7 @@ _AIDS = {
 
 
 class KernelMessages:
-    """Is told the messages of ONE boot, in the kernel's order, and keeps what matters of them.
+    """Takes the messages of ONE boot, in the kernel's order, and keeps what matters of them.
 
     Its memory is bounded, whatever the messages are. What comes after /init ran changes nothing.
     """

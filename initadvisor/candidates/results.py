@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class BuildObserver(Protocol):
-    """Told how a build goes, in the thread that called ``build_candidates``."""
+    """Receives progress events of a build, in the thread that called ``build_candidates``."""
 
     def started(self, setting: Setting) -> None:
         """Take note that a candidate is being built."""

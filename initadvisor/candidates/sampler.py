@@ -50,7 +50,7 @@ _RELATIVES = {
 
 
 class SampleObserver(Protocol):
-    """Told how sampling goes."""
+    """Receives progress events of sampling."""
 
     def sampled(self, done: int, of: int) -> None:
         """Take note that this many steps are done."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class CandidateSetObserver(BuildObserver, SampleObserver, Protocol):
-    """Told how candidates are built and sampled."""
+    """Receives progress events of builds and samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,7 +101,7 @@ def arrange_waking(host: Host, leave: Leave) -> None:
 
 
 class StatusReporter:
-    """Observes every kind of work; what comes too often is not told."""
+    """Passes progress events on to systemd, but those that come too often."""
 
     def doing(self, what: str) -> None:
         """Tell what goes on."""

@@ -35,7 +35,7 @@ _OF_THE_INITRAMFS = {".initrd", ".pcrsig"}
 
 
 class BuildingObserver(Protocol):
-    """Told how building goes."""
+    """Receives progress events of a build."""
 
     def doing(self, what: str) -> None:
         """Take note of what goes on now."""

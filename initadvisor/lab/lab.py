@@ -50,7 +50,7 @@ class LabResult:
 
 
 class LabRunObserver(BuildObserver, LabObserver, Protocol):
-    """Told how the work goes."""
+    """Receives progress events."""
 
 
 def run_lab(host: Host, request: LabRequest, *, observer: LabRunObserver) -> LabResult:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class LabObserver(Protocol):
-    """Told of each boot as it ends."""
+    """Receives each boot as it ends."""
 
     def booted(self, subject: LabSubject, sample: LabSample) -> None:
         """Take note of a sample."""
