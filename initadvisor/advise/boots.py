@@ -149,12 +149,12 @@ SHARED_WORDS = {
 """Each quantity in words, and the unit of its values."""
 
 
-def what_was_learnt(lessons: PosteriorSummary) -> Iterator[Assumption]:
+def what_was_learnt(summary: PosteriorSummary) -> Iterator[Assumption]:
     """Say what the boots taught, each with its interval before and after, and whence the former."""
-    for learnt in lessons.updates:
-        if learnt.boots:
-            yield Assumption(about=learnt.what, text=_said(learnt))
-    if Parameter.LOADER in lessons.informed and lessons.read_sizes == 1:
+    for update in summary.updates:
+        if update.boots:
+            yield Assumption(about=update.what, text=_said(update))
+    if Parameter.LOADER in summary.informed and summary.read_sizes == 1:
         yield Assumption(
             about=Parameter.LOADER,
             text="the boots loaded images of one size only, which bounds how fast the loader reads "
@@ -162,18 +162,18 @@ def what_was_learnt(lessons: PosteriorSummary) -> Iterator[Assumption]:
         )
 
 
-def _said(learnt: ParameterUpdate) -> str:
-    words, unit = SHARED_WORDS[learnt.what]
-    before, after = learnt.prior, learnt.posterior
-    of = "1 boot" if learnt.boots == 1 else f"{learnt.boots} boots"
+def _said(update: ParameterUpdate) -> str:
+    words, unit = SHARED_WORDS[update.what]
+    before, after = update.prior, update.posterior
+    of = "1 boot" if update.boots == 1 else f"{update.boots} boots"
     mean, low, high = map(three_digits, (after.mean, after.low, after.high))
     return (
         f"{words}: {mean} {unit} ({low}..{high}), "
         f"from {of} of this machine; without them {three_digits(before.mean)} "
-        f"({three_digits(before.low)}..{three_digits(before.high)}){_whence(learnt)}"
+        f"({three_digits(before.low)}..{three_digits(before.high)}){_whence(update)}"
     )
 
 
-def _whence(learnt: ParameterUpdate) -> str:
+def _whence(update: ParameterUpdate) -> str:
     """Name the source of the prior, unless what the prediction rests on is said anyway."""
-    return "" if learnt.what is Parameter.CPU else f", {learnt.prior.source or 'assumed'}"
+    return "" if update.what is Parameter.CPU else f", {update.prior.source or 'assumed'}"

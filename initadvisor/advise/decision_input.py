@@ -1,4 +1,4 @@
-"""What is decided about, and the decision: contenders as facts for the cost model."""
+"""What a decision is made from, and the decision."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class Unpacking:
     table: CalibrationTable
     lab: LabEvidence
 
-    def decompress_ms(self, contender: Candidate) -> Quantity:
+    def decompress_ms(self, candidate: Candidate) -> Quantity:
         """Return D: another kernel's, where it unpacked the image, else scaled user-space time."""
-        if measured := self.lab.decompress_ms.get(contender.digest):
+        if measured := self.lab.decompress_ms.get(candidate.digest):
             return measured
-        sampled = contender.sampled
-        samples_ms = sampled.decompress_ms if sampled else self.bench_ms[contender.digest]
-        found = _decompress_ms(contender.codec, samples_ms, self.table)
+        sampled = candidate.sampled
+        samples_ms = sampled.decompress_ms if sampled else self.bench_ms[candidate.digest]
+        found = _decompress_ms(candidate.codec, samples_ms, self.table)
         if sampled is None:
             return found
         return replace(found, log_sd=hypot(found.log_sd, _SAMPLED_LOG_SD))
@@ -137,19 +137,19 @@ class DecisionInput:
             today.setting, [(c.setting, c.cost.build_cpu_s) for c in others if c.cost]
         )
 
-    def fits(self, contender: Candidate) -> bool:
+    def fits(self, candidate: Candidate) -> bool:
         """Tell whether the image has room beside today's, as replacing it safely needs."""
-        return contender.today or contender.largest_bytes <= self.disk.free_bytes
+        return candidate.today or candidate.largest_bytes <= self.disk.free_bytes
 
-    def unusable(self, contender: Candidate) -> str | None:
+    def unusable(self, candidate: Candidate) -> str | None:
         """Return why this machine cannot make it; today's it could.
 
         A compressor that needs more memory than there is may be killed at the next kernel upgrade,
         which then has no image, whatever the objective.
         """
-        cost = contender.cost
-        if contender.unusable or contender.today or self.memory is None or cost is None:
-            return contender.unusable
+        cost = candidate.cost
+        if candidate.unusable or candidate.today or self.memory is None or cost is None:
+            return candidate.unusable
         if cost.build_peak_bytes <= self.memory.total_bytes:
             return None
         return (
@@ -157,10 +157,10 @@ class DecisionInput:
             f"{_mb(self.memory.total_bytes)}"
         )
 
-    def notes(self, contender: Candidate) -> tuple[str, ...]:
+    def notes(self, candidate: Candidate) -> tuple[str, ...]:
         """Return what is to be said of a contender."""
-        unusable, cost = self.unusable(contender), contender.cost
-        notes = (*contender.notes, *((unusable,) if unusable else ()))
+        unusable, cost = self.unusable(candidate), candidate.cost
+        notes = (*candidate.notes, *((unusable,) if unusable else ()))
         if unusable or self.memory is None or cost is None:
             return notes
         if cost.build_peak_bytes <= self.memory.available_bytes:
@@ -197,25 +197,31 @@ class DecisionResult:
         return [fact.setting for fact in self.facts].index(setting)
 
 
-def decision_result(case: DecisionInput) -> DecisionResult:
+def decision_result(decision_input: DecisionInput) -> DecisionResult:
     """Price the contenders and decide."""
-    facts = tuple(_facts(case, contender) for contender in case.candidates)
-    given = sample_posterior_costs(case.knowledge.machine, facts, case.boots, seed=case.seed)
+    facts = tuple(_facts(decision_input, candidate) for candidate in decision_input.candidates)
+    given = sample_posterior_costs(
+        decision_input.knowledge.machine, facts, decision_input.boots, seed=decision_input.seed
+    )
     evidence = tuple(
-        Evidence.BOOTS if own else case.unpacking.lab.evidence(contender.digest)
-        for contender, own in zip(case.candidates, given.summary.own_boots, strict=True)
+        Evidence.BOOTS if own else decision_input.unpacking.lab.evidence(candidate.digest)
+        for candidate, own in zip(decision_input.candidates, given.summary.own_boots, strict=True)
     )
     weakest = Evidence.weakest(
         of for fact, of in zip(facts, evidence, strict=True) if fact.eligible or fact is facts[0]
     )
-    choose = decide_by_size if case.by_size else decide
+    choose = decide_by_size if decision_input.by_size else decide
     decision = choose(
-        given.draws, facts, baseline=0, thresholds=case.thresholds, source=str(weakest)
+        given.draws, facts, baseline=0, thresholds=decision_input.thresholds, source=str(weakest)
     )
-    held = decision if case.by_size else _whatever_builds_take(case, given, facts, decision)
+    held = (
+        decision
+        if decision_input.by_size
+        else _whatever_builds_take(decision_input, given, facts, decision)
+    )
     hinges_on_build, decision = held.outcome is not decision.outcome, held
     if decision.outcome is Outcome.SWITCH:
-        # That no other candidate is better still is nothing the gain rests on.
+        # The gain does not depend on ruling out better candidates.
         of_setting = dict(zip([fact.setting for fact in facts], evidence, strict=True))
         weakest = Evidence.weakest((evidence[0], of_setting[decision.setting]))
         decision = replace(decision, saving_ms=replace(decision.saving_ms, source=str(weakest)))
@@ -230,15 +236,18 @@ def decision_result(case: DecisionInput) -> DecisionResult:
 
 
 def _whatever_builds_take(
-    case: DecisionInput, given: PosteriorCosts, facts: Sequence[CandidateFacts], decision: Decision
+    decision_input: DecisionInput,
+    given: PosteriorCosts,
+    facts: Sequence[CandidateFacts],
+    decision: Decision,
 ) -> Decision:
     """Return the decision, open where another cost of building today's image would change it.
 
     Of a codec nothing is known of, that cost is anything from 0.
     """
-    if not case.todays_build_open:
+    if not decision_input.todays_build_open:
         return decision
-    spread = case.todays_build
+    spread = decision_input.todays_build
     ends_s = (spread.least_s, spread.most_s) if spread else (0.0, inf)
     extra_ms = given.draws.extra_ms
 
@@ -251,7 +260,9 @@ def _whatever_builds_take(
         )
 
     ends = [
-        decided(min(cpu_s * 1000 / case.pace.boots, _ANYTHING_MS), case.thresholds)
+        decided(
+            min(cpu_s * 1000 / decision_input.pace.boots, _ANYTHING_MS), decision_input.thresholds
+        )
         for cpu_s in ends_s
     ]
     if all((end.outcome, end.setting) == (decision.outcome, decision.setting) for end in ends):
@@ -261,28 +272,28 @@ def _whatever_builds_take(
             best_probability=min(decision.best_probability, *(e.best_probability for e in ends)),
             settled=decision.settled and all(end.settled for end in ends),
         )
-    return decided(extra_ms[0], replace(case.thresholds, certainty=inf))
+    return decided(extra_ms[0], replace(decision_input.thresholds, certainty=inf))
 
 
-def _facts(case: DecisionInput, contender: Candidate) -> CandidateFacts:
+def _facts(decision_input: DecisionInput, candidate: Candidate) -> CandidateFacts:
     return CandidateFacts(
-        setting=contender.setting,
-        digest=contender.digest,
-        size_mb=replace(contender.size, median=contender.size.median / 1e6),
-        decompress_ms=case.unpacking.decompress_ms(contender),
-        unpack_ms=case.unpacking.lab.unpack_ms.get(contender.digest),
-        extra_ms=_build_ms(case, contender),
-        eligible=case.fits(contender)
-        and case.unusable(contender) is None
-        and case.verdicts[contender.digest].verdict is not Verdict.REFUSED,
+        setting=candidate.setting,
+        digest=candidate.digest,
+        size_mb=replace(candidate.size, median=candidate.size.median / 1e6),
+        decompress_ms=decision_input.unpacking.decompress_ms(candidate),
+        unpack_ms=decision_input.unpacking.lab.unpack_ms.get(candidate.digest),
+        extra_ms=_build_ms(decision_input, candidate),
+        eligible=decision_input.fits(candidate)
+        and decision_input.unusable(candidate) is None
+        and decision_input.verdicts[candidate.digest].verdict is not Verdict.REFUSED,
     )
 
 
-def _build_ms(case: DecisionInput, contender: Candidate) -> float:
+def _build_ms(decision_input: DecisionInput, candidate: Candidate) -> float:
     """Return a build's share of one boot, if the objective counts it."""
-    if case.config.objective is not Objective.BALANCED:
+    if decision_input.config.objective is not Objective.BALANCED:
         return 0.0
-    if contender.cost is not None:
-        return contender.cost.build_cpu_s * 1000 / case.pace.boots
-    spread = case.todays_build if contender.today else None
-    return spread.middle_s * 1000 / case.pace.boots if spread else 0.0
+    if candidate.cost is not None:
+        return candidate.cost.build_cpu_s * 1000 / decision_input.pace.boots
+    spread = decision_input.todays_build if candidate.today else None
+    return spread.middle_s * 1000 / decision_input.pace.boots if spread else 0.0

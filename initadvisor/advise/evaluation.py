@@ -1,4 +1,4 @@
-"""What an answer rests on, and the weighing: once, and again after builds and the lab."""
+"""Collects what an answer rests on; ranks the candidates once, and after builds and the lab."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Request:
 
 
 class RecommendObserver(CandidateSetObserver, BenchObserver, LabObserver, Protocol):
-    """Told how the work goes."""
+    """Receives progress events."""
 
 
 _SEED = 20_000
@@ -82,16 +82,16 @@ class CandidateEvaluation:
         host: Host,
         request: Request,
         config: Config,
-        ground: SearchSpace,
+        search_space: SearchSpace,
         observer: RecommendObserver,
         *,
         sample: bool,
     ) -> None:
-        source, release = ground.source, ground.kernel_release
+        source, release = search_space.source, search_space.kernel_release
         self._host = host
         self._request = request
         self._config = config
-        self._ground = ground
+        self._ground = search_space
         self._observer = observer
         self._build_gaps: tuple[SkippedSetting, ...] = ()
         self.kernel_config = _kernel_config(host, request, release)
@@ -116,7 +116,7 @@ class CandidateEvaluation:
             table=self.table,
         )
 
-    def build(self, field: CandidateSet, settings: Sequence[Setting]) -> None:
+    def build(self, candidate_set: CandidateSet, settings: Sequence[Setting]) -> None:
         """Build those of the field's estimated candidates that have these settings.
 
         What cannot be built is not weighed any more.
@@ -124,7 +124,7 @@ class CandidateEvaluation:
         if not settings:
             return
         # A row may be named by its level, which is another command line (zstd -3 for zstd).
-        planned = {c.setting: c.sampled.setting for c in field.candidates if c.sampled}
+        planned = {c.setting: c.sampled.setting for c in candidate_set.candidates if c.sampled}
         result = build_candidates(
             self._host,
             self._ground.generator,
@@ -135,27 +135,29 @@ class CandidateEvaluation:
             cache_limit_bytes=self._config.cache_limit_bytes,
         )
         self._build_gaps += result.skipped
-        failed = {gap.setting for gap in result.skipped}
+        failed = {skipped.setting for skipped in result.skipped}
         kept = tuple(setting for setting in self._ground.settings if setting not in failed)
         self._ground = replace(self._ground, settings=kept)
 
     def rank(self) -> Answer:
         """Weigh the candidates that are there, and estimates of the others."""
-        host, ground = self._host, self._ground
-        field = estimated_candidate_set(host, ground, observer=self._observer)
-        field = replace(field, skipped=_distinct((*field.skipped, *self._build_gaps)))
+        host, search_space = self._host, self._ground
+        candidate_set = estimated_candidate_set(host, search_space, observer=self._observer)
+        candidate_set = replace(
+            candidate_set, skipped=_distinct((*candidate_set.skipped, *self._build_gaps))
+        )
         verdicts = verdicts_on(
             host,
-            ground.source,
-            field.candidates,
+            search_space.source,
+            candidate_set.candidates,
             config=self.kernel_config,
-            release=ground.kernel_release,
+            release=search_space.kernel_release,
         )
-        _require_comparison(verdicts[ground.source.initrd_sha256], field)
-        lab = lab_evidence(host, field.candidates, ground.kernel_release)
-        case = DecisionInput(
-            candidates=field.candidates,
-            unpacking=Unpacking(bench_ms=self._times_ms(field), table=self.table, lab=lab),
+        _require_comparison(verdicts[search_space.source.initrd_sha256], candidate_set)
+        lab = lab_evidence(host, candidate_set.candidates, search_space.kernel_release)
+        decision_input = DecisionInput(
+            candidates=candidate_set.candidates,
+            unpacking=Unpacking(bench_ms=self._times_ms(candidate_set), table=self.table, lab=lab),
             verdicts=verdicts,
             disk=self.disk,
             knowledge=self.knowledge,
@@ -166,15 +168,15 @@ class CandidateEvaluation:
             limits=self._limits,
             seed=_SEED,
         )
-        judged = decision_result(case)
+        result = decision_result(decision_input)
         return Answer(
-            candidate_set=field,
-            decision_input=case,
-            decision_result=judged,
-            ranked=summarise(case, judged),
+            candidate_set=candidate_set,
+            decision_input=decision_input,
+            decision_result=result,
+            ranked=summarise(decision_input, result),
         )
 
-    def run_lab(self, field: CandidateSet) -> None:
+    def run_lab(self, candidate_set: CandidateSet) -> None:
         """Have kernels unpack what they would not refuse; the store then has what they took."""
         from initadvisor.lab.lab import run_lab_for
         from initadvisor.lab.timing import Rounds
@@ -182,16 +184,20 @@ class CandidateEvaluation:
 
         verdicts = lint_all(
             self._host,
-            field.source,
-            field.candidates,
+            candidate_set.source,
+            candidate_set.candidates,
             config=self.kernel_config,
-            release=field.kernel_release,
+            release=candidate_set.kernel_release,
         )
         run_lab_for(
             self._host,
-            field.source,
-            [c for c in field.candidates if verdicts[c.digest].verdict is not Verdict.REFUSED],
-            Wanted(release=field.kernel_release),
+            candidate_set.source,
+            [
+                c
+                for c in candidate_set.candidates
+                if verdicts[c.digest].verdict is not Verdict.REFUSED
+            ],
+            Wanted(release=candidate_set.kernel_release),
             rounds=Rounds(
                 tolerance_ms=self._config.tolerance_ms,
                 tolerance_fraction=self._config.tolerance_fraction,
@@ -199,9 +205,12 @@ class CandidateEvaluation:
             observer=self._observer,
         )
 
-    def _times_ms(self, field: CandidateSet) -> Mapping[str, Sequence[float]]:
+    def _times_ms(self, candidate_set: CandidateSet) -> Mapping[str, Sequence[float]]:
         """Time user-space decompression of what is there; once for an answer without builds."""
-        source, streams = field.source, [c.stream for c in field.candidates if c.stream]
+        source, streams = (
+            candidate_set.source,
+            [c.stream for c in candidate_set.candidates if c.stream],
+        )
         if source.unpack_cpu_ms:
             remember(self._host, streams[0], source.unpack_cpu_ms)
         return decompression_ms(
@@ -213,9 +222,9 @@ class CandidateEvaluation:
         )
 
 
-def _distinct(gaps: tuple[SkippedSetting, ...]) -> tuple[SkippedSetting, ...]:
+def _distinct(skipped_settings: tuple[SkippedSetting, ...]) -> tuple[SkippedSetting, ...]:
     """Return one gap for each setting: what failed last says why."""
-    return tuple({gap.setting: gap for gap in gaps}.values())
+    return tuple({skipped.setting: skipped for skipped in skipped_settings}.values())
 
 
 def _kernel_config(host: Host, request: Request, kernel: str | None) -> KernelConfig | None:
@@ -224,16 +233,20 @@ def _kernel_config(host: Host, request: Request, kernel: str | None) -> KernelCo
     return find_kernel_config(host, kernel) if kernel else None
 
 
-def _require_comparison(today: Lint, field: CandidateSet) -> None:
+def _require_comparison(today: Lint, candidate_set: CandidateSet) -> None:
     """Raise where no advice can be given: today's image is refused, or nothing is beside it."""
-    source = field.source
+    source = candidate_set.source
     if today.verdict is Verdict.REFUSED:
         msg = (
             f"cannot weigh {source.path}: its kernel would refuse it as it is "
             f"({'; '.join(today.reasons)})"
         )
         raise UnsafeError(msg, hint="is it the image, and --kernel-config the kernel, that boots?")
-    if len(field.candidates) == 1:
-        gaps = "; ".join(f"{gap.setting}: {gap.reason}" for gap in field.skipped)
-        msg = f"nothing to compare {source.path} with" + (f": {gaps}" if gaps else "")
+    if len(candidate_set.candidates) == 1:
+        skipped_settings = "; ".join(
+            f"{skipped.setting}: {skipped.reason}" for skipped in candidate_set.skipped
+        )
+        msg = f"nothing to compare {source.path} with" + (
+            f": {skipped_settings}" if skipped_settings else ""
+        )
         raise InitadvisorError(msg, hint="install compressors, or name other settings with --only")

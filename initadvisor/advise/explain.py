@@ -19,79 +19,90 @@ if TYPE_CHECKING:
     from initadvisor.advise.decision_input import DecisionInput, DecisionResult
 
 
-def explain(case: DecisionInput, judged: DecisionResult) -> Explanation:
+def explain(decision_input: DecisionInput, result: DecisionResult) -> Explanation:
     """Explain a decision: the facts it depends on, and what each kind of evidence did to it."""
-    draws, lessons = judged.posterior_costs.draws, judged.posterior_costs.summary
-    pair = _smallest(case, judged) if case.by_size else _closest(case, judged)
+    draws, summary = result.posterior_costs.draws, result.posterior_costs.summary
+    pair = (
+        _smallest(decision_input, result)
+        if decision_input.by_size
+        else _closest(decision_input, result)
+    )
     explained = Explanation(
-        contrast=None, weights=(), images_share=0.0, steps=(), updates=lessons.updates
+        contrast=None, weights=(), images_share=0.0, steps=(), updates=summary.updates
     )
     if pair is None:
         return explained
-    weakest = Evidence.weakest((judged.evidence[pair.advised], judged.evidence[pair.rival]))
+    weakest = Evidence.weakest((result.evidence[pair.advised], result.evidence[pair.rival]))
     explained = replace(
         explained,
-        contrast=contrast(draws, judged.facts, pair.advised, pair.rival, source=str(weakest)),
+        contrast=contrast(draws, result.facts, pair.advised, pair.rival, source=str(weakest)),
     )
-    if case.by_size:
+    if decision_input.by_size:
         return explained
-    found = compare_candidates(draws, judged.facts, baseline=0, thresholds=case.thresholds)
-    parts = judged.posterior_costs.posterior.parameters
+    found = compare_candidates(
+        draws, result.facts, baseline=0, thresholds=decision_input.thresholds
+    )
+    parts = result.posterior_costs.posterior.parameters
     return replace(
         explained,
-        weights=weights(parts, judged.facts, found, lessons, pair, baseline=0),
+        weights=weights(parts, result.facts, found, summary, pair, baseline=0),
         images_share=images_share(parts, found, pair),
-        steps=tuple(_steps(case, judged)),
+        steps=tuple(_steps(decision_input, result)),
     )
 
 
-def _closest(case: DecisionInput, judged: DecisionResult) -> Pair | None:
+def _closest(decision_input: DecisionInput, result: DecisionResult) -> Pair | None:
     """Return what is advised and what is likeliest to be better."""
-    advised = judged.column(judged.decision.setting)
+    advised = result.column(result.decision.setting)
     found = compare_candidates(
-        judged.posterior_costs.draws, judged.facts, baseline=0, thresholds=case.thresholds
+        result.posterior_costs.draws, result.facts, baseline=0, thresholds=decision_input.thresholds
     )
     rival = strongest_rival(found, advised)
     return None if rival is None else Pair(advised=advised, rival=rival[0])
 
 
-def _smallest(case: DecisionInput, judged: DecisionResult) -> Pair | None:
+def _smallest(decision_input: DecisionInput, result: DecisionResult) -> Pair | None:
     """Return what is advised, and the smallest beside it."""
-    advised = judged.column(judged.decision.setting)
+    advised = result.column(result.decision.setting)
     others = [
         column
-        for column, fact in enumerate(judged.facts)
-        if column != advised and (fact.eligible or case.candidates[column].today)
+        for column, fact in enumerate(result.facts)
+        if column != advised and (fact.eligible or decision_input.candidates[column].today)
     ]
     if not others:
         return None
-    rival = min(others, key=lambda column: judged.facts[column].size_mb.median)
+    rival = min(others, key=lambda column: result.facts[column].size_mb.median)
     return Pair(advised=advised, rival=rival)
 
 
-def _steps(case: DecisionInput, judged: DecisionResult) -> Iterator[ExplanationStep]:
+def _steps(decision_input: DecisionInput, result: DecisionResult) -> Iterator[ExplanationStep]:
     """Yield the answers without boots and without the lab, and the one that is given.
 
     Evidence of which there is none makes no step.
     """
-    lab = case.unpacking.lab
+    lab = decision_input.unpacking.lab
     in_lab = sum(
-        c.digest in lab.unpack_ms or c.digest in lab.decompress_ms for c in case.candidates
+        c.digest in lab.unpack_ms or c.digest in lab.decompress_ms
+        for c in decision_input.candidates
     )
-    boots = judged.posterior_costs.summary.boots_used
-    bare = replace(case, boots=(), unpacking=replace(case.unpacking, lab=LabEvidence()))
-    images = len(case.candidates)
-    yield _step(decision_result(bare) if in_lab or boots else judged, Evidence.BENCH, images)
+    boots = result.posterior_costs.summary.boots_used
+    bare = replace(
+        decision_input, boots=(), unpacking=replace(decision_input.unpacking, lab=LabEvidence())
+    )
+    images = len(decision_input.candidates)
+    yield _step(decision_result(bare) if in_lab or boots else result, Evidence.BENCH, images)
     if in_lab:
         yield _step(
-            decision_result(replace(case, boots=())) if boots else judged, Evidence.LAB, in_lab
+            decision_result(replace(decision_input, boots=())) if boots else result,
+            Evidence.LAB,
+            in_lab,
         )
     if boots:
-        yield _step(judged, Evidence.BOOTS, boots)
+        yield _step(result, Evidence.BOOTS, boots)
 
 
-def _step(judged: DecisionResult, evidence: Evidence, used: int) -> ExplanationStep:
-    decision = judged.decision
+def _step(result: DecisionResult, evidence: Evidence, used: int) -> ExplanationStep:
+    decision = result.decision
     switch = decision.outcome is Outcome.SWITCH
     return ExplanationStep(
         evidence=evidence,

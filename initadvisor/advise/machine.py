@@ -98,7 +98,7 @@ def know_machine(
 
 
 def unpacking_assumptions(
-    field: Sequence[Candidate],
+    candidates: Sequence[Candidate],
     machine: Machine,
     evidence: LabEvidence,
     *,
@@ -109,8 +109,8 @@ def unpacking_assumptions(
     ``told``: what boots of this machine told of; how far that might be off without them is left
     out.
     """
-    lab = [c for c in field if c.digest in evidence.unpack_ms]
-    bench = [c for c in field if c not in lab]
+    lab = [c for c in candidates if c.digest in evidence.unpack_ms]
+    bench = [c for c in candidates if c not in lab]
     said = []
     if lab:
         who = "every image" if not bench else _names(lab)
@@ -174,8 +174,8 @@ def _bench_assumptions(
         )
 
 
-def _names(field: Sequence[Candidate]) -> str:
-    return ", ".join(str(contender.setting) for contender in field)
+def _names(candidates: Sequence[Candidate]) -> str:
+    return ", ".join(str(candidate.setting) for candidate in candidates)
 
 
 def _loader(measured: Estimate, given: float | None) -> Quantity:

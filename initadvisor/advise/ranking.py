@@ -47,30 +47,32 @@ class RankedCandidates:
     unbuilt: tuple[Setting, ...] = ()
 
 
-def summarise(case: DecisionInput, judged: DecisionResult) -> RankedCandidates:
+def summarise(decision_input: DecisionInput, result: DecisionResult) -> RankedCandidates:
     """Put in figures what comes of a decision, and what would make it surer."""
-    deciding, rival = (None, None) if case.by_size else _closest(case, judged)
+    deciding, rival = (None, None) if decision_input.by_size else _closest(decision_input, result)
     return RankedCandidates(
-        decision=judged.decision,
-        evidence=judged.weakest,
-        rows=tuple(sorted(_rows(case, judged), key=lambda row: row.total_ms.mean)),
-        summary=judged.posterior_costs.summary,
+        decision=result.decision,
+        evidence=result.weakest,
+        rows=tuple(sorted(_rows(decision_input, result), key=lambda row: row.total_ms.mean)),
+        summary=result.posterior_costs.summary,
         deciding=deciding,
         rival=rival,
-        plan=None if case.by_size or judged.hinges_on_build else _plan(case, judged),
-        hinges_on_build=judged.hinges_on_build,
-        unbuilt=_unbuilt(case, judged),
+        plan=None
+        if decision_input.by_size or result.hinges_on_build
+        else _plan(decision_input, result),
+        hinges_on_build=result.hinges_on_build,
+        unbuilt=_unbuilt(decision_input, result),
     )
 
 
 def _closest(
-    case: DecisionInput, judged: DecisionResult
+    decision_input: DecisionInput, result: DecisionResult
 ) -> tuple[DecidingFact | None, Rival | None]:
     """Return what comes closest to what is advised, and what would decide where that is open."""
-    facts, thresholds = judged.facts, case.thresholds
-    chosen = judged.column(judged.decision.setting)
+    facts, thresholds = result.facts, decision_input.thresholds
+    chosen = result.column(result.decision.setting)
     found = compare_candidates(
-        judged.posterior_costs.draws, facts, baseline=0, thresholds=thresholds
+        result.posterior_costs.draws, facts, baseline=0, thresholds=thresholds
     )
     closest = strongest_rival(found, chosen)
     if closest is None:
@@ -79,12 +81,12 @@ def _closest(
     rival = Rival(
         setting=facts[column].setting,
         probability=probability,
-        contrast=_contrast(judged, chosen, column),
+        contrast=_contrast(result, chosen, column),
     )
-    if judged.decision.outcome is not Outcome.UNDECIDED or judged.hinges_on_build:
+    if result.decision.outcome is not Outcome.UNDECIDED or result.hinges_on_build:
         return None, rival
     deciding = deciding_fact(
-        judged.posterior_costs.posterior.parameters,
+        result.posterior_costs.posterior.parameters,
         facts,
         found,
         Pair(advised=chosen, rival=column),
@@ -94,25 +96,25 @@ def _closest(
     return deciding, rival
 
 
-def _contrast(judged: DecisionResult, one: int, other: int) -> Contrast:
-    weakest = Evidence.weakest((judged.evidence[one], judged.evidence[other]))
-    return contrast(judged.posterior_costs.draws, judged.facts, one, other, source=str(weakest))
+def _contrast(result: DecisionResult, one: int, other: int) -> Contrast:
+    weakest = Evidence.weakest((result.evidence[one], result.evidence[other]))
+    return contrast(result.posterior_costs.draws, result.facts, one, other, source=str(weakest))
 
 
-def _plan(case: DecisionInput, judged: DecisionResult) -> Plan | None:
+def _plan(decision_input: DecisionInput, result: DecisionResult) -> Plan | None:
     """Return the boots that would settle the decision, None where there are none to be made."""
-    if case.limits is None:
+    if decision_input.limits is None:
         return None
-    posterior, facts = judged.posterior_costs.posterior, judged.facts
+    posterior, facts = result.posterior_costs.posterior, result.facts
     plan = next_boots(
         posterior,
-        case.knowledge.machine,
+        decision_input.knowledge.machine,
         facts,
-        decision=judged.decision,
-        own_boots=judged.posterior_costs.summary.own_boots,
+        decision=result.decision,
+        own_boots=result.posterior_costs.summary.own_boots,
         baseline=0,
-        thresholds=case.thresholds,
-        limits=case.limits,
+        thresholds=decision_input.thresholds,
+        limits=decision_input.limits,
     )
     if plan is None:
         return None
@@ -123,48 +125,54 @@ def _plan(case: DecisionInput, judged: DecisionResult) -> Plan | None:
         ),
         chance=plan.chance,
         enough=plan.count < MOST_BOOTS,
-        contrast=_contrast(judged, plan.leader, plan.rival),
+        contrast=_contrast(result, plan.leader, plan.rival),
         loader_seen=posterior.noise.loader_seen,
         unbuilt=tuple(
-            facts[column].setting for column, _ in plan.boots if _is_estimate(case, column)
+            facts[column].setting
+            for column, _ in plan.boots
+            if _is_estimate(decision_input, column)
         ),
     )
 
 
-def _is_estimate(case: DecisionInput, column: int) -> bool:
-    return case.candidates[column].sampled is not None
+def _is_estimate(decision_input: DecisionInput, column: int) -> bool:
+    return decision_input.candidates[column].sampled is not None
 
 
-def _unbuilt(case: DecisionInput, judged: DecisionResult) -> tuple[Setting, ...]:
+def _unbuilt(decision_input: DecisionInput, result: DecisionResult) -> tuple[Setting, ...]:
     """Return what is only estimated and may win, and what is said to lead."""
-    field, decision = case.candidates, judged.decision
-    chance = chances(judged.posterior_costs.draws, judged.facts, by_size=case.by_size)
+    candidate_set, decision = decision_input.candidates, result.decision
+    chance = chances(result.posterior_costs.draws, result.facts, by_size=decision_input.by_size)
     named = {decision.setting, decision.leader}
-    order = sorted(range(len(field)), key=lambda column: -chance[column])
+    order = sorted(range(len(candidate_set)), key=lambda column: -chance[column])
     return tuple(
-        field[column].setting
+        candidate_set[column].setting
         for column in order
-        if _is_estimate(case, column)
-        and (chance[column] >= _WORTH_BUILDING or field[column].setting in named)
+        if _is_estimate(decision_input, column)
+        and (chance[column] >= _WORTH_BUILDING or candidate_set[column].setting in named)
     )
 
 
-def _rows(case: DecisionInput, judged: DecisionResult) -> list[Row]:
-    draws, evidence, lab = judged.posterior_costs.draws, judged.evidence, case.unpacking.lab
-    loader = judged.posterior_costs.summary.now(Parameter.LOADER).source
+def _rows(decision_input: DecisionInput, result: DecisionResult) -> list[Row]:
+    draws, evidence, lab = (
+        result.posterior_costs.draws,
+        result.evidence,
+        decision_input.unpacking.lab,
+    )
+    loader = result.posterior_costs.summary.now(Parameter.LOADER).source
     saving = savings(draws, 0)
     rows = []
-    for column, contender in enumerate(case.candidates):
+    for column, candidate in enumerate(decision_input.candidates):
         own = evidence[column]
         against_today = Evidence.weakest((evidence[0], own))
-        unpack = str(own) if own is Evidence.BOOTS else lab.source(contender.digest)
-        cost = contender.cost
+        unpack = str(own) if own is Evidence.BOOTS else lab.source(candidate.digest)
+        cost = candidate.cost
         rows.append(
             Row(
-                setting=contender.setting,
-                size_bytes=int(contender.size.median),
-                size_log_sd=contender.size.log_sd,
-                size_source=contender.size_source,
+                setting=candidate.setting,
+                size_bytes=int(candidate.size.median),
+                size_log_sd=candidate.size.log_sd,
+                size_source=candidate.size_source,
                 read_ms=summary(draws.read_ms[:, column], loader),
                 unpack_ms=summary(draws.unpack_ms[:, column], unpack),
                 total_ms=summary(draws.total_ms[:, column], str(own)),
@@ -172,10 +180,10 @@ def _rows(case: DecisionInput, judged: DecisionResult) -> list[Row]:
                 build_s=cost.build_s if cost else None,
                 build_cpu_s=cost.build_cpu_s if cost else None,
                 build_peak_bytes=cost.build_peak_bytes if cost else None,
-                fits=case.fits(contender),
-                lint=case.verdicts[contender.digest],
-                notes=case.notes(contender),
-                unusable=case.unusable(contender),
+                fits=decision_input.fits(candidate),
+                lint=decision_input.verdicts[candidate.digest],
+                notes=decision_input.notes(candidate),
+                unusable=decision_input.unusable(candidate),
             )
         )
     return rows

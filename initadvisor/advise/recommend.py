@@ -43,16 +43,18 @@ def recommend(host: Host, request: Request, *, observer: RecommendObserver) -> R
     target = sample_target(host) if request.sample else find_target(host, request.image)
     with open_search_space(
         host, target, config, only=request.only, everything=request.everything
-    ) as ground:
-        scales = CandidateEvaluation(host, request, config, ground, observer, sample=target.sample)
-        answer = scales.rank()
+    ) as search_space:
+        evaluation = CandidateEvaluation(
+            host, request, config, search_space, observer, sample=target.sample
+        )
+        answer = evaluation.rank()
         if request.build:
-            scales.build(answer.candidate_set, answer.ranked.unbuilt)
-            answer = scales.rank()
+            evaluation.build(answer.candidate_set, answer.ranked.unbuilt)
+            answer = evaluation.rank()
         if request.lab:
-            scales.run_lab(answer.candidate_set)
-            answer = scales.rank()
-        found = _recommendation(host, target, config, scales, answer)
+            evaluation.run_lab(answer.candidate_set)
+            answer = evaluation.rank()
+        found = _recommendation(host, target, config, evaluation, answer)
         if request.explain:
             found = replace(
                 found, explanation=explain(answer.decision_input, answer.decision_result)
@@ -61,58 +63,60 @@ def recommend(host: Host, request: Request, *, observer: RecommendObserver) -> R
 
 
 def _recommendation(
-    host: Host, target: Target, config: Config, scales: CandidateEvaluation, answer: Answer
+    host: Host, target: Target, config: Config, evaluation: CandidateEvaluation, answer: Answer
 ) -> Recommendation:
-    field, weighed = answer.candidate_set, answer.ranked
+    candidate_set, ranked = answer.candidate_set, answer.ranked
     lab = answer.decision_input.unpacking.lab
     return Recommendation(
-        image=field.source.path,
+        image=candidate_set.source.path,
         sample=target.sample,
-        generator=field.generator.NAME,
-        kernel_release=field.kernel_release,
-        baseline=field.baseline.setting,
-        baseline_source=field.baseline.source,
+        generator=candidate_set.generator.NAME,
+        kernel_release=candidate_set.kernel_release,
+        baseline=candidate_set.baseline.setting,
+        baseline_source=candidate_set.baseline.source,
         objective=config.objective,
         certainty=config.certainty,
-        evidence=weighed.evidence,
-        decision=weighed.decision,
-        storage=_storage(scales.disk, weighed.summary.now(Parameter.LOADER)),
-        unpacked_bytes=field.source.contents.unpacked_bytes,
-        whole_boot_ms=scales.context.whole_boot_ms,
-        rows=weighed.rows,
-        pace=scales.pace,
-        deciding=weighed.deciding,
-        rival=weighed.rival,
-        plan=weighed.plan,
-        hinges_on_build=weighed.hinges_on_build,
-        unbuilt=weighed.unbuilt,
-        skipped=field.skipped,
-        assumptions=tuple(_assumptions(config, scales, answer)),
+        evidence=ranked.evidence,
+        decision=ranked.decision,
+        storage=_storage(evaluation.disk, ranked.summary.now(Parameter.LOADER)),
+        unpacked_bytes=candidate_set.source.contents.unpacked_bytes,
+        whole_boot_ms=evaluation.context.whole_boot_ms,
+        rows=ranked.rows,
+        pace=evaluation.pace,
+        deciding=ranked.deciding,
+        rival=ranked.rival,
+        plan=ranked.plan,
+        hinges_on_build=ranked.hinges_on_build,
+        unbuilt=ranked.unbuilt,
+        skipped=candidate_set.skipped,
+        assumptions=tuple(_assumptions(config, evaluation, answer)),
         warnings=(
-            *field.baseline.warnings,
-            *scales.disk.warnings,
-            *scales.table.warnings,
+            *candidate_set.baseline.warnings,
+            *evaluation.disk.warnings,
+            *evaluation.table.warnings,
             *lab.warnings,
-            *scales.boots.warnings,
-            *_unknown_kernel(field.kernel_release, scales.kernel_config),
+            *evaluation.boots.warnings,
+            *_unknown_kernel(candidate_set.kernel_release, evaluation.kernel_config),
         ),
-        context=what_matters_more(host, field.generator, field.source),
+        context=what_matters_more(host, candidate_set.generator, candidate_set.source),
     )
 
 
 def _assumptions(
-    config: Config, scales: CandidateEvaluation, answer: Answer
+    config: Config, evaluation: CandidateEvaluation, answer: Answer
 ) -> Iterator[Assumption]:
     """Yield what the answer rests on; of what boots told of, what they made of what was assumed."""
-    case, lessons = answer.decision_input, answer.ranked.summary
-    known, told = case.knowledge, lessons.informed
+    decision_input, summary = answer.decision_input, answer.ranked.summary
+    known, told = decision_input.knowledge, summary.informed
     yield from (assumed for assumed in known.assumptions if assumed.about not in told)
-    yield from unpacking_assumptions(case.candidates, known.machine, case.unpacking.lab, told=told)
-    yield from what_was_learnt(lessons)
+    yield from unpacking_assumptions(
+        decision_input.candidates, known.machine, decision_input.unpacking.lab, told=told
+    )
+    yield from what_was_learnt(summary)
     if config.objective is Objective.BALANCED:
-        yield Assumption(about=None, text=scales.pace.words)
-        if case.todays_build_open:
-            spread = case.todays_build
+        yield Assumption(about=None, text=evaluation.pace.words)
+        if decision_input.todays_build_open:
+            spread = decision_input.todays_build
             yield Assumption(about=None, text=spread.words if spread else UNKNOWN_BUILD)
 
 

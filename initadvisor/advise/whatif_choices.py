@@ -66,13 +66,13 @@ def of_table(table: TruthTable, config: Config, objective: Objective) -> Compare
         for row in table.rows
     ]
     pace = upgrade_pace(config.boots_per_upgrade, None)
-    choices, gaps = _with_builds(known, pace, objective)
-    _require_comparison(table.name, choices, gaps)
+    choices, skipped_settings = _with_builds(known, pace, objective)
+    _require_comparison(table.name, choices, skipped_settings)
     return ComparedSettings(
         name=table.name,
         source=table.source,
         choices=choices,
-        left_out=gaps,
+        left_out=skipped_settings,
         remarks=_said(pace, objective),
     )
 
@@ -88,12 +88,12 @@ def of_machine(answer: Recommendation, config: Config, objective: Objective) -> 
     known = [(_of_row(row), _build_cpu_s(row, answer.rows)) for row in fit]
     pace = upgrade_pace(config.boots_per_upgrade, answer.pace)
     choices, unbuilt = _with_builds(known, pace, objective)
-    gaps = (
+    skipped_settings = (
         *(SkippedSetting(setting=setting, reason=why) for setting, why in unfit.items()),
         *unbuilt,
         *answer.skipped,
     )
-    _require_comparison(str(answer.image), choices, gaps)
+    _require_comparison(str(answer.image), choices, skipped_settings)
     speed = answer.storage.loader_mb_s
     middle = sqrt(speed.low * speed.high)  # of a figure known up to a factor
     return ComparedSettings(
@@ -101,7 +101,7 @@ def of_machine(answer: Recommendation, config: Config, objective: Objective) -> 
         source=f"this image and its candidates as recommend knows them, evidence: "
         f"{answer.evidence}",
         choices=choices,
-        left_out=gaps,
+        left_out=skipped_settings,
         loader=ReadMedium(name="this machine", read_mb_s=replace(speed, mean=middle)),
         remarks=(
             *(one.text for one in answer.assumptions if one.about in _OF_UNPACKING),
@@ -157,15 +157,15 @@ def _with_builds(
     """Add each build's share of a boot, if the objective counts it."""
     if objective is not Objective.BALANCED:
         return tuple(choice for choice, _ in known), ()
-    choices, gaps = [], []
+    choices, skipped_settings = [], []
     for choice, cpu_s in known:
         if cpu_s is None:
             reason = "what building it takes is not known"
-            gaps.append(SkippedSetting(setting=choice.setting, reason=reason))
+            skipped_settings.append(SkippedSetting(setting=choice.setting, reason=reason))
         else:
             extra_ms = cpu_s * 1000 / pace.boots
             choices.append(replace(choice, extra_ms=extra_ms))
-    return tuple(choices), tuple(gaps)
+    return tuple(choices), tuple(skipped_settings)
 
 
 def _said(pace: UpgradePace, objective: Objective) -> tuple[str, ...]:
@@ -174,10 +174,10 @@ def _said(pace: UpgradePace, objective: Objective) -> tuple[str, ...]:
 
 
 def _require_comparison(
-    name: str, choices: Sequence[SettingFigures], gaps: Iterable[SkippedSetting]
+    name: str, choices: Sequence[SettingFigures], skipped_settings: Iterable[SkippedSetting]
 ) -> None:
     if len(choices) < _LEAST:
-        why = "; ".join(f"{gap.setting}: {gap.reason}" for gap in gaps)
+        why = "; ".join(f"{skipped.setting}: {skipped.reason}" for skipped in skipped_settings)
         msg = f"cannot compare the settings of {name}: less than two are left ({why})"
         raise UsageError(msg, hint="choose another --objective or table")
 

@@ -1,7 +1,4 @@
-"""``apply --confirm``: builds, looks, asks a kernel, replaces configuration and images as one.
-
-Whether a setting has booted well on this machine already.
-"""
+"""``apply --confirm``: builds and verifies images, then installs them or arms a proving boot."""
 
 from __future__ import annotations
 
@@ -64,7 +61,7 @@ class Applied:
 
 
 class ApplyObserver(BuildingObserver, Protocol):
-    """Told how applying goes."""
+    """Receives progress events."""
 
     def built(self, staged: Sequence[StagedImage]) -> None:
         """All images are built and right; nothing was decided about them yet."""
@@ -84,6 +81,7 @@ def apply(
         msg = f"not applying anything now: {busy[0]}"
         raise UnsafeError(msg, hint="try again when it is done")
     release = plan.rebuilt[0].image.kernel_release if plan.rebuilt else None
+    # Known again once a kernel was asked; refused here already, before building takes minutes.
     direct = choices.immediate or proven_by(host, plan.setting, kernel_release=None) is not None
     _require_nothing_in_the_way(plan, choices, direct=direct)
     installed = {
@@ -141,9 +139,9 @@ def _require_nothing_in_the_way(plan: ApplyPlan, choices: ApplyChoices, *, direc
         ApplyStep.PREVIOUS_ENTRY: choices.without_backup or choices.without_entry,
         ApplyStep.UNLOCKING: choices.ignore_unlocking,
     }
-    for obstacle in plan.blockers:
-        if not passed.get(obstacle.step, False):
-            raise UnsafeError(obstacle.reason, hint=_way_out(obstacle.step, obstacle.remedy))
+    for blocker in plan.blockers:
+        if not passed.get(blocker.step, False):
+            raise UnsafeError(blocker.reason, hint=_way_out(blocker.step, blocker.remedy))
 
 
 def _way_out(step: ApplyStep, remedy: str) -> str | None:

@@ -43,9 +43,9 @@ def staged_images(
     content that today's configuration gives. Raises ``InitadvisorError`` while another run builds
     or when the configuration was changed meanwhile, and what the generator's ``build`` does.
     """
-    for obstacle in plan.blockers:
-        if obstacle.step is ApplyStep.BUILD:
-            raise UnsafeError(obstacle.reason, hint=obstacle.remedy or None)
+    for blocker in plan.blockers:
+        if blocker.step is ApplyStep.BUILD:
+            raise UnsafeError(blocker.reason, hint=blocker.remedy or None)
     with building_place(host) as directory:
         staged = tuple(
             _stage(host, generator, plan, planned, directory / str(number), observer)

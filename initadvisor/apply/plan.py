@@ -1,6 +1,6 @@
-"""What ``apply`` would do: looked up and reckoned, nothing changed.
+"""What ``apply`` would change, need and gain; nothing is changed.
 
-Whether the next boot loads what applying would replace.
+``require_loaded``: that the next boot loads what applying would replace.
 """
 
 from __future__ import annotations

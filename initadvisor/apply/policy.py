@@ -1,7 +1,4 @@
-"""The policy ``apply``: applies an advice, watches the boots since, and goes back.
-
-The recorded boots before and since a transaction, compared.
-"""
+"""The policy ``apply``: applies an advice, compares the boots before and since, and goes back."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ if TYPE_CHECKING:
     from initadvisor.transaction.transaction import Transaction
 
     class PolicyObserver(RecommendObserver, ApplyObserver, Protocol):
-        """Told how the work goes."""
+        """Receives progress events."""
 
 
 class _Building:

@@ -1,7 +1,4 @@
-"""The record of what the policy has decided: one small file, replaced whole.
-
-What the daemon may do with its advice by itself, and what came of that.
-"""
+"""What the daemon has applied by itself, and whether it may again: one file, replaced whole."""
 
 from __future__ import annotations
 

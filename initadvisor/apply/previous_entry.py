@@ -1,7 +1,4 @@
-"""The menu entry that boots the image which was replaced last, with its kernel and options.
-
-Entries of ours that have outlived their image.
-"""
+"""The menu entry of the image that was replaced last; entries whose image is gone are removed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Goes back to the state before the latest transaction: configuration and images as one.
+"""``rollback``: plans and does the way back to before the latest transaction, or gives it up.
 
-What going back to the state before a transaction would do, before anything is done.
-
-Gives up going back: what is kept for it is removed, and the previous image's menu entry.
+To give it up is to remove what is kept for it, and the previous image's menu entry.
 """
 
 from __future__ import annotations

@@ -48,9 +48,8 @@ class TrialRequest:
 
     ``image`` is loaded in place of ``replaces``, which the default entry loads now; both are paths
     of this machine, of images or of unified kernel images. ``trial`` names the trial on the command
-    line, and ``parameters`` are added to that (``extra_cmdline``); the previous image
-    has neither. ``label``, if not empty, says in its title what it is: the setting it was made
-    with.
+    line, and ``parameters`` are added to that (``extra_cmdline``); the previous image has neither.
+    ``label``, if not empty, says in its title what it is: the setting it was made with.
     """
 
     replaces: str

@@ -1,7 +1,4 @@
-"""What every loader's arming has in common: the reasons against it are collected and heeded.
-
-What signatures, and what is added to them, mean for an entry of ours.
-"""
+"""What every loader checks before it arms a boot, and what signatures mean for our entries."""
 
 from __future__ import annotations
 

@@ -28,21 +28,21 @@ class _Says(Enum):
     NOTHING = auto()
 
 
-def attribute(traces: ImageEvidence, images: tuple[KnownImage, ...]) -> Attribution:
+def attribute(evidence: ImageEvidence, images: tuple[KnownImage, ...]) -> Attribution:
     """Return which of the images a boot used that left these traces.
 
     ``images`` are those that were on the machine when it booted: one that was written since may fit
     by chance. An image is out where a witness speaks against it, unless its digest was found.
     """
-    if traces.loaded_bytes == 0:
+    if evidence.loaded_bytes == 0:
         return _nothing("the loader handed over no initramfs")
-    heard = tuple(witness for witness in AttributionSource if _spoke(witness, traces))
+    heard = tuple(witness for witness in AttributionSource if _spoke(witness, evidence))
     if not heard:
         return _nothing("nothing tells which image was loaded")
-    if _freed_more_than_loaded(traces):
+    if _freed_more_than_loaded(evidence):
         return _nothing("the kernel freed more than the loader had handed over")
-    found = _narrowed(traces, images, heard)
-    for_them = tuple(w for w in heard if found and _ask(w, traces, found[0]) is _Says.YES)
+    found = _narrowed(evidence, images, heard)
+    for_them = tuple(w for w in heard if found and _ask(w, evidence, found[0]) is _Says.YES)
     if not for_them:
         return _nothing(f"no known image fits {_listed(heard)}")
     if _contents(found) > 1:
@@ -52,7 +52,7 @@ def attribute(traces: ImageEvidence, images: tuple[KnownImage, ...]) -> Attribut
         without_entry = tuple(
             witness for witness in heard if witness is not AttributionSource.ENTRY
         )
-        entry_decided = _contents(_narrowed(traces, images, without_entry)) > 1
+        entry_decided = _contents(_narrowed(evidence, images, without_entry)) > 1
         certainty = Certainty.LIKELY if entry_decided else _certainty(found[0], for_them)
         words = f"{found[0].path}, by {_listed(for_them)}"
     return Attribution(certainty=certainty, images=found, sources=for_them, reason=words)
@@ -63,17 +63,17 @@ def _nothing(words: str) -> Attribution:
 
 
 def _narrowed(
-    traces: ImageEvidence, images: tuple[KnownImage, ...], heard: tuple[AttributionSource, ...]
+    evidence: ImageEvidence, images: tuple[KnownImage, ...], heard: tuple[AttributionSource, ...]
 ) -> tuple[KnownImage, ...]:
     """Return the images that fit, narrowed down by one witness after the other."""
     proven = [
-        image for image in images if _ask(AttributionSource.DIGEST, traces, image) is _Says.YES
+        image for image in images if _ask(AttributionSource.DIGEST, evidence, image) is _Says.YES
     ]
     fitting = proven or [
-        i for i in images if all(_ask(w, traces, i) is not _Says.NO for w in heard)
+        i for i in images if all(_ask(w, evidence, i) is not _Says.NO for w in heard)
     ]
     for witness in heard:
-        told = [image for image in fitting if _ask(witness, traces, image) is _Says.YES]
+        told = [image for image in fitting if _ask(witness, evidence, image) is _Says.YES]
         fitting = told or fitting
     return tuple(fitting)
 
@@ -100,53 +100,55 @@ def _certainty(image: KnownImage, witnesses: tuple[AttributionSource, ...]) -> C
     return Certainty.LIKELY
 
 
-def _spoke(witness: AttributionSource, traces: ImageEvidence) -> bool:
+def _spoke(witness: AttributionSource, evidence: ImageEvidence) -> bool:
     match witness:
         case AttributionSource.DIGEST:
-            return traces.loaded_sha256 is not None or traces.section_sha256 is not None
+            return evidence.loaded_sha256 is not None or evidence.section_sha256 is not None
         case AttributionSource.LOADED_SIZE:
-            return traces.loaded_bytes is not None
+            return evidence.loaded_bytes is not None
         case AttributionSource.TAG:
-            return traces.trial is not None
+            return evidence.trial is not None
         case AttributionSource.FREED_SIZE:
-            return traces.freed_kib is not None and traces.loaded_bytes is None
+            return evidence.freed_kib is not None and evidence.loaded_bytes is None
         case AttributionSource.ENTRY:
-            return traces.entry is not None
+            return evidence.entry is not None
 
 
-def _ask(witness: AttributionSource, traces: ImageEvidence, image: KnownImage) -> _Says:
-    if traces.from_uki is not None and traces.from_uki is not image.is_uki:
+def _ask(witness: AttributionSource, evidence: ImageEvidence, image: KnownImage) -> _Says:
+    if evidence.from_uki is not None and evidence.from_uki is not image.is_uki:
         return _Says.NO
     match witness:
         case AttributionSource.DIGEST:
-            return _digest_says(traces, image)
+            return _digest_says(evidence, image)
         case AttributionSource.LOADED_SIZE:
-            loaded = traces.loaded_bytes or 0
+            loaded = evidence.loaded_bytes or 0
             return _size_says(loaded, loaded, image)
         case AttributionSource.TAG:
-            return _yes_or_no(told=image.trial == traces.trial)
+            return _yes_or_no(told=image.trial == evidence.trial)
         case AttributionSource.FREED_SIZE:
-            freed = (traces.freed_kib or 0) * 1024
-            return _size_says(freed - traces.page_bytes + 1, freed + traces.page_bytes - 1, image)
+            freed = (evidence.freed_kib or 0) * 1024
+            return _size_says(
+                freed - evidence.page_bytes + 1, freed + evidence.page_bytes - 1, image
+            )
         case AttributionSource.ENTRY:
             known = bool(image.entries)
-            return _yes_or_no(told=traces.entry in image.entries) if known else _Says.NOTHING
+            return _yes_or_no(told=evidence.entry in image.entries) if known else _Says.NOTHING
 
 
-def _digest_says(traces: ImageEvidence, image: KnownImage) -> _Says:
+def _digest_says(evidence: ImageEvidence, image: KnownImage) -> _Says:
     """Compare digests where they are of the same bytes.
 
     The digest of what was loaded is that of a file only where nothing was loaded with it and no
     padding was added.
     """
     if image.is_uki:
-        if traces.section_sha256 is None:
+        if evidence.section_sha256 is None:
             return _Says.NOTHING
-        return _yes_or_no(told=traces.section_sha256 == image.sha256)
-    if traces.loaded_sha256 == image.sha256:
+        return _yes_or_no(told=evidence.section_sha256 == image.sha256)
+    if evidence.loaded_sha256 == image.sha256:
         return _Says.YES
-    as_it_is = traces.loaded_bytes == image.size_bytes or not image.size_bytes % _ALIGNMENT
-    comparable = traces.loaded_sha256 is not None and not image.beside_bytes and as_it_is
+    as_it_is = evidence.loaded_bytes == image.size_bytes or not image.size_bytes % _ALIGNMENT
+    comparable = evidence.loaded_sha256 is not None and not image.beside_bytes and as_it_is
     return _Says.NO if comparable else _Says.NOTHING
 
 
@@ -162,14 +164,14 @@ def _size_says(least: int, most: int, image: KnownImage) -> _Says:
     return _yes_or_no(told=least <= padded)
 
 
-def _freed_more_than_loaded(traces: ImageEvidence) -> bool:
+def _freed_more_than_loaded(evidence: ImageEvidence) -> bool:
     """Tell whether two readings contradict each other.
 
     Less may be freed than was loaded: what lies in the memory reserved for a crash kernel is kept.
     """
-    if traces.freed_kib is None or traces.loaded_bytes is None:
+    if evidence.freed_kib is None or evidence.loaded_bytes is None:
         return False
-    return traces.freed_kib * 1024 >= traces.loaded_bytes + 2 * traces.page_bytes
+    return evidence.freed_kib * 1024 >= evidence.loaded_bytes + 2 * evidence.page_bytes
 
 
 def _yes_or_no(*, told: bool) -> _Says:

@@ -1,6 +1,7 @@
-"""What of this machine, as it was booted, its boots' times depend on.
+"""The class of a boot: what of the machine, besides the image, its times depend on.
 
-The class of a boot by what the kernel said of the machine, then and now in the same words.
+That of the running boot is read from the machine, that of an earlier one from its messages, and
+both are put in the same words.
 """
 
 from __future__ import annotations
@@ -122,12 +123,16 @@ def past_class(
     machine now: what a kernel does not say of a hypervisor (all of them on other processors than
     x86, some on x86) is taken from there for the same product.
     """
-    marks = boot.kernel.timestamps
-    hardware = _hardware(marks.machine)
-    whole = marks.command_line is not None and marks.command_line_whole
-    kernel = f"{marks.release} {marks.version}" if marks.release and marks.version else None
+    timestamps = boot.kernel.timestamps
+    hardware = _hardware(timestamps.machine)
+    whole = timestamps.command_line is not None and timestamps.command_line_whole
+    kernel = (
+        f"{timestamps.release} {timestamps.version}"
+        if timestamps.release and timestamps.version
+        else None
+    )
     same = today is not None and hardware.product in {None, today.hardware.product}
-    said = marks.machine.hypervisor
+    said = timestamps.machine.hypervisor
     return BootClass(
         virtualisation=today.virtualisation
         if today is not None and same
@@ -136,7 +141,7 @@ def past_class(
         kernel=kernel,
         command_line_sha256=(
             command_line_sha256(
-                marks.command_line or "",
+                timestamps.command_line or "",
                 key=command_line_key(boot.span.machine_id),
                 own_words=own_words,
             )

@@ -87,7 +87,7 @@ class _Track:
 
 
 class InitramfsWait:
-    """Is told the messages of one boot as they come; see ``KernelMessages``."""
+    """Takes the messages of one boot as they come; see ``KernelMessages``."""
 
     def __init__(self) -> None:
         self._tracks = {
@@ -113,48 +113,48 @@ class InitramfsWait:
         if message.caller in {None, _INIT_TASK} and not _BY_OTHERS.match(message.text):
             self._add(WaitEvidence.LINES, message)
 
-    def observation(self, marks: KernelTimestamps) -> ShadowObservation:
+    def observation(self, timestamps: KernelTimestamps) -> ShadowObservation:
         """Return what was seen of B1 and B2."""
-        if marks.synchronous:
+        if timestamps.synchronous:
             return ShadowObservation(
                 waiting=Waiting.SYNCHRONOUS,
                 evidence=WaitEvidence.KERNEL,
                 shadow_us=0,
                 shadow_min_us=0,
                 shadow_max_us=0,
-                rest_us=marks.slack_us,
-                slack_us=marks.slack_us,
+                rest_us=timestamps.slack_us,
+                slack_us=timestamps.slack_us,
             )
         evidence = self._best_evidence()
-        if evidence is None or marks.end_us is None:
-            return _unknown(marks)
+        if evidence is None or timestamps.end_us is None:
+            return _unknown(timestamps)
         track = self._tracks[evidence]
-        waited = _has_waited(track, evidence, marks)
+        waited = _has_waited(track, evidence, timestamps)
         if waited is None:
-            return _unknown(marks)
+            return _unknown(timestamps)
         if not waited:
             return ShadowObservation(
                 waiting=Waiting.HIDDEN,
                 evidence=evidence,
-                shadow_min_us=marks.unpack_us,
-                shadow_max_us=marks.begin_to_init_us,
-                slack_us=marks.slack_us,
+                shadow_min_us=timestamps.unpack_us,
+                shadow_max_us=timestamps.begin_to_init_us,
+                slack_us=timestamps.slack_us,
             )
-        return self._waited(track, evidence, marks)
+        return self._waited(track, evidence, timestamps)
 
     def _waited(
-        self, track: _Track, evidence: WaitEvidence, marks: KernelTimestamps
+        self, track: _Track, evidence: WaitEvidence, timestamps: KernelTimestamps
     ) -> ShadowObservation:
         last_us, words = track.before[-1]
-        shadow_us = None if marks.begin_us is None else max(last_us - marks.begin_us, 0)
+        shadow_us = None if timestamps.begin_us is None else max(last_us - timestamps.begin_us, 0)
         return ShadowObservation(
             waiting=Waiting.WAITED,
             evidence=evidence,
             shadow_us=shadow_us,
             shadow_min_us=shadow_us,
-            shadow_max_us=marks.unpack_us,
-            rest_us=marks.slack_us,
-            slack_us=marks.slack_us,
+            shadow_max_us=timestamps.unpack_us,
+            rest_us=timestamps.slack_us,
+            slack_us=timestamps.slack_us,
             waiter=self._at_end or words,
             resumed=track.after[1] if track.after else "",
         )
@@ -182,21 +182,21 @@ class InitramfsWait:
         return None
 
 
-def _has_waited(track: _Track, evidence: WaitEvidence, marks: KernelTimestamps) -> bool | None:
+def _has_waited(track: _Track, evidence: WaitEvidence, timestamps: KernelTimestamps) -> bool | None:
     """Tell whether the silence around the end of the unpack ended with it, None if unclear.
 
     It is unclear where one would have, but for a line or two just before the end that nobody says
     the origin of, and where a known waiter is heard of too late after it.
     """
-    if marks.end_us is None or track.after is None:
+    if timestamps.end_us is None or track.after is None:
         return None
-    resumed_us = track.after[0] - marks.end_us
-    silences = [(marks.end_us - time_us, words) for time_us, words in reversed(track.before)]
+    resumed_us = track.after[0] - timestamps.end_us
+    silences = [(timestamps.end_us - time_us, words) for time_us, words in reversed(track.before)]
     if _ended_by_unpack(*silences[0], resumed_us, evidence):
         return True
     if silences[0][1].startswith(_KNOWN_WAITERS):
         return None
-    unpack_us = marks.unpack_us
+    unpack_us = timestamps.unpack_us
     if evidence is not WaitEvidence.LINES or not unpack_us or 4 * silences[0][0] > unpack_us:
         return False
     broken = any(
@@ -214,10 +214,10 @@ def _ended_by_unpack(silence_us: int, words: str, resumed_us: int, evidence: Wai
     return resumed_us <= prompt * (silence_us + resumed_us)
 
 
-def _unknown(marks: KernelTimestamps) -> ShadowObservation:
+def _unknown(timestamps: KernelTimestamps) -> ShadowObservation:
     return ShadowObservation(
         waiting=Waiting.UNKNOWN,
-        shadow_min_us=None if marks.begin_us is None else 0,
-        shadow_max_us=marks.begin_to_init_us,
-        slack_us=marks.slack_us,
+        shadow_min_us=None if timestamps.begin_us is None else 0,
+        shadow_max_us=timestamps.begin_to_init_us,
+        slack_us=timestamps.slack_us,
     )

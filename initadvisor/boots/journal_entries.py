@@ -1,7 +1,4 @@
-"""The entries of a journal, one at a time: the primitives that all readers of boots share.
-
-How a boot in a journal ended, and whether its clock can be relied on.
-"""
+"""A journal's entries, one at a time, and what they tell of how a boot ended."""
 
 from __future__ import annotations
 

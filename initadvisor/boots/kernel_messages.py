@@ -39,7 +39,7 @@ _AIDS = {
 
 
 class KernelMessages:
-    """Is told the messages of ONE boot, in the kernel's order, and keeps what matters of them.
+    """Takes the messages of ONE boot, in the kernel's order, and keeps what matters of them.
 
     Its memory is bounded, whatever the messages are. What comes after /init ran changes nothing.
     """
@@ -82,8 +82,8 @@ class KernelMessages:
 
     def result(self) -> KernelBoot:
         """Return what the messages so far tell."""
-        marks = self._marks()
-        return KernelBoot(timestamps=marks, shadow=self._waiter.observation(marks))
+        timestamps = self._marks()
+        return KernelBoot(timestamps=timestamps, shadow=self._waiter.observation(timestamps))
 
     def _note_line(self, line: KernelLine, message: KernelMessage) -> None:
         match line.event:

@@ -35,19 +35,19 @@ def image_evidence(
     """
     unreadable: list[Unreadable] = []
     loaded = loaded_bytes(host, unreadable)
-    traces = ImageEvidence(loaded_bytes=loaded, freed_kib=freed_kib, page_bytes=page_bytes)
+    evidence = ImageEvidence(loaded_bytes=loaded, freed_kib=freed_kib, page_bytes=page_bytes)
     if start.method is not BootMethod.KEXEC:
         digests = event_log_digests(host, unreadable)
         trials = parameters(host.read_text("/proc/cmdline") or "", TRIAL_TAG)
-        traces = replace(
-            traces,
+        evidence = replace(
+            evidence,
             from_uki=None if start.method is BootMethod.UNKNOWN else start.method.is_uki,
             loaded_sha256=digests.loaded,
             section_sha256=digests.section,
             trial=trials[-1] if trials else None,
             entry=start.entry,
         )
-    return traces, tuple(unreadable)
+    return evidence, tuple(unreadable)
 
 
 def loaded_bytes(host: Host, unreadable: list[Unreadable]) -> int | None:

@@ -1,8 +1,6 @@
-"""All that firmware, loader and systemd tell of the times of this boot.
+"""What firmware, loader and systemd tell of the times of a boot.
 
-systemd's own account of this boot: the properties of its manager.
-
-systemd's message "Startup finished in ...", taken apart.
+systemd tells them as properties of its manager, and in its message "Startup finished in ...".
 """
 
 from __future__ import annotations

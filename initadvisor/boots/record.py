@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     class Attribute(Protocol):
         """Finds the image that left the traces, among those that were there at a time."""
 
-        def __call__(self, traces: ImageEvidence, *, booted_at: datetime) -> Attribution: ...
+        def __call__(self, evidence: ImageEvidence, *, booted_at: datetime) -> Attribution: ...
 
     ExtraCmdline: TypeAlias = Callable[[str | None], tuple[str, ...]]
     """Returns what the entry of a trial added to the command line; nothing of one unknown."""
@@ -91,13 +91,13 @@ def running_record(
     times = loader_times(host)
     variables = loader_variables(host)
     start = boot_start(host, variables)
-    traces, unreadable = image_evidence(
+    evidence, unreadable = image_evidence(
         host, start, freed_kib=kernel.timestamps.loaded_kib, page_bytes=os.sysconf("SC_PAGE_SIZE")
     )
     started_at = _started_at(host, journalled)
     there = (*variables.unreadable, *times.unreadable, *unreadable)
     journal = journalled.boot if journalled else None
-    known = boot_class(host, boot_disk=boot_disk, own_words=own_words(traces.trial))
+    known = boot_class(host, boot_disk=boot_disk, own_words=own_words(evidence.trial))
     circumstances = Circumstances(
         kexec=start.method is BootMethod.KEXEC
         or _after_kexec(journalled)
@@ -120,8 +120,8 @@ def running_record(
         read=read_interval(start, times),
         phases=boot_phases(start.method, times),
         reboot_gap=_gap(journalled),
-        evidence=traces,
-        attribution=attribute(traces, booted_at=started_at),
+        evidence=evidence,
+        attribution=attribute(evidence, booted_at=started_at),
         rejections=rejections(kernel.timestamps, circumstances),
         notes=(*notes, *(f"{wrong.source}: {wrong.reason}" for wrong in there)),
     )
@@ -141,14 +141,14 @@ def past_record(
     others' boots. A journal does not tell how a boot was started, nor when a loader read what.
     """
     boot = journalled.boot
-    marks = boot.kernel.timestamps
+    timestamps = boot.kernel.timestamps
     own = source is RecordSource.BACKFILL
     started_at = _moment(boot.span.first.realtime_us - boot.span.first.monotonic_us)
-    tags = parameters(marks.command_line or "", TRIAL_TAG) if own else ()
+    tags = parameters(timestamps.command_line or "", TRIAL_TAG) if own else ()
     # Of a trial that nothing is known of any more, the image's size may still be.
     trial = next((tag for tag in tags[-1:] if own_words(tag)), None)
-    traces = ImageEvidence(
-        freed_kib=marks.loaded_kib, page_bytes=os.sysconf("SC_PAGE_SIZE"), trial=trial
+    evidence = ImageEvidence(
+        freed_kib=timestamps.loaded_kib, page_bytes=os.sysconf("SC_PAGE_SIZE"), trial=trial
     )
     circumstances = Circumstances(
         kexec=_after_kexec(journalled),
@@ -163,15 +163,15 @@ def past_record(
         machine=machine_name(boot.span.machine_id),
         started_at=started_at,
         start=BootStart(method=BootMethod.UNKNOWN, certainty=Certainty.UNKNOWN, clues=(clue,)),
-        timestamps=replace(marks, command_line=None),
+        timestamps=replace(timestamps, command_line=None),
         shadow=boot.kernel.shadow,
         boot_class=past_class(boot, today=today if own else None, own_words=own_words(trial)),
         read=NoInterval(reason="a journal does not tell when a loader read what"),
         phases=_past_phases(boot.startup) if boot.startup else (),
         reboot_gap=_gap(journalled),
-        evidence=traces,
-        attribution=attribute(traces, booted_at=started_at) if own else _FOREIGN,
-        rejections=rejections(marks, circumstances),
+        evidence=evidence,
+        attribution=attribute(evidence, booted_at=started_at) if own else _FOREIGN,
+        rejections=rejections(timestamps, circumstances),
     )
 
 
@@ -208,12 +208,12 @@ def _kernel(host: Host, journalled: Journalled | None) -> tuple[KernelBoot, tupl
 
 
 def _fullness(kernel: KernelBoot) -> tuple[bool, ...]:
-    marks = kernel.timestamps
+    timestamps = kernel.timestamps
     return (
-        marks.unpack_us is not None,
-        marks.begin_to_init_us is not None,
-        marks.release is not None,
-        not marks.missed_messages,
+        timestamps.unpack_us is not None,
+        timestamps.begin_to_init_us is not None,
+        timestamps.release is not None,
+        not timestamps.missed_messages,
     )
 
 

@@ -29,7 +29,7 @@ class Circumstances:
 
 
 def rejections(
-    marks: KernelTimestamps, circumstances: Circumstances = Circumstances()
+    timestamps: KernelTimestamps, circumstances: Circumstances = Circumstances()
 ) -> tuple[RejectionReason, ...]:
     """Return why a boot is no sample, nothing for one that is.
 
@@ -41,7 +41,7 @@ def rejections(
     same goes for unhashed addresses and trace_printk, however loud their warnings are. What the
     printing costs shows on the command line, which makes such boots a class of their own.
     """
-    return (*_of_kernel(marks), *_of_circumstances(circumstances))
+    return (*_of_kernel(timestamps), *_of_circumstances(circumstances))
 
 
 def _of_circumstances(circumstances: Circumstances) -> Iterator[RejectionReason]:
@@ -57,60 +57,60 @@ def _of_circumstances(circumstances: Circumstances) -> Iterator[RejectionReason]
         yield RejectionReason.MENU
 
 
-def _of_kernel(marks: KernelTimestamps) -> Iterator[RejectionReason]:
-    if not marks.messages:
+def _of_kernel(timestamps: KernelTimestamps) -> Iterator[RejectionReason]:
+    if not timestamps.messages:
         yield RejectionReason.NO_MESSAGES
         return
-    yield from _of_image(marks)
-    if marks.contradictory:
+    yield from _of_image(timestamps)
+    if timestamps.contradictory:
         yield RejectionReason.CONTRADICTORY
-    if marks.panic is not None and marks.run_program is None:
+    if timestamps.panic is not None and timestamps.run_program is None:
         yield RejectionReason.PANICKED
-    if marks.debug_aids:
+    if timestamps.debug_aids:
         yield RejectionReason.DEBUG_KERNEL
-    if _is_crash_kernel(marks):
+    if _is_crash_kernel(timestamps):
         yield RejectionReason.CRASH_KERNEL
 
 
-def _of_image(marks: KernelTimestamps) -> Iterator[RejectionReason]:
+def _of_image(timestamps: KernelTimestamps) -> Iterator[RejectionReason]:
     """Tell a mark that was never made from one that was lost.
 
     Where the image is retained nothing marks the end of its unpacking: what is waited for ends with
     it, but where nothing waits it ends unseen. Only a synchronous unpack that the kernel accounts
     for (initcall_debug) is timed all the same.
     """
-    if marks.failures:
+    if timestamps.failures:
         yield RejectionReason.UNPACK_FAILED
-    if marks.missed_messages:
+    if timestamps.missed_messages:
         yield RejectionReason.MESSAGES_LOST
-    if _without_initramfs(marks):
+    if _without_initramfs(timestamps):
         yield RejectionReason.NO_INITRAMFS
-    elif not marks.begun:
+    elif not timestamps.begun:
         yield RejectionReason.NO_BEGIN
-    elif not marks.freed:
-        if marks.unpack_us is None:
-            yield RejectionReason.RETAINED if marks.retained else RejectionReason.NO_END
-    elif marks.unpack_us is None:
+    elif not timestamps.freed:
+        if timestamps.unpack_us is None:
+            yield RejectionReason.RETAINED if timestamps.retained else RejectionReason.NO_END
+    elif timestamps.unpack_us is None:
         yield RejectionReason.NO_TIMES
 
 
-def _without_initramfs(marks: KernelTimestamps) -> bool:
+def _without_initramfs(timestamps: KernelTimestamps) -> bool:
     """Tell whether nothing was passed, or nothing that has an /init.
 
     A kernel that finds no /init mounts the root file system itself and runs what is there: so it
     does with an image of microcode alone.
     """
-    if marks.run_program is None:
+    if timestamps.run_program is None:
         return False
-    if marks.release is not None and not marks.begun and not marks.missed_messages:
+    if timestamps.release is not None and not timestamps.begun and not timestamps.missed_messages:
         return True
-    if marks.command_line is None or not marks.command_line_whole:
+    if timestamps.command_line is None or not timestamps.command_line_whole:
         return False  # rdinit= may have stood there
-    asked = parameters(marks.command_line, "rdinit")
-    return marks.run_program != (asked[-1] if asked else _DEFAULT_INIT)
+    asked = parameters(timestamps.command_line, "rdinit")
+    return timestamps.run_program != (asked[-1] if asked else _DEFAULT_INIT)
 
 
-def _is_crash_kernel(marks: KernelTimestamps) -> bool:
+def _is_crash_kernel(timestamps: KernelTimestamps) -> bool:
     """kexec-tools passes the place of the dump (Documentation/admin-guide/kdump/kdump.rst)."""
-    words = command_line_words(marks.command_line or "")
+    words = command_line_words(timestamps.command_line or "")
     return any(word.startswith("elfcorehdr=") for word in words)

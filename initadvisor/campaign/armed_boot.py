@@ -1,4 +1,4 @@
-"""What the boot that was armed makes of a campaign: whether it runs, and how it ended."""
+"""What a campaign does next once it is known how its armed boot ended."""
 
 from __future__ import annotations
 

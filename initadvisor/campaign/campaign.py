@@ -1,7 +1,7 @@
 """A campaign: candidates boot one at a time, each once, until it is known which one suits.
 
 What is recorded of one, what may happen to it, and what may have to be done. What each event makes
-of it stands in ``campaign_step``.
+of it stands in ``campaign.step``.
 """
 
 from __future__ import annotations

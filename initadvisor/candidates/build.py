@@ -60,21 +60,21 @@ def build_candidates(
     """
     _require_derivable(source)
     cache = Cache(host)
-    ledger = BuildResults(observer or Silent())
-    found, gaps = build_commands(host, generator, settings, image_sha256=source.sha256)
-    for gap in gaps:
-        ledger.skip(gap)
+    results = BuildResults(observer or Silent())
+    found, skipped_settings = build_commands(host, generator, settings, image_sha256=source.sha256)
+    for skipped in skipped_settings:
+        results.skip(skipped)
     missing = []
-    for recipe in found:
-        if cached := _cached(host, generator, source, cache, recipe):
-            ledger.candidate(recipe.setting, cached.candidate, cached=True)
+    for command in found:
+        if cached := _cached(host, generator, source, cache, command):
+            results.candidate(command.setting, cached.candidate, cached=True)
         else:
-            missing.append(recipe)
+            missing.append(command)
     if missing:
         with cache.locked():
             stop = threading.Event()
             with LazyPayload(source, cache.directory, stop) as payload:
-                workshop = Builder(
+                builder = Builder(
                     host=host,
                     generator=generator,
                     source=source,
@@ -82,10 +82,10 @@ def build_candidates(
                     payload=payload,
                     stop=stop,
                 )
-                BuildPool(workshop, ledger, jobs or host.cores).build_all(missing)
+                BuildPool(builder, results, jobs or host.cores).build_all(missing)
             if cache_limit_bytes is not None:
                 _trim(cache, cache_limit_bytes, keep_image_sha256=source.sha256)
-    return ledger.result(settings)
+    return results.result(settings)
 
 
 def kept_candidates(
@@ -98,13 +98,13 @@ def kept_candidates(
     _require_derivable(source)
     cache = Cache(host)
     found = {
-        recipe: _cached(host, generator, source, cache, recipe) or cache.find(recipe.key)
-        for recipe in wanted
+        command: _cached(host, generator, source, cache, command) or cache.find(command.key)
+        for command in wanted
     }
     # What is cached may have been asked for by another name (zstd -3 for zstd).
     return {
-        recipe.setting: replace(cached.candidate, setting=recipe.setting)
-        for recipe, cached in found.items()
+        command.setting: replace(cached.candidate, setting=command.setting)
+        for command, cached in found.items()
         if cached
     }
 
@@ -157,11 +157,11 @@ def prune(host: Host, *, everything: bool = False, limit_bytes: int | None = Non
 
 
 def _cached(
-    host: Host, generator: Generator, source: Source, cache: Cache, recipe: BuildCommand
+    host: Host, generator: Generator, source: Source, cache: Cache, command: BuildCommand
 ) -> CachedCandidate | None:
-    if recipe.setting.codec is Codec.CAT and generator.needs_own_uncompressed(host):
+    if command.setting.codec is Codec.CAT and generator.needs_own_uncompressed(host):
         return cache.find(own_uncompressed_key(host, generator, image_sha256=source.sha256))
-    return cache.find(recipe.key)
+    return cache.find(command.key)
 
 
 def _trim(

@@ -30,16 +30,16 @@ _EXPANSION_BYTES = 1 << 20
 class BuildPool:
     """Where several candidates are built at once."""
 
-    def __init__(self, workshop: Builder, ledger: BuildResults, jobs: int) -> None:
-        self._workshop = workshop
-        self._ledger = ledger
+    def __init__(self, builder: Builder, results: BuildResults, jobs: int) -> None:
+        self._workshop = builder
+        self._ledger = results
         self._jobs = jobs
         self._running: dict[Future[tuple[CachedCandidate, bool]], tuple[BuildCommand, Load]] = {}
 
     def build_all(self, wanted: Sequence[BuildCommand]) -> None:
         """Build every recipe, or note its gap."""
         self._check_room()
-        waiting = [(recipe, self._load(recipe)) for recipe in wanted]
+        waiting = [(command, self._load(command)) for command in wanted]
         pool = ThreadPoolExecutor(max_workers=self._jobs)
         try:
             while waiting or self._running:
@@ -63,33 +63,33 @@ class BuildPool:
             if self._room_left() < 0:
                 if self._running:
                     return  # what runs now will take less than the worst case
-                recipe, _ = waiting.pop(index)
+                command, _ = waiting.pop(index)
                 reason = f"no room left in {self._workshop.cache.directory}"
-                self._ledger.skip(SkippedSetting(setting=recipe.setting, reason=reason))
+                self._ledger.skip(SkippedSetting(setting=command.setting, reason=reason))
                 continue
-            recipe, load = waiting.pop(index)
-            self._ledger.observer.started(recipe.setting)
-            self._running[pool.submit(self._workshop.build, recipe)] = (recipe, load)
+            command, load = waiting.pop(index)
+            self._ledger.observer.started(command.setting)
+            self._running[pool.submit(self._workshop.build, command)] = (command, load)
 
     def _take(self, future: Future[tuple[CachedCandidate, bool]]) -> None:
-        recipe, _ = self._running.pop(future)
+        command, _ = self._running.pop(future)
         try:
             cached, new = future.result()
         except InitadvisorError as err:
-            self._ledger.skip(SkippedSetting(setting=recipe.setting, reason=err.message))
+            self._ledger.skip(SkippedSetting(setting=command.setting, reason=err.message))
         except OSError as err:
             reason = f"cannot write the candidate: {err.strerror}"
-            self._ledger.skip(SkippedSetting(setting=recipe.setting, reason=reason))
+            self._ledger.skip(SkippedSetting(setting=command.setting, reason=reason))
         else:
-            self._ledger.candidate(recipe.setting, cached.candidate, cached=not new)
+            self._ledger.candidate(command.setting, cached.candidate, cached=not new)
 
-    def _load(self, recipe: BuildCommand) -> Load:
+    def _load(self, command: BuildCommand) -> Load:
         host, generator = self._workshop.host, self._workshop.generator
         payload_bytes = self._workshop.source.contents.main.unpacked_bytes
-        level = generator.default_level(host, recipe.setting)
+        level = generator.default_level(host, command.setting)
         return Load(
-            cpu_s=expected_cpu_s(recipe.setting.codec, level, payload_bytes),
-            threads=threads_of(recipe.argv, payload_bytes, host.cores),
+            cpu_s=expected_cpu_s(command.setting.codec, level, payload_bytes),
+            threads=threads_of(command.argv, payload_bytes, host.cores),
         )
 
     def _worst_bytes(self) -> int:

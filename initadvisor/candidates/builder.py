@@ -51,7 +51,7 @@ class Builder:
     payload: LazyPayload
     stop: threading.Event
 
-    def build(self, recipe: BuildCommand) -> tuple[CachedCandidate, bool]:
+    def build(self, command: BuildCommand) -> tuple[CachedCandidate, bool]:
         """Build and keep one candidate; tell whether it is new.
 
         It may be there already, when a generator that has to be asked first gave nothing new.
@@ -59,40 +59,40 @@ class Builder:
         should, and ``OSError`` when the file cannot be written.
         """
         notes: tuple[str, ...] = ()
-        if recipe.setting.codec is Codec.CAT and self.generator.needs_own_uncompressed(self.host):
+        if command.setting.codec is Codec.CAT and self.generator.needs_own_uncompressed(self.host):
             try:
-                return self._generated(recipe), True
+                return self._generated(command), True
             except InitadvisorError as err:
                 notes = (f"not laid out as {self.generator.NAME} would: {err.message}",)
-            if cached := self.cache.find(recipe.key):
+            if cached := self.cache.find(command.key):
                 return cached, False
-        return self._recompressed(recipe, notes), True
+        return self._recompressed(command, notes), True
 
-    def _recompressed(self, recipe: BuildCommand, notes: tuple[str, ...]) -> CachedCandidate:
+    def _recompressed(self, command: BuildCommand, notes: tuple[str, ...]) -> CachedCandidate:
         """Derive the candidate: what stands before the main segment as it is, then that anew."""
         payload = self.payload.get()
-        path = self.cache.image_path(recipe.key)
+        path = self.cache.image_path(command.key)
         with whole_file(path, mode=_MODE) as file:
             prefix = self.source.prefix_bytes
             append_range(file, self.source.file, offset=self.source.start, size_bytes=prefix)
-            if recipe.setting.codec is Codec.CAT:
+            if command.setting.codec is Codec.CAT:
                 # The kernel takes a plain archive at a multiple of 4 only (init/initramfs.c).
                 file.write(bytes(-prefix % _CPIO_ALIGNMENT))
                 file.flush()
             main_offset = file.tell()
             with piped(payload.file) as pipe:
                 completed = self.host.runner.run(
-                    recipe.argv,
+                    command.argv,
                     timeout_s=_TIMEOUT_S,
                     stdin=pipe,
                     stdout=file,
                     priority=Priority.IDLE,
                 )
-            self._verify(file, main_offset, recipe, payload)
+            self._verify(file, main_offset, command, payload)
             self.source.check_unchanged()
             size_bytes, digest = _size_and_digest(file)
         candidate = BuiltImage(
-            setting=recipe.setting,
+            setting=command.setting,
             path=str(path),
             size_bytes=size_bytes,
             sha256=digest,
@@ -100,21 +100,23 @@ class Builder:
             build_s=completed.wall_s,
             build_cpu_s=completed.cpu_s,
             build_peak_bytes=completed.peak_bytes,
-            command=recipe.argv,
+            command=command.argv,
             notes=notes,
         )
         return self._kept(candidate)
 
-    def _verify(self, file: IO[bytes], offset: int, recipe: BuildCommand, payload: Payload) -> None:
+    def _verify(
+        self, file: IO[bytes], offset: int, command: BuildCommand, payload: Payload
+    ) -> None:
         """Make sure that what the compressor wrote is what it was asked for.
 
         An exit status of 0 proves nothing: it may have written another format, or half of it.
         """
-        wanted = recipe.setting.codec
+        wanted = command.setting.codec
         size_bytes = file.seek(0, os.SEEK_END) - offset
         found = _codec_at(file, offset)
         if found is not wanted:
-            msg = f"{recipe.argv[0]} wrote {found or 'something'}, not {wanted}"
+            msg = f"{command.argv[0]} wrote {found or 'something'}, not {wanted}"
             raise InitadvisorError(msg)
         digest, left = hashlib.sha256(), payload.size_bytes
         try:
@@ -122,16 +124,16 @@ class Builder:
                 digest.update(chunk)
                 left -= len(chunk)
                 if left < 0:
-                    msg = f"what {recipe.argv[0]} wrote unpacks to more than it was given"
+                    msg = f"what {command.argv[0]} wrote unpacks to more than it was given"
                     raise InitadvisorError(msg)
         except BadImageError as err:
-            msg = f"what {recipe.argv[0]} wrote cannot be unpacked: {err.message}"
+            msg = f"what {command.argv[0]} wrote cannot be unpacked: {err.message}"
             raise InitadvisorError(msg) from err
         if digest.hexdigest() != payload.sha256:
-            msg = f"what {recipe.argv[0]} wrote unpacks to something else than it was given"
+            msg = f"what {command.argv[0]} wrote unpacks to something else than it was given"
             raise InitadvisorError(msg)
 
-    def _generated(self, recipe: BuildCommand) -> CachedCandidate:
+    def _generated(self, command: BuildCommand) -> CachedCandidate:
         """Have the generator build its uncompressed image.
 
         Its work is the same for every setting, and there is no compressor: both count as nothing.
@@ -155,7 +157,7 @@ class Builder:
                     raise ProgramError(msg)
                 size_bytes, digest = _size_and_digest(file)
         candidate = BuiltImage(
-            setting=recipe.setting,
+            setting=command.setting,
             path=str(path),
             size_bytes=size_bytes,
             sha256=digest,

@@ -121,8 +121,8 @@ def all_candidates(
     )
 
 
-def _failed(failed: Mapping[str, str], contender: Candidate) -> str | None:
-    reason = failed.get(contender.digest)
+def _failed(failed: Mapping[str, str], candidate: Candidate) -> str | None:
+    reason = failed.get(candidate.digest)
     return None if reason is None else f"it failed in a trial: {reason}"
 
 

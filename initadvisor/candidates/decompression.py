@@ -44,7 +44,7 @@ class Stream:
 
 
 class BenchObserver(Protocol):
-    """Told of each sample as it comes."""
+    """Receives each sample as it comes."""
 
     def timed(self, stream: Stream, elapsed_ms: float) -> None:
         """Take note of one decompression."""

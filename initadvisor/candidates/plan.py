@@ -73,26 +73,28 @@ def build_commands(
 ) -> tuple[tuple[BuildCommand, ...], tuple[SkippedSetting, ...]]:
     """Return how each setting is built from the image with this digest; gaps where it cannot be."""
     versions: dict[str, str] = {}
-    found, gaps = [], []
+    found, skipped_settings = [], []
     for setting in settings:
         argv = generator.compressor(host, setting)
         program = argv[0]
         if host.runner.which(program) is None:
-            gaps.append(SkippedSetting(setting=setting, reason=f"{program} is not installed"))
+            skipped_settings.append(
+                SkippedSetting(setting=setting, reason=f"{program} is not installed")
+            )
             continue
         if library := missing_library(setting.codec):
             reason = f"the Python module {library}, to verify it with, is not installed"
-            gaps.append(SkippedSetting(setting=setting, reason=reason))
+            skipped_settings.append(SkippedSetting(setting=setting, reason=reason))
             continue
         try:
             if program not in versions:
                 versions[program] = _program_version(host, program)
         except ProgramError as err:
-            gaps.append(SkippedSetting(setting=setting, reason=err.message))
+            skipped_settings.append(SkippedSetting(setting=setting, reason=err.message))
             continue
         key = _key(image_sha256, argv, versions[program])
         found.append(BuildCommand(setting=setting, argv=argv, key=key))
-    return tuple(found), tuple(gaps)
+    return tuple(found), tuple(skipped_settings)
 
 
 def own_uncompressed_key(host: Host, generator: Generator, *, image_sha256: str) -> str:

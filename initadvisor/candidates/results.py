@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class BuildObserver(Protocol):
-    """Told how a build goes, in the thread that called ``build_candidates``."""
+    """Receives progress events of a build, in the thread that called ``build_candidates``."""
 
     def started(self, setting: Setting) -> None:
         """Take note that a candidate is being built."""
@@ -23,7 +23,7 @@ class BuildObserver(Protocol):
         """Take note of a candidate; ``cached`` tells that it was there already."""
         ...
 
-    def skipped(self, gap: SkippedSetting) -> None:
+    def skipped(self, skipped: SkippedSetting) -> None:
         """Take note of a setting that could not be built."""
         ...
 
@@ -37,7 +37,7 @@ class Silent:
     def finished(self, candidate: BuiltImage, *, cached: bool) -> None:
         """See ``BuildObserver.finished``."""
 
-    def skipped(self, gap: SkippedSetting) -> None:
+    def skipped(self, skipped: SkippedSetting) -> None:
         """See ``BuildObserver.gap``."""
 
 
@@ -67,10 +67,10 @@ class BuildResults:
         self.built += not cached
         self.observer.finished(candidate, cached=cached)
 
-    def skip(self, gap: SkippedSetting) -> None:
+    def skip(self, skipped: SkippedSetting) -> None:
         """Enter a setting that could not be built."""
-        self.skipped[gap.setting] = gap
-        self.observer.skipped(gap)
+        self.skipped[skipped.setting] = skipped
+        self.observer.skipped(skipped)
 
     def result(self, settings: Sequence[Setting]) -> BuildOutcome:
         """Return all that was entered, in the order of ``settings``."""

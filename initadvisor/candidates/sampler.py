@@ -50,7 +50,7 @@ _RELATIVES = {
 
 
 class SampleObserver(Protocol):
-    """Told how sampling goes."""
+    """Receives progress events of sampling."""
 
     def sampled(self, done: int, of: int) -> None:
         """Take note that this many steps are done."""
@@ -84,14 +84,14 @@ class SampleTask:
 
 
 def sample_task(
-    host: Host, generator: Generator, recipe: BuildCommand, whole_bytes: int
+    host: Host, generator: Generator, command: BuildCommand, whole_bytes: int
 ) -> SampleTask:
     """Return how a recipe is sampled."""
-    codec = recipe.setting.codec
-    level = generator.default_level(host, recipe.setting)
-    window = window_log(codec, recipe.argv, level=level)
+    codec = command.setting.codec
+    level = generator.default_level(host, command.setting)
+    window = window_log(codec, command.argv, level=level)
     return SampleTask(
-        command=recipe,
+        command=command,
         level=level,
         window_log=window,
         cpu_s_per_100_mb=expected_cpu_s(codec, level, 100_000_000),
@@ -205,21 +205,21 @@ class Sampler:
         )
 
     def _compress(self, subject: SampleTask, sample: Sample) -> None:
-        recipe = subject.command
+        command = subject.command
         file = self.scratch.file()
         try:
             with piped(sample.file) as pipe:
                 completed = self.host.runner.run(
-                    recipe.argv,
+                    command.argv,
                     timeout_s=_TIMEOUT_S,
                     stdin=pipe,
                     stdout=file,
                     priority=Priority.IDLE,
                 )
         except InitadvisorError as err:
-            self.outputs[recipe.key, sample] = err.message
+            self.outputs[command.key, sample] = err.message
             return
-        self.outputs[recipe.key, sample] = Output(
+        self.outputs[command.key, sample] = Output(
             size_bytes=file.seek(0, os.SEEK_END),
             cpu_s=completed.cpu_s,
             peak_bytes=completed.peak_bytes,

@@ -2,7 +2,7 @@
 
 Every compressor is run, as the generator would run it, on blocks taken from all over the content: a
 fast one on the large sample, a slow one on the small sample, which is a part of it. What the whole
-would be follows from fast compressors that are run on everything (``stats.sampling``).
+would be follows from fast compressors that are run on everything (``decide.sampling``).
 
 What a sample of an image's content tells of a setting without building its candidate.
 """
@@ -56,7 +56,7 @@ def sample_candidates(
     generator: Generator,
     content: IO[bytes],
     whole_bytes: int,
-    recipes: Sequence[BuildCommand],
+    commands: Sequence[BuildCommand],
     *,
     directory: Path,
     observer: SampleObserver,
@@ -80,7 +80,7 @@ def sample_candidates(
             small=Sample.taken(content, small, scratch),
             scratch=scratch,
         )
-        subjects = [sample_task(host, generator, recipe, whole_bytes) for recipe in recipes]
+        subjects = [sample_task(host, generator, command, whole_bytes) for command in commands]
         sampler.measure(subjects, observer)
         found = [estimate(sampler, subject) for subject in subjects]
     return Sampled(
@@ -91,18 +91,18 @@ def sample_candidates(
 
 def estimate(sampler: Sampler, subject: SampleTask) -> SampledCandidate | SkippedSetting:
     """Return what was found of a setting."""
-    recipe, whole_bytes = subject.command, sampler.whole.size_bytes
+    command, whole_bytes = subject.command, sampler.whole.size_bytes
     if subject.codec is Codec.CAT:
-        return _uncompressed(recipe, whole_bytes)
+        return _uncompressed(command, whole_bytes)
     sample = sampler.sample_of(subject)
-    output = sampler.outputs[recipe.key, sample]
+    output = sampler.outputs[command.key, sample]
     if isinstance(output, str):
-        return SkippedSetting(setting=recipe.setting, reason=output)
+        return SkippedSetting(setting=command.setting, reason=output)
     scale = whole_bytes / sample.size_bytes
     cpu_s = output.cpu_s * scale
     return SampledCandidate(
-        setting=recipe.setting,
-        key=recipe.key,
+        setting=command.setting,
+        key=command.key,
         main_bytes=whole_size(
             output.size_bytes,
             _growth(sampler, subject),
@@ -111,27 +111,27 @@ def estimate(sampler: Sampler, subject: SampleTask) -> SampledCandidate | Skippe
             most_bytes=whole_bytes * _EXPANSION,
             source=f"{sample.size_bytes / 1e6:.1f} MB of {whole_bytes / 1e6:.1f} MB",
         ),
-        build_s=cpu_s / threads_of(recipe.argv, whole_bytes, sampler.host.cores),
+        build_s=cpu_s / threads_of(command.argv, whole_bytes, sampler.host.cores),
         build_cpu_s=cpu_s,
         build_peak_bytes=_peak_bytes(subject, output, sample, whole_bytes),
         decompress_ms=tuple(ms * scale * _slower(sampler, subject) for ms in output.decompress_ms),
-        command=recipe.argv,
+        command=command.argv,
         sample_bytes=sample.size_bytes,
         whole_bytes=whole_bytes,
         facts=output.facts,
     )
 
 
-def _uncompressed(recipe: BuildCommand, whole_bytes: int) -> SampledCandidate:
+def _uncompressed(command: BuildCommand, whole_bytes: int) -> SampledCandidate:
     return SampledCandidate(
-        setting=recipe.setting,
-        key=recipe.key,
+        setting=command.setting,
+        key=command.key,
         main_bytes=Quantity(median=float(whole_bytes), source="not compressed"),
         build_s=0.0,
         build_cpu_s=0.0,
         build_peak_bytes=0,
         decompress_ms=(),
-        command=recipe.argv,
+        command=command.argv,
         sample_bytes=whole_bytes,
         whole_bytes=whole_bytes,
     )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class CandidateSetObserver(BuildObserver, SampleObserver, Protocol):
-    """Told how candidates are built and sampled."""
+    """Receives progress events of builds and samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ def open_search_space(
 
 def built_candidate_set(
     host: Host,
-    ground: SearchSpace,
+    search_space: SearchSpace,
     config: Config,
     settings: Sequence[Setting],
     *,
@@ -109,30 +109,36 @@ def built_candidate_set(
     """
     built = build_candidates(
         host,
-        ground.generator,
-        ground.source,
+        search_space.generator,
+        search_space.source,
         settings,
         observer=observer,
         jobs=config.jobs,
         cache_limit_bytes=config.cache_limit_bytes,
     )
-    return _field(host, ground, built.candidates, (), built.skipped)
+    return _field(host, search_space, built.candidates, (), built.skipped)
 
 
 def estimated_candidate_set(
-    host: Host, ground: SearchSpace, *, observer: SampleObserver
+    host: Host, search_space: SearchSpace, *, observer: SampleObserver
 ) -> CandidateSet:
     """Take the candidates that are there, and estimate the others from a sample.
 
     Raises what ``estimates`` does, and ``UnsafeError`` for an image none can be derived of.
     """
-    source, generator = ground.source, ground.generator
-    wanted, gaps = build_commands(host, generator, ground.settings, image_sha256=source.sha256)
+    source, generator = search_space.source, search_space.generator
+    wanted, skipped_settings = build_commands(
+        host, generator, search_space.settings, image_sha256=source.sha256
+    )
     built = kept_candidates(host, generator, source, wanted)
-    missing = [recipe for recipe in wanted if recipe.setting not in built]
+    missing = [command for command in wanted if command.setting not in built]
     sampled = estimates(host, generator, source, missing, observer=observer)
     return _field(
-        host, ground, tuple(built.values()), sampled.candidates, (*gaps, *sampled.skipped)
+        host,
+        search_space,
+        tuple(built.values()),
+        sampled.candidates,
+        (*skipped_settings, *sampled.skipped),
     )
 
 
@@ -151,26 +157,28 @@ def build_candidate_set(
     Raises ``InitadvisorError`` (with its exit code) where the image cannot be read or is none, or
     nothing can be built.
     """
-    with open_search_space(host, target, config, only=only, everything=everything) as ground:
-        yield built_candidate_set(host, ground, config, ground.settings, observer=observer)
+    with open_search_space(host, target, config, only=only, everything=everything) as search_space:
+        yield built_candidate_set(
+            host, search_space, config, search_space.settings, observer=observer
+        )
 
 
 def _field(
     host: Host,
-    ground: SearchSpace,
+    search_space: SearchSpace,
     built: Sequence[BuiltImage],
     sampled: Sequence[SampledCandidate],
-    gaps: tuple[SkippedSetting, ...],
+    skipped_settings: tuple[SkippedSetting, ...],
 ) -> CandidateSet:
-    source, generator = ground.source, ground.generator
-    baseline = identified(ground.baseline, source, built)
+    source, generator = search_space.source, search_space.generator
+    baseline = identified(search_space.baseline, source, built)
     return CandidateSet(
         source=source,
         generator=generator,
         baseline=baseline,
         candidates=all_candidates(host, generator, source, baseline, built, sampled),
-        skipped=gaps,
-        kernel_release=ground.kernel_release,
+        skipped=skipped_settings,
+        kernel_release=search_space.kernel_release,
     )
 
 

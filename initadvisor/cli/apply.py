@@ -1,8 +1,6 @@
 """``initadvisor apply``: change the compression, in the configuration and in the images.
 
-The plan of ``apply`` for programs.
-
-The plan of ``apply`` for a person.
+The options, the call, and the plan as JSON and as text.
 """
 
 from __future__ import annotations
@@ -25,11 +23,10 @@ from initadvisor.transaction.transaction import TransactionState
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from initadvisor.apply.apply import Applied, ApplyChoices
+    from initadvisor.apply.apply import Applied
     from initadvisor.apply.plan_values import ApplyPlan, PlannedImage, StagedImage
     from initadvisor.cli.rendering.progress import Progress
     from initadvisor.core.estimates import Estimate
-    from initadvisor.host import Host
     from initadvisor.image.difference import ImageDifference
 
 
@@ -84,6 +81,7 @@ def apply(
     this machine yet then boots once, at the next reboot, before anything is replaced.
     """
     from initadvisor.apply.apply import ApplyChoices
+    from initadvisor.apply.apply import apply as apply_planned
     from initadvisor.apply.plan import ApplyRequest, plan_apply
     from initadvisor.cli.rendering.progress import Progress
     from initadvisor.core.settings import Setting
@@ -117,7 +115,9 @@ def apply(
         without_entry=without_entry,
         ignore_unlocking=ignore_unlocking,
     )
-    _apply(host, plan, choices)
+    with Progress() as progress:
+        applied = apply_planned(host, plan, choices, observer=_Shown(progress))
+    print_applied(applied)
 
 
 def _unless(plan: ApplyPlan) -> str:
@@ -143,17 +143,7 @@ class _Shown:
 
     def built(self, staged: Sequence[StagedImage]) -> None:
         """Print what was built, before anything is decided about it."""
-
         print_staged(staged)
-
-
-def _apply(host: Host, plan: ApplyPlan, choices: ApplyChoices) -> None:
-    from initadvisor.apply.apply import apply as apply_planned
-    from initadvisor.cli.rendering.progress import Progress
-
-    with Progress() as progress:
-        applied = apply_planned(host, plan, choices, observer=_Shown(progress))
-    print_applied(applied)
 
 
 def print_json(plan: ApplyPlan) -> None:

@@ -176,8 +176,8 @@ def _print_result(image: Path, result: BuildOutcome, context: Sequence[str]) -> 
     for candidate in result.candidates:
         for note in candidate.notes:
             click.echo(f"{candidate.setting}: {note}")
-    for gap in result.skipped:
-        click.echo(f"{gap.setting}: not built: {gap.reason}")
+    for skipped in result.skipped:
+        click.echo(f"{skipped.setting}: not built: {skipped.reason}")
     if context:
         click.echo("What matters more than the codec:")
     for sentence in context:

@@ -57,14 +57,14 @@ def _print_text(found: Diagnosis) -> None:
     from initadvisor.core.plain_values import shown
     from initadvisor.doctor.findings import Grade
 
-    marks = {Grade.OK: "ok  ", Grade.NOTE: "note", Grade.OBSTACLE: "STOP"}
+    timestamps = {Grade.OK: "ok  ", Grade.NOTE: "note", Grade.OBSTACLE: "STOP"}
     indent = " " * 6
     topic = None
     for finding in found.findings:
         if finding.topic is not topic:
             topic = finding.topic
             click.echo(f"{topic.capitalize()}:")
-        print_paragraph(shown(finding.text), first=f"{marks[finding.grade]}  ", others=indent)
+        print_paragraph(shown(finding.text), first=f"{timestamps[finding.grade]}  ", others=indent)
         if finding.advice:
             print_paragraph(shown(finding.advice), first=f"{indent}-> ", others=f"{indent}   ")
     notes, obstacles = len(found.graded(Grade.NOTE)), len(found.graded(Grade.OBSTACLE))

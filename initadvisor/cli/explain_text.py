@@ -52,7 +52,7 @@ def explained(answer: Recommendation, why: Explanation) -> Iterator[tuple[str, S
         yield "What each kind of evidence made of it", _steps(why.steps)
     yield (
         "What is known of this machine, and from what",
-        [_learnt(learnt) for learnt in why.updates],
+        [_learnt(update) for update in why.updates],
     )
 
 
@@ -151,12 +151,12 @@ def _of(step: ExplanationStep) -> str:
             return f"and {boots(step.used)} of this machine"
 
 
-def _learnt(learnt: ParameterUpdate) -> str:
-    words, unit = SHARED_WORDS[learnt.what]
-    before = f"{_known(learnt.prior, unit)}, {learnt.prior.source or 'assumed'}"
-    if not learnt.boots:
+def _learnt(update: ParameterUpdate) -> str:
+    words, unit = SHARED_WORDS[update.what]
+    before = f"{_known(update.prior, unit)}, {update.prior.source or 'assumed'}"
+    if not update.boots:
         return f"{words}: {before}"
     return (
-        f"{words}: {_known(learnt.posterior, unit)}, from {boots(learnt.boots)}; without them "
+        f"{words}: {_known(update.posterior, unit)}, from {boots(update.boots)}; without them "
         f"{before}"
     )

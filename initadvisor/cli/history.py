@@ -1,8 +1,6 @@
 """``initadvisor history``: what was measured so far.
 
-The JSON of ``history``; its fields are part of the interface (schema 1).
-
-What was measured, for a person, in 80 columns.
+The options, the call, and the answer as JSON (schema 1, an interface) and as text.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The result of ``inspect`` for a person, in 80 columns.
-
-The result of ``inspect`` for programs.
-"""
+"""The answer of ``inspect``, as text and as JSON."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """``initadvisor measure``: record what this machine's boots spent, and on which image.
 
-The JSON of ``measure``; its fields are part of the interface (schema 1).
-
-What ``measure`` made of boots, for a person.
+The options, the call, and the answer as JSON (schema 1, an interface) and as text.
 """
 
 from __future__ import annotations
@@ -130,8 +128,8 @@ def _described(record: BootRecord) -> Iterator[str]:
     else:
         yield f"the time to read the image is not known: {record.read.reason}"
     if record.reboot_gap.duration_us is not None:
-        gap = record.reboot_gap.duration_us / 1e6
-        yield f"{gap:.1f} s from the last sign of the boot before to this kernel's start"
+        skipped = record.reboot_gap.duration_us / 1e6
+        yield f"{skipped:.1f} s from the last sign of the boot before to this kernel's start"
     if record.unpack_us is not None:
         yield f"the kernel unpacked the image in {milliseconds(record.unpack_us)} ms"
     if record.begin_to_init_us is not None:

@@ -1,10 +1,6 @@
-"""The name of a file as an option's value.
+"""Types of options: the name of a file, a moment in the past, a number or a range of numbers.
 
-A moment in the past, as an option's value.
-
-A number, or a range of numbers, as an option's value.
-
-Digits are ASCII's, and nothing stands between them: what Python takes for a number besides ("nan",
+Digits are ASCII's, and nothing stands between them: what Python also takes for a number ("nan",
 "1_000", other scripts' digits) is none here.
 """
 

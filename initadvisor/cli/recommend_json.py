@@ -69,7 +69,10 @@ def as_document(answer: Recommendation) -> dict[str, Any]:
         "unpacked_bytes": answer.unpacked_bytes,
         "candidates": [_row(row) for row in answer.rows],
         "unbuilt": [str(setting) for setting in answer.unbuilt],
-        "skipped": [{"setting": str(gap.setting), "reason": gap.reason} for gap in answer.skipped],
+        "skipped": [
+            {"setting": str(skipped.setting), "reason": skipped.reason}
+            for skipped in answer.skipped
+        ],
         "assumptions": [assumption.text for assumption in answer.assumptions],
         "warnings": list(answer.warnings),
         "context": list(answer.context),
@@ -195,11 +198,11 @@ def _explanation(why: Explanation | None) -> dict[str, Any] | None:
         ],
         "updates": [
             {
-                "what": learnt.what,
-                "boots": learnt.boots,
-                "before": _estimate(learnt.prior),
-                "now": _estimate(learnt.posterior),
+                "what": update.what,
+                "boots": update.boots,
+                "before": _estimate(update.prior),
+                "now": _estimate(update.posterior),
             }
-            for learnt in why.updates
+            for update in why.updates
         ],
     }

@@ -187,10 +187,10 @@ def _sections(answer: Recommendation) -> Iterator[tuple[str, Iterable[str]]]:
         if row.lint.verdict == "refused"
     ]
     notes = [f"{row.setting}: {note}" for row in answer.rows for note in row.notes]
-    gaps = [f"{gap.setting}: {gap.reason}" for gap in answer.skipped]
+    skipped_settings = [f"{skipped.setting}: {skipped.reason}" for skipped in answer.skipped]
     sections = (
         ("Warnings", answer.warnings),
-        ("Not weighed", gaps),
+        ("Not weighed", skipped_settings),
         ("The kernel would refuse", refused),
         ("Matters more than the codec", answer.context),
         ("Notes", notes),

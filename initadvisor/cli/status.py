@@ -1,8 +1,6 @@
 """``initadvisor status``: what is configured, used by this boot, pending and kept.
 
-The status for programs.
-
-The status for a person.
+The options, the call, and the answer as JSON and as text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """``initadvisor trial``: candidates boot one at a time, until it is known which one suits.
 
-A campaign for programs.
-
-A campaign for a person.
+The subcommands, and a campaign as JSON and as text.
 """
 
 from __future__ import annotations

@@ -38,7 +38,8 @@ def as_document(answer: WhatIf) -> dict[str, Any]:
         "ranges": [_line(line) for line in answer.lines],
         "maps": [_map(one) for one in answer.maps],
         "left_out": [
-            {"setting": str(gap.setting), "reason": gap.reason} for gap in answer.left_out
+            {"setting": str(skipped.setting), "reason": skipped.reason}
+            for skipped in answer.left_out
         ],
         "assumptions": list(answer.assumptions),
     }
@@ -88,12 +89,12 @@ def _column(column: Column) -> dict[str, Any]:
         "shadow_ms": conditions.shadow_ms,
         "settings": [
             {
-                "setting": str(standing.setting),
-                "cost_ms": _estimate(standing.cost_ms),
-                "best": standing.best,
-                "as_good": standing.as_good,
+                "setting": str(comparison.setting),
+                "cost_ms": _estimate(comparison.cost_ms),
+                "best": comparison.best,
+                "as_good": comparison.as_good,
             }
-            for standing in column.ranks
+            for comparison in column.ranks
         ],
     }
 

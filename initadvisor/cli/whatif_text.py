@@ -51,7 +51,7 @@ def print_what_if(answer: WhatIf) -> None:
         _print_map(one)
     print_paragraph(_legend(answer))
     for title, items in (
-        ("Left out", [f"{gap.setting}: {gap.reason}" for gap in answer.left_out]),
+        ("Left out", [f"{skipped.setting}: {skipped.reason}" for skipped in answer.left_out]),
         ("Given or assumed", answer.assumptions),
     ):
         if items:
@@ -159,9 +159,9 @@ def _figures(choice: SettingFigures, objective: Objective, interval: bool) -> It
         yield f"{choice.extra_ms:.0f}"
 
 
-def _cell(standing: SettingRank, intervals: bool) -> str:
-    mark = "*" if standing.best else "=" if standing.as_good else " "
-    cost = standing.cost_ms
+def _cell(comparison: SettingRank, intervals: bool) -> str:
+    mark = "*" if comparison.best else "=" if comparison.as_good else " "
+    cost = comparison.cost_ms
     return f"{cost.mean:.0f}{mark}" + (_interval(cost) if intervals else "")
 
 

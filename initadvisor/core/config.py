@@ -76,7 +76,7 @@ class Config:
     ``balanced`` (the time of a boot plus that of a build, divided by ``boots_per_upgrade``).
 
     ``boots_per_upgrade``: how many boots there are between two builds of the image; None: counted
-    from recorded boots, see ``model/upgrade_pace.py``.
+    from recorded boots, see ``decide.upgrades``.
 
     ``tolerance_ms``, ``tolerance_fraction``: a saving below the larger of the two (the latter as a
     part of today's total) does not matter.

@@ -1,7 +1,4 @@
-"""A figure never travels alone: its interval and its source go with it.
-
-How certain a conclusion about one boot is.
-"""
+"""Figures with their interval and source, and how certain a conclusion about one boot is."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""Reads JSON and TOML that anybody may have damaged: whatever is none is one kind of error.
+"""Values and text of unknown origin: read strictly, and made fit to be shown.
 
-Numbers out of JSON, where anything may stand: also NaN, infinity, and 400 digits.
-
-Text of unknown origin: made fit to be shown, and kept byte for byte.
-
-Whether the fields of a value that was read hold what their annotations say.
+JSON and TOML that may be damaged, numbers that may be NaN or have 400 digits, text that may
+command a terminal, and whether fields hold what their annotations say.
 """
 
 from __future__ import annotations

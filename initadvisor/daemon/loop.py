@@ -1,7 +1,4 @@
-"""The daemon's loop: takes notes in, does what can be done, and ends.
-
-What holds on this machine now, of what jobs need.
-"""
+"""The daemon's loop: takes notes in, looks whether the machine is idle, does jobs, and ends."""
 
 from __future__ import annotations
 
@@ -83,9 +80,9 @@ class Daemon:
         left waits for the next start. Raises ``InitadvisorError`` where the queue cannot be used.
         """
         try:
-            with self.interruption.listening(), WatchdogThread(self.host) as attendant:
+            with self.interruption.listening(), WatchdogThread(self.host) as watchdog:
                 tell(READY="1")
-                leave = self._work(Queue(self.host, self.policy), attendant)
+                leave = self._work(Queue(self.host, self.policy), watchdog)
                 arrange_waking(self.host, leave)
         except Terminated:
             tell_status("was told to end; what is left waits for the next start")
@@ -95,7 +92,7 @@ class Daemon:
         tell_status(leave.why)
         return leave
 
-    def _work(self, queue: Queue, attendant: WatchdogThread) -> Leave:
+    def _work(self, queue: Queue, watchdog: WatchdogThread) -> Leave:
         while True:
             notes = queue.take_in()
             if not self._waited_s:  # to look for images every few seconds is not worth it
@@ -108,7 +105,7 @@ class Daemon:
             match decide(jobs, missing, failed=len(self._failed), waited_s=self._waited_s):
                 case Do(job=job):
                     self._waited_s, self._waits_for = 0.0, ""
-                    self._do(queue, attendant, job)
+                    self._do(queue, watchdog, job)
                 case Wait(seconds=seconds, why=why):
                     if why != self._waits_for:  # not a line in the journal every few seconds
                         tell_status(f"waits: {why}")
@@ -118,13 +115,13 @@ class Daemon:
                 case Leave() as leave:
                     return leave
 
-    def _do(self, queue: Queue, attendant: WatchdogThread, job: Job) -> None:
+    def _do(self, queue: Queue, watchdog: WatchdogThread, job: Job) -> None:
         terms = TERMS[job.task]
         needs_power = Needs.POWER in terms.needs
         tell_status(f"{job.task}: begins" + (f", Linux {job.release}" if job.release else ""))
         try:
             with (
-                attendant.watching(limit_s=terms.limit_s, needs_power=needs_power),
+                watchdog.watching(limit_s=terms.limit_s, needs_power=needs_power),
                 queue.attempt(job) as attempt,
                 self.interruption.may_be_put_off() if needs_power else contextlib.nullcontext(),
             ):

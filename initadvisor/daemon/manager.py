@@ -1,7 +1,4 @@
-"""What the daemon and systemd tell each other: how it goes, that it lives, when to go on.
-
-Tells systemd how the work goes.
-"""
+"""What the daemon and systemd tell each other: status, that it lives, when to start it again."""
 
 from __future__ import annotations
 
@@ -104,7 +101,7 @@ def arrange_waking(host: Host, leave: Leave) -> None:
 
 
 class StatusReporter:
-    """Observes every kind of work; what comes too often is not told."""
+    """Passes progress events on to systemd, but those that come too often."""
 
     def doing(self, what: str) -> None:
         """Tell what goes on."""
@@ -117,9 +114,9 @@ class StatusReporter:
     def finished(self, candidate: BuiltImage, *, cached: bool) -> None:
         """Say nothing: the next one is told when it begins."""
 
-    def skipped(self, gap: SkippedSetting) -> None:
+    def skipped(self, skipped: SkippedSetting) -> None:
         """Tell what cannot be built."""
-        tell_status(f"{gap.setting} cannot be built: {gap.reason}")
+        tell_status(f"{skipped.setting} cannot be built: {skipped.reason}")
 
     def sampled(self, done: int, of: int) -> None:
         """Say nothing: there are many steps, of seconds each."""

@@ -25,7 +25,7 @@ class Relation(StrEnum):
     """How comparable a boot is with those that the advice is for.
 
     ``same``: of the same class (kernel, command line, hardware, power). ``near``: of this machine,
-    but of another class; it tells less, see ``stats/boot_summary.py``. Boots of another board or
+    but of another class; it tells less, see ``boot_summary``. Boots of another board or
     processor are no evidence at all.
     """
 
@@ -123,8 +123,8 @@ class PosteriorSummary:
     @property
     def informed(self) -> frozenset[Parameter]:
         """What at least one boot told something of."""
-        return frozenset(learnt.what for learnt in self.updates if learnt.boots)
+        return frozenset(update.what for update in self.updates if update.boots)
 
     def now(self, what: Parameter) -> Estimate:
         """Return what is known of it after the boots; raises ``KeyError`` where it is not here."""
-        return {learnt.what: learnt.posterior for learnt in self.updates}[what]
+        return {update.what: update.posterior for update in self.updates}[what]

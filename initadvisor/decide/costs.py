@@ -93,38 +93,42 @@ def draw_parts(
     )
 
 
-def priced(parts: ParameterDraws, machine: Machine, candidates: Sequence[CandidateFacts]) -> Draws:
+def priced(
+    parameters: ParameterDraws, machine: Machine, candidates: Sequence[CandidateFacts]
+) -> Draws:
     """Put the parts together to what each candidate costs."""
-    loader_ms = parts.fixed_ms + parts.read_s_per_mb * 1000 * machine.kernel_mb
-    read_ms = parts.size_mb * (parts.read_s_per_mb * 1000)[:, None]
-    unpack_ms = unpack_times(parts, candidates)
-    waited = np.maximum(parts.shadow_ms[:, None], unpack_ms)
+    loader_ms = parameters.fixed_ms + parameters.read_s_per_mb * 1000 * machine.kernel_mb
+    read_ms = parameters.size_mb * (parameters.read_s_per_mb * 1000)[:, None]
+    unpack_ms = unpack_times(parameters, candidates)
+    waited = np.maximum(parameters.shadow_ms[:, None], unpack_ms)
     return Draws(
-        size_mb=parts.size_mb,
+        size_mb=parameters.size_mb,
         read_ms=read_ms,
         unpack_ms=unpack_ms,
-        total_ms=loader_ms[:, None] + read_ms + waited + parts.rest_ms[:, None],
+        total_ms=loader_ms[:, None] + read_ms + waited + parameters.rest_ms[:, None],
         extra_ms=np.array([c.extra_ms for c in candidates]),
     )
 
 
-def unpack_times(parts: ParameterDraws, candidates: Sequence[CandidateFacts]) -> Floats:
+def unpack_times(parameters: ParameterDraws, candidates: Sequence[CandidateFacts]) -> Floats:
     """Return U of every candidate, in ms: as the lab measured it, else P + D."""
-    populate = populate_times(parts, candidates)
+    populate = populate_times(parameters, candidates)
     return np.column_stack(
         [
-            populate + parts.own_ms[:, column] * parts.cpu
+            populate + parameters.own_ms[:, column] * parameters.cpu
             if candidate.unpack_ms is None
-            else parts.own_ms[:, column] * parts.lab
+            else parameters.own_ms[:, column] * parameters.lab
             for column, candidate in enumerate(candidates)
         ]
     )
 
 
-def populate_times(parts: ParameterDraws, candidates: Sequence[CandidateFacts]) -> Floats:
+def populate_times(parameters: ParameterDraws, candidates: Sequence[CandidateFacts]) -> Floats:
     """Return P, in ms."""
     column = populate_column(candidates)
-    return parts.populate_ms if column is None else parts.own_ms[:, column] * parts.lab
+    return (
+        parameters.populate_ms if column is None else parameters.own_ms[:, column] * parameters.lab
+    )
 
 
 def populate_column(candidates: Sequence[CandidateFacts]) -> int | None:

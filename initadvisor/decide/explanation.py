@@ -106,32 +106,32 @@ class Pair:
 
 
 def weights(
-    parts: ParameterDraws,
+    parameters: ParameterDraws,
     candidates: Sequence[CandidateFacts],
     found: CandidateComparison,
-    lessons: PosteriorSummary,
+    summary: PosteriorSummary,
     pair: Pair,
     *,
     baseline: int,
 ) -> tuple[Weight, ...]:
     """Return what each fact that is not known for certain means, the weightiest first."""
-    known = {learnt.what for learnt in lessons.updates}
+    known = {update.what for update in summary.updates}
     advised = candidates[pair.advised].setting
     doubt = _doubt(found, pair)
     result = []
-    for what, values in _facts(parts, candidates).items():
+    for what, values in _facts(parameters, candidates).items():
         if what not in known or _is_certain(values):
             continue
-        stretches = stretches_along(found, candidates, what, values, baseline=baseline)
+        ranges = stretches_along(found, candidates, what, values, baseline=baseline)
         result.append(
             Weight(
                 what=what,
-                now=lessons.now(what),
+                now=summary.now(what),
                 share=_share(doubt, values),
-                ranges=stretches,
+                ranges=ranges,
                 turns=sum(
                     float(((stretch.low <= values) & (values < stretch.high)).mean())
-                    for stretch in stretches
+                    for stretch in ranges
                     if stretch.setting != advised
                 ),
             )
@@ -140,7 +140,7 @@ def weights(
 
 
 def deciding_fact(
-    parts: ParameterDraws,
+    parameters: ParameterDraws,
     candidates: Sequence[CandidateFacts],
     found: CandidateComparison,
     pair: Pair,
@@ -153,7 +153,7 @@ def deciding_fact(
     Of those that are as likely to, it is the one with the largest share of the doubt about the
     pair. None where every fact is known.
     """
-    facts = _facts(parts, candidates)
+    facts = _facts(parameters, candidates)
     doubt = _doubt(found, pair)
     ranked = []
     for factor in Factor:
@@ -175,28 +175,28 @@ def deciding_fact(
     )
 
 
-def images_share(parts: ParameterDraws, found: CandidateComparison, pair: Pair) -> float:
+def images_share(parameters: ParameterDraws, found: CandidateComparison, pair: Pair) -> float:
     """Return the part of the doubt about two candidates that is about their images alone."""
     doubt = _doubt(found, pair)
     shares = (
         _share(doubt, of_image[:, column])
         for column in (pair.advised, pair.rival)
-        for of_image in (parts.size_mb, parts.own_ms)
+        for of_image in (parameters.size_mb, parameters.own_ms)
         if not _is_certain(of_image[:, column])
     )
     return min(sum(shares), 1.0)
 
 
 def _facts(
-    parts: ParameterDraws, candidates: Sequence[CandidateFacts]
+    parameters: ParameterDraws, candidates: Sequence[CandidateFacts]
 ) -> Mapping[Parameter, Floats]:
     """Return the draws of the facts on which differences between candidates depend."""
     return {
-        Parameter.LOADER: 1 / parts.read_s_per_mb,
-        Parameter.SHADOW: parts.shadow_ms,
-        Parameter.CPU: parts.cpu,
-        Parameter.POPULATE: populate_times(parts, candidates),
-        Parameter.LAB: parts.lab,
+        Parameter.LOADER: 1 / parameters.read_s_per_mb,
+        Parameter.SHADOW: parameters.shadow_ms,
+        Parameter.CPU: parameters.cpu,
+        Parameter.POPULATE: populate_times(parameters, candidates),
+        Parameter.LAB: parameters.lab,
     }
 
 

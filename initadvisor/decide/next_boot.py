@@ -149,10 +149,13 @@ def dominated(found: CandidateComparison, among: Booleans) -> Booleans:
     return result
 
 
-def _fewer(parts: ParameterDraws) -> ParameterDraws:
+def _fewer(parameters: ParameterDraws) -> ParameterDraws:
     """Return some of the draws: a covariance needs fewer than a probability near 1."""
-    return type(parts)(
-        **{field.name: getattr(parts, field.name)[:_MOST_DRAWS] for field in fields(parts)}
+    return type(parameters)(
+        **{
+            field.name: getattr(parameters, field.name)[:_MOST_DRAWS]
+            for field in fields(parameters)
+        }
     )
 
 
@@ -186,13 +189,13 @@ class _Beliefs:
     def __init__(
         self,
         posterior: Posterior,
-        parts: ParameterDraws,
+        parameters: ParameterDraws,
         machine: Machine,
         found: CandidateComparison,
         question: _Question,
     ) -> None:
         difference = found.cost_ms[:, question.rival] - found.cost_ms[:, question.leader]
-        shown, self._noise = _shown(posterior, parts, machine, found)
+        shown, self._noise = _shown(posterior, parameters, machine, found)
         self._count = found.cost_ms.shape[1]
         columns = [difference[:, None], *shown]
         values = np.column_stack(columns)
@@ -230,7 +233,7 @@ class _Beliefs:
 
 
 def _shown(
-    posterior: Posterior, parts: ParameterDraws, machine: Machine, found: CandidateComparison
+    posterior: Posterior, parameters: ParameterDraws, machine: Machine, found: CandidateComparison
 ) -> tuple[list[Floats], Floats]:
     """Return the logarithms of what a boot of each candidate shows, and the noise of each.
 
@@ -238,12 +241,12 @@ def _shown(
     contains the reading, U, B1 (seen where something waits), and max(B1, U) + B2.
     """
     noise = posterior.noise
-    read = parts.fixed_ms[:, None] + parts.read_s_per_mb[:, None] * 1000 * (
-        parts.size_mb + machine.kernel_mb
+    read = parameters.fixed_ms[:, None] + parameters.read_s_per_mb[:, None] * 1000 * (
+        parameters.size_mb + machine.kernel_mb
     )
-    waits = np.maximum((found.unpack_ms > parts.shadow_ms[:, None]).mean(axis=0), _LEAST_SEEN)
-    shadow = np.repeat(parts.shadow_ms[:, None], found.unpack_ms.shape[1], axis=1)
-    whole = np.maximum(shadow, found.unpack_ms) + parts.rest_ms[:, None]
+    waits = np.maximum((found.unpack_ms > parameters.shadow_ms[:, None]).mean(axis=0), _LEAST_SEEN)
+    shadow = np.repeat(parameters.shadow_ms[:, None], found.unpack_ms.shape[1], axis=1)
+    whole = np.maximum(shadow, found.unpack_ms) + parameters.rest_ms[:, None]
     shown = [found.unpack_ms, shadow, whole]
     variances = [
         np.full(len(waits), noise.unpack_log_sd**2),

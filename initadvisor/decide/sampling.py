@@ -4,7 +4,7 @@ A sample says how well a compressor does on the content, but not how many matche
 what the sample lacks, and by chance it holds too much of one kind. Both is known exactly of fast
 compressors, the controls, because they are run on the sample and on the whole. So the size of the
 whole is that of the sample, times what the whole is longer than the sample for a control that looks
-back as far (``Ladder``). A slow setting with a fast relative (``xz -6`` and ``xz -0``) is compared
+back as far (``Rung``). A slow setting with a fast relative (``xz -6`` and ``xz -0``) is compared
 with it on a small sample, and the relative is measured on a large one (``related``).
 
 What was tried, on images of dracut, initramfs-tools and Arch's layout with 5 % of the content:

@@ -1,7 +1,4 @@
-"""How many boots a build of the image has to serve: until the next kernel upgrade.
-
-How many boots there are between two kernel upgrades, counted from boots that happened.
-"""
+"""How many boots a build of the image serves: those between two kernel upgrades, as counted."""
 
 from __future__ import annotations
 

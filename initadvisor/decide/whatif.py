@@ -134,17 +134,17 @@ def best_along(
     The other conditions are held. Stretches follow each other without a gap, from low to high;
     between two of them both settings cost the same.
     """
-    stretches: list[BestRange] = []
+    ranges: list[BestRange] = []
     for segment in _segments(choices, conditions, factor, span, rule):
         setting = choices[segment.best].setting
         if _is_negligible(segment):
             continue
-        if stretches and stretches[-1].setting == setting:
-            low = stretches.pop().low
+        if ranges and ranges[-1].setting == setting:
+            low = ranges.pop().low
         else:
-            low = stretches[-1].high if stretches else _inner(factor, span).low
-        stretches.append(BestRange(low=low, high=segment.high, setting=setting))
-    return _outer(factor, span, stretches)
+            low = ranges[-1].high if ranges else _inner(factor, span).low
+        ranges.append(BestRange(low=low, high=segment.high, setting=setting))
+    return _outer(factor, span, ranges)
 
 
 def suitable_along(
@@ -198,10 +198,10 @@ def _inner(factor: Factor, span: Span) -> Span:
     return span
 
 
-def _outer(factor: Factor, span: Span, stretches: Sequence[BestRange]) -> tuple[BestRange, ...]:
+def _outer(factor: Factor, span: Span, ranges: Sequence[BestRange]) -> tuple[BestRange, ...]:
     """Return stretches in the factor's own unit, the ends of the span as they were given."""
     if factor is not Factor.LOADER:
-        return tuple(stretches)
+        return tuple(ranges)
     inner = _inner(factor, span)
     exact = {inner.low: span.high, inner.high: span.low}
 
@@ -210,7 +210,7 @@ def _outer(factor: Factor, span: Span, stretches: Sequence[BestRange]) -> tuple[
 
     return tuple(
         BestRange(low=speed(one.high), high=speed(one.low), setting=one.setting)
-        for one in reversed(stretches)
+        for one in reversed(ranges)
     )
 
 

@@ -1,7 +1,4 @@
-"""What was found out about a machine: what is there, what is missing, and what to do about it.
-
-What the checks of ``doctor`` look at, and the findings they make of it.
-"""
+"""What ``doctor`` looks at, and what it finds: what is there, what is missing, what to do."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Looks up what is configured, what this boot used, what is pending and what is kept.
-
-What the advisor has done to a machine and what is still to come of it.
-"""
+"""What ``status`` tells: what is configured, what this boot used, what is pending and kept."""
 
 from __future__ import annotations
 

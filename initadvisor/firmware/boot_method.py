@@ -64,16 +64,16 @@ def boot_start(host: Host, variables: LoaderVariables) -> BootStart:
     )
 
 
-def boot_method(traces: BootTraces) -> BootStart:
+def boot_method(evidence: BootTraces) -> BootStart:
     """Return how a boot that left these traces was started.
 
     A kexec comes first: it leaves the variables of the boot before it in place.
     """
-    if traces.loader_type == _KEXEC:
+    if evidence.loader_type == _KEXEC:
         clue = "the kernel was started by kexec, says /proc/sys/kernel/bootloader_type"
         return BootStart(method=BootMethod.KEXEC, certainty=Certainty.CERTAIN, clues=(clue,))
-    verdict = _on_efi(traces) if traces.efi else _on_bios(traces)
-    variables = traces.variables
+    verdict = _on_efi(evidence) if evidence.efi else _on_bios(evidence)
+    variables = evidence.variables
     return BootStart(
         method=verdict.way,
         certainty=verdict.certainty,
@@ -91,53 +91,53 @@ class _Verdict:
     clues: tuple[str, ...]
 
 
-def _certain(way: BootMethod, *clues: str) -> _Verdict:
-    return _Verdict(way, Certainty.CERTAIN, clues)
+def _certain(method: BootMethod, *clues: str) -> _Verdict:
+    return _Verdict(method, Certainty.CERTAIN, clues)
 
 
-def _likely(way: BootMethod, *clues: str) -> _Verdict:
-    return _Verdict(way, Certainty.LIKELY, clues)
+def _likely(method: BootMethod, *clues: str) -> _Verdict:
+    return _Verdict(method, Certainty.LIKELY, clues)
 
 
 def _unknown(*clues: str) -> _Verdict:
     return _Verdict(BootMethod.UNKNOWN, Certainty.UNKNOWN, clues)
 
 
-def _on_bios(traces: BootTraces) -> _Verdict:
+def _on_bios(evidence: BootTraces) -> _Verdict:
     """GRUB sets BOOT_IMAGE=, but so do Syslinux and LILO: the kernel's number comes first."""
-    named = _names_image(traces)
-    if traces.loader_type == _GRUB:
-        return _certain(BootMethod.GRUB_BIOS, "no EFI", _type_clue(traces))
-    if traces.loader_type is None and named:
+    named = _names_image(evidence)
+    if evidence.loader_type == _GRUB:
+        return _certain(BootMethod.GRUB_BIOS, "no EFI", _type_clue(evidence))
+    if evidence.loader_type is None and named:
         return _likely(BootMethod.GRUB_BIOS, "no EFI", "BOOT_IMAGE= on the command line")
-    return _unknown("no EFI", _type_clue(traces))
+    return _unknown("no EFI", _type_clue(evidence))
 
 
-def _on_efi(traces: BootTraces) -> _Verdict:
-    variables = traces.variables
-    if traces.loader_type == _GRUB:
-        return _certain(BootMethod.GRUB_EFI, _type_clue(traces))
+def _on_efi(evidence: BootTraces) -> _Verdict:
+    variables = evidence.variables
+    if evidence.loader_type == _GRUB:
+        return _certain(BootMethod.GRUB_EFI, _type_clue(evidence))
     if variables.stub is not None:
         return _uki(variables)
     if variables.loader is not None:
-        return _named_loader(traces, variables.loader)
-    return _silent_loader(traces)
+        return _named_loader(evidence, variables.loader)
+    return _silent_loader(evidence)
 
 
-def _silent_loader(traces: BootTraces) -> _Verdict:
+def _silent_loader(evidence: BootTraces) -> _Verdict:
     """Tell by the command line. What names itself may also be hidden, with its variables."""
-    if _names_image(traces) and not _names_initrd(traces):
+    if _names_image(evidence) and not _names_initrd(evidence):
         clue = "BOOT_IMAGE= on the command line, as GRUB sets it"
         return _certain(BootMethod.GRUB_EFI, clue)
-    if not _names_initrd(traces):
-        return _unknown("no loader names itself", _type_clue(traces))
-    if not _tells_names(traces.variables):
+    if not _names_initrd(evidence):
+        return _unknown("no loader names itself", _type_clue(evidence))
+    if not _tells_names(evidence.variables):
         return _unknown(
             "initrd= on the command line, which systemd-boot or the EFI stub reads",
             "the EFI variables that would tell cannot be read",
         )
     clues = ("initrd= on the command line", "no loader names itself")
-    if _names_image(traces):
+    if _names_image(evidence):
         return _likely(BootMethod.EFI_STUB, *clues, "but BOOT_IMAGE= is there, too")
     return _certain(BootMethod.EFI_STUB, *clues)
 
@@ -151,8 +151,8 @@ def _uki(variables: LoaderVariables) -> _Verdict:
     stub = f"StubInfo: {variables.stub}"
     if variables.loader is not None:
         by_systemd_boot = variables.loader.startswith(_SYSTEMD_BOOT)
-        way = BootMethod.SYSTEMD_BOOT_UKI if by_systemd_boot else BootMethod.LOADER_UKI
-        return _certain(way, stub, f"LoaderInfo: {variables.loader}")
+        method = BootMethod.SYSTEMD_BOOT_UKI if by_systemd_boot else BootMethod.LOADER_UKI
+        return _certain(method, stub, f"LoaderInfo: {variables.loader}")
     image = variables.stub_file or variables.loader_file
     option = variables.boot_option_file
     if image is None or option is None:
@@ -162,21 +162,21 @@ def _uki(variables: LoaderVariables) -> _Verdict:
     return _certain(BootMethod.LOADER_UKI, stub, f"the firmware's boot option is {option}")
 
 
-def _named_loader(traces: BootTraces, loader: str) -> _Verdict:
+def _named_loader(evidence: BootTraces, loader: str) -> _Verdict:
     """Tell by LoaderInfo; systemd-boot may have started another loader, which keeps silent."""
     clue = f"LoaderInfo: {loader}"
-    named = _names_image(traces)
+    named = _names_image(evidence)
     if loader.startswith(_SYSTEMD_BOOT):
-        if _names_initrd(traces):
+        if _names_initrd(evidence):
             return _certain(BootMethod.SYSTEMD_BOOT, clue, "initrd= on the command line")
         if named:
             silent = "BOOT_IMAGE= without initrd= on the command line, as GRUB sets it"
             return _likely(BootMethod.GRUB_EFI, clue, silent)
         return _likely(BootMethod.SYSTEMD_BOOT, clue)
     if loader.startswith("GRUB"):
-        way = _certain if named else _likely
-        return way(BootMethod.GRUB_EFI, clue)
-    if _names_initrd(traces):
+        method = _certain if named else _likely
+        return method(BootMethod.GRUB_EFI, clue)
+    if _names_initrd(evidence):
         return _likely(BootMethod.EFI_STUB, clue, "initrd= on the command line")
     return _unknown(clue, "a loader that is not known here")
 
@@ -186,18 +186,18 @@ def _tells_names(variables: LoaderVariables) -> bool:
     return variables.readable and hidden.isdisjoint({"LoaderInfo", "StubInfo"})
 
 
-def _names_image(traces: BootTraces) -> bool:
-    return bool(parameters(traces.command_line, "BOOT_IMAGE"))
+def _names_image(evidence: BootTraces) -> bool:
+    return bool(parameters(evidence.command_line, "BOOT_IMAGE"))
 
 
-def _names_initrd(traces: BootTraces) -> bool:
-    return bool(parameters(traces.command_line, "initrd"))
+def _names_initrd(evidence: BootTraces) -> bool:
+    return bool(parameters(evidence.command_line, "initrd"))
 
 
-def _type_clue(traces: BootTraces) -> str:
-    if traces.loader_type is None:
+def _type_clue(evidence: BootTraces) -> str:
+    if evidence.loader_type is None:
         return "this kernel does not tell who started it"
-    name = _LOADER_TYPES.get(traces.loader_type, f"loader number {traces.loader_type:#x}")
+    name = _LOADER_TYPES.get(evidence.loader_type, f"loader number {evidence.loader_type:#x}")
     return f"the kernel was started by {name}"
 
 

@@ -1,6 +1,6 @@
-"""Runs a generator beside the installed configuration and images: neither is touched.
+"""Runs a generator in a place of its own: the installed configuration and images are not touched.
 
-Runs a generator: outside of any sandbox, idle, and known to hooks as our own doing.
+It runs outside of any sandbox, at idle priority, and hooks are told that it is our doing.
 """
 
 from __future__ import annotations

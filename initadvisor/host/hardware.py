@@ -1,7 +1,4 @@
-"""What the machine is made of, as far as measurements depend on it.
-
-How much memory the machine has.
-"""
+"""The processor and the memory of the machine, as far as measurements depend on them."""
 
 from __future__ import annotations
 

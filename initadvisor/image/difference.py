@@ -1,9 +1,8 @@
-"""What two images hold that is not the same.
+"""What two images unpack to, and in what that differs.
 
-What an image unpacks to, so that two images can be held against each other.
-
-Not how it is stored: in which segment, in which order, with what time stamps and inode numbers.
-The one exception are files that the kernel itself looks for in front of everything, uncompressed.
+How it is stored does not count: in which segment, in which order, with what time stamps and inode
+numbers. The one exception are files that the kernel itself looks for in front of everything,
+uncompressed.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ _NONE = _Content(0, _EMPTY)
 
 
 class ImageListing:
-    """Takes every entry of an image with its data, as a ``Witness``; the last of a name counts."""
+    """Takes every entry of an image with its data (``EntryVisitor``); the last of a name counts."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._paths: dict[bytes, _Listed] = {}

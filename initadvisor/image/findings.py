@@ -1,6 +1,6 @@
-"""Collecting findings, so that a million alike take no more room than one.
+"""Findings about an image, counted so that a million alike take no more room than one; limits.
 
-What reading an image may cost, so that a hostile one ends in an error and not in trouble.
+The limits are on what reading may cost: a hostile image ends in an error.
 """
 
 from __future__ import annotations

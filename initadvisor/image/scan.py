@@ -26,19 +26,19 @@ def scan(
     *,
     limits: Limits | None = None,
     tap: Tap | None = None,
-    witness: EntryVisitor | None = None,
+    visitor: EntryVisitor | None = None,
 ) -> ImageContents:
     """Read an initramfs, or the one in a unified kernel image; the file must be seekable.
 
     Everything a kernel would unpack is accepted, and what it would refuse as long as it can be
     read: ``image.lint`` tells the two apart. What is unpacked goes through ``tap``, and every entry
-    to ``witness``.
+    to ``visitor``.
 
     Raises ``BadImageError`` for what is truncated, damaged, no initramfs at all, or over the
     limits.
     """
     size_bytes = file.seek(0, io.SEEK_END)
-    scanner = _Scanner(file, limits or Limits(), tap, witness)
+    scanner = _Scanner(file, limits or Limits(), tap, visitor)
     if Reader(file, 0, size_bytes).peek(2) == b"MZ":
         from initadvisor.image.pe import read_uki
 
@@ -57,13 +57,13 @@ class _Scanner:
     """Reads the stretches of a file that a boot loader hands to the kernel in a row."""
 
     def __init__(
-        self, file: IO[bytes], limits: Limits, tap: Tap | None, witness: EntryVisitor | None
+        self, file: IO[bytes], limits: Limits, tap: Tap | None, visitor: EntryVisitor | None
     ) -> None:
         self._file = file
         self._limits = limits
         self._inventory = Inventory(limits.names_bytes)
         self._reader = SegmentReader(
-            inventory=self._inventory, budget=Budget(limits), tap=tap, visitor=witness
+            inventory=self._inventory, budget=Budget(limits), tap=tap, visitor=visitor
         )
         self._segments: list[Segment] = []
         self._junk: ByteRange | None = None

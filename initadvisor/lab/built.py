@@ -36,7 +36,7 @@ _OF_THE_INITRAMFS = {".initrd", ".pcrsig"}
 
 
 class BuildingObserver(Protocol):
-    """Told how building goes."""
+    """Receives progress events of a build."""
 
     def doing(self, what: str) -> None:
         """Take note of what goes on now."""
@@ -78,7 +78,7 @@ def read_image(path: Path) -> ReadImage:
     """Read an image to its end; raises ``BadImageError`` for what is none."""
     listing = ImageListing()
     with open_regular(path) as file:
-        contents = scan(file, witness=listing)
+        contents = scan(file, visitor=listing)
         size_bytes = file.seek(0, os.SEEK_END)
         stretches = sections_of_uki(file, size_bytes) if contents.uki else {}
         return ReadImage(
@@ -117,11 +117,11 @@ def require_codec(
 def linted(host: Host, image: InstalledImage, built: ReadImage) -> Lint:
     """Return what lint says of it; raises ``UnsafeError`` where its kernel would not unpack it."""
     release = image.kernel_release
-    judged = lint(built.contents, find_kernel_config(host, release), release)
-    if judged.verdict is Verdict.REFUSED:
-        msg = f"Linux {release} would not unpack {image.path} as it was built: {judged.reasons[0]}"
+    result = lint(built.contents, find_kernel_config(host, release), release)
+    if result.verdict is Verdict.REFUSED:
+        msg = f"Linux {release} would not unpack {image.path} as it was built: {result.reasons[0]}"
         raise UnsafeError(msg, hint="nothing was changed")
-    return judged
+    return result
 
 
 def require_engine(host: Host, images: Iterable[InstalledImage]) -> None:

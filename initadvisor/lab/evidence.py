@@ -59,7 +59,7 @@ class LabEvidence:
 
 
 def lab_evidence(
-    host: Host, contenders: Sequence[Candidate], kernel_release: str | None
+    host: Host, candidates: Sequence[Candidate], kernel_release: str | None
 ) -> LabEvidence:
     """Look up what the lab measured of these very images.
 
@@ -68,8 +68,8 @@ def lab_evidence(
     try:
         with open_store(host, readonly=True) as store:
             return LabEvidence(
-                unpack_ms=_unpack_ms(host, store, contenders, kernel_release),
-                decompress_ms=_decompress_ms(host, store, contenders),
+                unpack_ms=_unpack_ms(host, store, candidates, kernel_release),
+                decompress_ms=_decompress_ms(host, store, candidates),
             )
     except InitadvisorError as err:
         return LabEvidence(warnings=(f"nothing of the lab is used: {err.message}",))
@@ -101,7 +101,7 @@ def _latest(store: Store, image: str, release: str | None) -> Verification | Non
 
 
 def _unpack_ms(
-    host: Host, store: Store, contenders: Sequence[Candidate], release: str | None
+    host: Host, store: Store, candidates: Sequence[Candidate], release: str | None
 ) -> dict[str, Quantity]:
     """Return U of those that this machine's kernel unpacked in a VM; software emulation never does.
 
@@ -116,7 +116,7 @@ def _unpack_ms(
         log.info("no kernel to find lab results of: %s", err.message)
         return {}
     samples = store.unpack_samples(
-        [contender.digest for contender in contenders],
+        [candidate.digest for candidate in candidates],
         engine=Engine.KVM,
         kernel_sha256=kernel_sha256,
         cpu_model=cpu_model(host),
@@ -125,18 +125,18 @@ def _unpack_ms(
 
 
 def _decompress_ms(
-    host: Host, store: Store, contenders: Sequence[Candidate]
+    host: Host, store: Store, candidates: Sequence[Candidate]
 ) -> dict[str, Quantity]:
     """Return D of those that user-mode Linux unpacked: what they took longer than uncompressed.
 
     All contenders have the same content, so that creating the files takes them the same time.
     """
-    plain = next((c.digest for c in contenders if c.codec is Codec.CAT), None)
+    plain = next((c.digest for c in candidates if c.codec is Codec.CAT), None)
     kernel = _latest_kernel(host, store, plain) if plain else None
     if plain is None or kernel is None:
         return {}
     samples = store.unpack_samples(
-        [contender.digest for contender in contenders],
+        [candidate.digest for candidate in candidates],
         engine=Engine.UML,
         kernel_sha256=kernel.sha256,
         cpu_model=cpu_model(host),

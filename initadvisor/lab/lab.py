@@ -50,7 +50,7 @@ class LabResult:
 
 
 class LabRunObserver(BuildObserver, LabObserver, Protocol):
-    """Told how the work goes."""
+    """Receives progress events."""
 
 
 def run_lab(host: Host, request: LabRequest, *, observer: LabRunObserver) -> LabResult:
@@ -69,9 +69,9 @@ def run_lab(host: Host, request: LabRequest, *, observer: LabRunObserver) -> Lab
         only=request.only,
         everything=request.everything,
         observer=observer,
-    ) as field:
+    ) as candidate_set:
         wanted = Wanted(
-            release=field.kernel_release,
+            release=candidate_set.kernel_release,
             kernel=request.kernel,
             engine=request.engine,
             uml=request.uml,
@@ -83,15 +83,20 @@ def run_lab(host: Host, request: LabRequest, *, observer: LabRunObserver) -> Lab
             tolerance_fraction=config.tolerance_fraction,
         )
         recorded = run_lab_for(
-            host, field.source, field.candidates, wanted, rounds=rounds, observer=observer
+            host,
+            candidate_set.source,
+            candidate_set.candidates,
+            wanted,
+            rounds=rounds,
+            observer=observer,
         )
-        return LabResult(recorded=recorded, skipped=field.skipped)
+        return LabResult(recorded=recorded, skipped=candidate_set.skipped)
 
 
 def run_lab_for(
     host: Host,
     source: Source,
-    field: Sequence[Candidate],
+    candidates: Sequence[Candidate],
     wanted: Wanted,
     *,
     rounds: Rounds,
@@ -106,7 +111,7 @@ def run_lab_for(
         return time_images(
             host,
             machine,
-            lab_images(source, field, stack),
+            lab_images(source, candidates, stack),
             unpacked_bytes=source.contents.room_bytes,
             rounds=rounds,
             store=store,

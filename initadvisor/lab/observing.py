@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class LabObserver(Protocol):
-    """Told of each boot as it ends."""
+    """Receives each boot as it ends."""
 
     def booted(self, subject: LabSubject, sample: LabSample) -> None:
         """Take note of a sample."""
@@ -35,7 +35,7 @@ class Unseen:
     def finished(self, candidate: BuiltImage, *, cached: bool) -> None:
         """See ``BuildObserver``."""
 
-    def skipped(self, gap: SkippedSetting) -> None:
+    def skipped(self, skipped: SkippedSetting) -> None:
         """See ``BuildObserver``."""
 
     def sampled(self, done: int, of: int) -> None:

@@ -70,27 +70,27 @@ class Rounds:
     tolerance_fraction: float = 0.02
 
 
-def lab_images(source: Source, field: Sequence[Candidate], stack: ExitStack) -> list[LabImage]:
+def lab_images(source: Source, candidates: Sequence[Candidate], stack: ExitStack) -> list[LabImage]:
     """Return the contenders as files that a virtual machine can load; ``stack`` removes copies.
 
     Of several with the same bytes (a level, and the default that means it) there is one; those that
     were not built are left out.
     """
-    different = {c.digest: (c, c.stream) for c in reversed(field) if c.stream}
+    different = {c.digest: (c, c.stream) for c in reversed(candidates) if c.stream}
     return [
         LabImage(
             subject=LabSubject(
-                setting=contender.setting,
+                setting=candidate.setting,
                 path=str(stream.path),
-                sha256=contender.digest,
-                size_bytes=int(contender.size.median),
-                today=contender.today,
+                sha256=candidate.digest,
+                size_bytes=int(candidate.size.median),
+                today=candidate.today,
             ),
             file=initramfs_alone(source.path, source.file, source.contents, stack)
-            if contender.today
+            if candidate.today
             else stream.path,
         )
-        for contender, stream in reversed(different.values())
+        for candidate, stream in reversed(different.values())
     ]
 
 

@@ -218,9 +218,9 @@ def _problems(host: Host, path: Path, read: _Read, verification: Verification) -
         found.append(doubt)
     if read.contents:
         release = verification.kernel.release
-        judged = lint(read.contents, find_kernel_config(host, release), release)
-        if judged.verdict is Verdict.REFUSED:
-            found.extend(f"lint refuses it: {reason}" for reason in judged.reasons)
+        result = lint(read.contents, find_kernel_config(host, release), release)
+        if result.verdict is Verdict.REFUSED:
+            found.extend(f"lint refuses it: {reason}" for reason in result.reasons)
         if not _checksums_hold(read.contents):
             found.append("it is damaged: a checksum in it is wrong, at which kernels do not look")
     return found
@@ -238,8 +238,8 @@ def _notes(host: Host, read: _Read, verification: Verification) -> Iterator[str]
     if read.contents is None:
         return
     release = verification.kernel.release
-    judged = lint(read.contents, find_kernel_config(host, release), release)
-    yield from judged.notes
+    result = lint(read.contents, find_kernel_config(host, release), release)
+    yield from result.notes
     unchecked = {s.codec for s in read.contents.segments if s.codec in _WITHOUT_CHECKSUM}
     if unchecked:
         names = " and ".join(sorted(unchecked))

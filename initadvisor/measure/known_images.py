@@ -92,11 +92,11 @@ class KnownImages:
         """Return the words that a trial's entry added to the command line."""
         return self._trials.extra_cmdline(trial)
 
-    def attribute(self, traces: ImageEvidence, *, booted_at: datetime) -> Attribution:
+    def attribute(self, evidence: ImageEvidence, *, booted_at: datetime) -> Attribution:
         """Return which of the images that were there at a time left the traces of a boot."""
-        if traces.trial and (images := self._of_trial(traces.trial)):
-            return attribute(traces, images)
-        found = self._among_installed(traces, booted_at)
+        if evidence.trial and (images := self._of_trial(evidence.trial)):
+            return attribute(evidence, images)
+        found = self._among_installed(evidence, booted_at)
         if found.images:
             return found
         if self._candidates is None:
@@ -104,7 +104,7 @@ class KnownImages:
             self._candidates = (*replaced_images(self._host), *built)
         others = (*self._timed, *self._candidates)
         there = tuple(image for image, since in others if since <= booted_at)
-        among_others = attribute(traces, there)
+        among_others = attribute(evidence, there)
         return among_others if among_others.images else found
 
     def _of_trial(self, trial: str) -> tuple[KnownImage, ...]:
@@ -115,15 +115,15 @@ class KnownImages:
         made_by = {image.sha256: image.setting for file in files for image in self._images(file)}
         return tuple(replace(i, setting=i.setting or made_by.get(i.sha256)) for i in images)
 
-    def _among_installed(self, traces: ImageEvidence, booted_at: datetime) -> Attribution:
+    def _among_installed(self, evidence: ImageEvidence, booted_at: datetime) -> Attribution:
         there = [file for file in self._files if file.since <= booted_at]
         names = [image for file in there for image in file.images(str(file.installed.path))]
-        by_size = replace(traces, loaded_sha256=None, section_sha256=None)
+        by_size = replace(evidence, loaded_sha256=None, section_sha256=None)
         fitting = {image.path for image in attribute(by_size, tuple(names)).images}
-        if traces.loaded_sha256 or traces.section_sha256:
+        if evidence.loaded_sha256 or evidence.section_sha256:
             fitting = fitting or {image.path for image in names}
         found = [file for file in there if str(file.installed.path) in fitting]
-        return attribute(traces, tuple(image for file in found for image in self._images(file)))
+        return attribute(evidence, tuple(image for file in found for image in self._images(file)))
 
     def _images(self, file: _File) -> tuple[KnownImage, ...]:
         path = file.installed.path

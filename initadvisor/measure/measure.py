@@ -46,7 +46,7 @@ memory to open."""
 
 
 class MeasureObserver(Protocol):
-    """Told how the work goes."""
+    """Receives progress events."""
 
     def doing(self, what: str) -> None:
         """Something goes on, in words."""

@@ -3,7 +3,7 @@
 Each clock reading keeps its own name, because they mean different things: "the loader's time" is
 ``exec_us - init_us`` to systemd-boot and ``exitbootservice_end_ns - bootloader_launch_ns`` to the
 firmware, and systemd shows whichever of the two it found. Which of them contains the reading of the
-image is said by ``model/read_interval.py``.
+image is said by ``records.read_interval``.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def quoted(value: str, quote: str) -> str:
 
 
 def edits_for(
-    text: str, assignment: Assignment, wish: DesiredAssignment, *, as_string: bool
+    text: str, assignment: Assignment, wanted: DesiredAssignment, *, as_string: bool
 ) -> list[Edit]:
     """Return what turns an assignment into that of the wish.
 
@@ -94,20 +94,20 @@ def edits_for(
     if assignment.append:
         plus = assignment.start + len(assignment.name)
         edits.append(Edit(plus, plus + 1, ""))
-    if not wish.array:
-        return [*edits, _scalar(text, value, wish)]
+    if not wanted.array:
+        return [*edits, _scalar(text, value, wanted)]
     if isinstance(value, Array) and value.literal:
-        return edits + _elements(text, value, wish.values)
-    if isinstance(value, Word) and as_string and all(map(_BARE.fullmatch, wish.values)):
-        words = quoted(" ".join(wish.values), _style(text[value.start : value.end]))
+        return edits + _elements(text, value, wanted.values)
+    if isinstance(value, Word) and as_string and all(map(_BARE.fullmatch, wanted.values)):
+        words = quoted(" ".join(wanted.values), _style(text[value.start : value.end]))
         return [*edits, Edit(value.start, value.end, words)]
-    return [*edits, Edit(value.start, value.end, f"({_joined(wish.values)})")]
+    return [*edits, Edit(value.start, value.end, f"({_joined(wanted.values)})")]
 
 
-def _scalar(text: str, value: Word | Array, wish: DesiredAssignment) -> Edit:
+def _scalar(text: str, value: Word | Array, wanted: DesiredAssignment) -> Edit:
     old = text[value.start : value.end]
-    style = wish.quote if isinstance(value, Array) else _style(old)
-    return Edit(value.start, value.end, quoted("".join(wish.values), style))
+    style = wanted.quote if isinstance(value, Array) else _style(old)
+    return Edit(value.start, value.end, quoted("".join(wanted.values), style))
 
 
 def _elements(text: str, array: Array, words: tuple[str, ...]) -> list[Edit]:

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 
 def insertion(
-    units: Sequence[Unit], wish: DesiredAssignment, *, beside: CommandPlace | None, home: int | None
+    units: Sequence[Unit],
+    wanted: DesiredAssignment,
+    *,
+    beside: CommandPlace | None,
+    home: int | None,
 ) -> list[tuple[Unit, Edit]]:
     """Return the line as an edit: after the commented default, else below ``beside``, else last.
 
@@ -30,7 +34,7 @@ def insertion(
     if unit is None or position is None:
         return []
     start, end = _bounds(unit, position - unit.first)
-    at = _after_default(unit, wish.name, start, end)
+    at = _after_default(unit, wanted.name, start, end)
     if at is None and beside:
         at = _below(unit, beside)
     if at is None or at > end:
@@ -38,7 +42,7 @@ def insertion(
     if at > start and unit.text[at - 1] != "\n" and at < len(unit.text):
         reason = "the file has no newline at its end and runs into the next one"
         raise refusal(unit, at - 1, reason, "end the file with a newline")
-    return [(unit, Edit(at, at, f"{wish.line}\n", line=True))]
+    return [(unit, Edit(at, at, f"{wanted.line}\n", line=True))]
 
 
 def _bounds(unit: Unit, index: int) -> tuple[int, int]:

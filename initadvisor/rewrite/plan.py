@@ -28,7 +28,9 @@ _DROP_IN_HEADER = '# Written by "initadvisor apply"; "initadvisor rollback" take
 
 
 def rewrite(
-    files: Sequence[ConfigFile], wishes: Sequence[DesiredAssignment], reading: ReadingRules
+    files: Sequence[ConfigFile],
+    wanted_assignments: Sequence[DesiredAssignment],
+    reading: ReadingRules,
 ) -> tuple[FileEdit, ...]:
     """Return what has to be changed for all wishes to come true; nothing if they have.
 
@@ -37,7 +39,7 @@ def rewrite(
 
     Raises ``RefusedRewriteError``.
     """
-    edits = _planned(files, wishes, reading)
+    edits = _planned(files, wanted_assignments, reading)
     after = list(files)
     for edit in edits:
         if edit.before is None and reading.drop_in:
@@ -47,7 +49,14 @@ def rewrite(
                 replace(file, text=edit.after) if file.path == edit.path else file for file in after
             ]
     units = survey(after, reading)
-    failed = next((wish for wish in wishes if not _is_granted(wish, find(units, wish.name))), None)
+    failed = next(
+        (
+            wanted
+            for wanted in wanted_assignments
+            if not _is_granted(wanted, find(units, wanted.name))
+        ),
+        None,
+    )
     if failed:
         msg = f"no place was found where {failed.line} surely takes effect"
         raise RefusedRewriteError(msg, path=files[0].path or None if files else None)
@@ -55,21 +64,25 @@ def rewrite(
 
 
 def _planned(
-    files: Sequence[ConfigFile], wishes: Sequence[DesiredAssignment], reading: ReadingRules
+    files: Sequence[ConfigFile],
+    wanted_assignments: Sequence[DesiredAssignment],
+    reading: ReadingRules,
 ) -> tuple[FileEdit, ...]:
     units = survey(files, reading)
-    findings = [(wish, find(units, wish.name)) for wish in wishes]
-    for wish, finding in findings:
-        _refuse_unclear(wish, finding)
-    open_wishes = [(wish, finding) for wish, finding in findings if not _is_granted(wish, finding)]
+    findings = [(wanted, find(units, wanted.name)) for wanted in wanted_assignments]
+    for wanted, finding in findings:
+        _refuse_unclear(wanted, finding)
+    open_wishes = [
+        (wanted, finding) for wanted, finding in findings if not _is_granted(wanted, finding)
+    ]
     if not open_wishes:
         return ()
     if _needs_drop_in(findings, open_wishes, reading.drop_in):
         return _new_drop_in(findings, reading.drop_in)
     main = next((f.place for _, f in findings if f.place and f.place.file.editable), None)
     edits: dict[Unit, list[Edit]] = {}
-    for wish, finding in open_wishes:
-        changes = _changes(units, wish, finding, main, reading)
+    for wanted, finding in open_wishes:
+        changes = _changes(units, wanted, finding, main, reading)
         if not changes:
             return _new_drop_in(findings, reading.drop_in)
         for unit, edit in changes:
@@ -77,12 +90,12 @@ def _planned(
     return tuple(change for unit, found in edits.items() for change in _per_file(unit, found))
 
 
-def _refuse_unclear(wish: DesiredAssignment, finding: VariableOrigin) -> None:
+def _refuse_unclear(wanted: DesiredAssignment, finding: VariableOrigin) -> None:
     """Refuse what cannot be told in a file that the administrator can change."""
-    hint = f"set it by hand: {wish.line}"
+    hint = f"set it by hand: {wanted.line}"
     for obstacle in finding.obstacles:
-        if obstacle.place.file.editable and not (_is_unset(finding, wish) and obstacle.vague):
-            reason = f"it is not certain what {wish.name} will be: {obstacle.reason}"
+        if obstacle.place.file.editable and not (_is_unset(finding, wanted) and obstacle.vague):
+            reason = f"it is not certain what {wanted.name} will be: {obstacle.reason}"
             raise obstacle.place.refusal(reason, hint)
     place, assignment = finding.place, finding.assignment
     if place is None or assignment is None or not place.file.editable:
@@ -90,13 +103,13 @@ def _refuse_unclear(wish: DesiredAssignment, finding: VariableOrigin) -> None:
     value = assignment.value
     raw = place.unit.text[value.start : value.end]
     if finding.is_computed:
-        reason = f"the value of {wish.name} is computed"
+        reason = f"the value of {wanted.name} is computed"
         raise place.refusal(reason, hint)
     if isinstance(value, Array) and not value.literal and not raw.endswith(")\r"):
-        reason = f"the value of {wish.name} is no array after all"
+        reason = f"the value of {wanted.name} is no array after all"
         raise place.refusal(reason, hint)
     if place.command.continued or value.continued:
-        reason = f"the assignment of {wish.name} goes on in the next line"
+        reason = f"the assignment of {wanted.name} goes on in the next line"
         raise place.refusal(reason, hint)
     start, end = place.unit.line_around(place.command.start, place.command.end)
     if place.unit.file_at(start + 1) != place.unit.file_at(end):
@@ -104,19 +117,19 @@ def _refuse_unclear(wish: DesiredAssignment, finding: VariableOrigin) -> None:
         raise place.refusal(reason, "end the file with a newline")
 
 
-def _is_unset(finding: VariableOrigin, wish: DesiredAssignment) -> bool:
-    return finding.place is None and not wish.values
+def _is_unset(finding: VariableOrigin, wanted: DesiredAssignment) -> bool:
+    return finding.place is None and not wanted.values
 
 
-def _is_granted(wish: DesiredAssignment, finding: VariableOrigin) -> bool:
+def _is_granted(wanted: DesiredAssignment, finding: VariableOrigin) -> bool:
     """Tell whether the files already say what is wished, and nothing casts a doubt on it."""
-    if _is_unset(finding, wish):
+    if _is_unset(finding, wanted):
         return not [obstacle for obstacle in finding.obstacles if not obstacle.vague]
     if finding.place is None or finding.obstacles:
         return False
-    if wish.array:
-        return finding.words == wish.values
-    return finding.text == "".join(wish.values)
+    if wanted.array:
+        return finding.words == wanted.values
+    return finding.text == "".join(wanted.values)
 
 
 def _needs_drop_in(
@@ -133,7 +146,7 @@ def _needs_drop_in(
     beyond = [place for place in places if not place.file.editable]
     last = max(beyond, key=lambda place: place.position, default=None)
     if last and (drop_in is None or last.position >= drop_in.position):
-        names = " and ".join(wish.name for wish, _ in findings)
+        names = " and ".join(wanted.name for wanted, _ in findings)
         reason = f"this decides about {names}, and no file that is yours is read after it"
         raise last.refusal(reason, "it is a package's file, or a link: change it where it is made")
     return last is not None
@@ -147,9 +160,9 @@ def _new_drop_in(
         msg = "no file sets the compression, and there is none to set it in"
         raise RefusedRewriteError(msg)
     lines = [
-        f"{wish.line}\n"
-        for wish, finding in findings
-        if wish.values or finding.place or any(not found.vague for found in finding.obstacles)
+        f"{wanted.line}\n"
+        for wanted, finding in findings
+        if wanted.values or finding.place or any(not found.vague for found in finding.obstacles)
     ]
     after = _DROP_IN_HEADER + "".join(lines)
     return (FileEdit(path=drop_in.path, before=None, after=after),)
@@ -157,7 +170,7 @@ def _new_drop_in(
 
 def _changes(
     units: Sequence[Unit],
-    wish: DesiredAssignment,
+    wanted: DesiredAssignment,
     finding: VariableOrigin,
     main: CommandPlace | None,
     reading: ReadingRules,
@@ -166,9 +179,9 @@ def _changes(
     if finding.place and finding.assignment:
         as_string = finding.alone and len(finding.since) == 1
         unit = finding.place.unit
-        edits = edits_for(unit.text, finding.assignment, wish, as_string=as_string)
+        edits = edits_for(unit.text, finding.assignment, wanted, as_string=as_string)
         return [(unit, edit) for edit in edits]
-    return insertion(units, wish, beside=main, home=reading.home)
+    return insertion(units, wanted, beside=main, home=reading.home)
 
 
 def _per_file(unit: Unit, edits: Sequence[Edit]) -> list[FileEdit]:

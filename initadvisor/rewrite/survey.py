@@ -71,7 +71,7 @@ class CommandPlace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Obstacle:
+class UncertainCommand:
     """A command because of which it is not certain what the variable will be.
 
     ``vague``: it does not name the variable, but may set any.
@@ -94,7 +94,7 @@ class VariableOrigin:
     assignment: Assignment | None = None
     since: tuple[Assignment, ...] = ()
     alone: bool = True
-    obstacles: tuple[Obstacle, ...] = ()
+    obstacles: tuple[UncertainCommand, ...] = ()
 
     @property
     def words(self) -> tuple[str, ...] | None:
@@ -164,7 +164,7 @@ def find(units: Sequence[Unit], name: str) -> VariableOrigin:
         and (i > base or always_matters(place.command) or ends_shell(place.command))
     ]
     obstacles += [
-        Obstacle(place=place, reason="the reading of the file may end here", vague=True)
+        UncertainCommand(place=place, reason="the reading of the file may end here", vague=True)
         for place in (places[:last] if sure else places)
         if ends_reading(place.command) and not (sure and place.unit is not places[last].unit)
     ]
@@ -180,15 +180,15 @@ def find(units: Sequence[Unit], name: str) -> VariableOrigin:
     )
 
 
-def _obstacle(place: CommandPlace, name: str) -> Obstacle | None:
+def _obstacle(place: CommandPlace, name: str) -> UncertainCommand | None:
     if assigned(place.command, name):
         return None
     if reason := may_change(place.command, place.unit.text, name):
-        return Obstacle(place=place, reason=reason)
+        return UncertainCommand(place=place, reason=reason)
     if reason := is_dynamic(place.command):
-        return Obstacle(place=place, reason=reason, vague=True)
+        return UncertainCommand(place=place, reason=reason, vague=True)
     if ends_shell(place.command):
-        return Obstacle(place=place, reason="the shell may end here", vague=True)
+        return UncertainCommand(place=place, reason="the shell may end here", vague=True)
     return None
 
 

@@ -1,6 +1,6 @@
-"""What a configuration file consists of, with where it stands; offsets count characters.
+"""The parts of a configuration file and where they stand, and the shells that read such files.
 
-The shells that generators' configuration files are written for.
+Offsets count characters.
 """
 
 from __future__ import annotations

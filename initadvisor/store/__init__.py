@@ -1,1 +1,1 @@
-"""What is remembered between runs: an SQLite data base with numbered migrations."""
+"""What is remembered between runs: an SQLite data base."""

@@ -1,6 +1,6 @@
-"""Lab runs in the data base; every function expects to be called within a transaction.
+"""Lab runs, and the kernels they were of, in the data base.
 
-The kernel of a run or a verdict in a row.
+Every function expects to be called within a transaction.
 """
 
 from __future__ import annotations

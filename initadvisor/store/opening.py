@@ -11,7 +11,8 @@ so one is closed last wherever there was one for writing. The files are then the
 that is committed is in the data base itself. Where they are missing all the same (it is a copy)
 nobody is writing, and it is read as something that does not change.
 
-A data base that cannot be used is moved aside: whole, and never onto anything else.
+A data base that cannot be used, because it is damaged or of another layout, is moved aside: whole,
+and never onto anything else.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from initadvisor.store.connection import (
     is_there,
     transaction,
 )
-from initadvisor.store.schema import NewerError, is_current, migrate, version_of
+from initadvisor.store.schema import OtherLayoutError, has_tables, make_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -78,9 +79,9 @@ class Opened:
 
 @contextlib.contextmanager
 def opened_for_writing(path: Path) -> Iterator[Opened]:
-    """Open the data base in its newest version; make it where there is none.
+    """Open the data base; make it where there is none.
 
-    One that is damaged or that a newer program wrote is moved aside, with a word in the log.
+    One that is damaged or of another layout is moved aside, with a word in the log.
     Raises ``InitadvisorError`` where that cannot be, ``NotOursError`` for another program's.
     """
     make_directory(path.parent)
@@ -98,7 +99,7 @@ def opened_for_writing(path: Path) -> Iterator[Opened]:
 
 @contextlib.contextmanager
 def opened_for_reading(path: Path) -> Iterator[Opened]:
-    """Open the data base and write nothing to it; an older one is read from an upgraded copy.
+    """Open the data base and write nothing to it.
 
     Where there is none it is empty. Raises ``InitadvisorError`` for one that cannot be used.
     """
@@ -111,23 +112,19 @@ def opened_for_reading(path: Path) -> Iterator[Opened]:
 def _usable(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
     """Return a connection for writing, and the one for reading that is to be closed after it."""
     try:
-        return _of_one_file(_newest, path)
-    except (DamagedError, NewerError):
-        with locked(
-            path.with_name(LOCK), what="another run that repairs the store", wait_s=_WAIT_S
-        ):
+        return _of_one_file(_writable, path)
+    except (DamagedError, OtherLayoutError):
+        what = "another run that moves the data base aside"
+        with locked(path.with_name(LOCK), what=what, wait_s=_WAIT_S):
             try:
-                return _newest(path)  # another process may have been quicker
-            except (DamagedError, NewerError) as err:
+                return _writable(path)  # another process may have been quicker
+            except (DamagedError, OtherLayoutError) as err:
                 quarantine(path, because=err.message)
-            return _newest(path)
+            return _writable(path)
 
 
-def _newest(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
-    """Open a data base that can be used as it is or after an upgrade.
-
-    It is looked at first by a connection that cannot change it.
-    """
+def _writable(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+    """Open what is there, or make it; a connection that cannot change it looks at it first."""
     with contextlib.ExitStack() as stack, explained("write", path, remedy=MOVED_ASIDE):
         if is_there(path):
             keeper = stack.enter_context(_closed_on_error(_looked_at(path)))
@@ -137,7 +134,7 @@ def _newest(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
             connection = stack.enter_context(_closed_on_error(connect(path, "mode=rwc")))
             keeper = stack.enter_context(_closed_on_error(connect(path, "mode=ro")))
         _make_durable(connection)
-        migrate(connection, str(path))
+        make_tables(connection, str(path))
         _tables(keeper)  # only what has been read from holds the log
         return connection, keeper
 
@@ -155,9 +152,7 @@ def _of_one_file(open_it: Callable[[Path], _Opening], path: Path) -> _Opening:
 
 def _readable(path: Path) -> Opened:
     if not is_there(path):
-        with _closed_on_error(connect_memory()) as empty:
-            migrate(empty, str(path))
-            return Opened(connection=empty, path=path)
+        return _empty(path)
     looks = None
     try:
         connection = _looked_at(path)
@@ -169,18 +164,22 @@ def _readable(path: Path) -> Opened:
     with _closed_on_error(connection):
         connection.execute("PRAGMA query_only = ON")
         _check_length(connection, path)
-        if is_current(connection, str(path)):
+        if has_tables(connection, str(path)):
             return Opened(connection=connection, path=path, looks=looks)
-        with contextlib.closing(connection), _closed_on_error(connect_memory()) as copy:
-            connection.backup(copy)
-            migrate(copy, str(path))
-            return Opened(connection=copy, path=path)
+    connection.close()
+    return _empty(path)
+
+
+def _empty(path: Path) -> Opened:
+    with _closed_on_error(connect_memory()) as connection:
+        make_tables(connection, str(path))
+        return Opened(connection=connection, path=path)
 
 
 def _looked_at(path: Path, how: str = "mode=ro") -> sqlite3.Connection:
     """Open for reading only, and read what tells that it can be.
 
-    What a killed writer of an earlier version has left (a rollback journal) only a connection that
+    What a killed writer has left that had no log yet (a rollback journal) only a connection that
     may write can undo, and nothing can be read before (sqlite.org/lockingv3.html).
     """
     if beside(path, "journal").exists():
@@ -197,8 +196,8 @@ def _tables(connection: sqlite3.Connection) -> int:
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise for what must not be written to: see ``version_of``; ``DamagedError`` for damage."""
-    version_of(connection, str(path))
+    """Raise for what must not be written to: see ``has_tables``; ``DamagedError`` for damage."""
+    has_tables(connection, str(path))
     _check_length(connection, path)
     if path.stat().st_size <= _CHECKED_BYTES or _size_bytes(beside(path, "wal")):
         [words] = connection.execute("PRAGMA quick_check(1)").fetchone()
@@ -272,14 +271,24 @@ def quarantine(path: Path, *, because: str) -> Path:
     """Give a data base another name and say so; to be called by one process at a time.
 
     What belongs to it goes first: a log that stayed would be taken for that of the next data base
-    of this name. Interrupted, it is finished by whoever comes next.
+    of this name. Interrupted, it is finished by whoever comes next: what looking at the data base
+    made anew meanwhile, an empty log and the index, takes the place of nothing that went before.
     """
+    held = [what for what in ("wal", "journal") if _size_bytes(beside(path, what))]
     numbered = (path.with_name(f"{path.name}.aside-{number}") for number in itertools.count(1))
-    aside = next(name for name in numbered if not os.path.lexists(name))
+    aside = next(
+        name
+        for name in numbered
+        if not any(map(os.path.lexists, (name, *(beside(name, what) for what in held))))
+    )
     for what in ("wal", "shm", "journal"):
         with contextlib.suppress(FileNotFoundError):
-            beside(path, what).rename(beside(aside, what))
+            if os.path.lexists(beside(aside, what)):
+                beside(path, what).unlink()
+            else:
+                beside(path, what).rename(beside(aside, what))
     path.rename(aside)
     sync_directory(path.parent)
-    _log.warning("%s", shown(f"{because}; it was moved to {aside}, and a new one is begun"))
+    became = f"it was moved to {aside}, a new one is begun, and nothing of the old one is used"
+    _log.warning("%s", shown(f"{because}; {became}"))
     return aside

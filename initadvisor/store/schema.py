@@ -1,13 +1,14 @@
-"""The tables, as numbered migrations: the data base's ``user_version`` says how many it has had."""
+"""The tables of the data base, and what tells whether a data base has them.
+
+A data base of another layout is never changed: what it holds can be measured again.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.core.plain_values import from_json
-from initadvisor.records.boot_form import as_record
-from initadvisor.store.connection import transaction
+from initadvisor.store.connection import MOVED_ASIDE, transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -16,8 +17,14 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x494E4144
 """What marks a data base as ours (PRAGMA application_id): "INAD"."""
 
-_LAB = (
-    f"PRAGMA application_id = {APPLICATION_ID}",
+LAYOUT = 4
+"""Which tables it has (PRAGMA user_version): whoever changes one counts on. 1 to 3 were others."""
+
+# Runs and verifications are never given a number twice (AUTOINCREMENT). What is read as a whole by
+# its key needs no row number of its own (WITHOUT ROWID).
+_TABLES = (
+    # What a run of the lab was of. ``ended`` is NULL for as long as it goes on, and forever if it
+    # was killed.
     """
     CREATE TABLE lab_run (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -31,6 +38,7 @@ _LAB = (
         ended TEXT
     ) STRICT
     """,
+    # The images that are timed in turn; ``today``: whether the machine boots this one.
     """
     CREATE TABLE lab_subject (
         run INTEGER NOT NULL REFERENCES lab_run (number) ON DELETE CASCADE,
@@ -43,6 +51,7 @@ _LAB = (
         PRIMARY KEY (run, position)
     ) STRICT, WITHOUT ROWID
     """,
+    # A boot in a VM. It counts for the content of its image: other runs, and other paths, too.
     """
     CREATE TABLE lab_sample (
         number INTEGER PRIMARY KEY,
@@ -57,6 +66,7 @@ _LAB = (
     """,
     "CREATE INDEX lab_sample_of_run ON lab_sample (run)",
     "CREATE INDEX lab_sample_of_image ON lab_sample (image_sha256)",
+    # A boot in a VM that gave no time.
     """
     CREATE TABLE lab_lost (
         number INTEGER PRIMARY KEY,
@@ -75,6 +85,7 @@ _LAB = (
         PRIMARY KEY (run, position)
     ) STRICT, WITHOUT ROWID
     """,
+    # What a kernel made of an image; ``words``: what it said of one that it did not unpack.
     """
     CREATE TABLE verification (
         number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -90,6 +101,7 @@ _LAB = (
     ) STRICT
     """,
     "CREATE INDEX verification_of_image ON verification (image_sha256)",
+    # Whether an engine works here; it is tried again where the circumstances differ.
     """
     CREATE TABLE engine_trial (
         engine TEXT NOT NULL,
@@ -100,67 +112,10 @@ _LAB = (
         PRIMARY KEY (engine, circumstances)
     ) STRICT, WITHOUT ROWID
     """,
-)
-
-_BOOTS = (
+    # What boots have in common, once for all that have it: a row of ``boot`` is then little more
+    # than numbers. Text is "" where there is none: to UNIQUE no NULL is like another.
     """
     CREATE TABLE boot_kind (
-        number INTEGER PRIMARY KEY,
-        owner TEXT NOT NULL,
-        way TEXT NOT NULL,
-        kernel TEXT NOT NULL,
-        class_key TEXT NOT NULL,
-        kernel_counts INTEGER NOT NULL,
-        loader_counts INTEGER NOT NULL,
-        waiting TEXT NOT NULL,
-        read_source TEXT NOT NULL,
-        read_beside TEXT NOT NULL,
-        certainty TEXT NOT NULL,
-        image_sha256 TEXT NOT NULL,
-        setting TEXT NOT NULL,
-        UNIQUE (owner, class_key, setting, image_sha256, certainty, kernel, way, kernel_counts,
-            loader_counts, waiting, read_source, read_beside)
-    ) STRICT
-    """,
-    """
-    CREATE TABLE boot (
-        number INTEGER PRIMARY KEY,
-        boot_id TEXT NOT NULL UNIQUE,
-        source TEXT NOT NULL,
-        kind INTEGER NOT NULL REFERENCES boot_kind (number),
-        started_at TEXT NOT NULL,
-        unpack_us INTEGER,
-        begin_to_init_us INTEGER,
-        shadow_us INTEGER,
-        shadow_min_us INTEGER,
-        shadow_max_us INTEGER,
-        rest_us INTEGER,
-        loaded_bytes INTEGER,
-        read_us INTEGER,
-        reboot_gap_us INTEGER
-    ) STRICT
-    """,
-    "CREATE INDEX boot_by_time ON boot (started_at)",
-    """
-    CREATE TABLE boot_record (
-        boot INTEGER PRIMARY KEY REFERENCES boot (number) ON DELETE CASCADE,
-        record TEXT NOT NULL
-    ) STRICT
-    """,
-)
-
-_KIND_COLUMNS = (
-    "owner, way, kernel, kernel_counts, loader_counts, waiting, read_source, read_beside, "
-    "certainty, image_sha256, setting"
-)
-_BOOT_COLUMNS = (
-    "boot_id, source, started_at, unpack_us, begin_to_init_us, shadow_us, shadow_min_us, "
-    "shadow_max_us, rest_us, loaded_bytes, read_us, reboot_gap_us"
-)
-
-_DISKS = (
-    """
-    CREATE TABLE new_boot_kind (
         number INTEGER PRIMARY KEY,
         owner TEXT NOT NULL,
         way TEXT NOT NULL,
@@ -180,12 +135,13 @@ _DISKS = (
             loader_counts, waiting, read_source, read_beside, hardware_key, boot_disk)
     ) STRICT
     """,
+    # What of a boot is searched, counted or computed with.
     """
-    CREATE TABLE new_boot (
+    CREATE TABLE boot (
         number INTEGER PRIMARY KEY,
         boot_id TEXT NOT NULL UNIQUE,
         source TEXT NOT NULL,
-        kind INTEGER NOT NULL REFERENCES new_boot_kind (number),
+        kind INTEGER NOT NULL REFERENCES boot_kind (number),
         started_at TEXT NOT NULL,
         unpack_us INTEGER,
         begin_to_init_us INTEGER,
@@ -198,107 +154,57 @@ _DISKS = (
         reboot_gap_us INTEGER
     ) STRICT
     """,
+    "CREATE INDEX boot_by_time ON boot (started_at)",
+    # All of a boot, as JSON; apart, so that who only computes does not have to read it.
     """
-    CREATE TABLE new_boot_record (
-        boot INTEGER PRIMARY KEY REFERENCES new_boot (number) ON DELETE CASCADE,
+    CREATE TABLE boot_record (
+        boot INTEGER PRIMARY KEY REFERENCES boot (number) ON DELETE CASCADE,
         record TEXT NOT NULL
     ) STRICT
     """,
-    """
-    CREATE TEMPORARY TABLE keys AS
-    SELECT boot, boot.kind AS kind,
-        record_key('class', record, class_key) AS class_key,
-        record_key('hardware', record, '') AS hardware_key,
-        record_key('disk', record, '') AS boot_disk
-    FROM boot_record JOIN boot ON boot.number = boot JOIN boot_kind ON boot_kind.number = boot.kind
-    """,
-    f"""
-    INSERT INTO new_boot_kind (class_key, hardware_key, boot_disk, {_KIND_COLUMNS})
-    SELECT DISTINCT keys.class_key, hardware_key, boot_disk, {_KIND_COLUMNS}
-    FROM keys JOIN boot_kind ON boot_kind.number = keys.kind
-    """,  # noqa: S608 - names of columns
-    f"""
-    INSERT INTO new_boot (number, kind, {_BOOT_COLUMNS})
-    SELECT boot.number, new_boot_kind.number, {_BOOT_COLUMNS}
-    FROM keys JOIN boot ON boot.number = keys.boot JOIN boot_kind AS old ON old.number = keys.kind
-    JOIN new_boot_kind USING (class_key, hardware_key, boot_disk)
-    WHERE ({", ".join(f"new_boot_kind.{c}" for c in _KIND_COLUMNS.split(", "))})
-        = ({", ".join(f"old.{c}" for c in _KIND_COLUMNS.split(", "))})
-    """,  # noqa: S608 - names of columns
-    "INSERT INTO new_boot_record SELECT boot, record FROM boot_record",
-    "DROP TABLE keys",
-    "DROP TABLE boot_record",
-    "DROP TABLE boot",
-    "DROP TABLE boot_kind",
-    "ALTER TABLE new_boot_kind RENAME TO boot_kind",
-    "ALTER TABLE new_boot RENAME TO boot",
-    "ALTER TABLE new_boot_record RENAME TO boot_record",
-    "CREATE INDEX boot_by_time ON boot (started_at)",
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {LAYOUT}",
 )
-"""Which board and disk a boot was of, by the records; what they are a class of is computed anew."""
-
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_LAB, _BOOTS, _DISKS)
-"""What each version adds to the one before. One that was released is never changed."""
 
 
 class NotOursError(InitadvisorError):
     """A data base of something else: it is left as it is."""
 
 
-class NewerError(InitadvisorError):
-    """A data base that a newer initadvisor wrote: nothing in it can be relied on."""
+class OtherLayoutError(InitadvisorError):
+    """A data base that an older or newer initadvisor wrote: nothing in it can be relied on."""
 
 
-def version_of(connection: sqlite3.Connection, name: str) -> int:
-    """Return how many migrations a data base has had; 0 for a new one.
+def has_tables(connection: sqlite3.Connection, name: str) -> bool:
+    """Tell whether the data base has its tables: an empty one has none yet.
 
-    Raises ``NotOursError`` or ``NewerError`` for one that this program must not touch; ``name``
-    says which.
+    Raises ``NotOursError`` or ``OtherLayoutError`` for one that this program must not touch;
+    ``name`` says which.
     """
-    [version] = connection.execute("PRAGMA user_version").fetchone()
-    [application] = connection.execute("PRAGMA application_id").fetchone()
-    [tables] = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if version < 0 or (application != APPLICATION_ID and (application or version or tables)):
+    # In one statement: another process may make the tables between two.
+    [layout, application, tables] = connection.execute(
+        "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema) "
+        "FROM pragma_user_version, pragma_application_id"
+    ).fetchone()
+    if not (layout or application or tables):
+        return False
+    if layout < 0 or application != APPLICATION_ID:
         msg = f"cannot use {name}: it is a data base of another program"
         raise NotOursError(msg, hint="move it away, or set another STATE_DIRECTORY")
-    if version > len(MIGRATIONS):
-        msg = (
-            f"cannot use {name}: a newer initadvisor wrote it "
-            f"(version {version}, this one knows {len(MIGRATIONS)})"
-        )
-        raise NewerError(msg, hint="update initadvisor")
-    return int(version)
+    if layout != LAYOUT:
+        is_older = layout < LAYOUT
+        who = f"{'an older' if is_older else 'a newer'} initadvisor wrote it"
+        msg = f"cannot use {name}: {who} (layout {layout}, this one uses {LAYOUT})"
+        raise OtherLayoutError(msg, hint=MOVED_ASIDE if is_older else "update initadvisor")
+    return True
 
 
-def is_current(connection: sqlite3.Connection, name: str) -> bool:
-    """Tell whether a data base has had every migration; raises as ``version_of`` does."""
-    return version_of(connection, name) == len(MIGRATIONS)
-
-
-def migrate(connection: sqlite3.Connection, name: str) -> None:
-    """Bring a data base to the newest version, each step and its record in one transaction."""
-    connection.create_function("record_key", 3, _record_key)
-    while not is_current(connection, name):
-        with transaction(connection):
-            # Another process may have been here while this one waited for the lock.
-            version = version_of(connection, name)
-            if version == len(MIGRATIONS):
-                break
-            for statement in MIGRATIONS[version]:
+def make_tables(connection: sqlite3.Connection, name: str) -> None:
+    """Make the tables in a data base that is empty; raises as ``has_tables`` does."""
+    if has_tables(connection, name):
+        return
+    with transaction(connection):
+        # Another process may have been here while this one waited for the lock.
+        if not has_tables(connection, name):
+            for statement in _TABLES:
                 connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {version + 1}")
-
-
-def _record_key(which: str, record: str, otherwise: str) -> str:
-    """Return what a record is told apart by; ``otherwise`` for one that cannot be read back."""
-    try:
-        found = as_record(from_json(record))
-    except (InitadvisorError, ValueError):
-        return otherwise
-    match which:
-        case "class":
-            return found.class_key
-        case "hardware":
-            return found.hardware_key
-        case _:
-            return found.boot_class.hardware.boot_disk or ""

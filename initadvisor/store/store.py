@@ -42,8 +42,8 @@ FILE_NAME = "initadvisor.sqlite"
 def open_store(host: Host, *, readonly: bool = False) -> Iterator[Store]:
     """Open what was measured, until the block ends.
 
-    For writing it is made where it is not there yet; one that is damaged, or that a newer program
-    wrote, is moved aside, with a word in the log. ``readonly`` reads the own one or, without that,
+    For writing it is made where it is not there yet; one that is damaged, or of another layout,
+    is moved aside, with a word in the log. ``readonly`` reads the own one or, without that,
     the machine's (see ``Host.state_file``) and needs no right to write anywhere; where nothing was
     measured it is empty.
 

@@ -1,6 +1,6 @@
-"""What is in an image, kept by the digest of the file, so that it is unpacked for that once.
+"""What is in an image, kept as JSON by the digest of the file: it is unpacked for that only once.
 
-What is known of images and streams as plain values, for JSON, and back; nothing is trusted.
+Nothing that is read back is trusted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What changes the result more than the choice of a codec does, in words.
-
-What disturbs measurements on this machine: other programs, battery, a clock that changes.
-"""
+"""What changes the result more than a codec does, and what disturbs measurements, in words."""
 
 from __future__ import annotations
 

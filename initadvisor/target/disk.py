@@ -1,6 +1,6 @@
-"""The disk the image is read from, and the room on it.
+"""The disk that the image is read from: its free room, and how fast it is read cold.
 
-How fast the image is read cold, measured once for each file and boot of this machine.
+The speed is measured once for each file and boot of this machine.
 """
 
 from __future__ import annotations

@@ -90,14 +90,14 @@ def open_source(
         mtime_ns = os.fstat(file.fileno()).st_mtime_ns
         _require_plausible_size(file, path)
         sha256 = sha256_of(file)
-        tee = stack.enter_context(contextlib.closing(ContentSpool(host))) if host else None
+        spool = stack.enter_context(contextlib.closing(ContentSpool(host))) if host else None
         try:
-            contents = _contents(host, file, sha256, tee)
+            contents = _contents(host, file, sha256, spool)
         except BadImageError as err:
             msg = f"cannot read {path} as an initramfs: {err.message}"
             raise InitadvisorError(msg) from err
         initrd = contents.initrd
-        kept = tee if tee and tee.offset == contents.main.offset else None
+        kept = spool if spool and spool.offset == contents.main.offset else None
         whole = initrd.offset == 0 and initrd.size_bytes == os.fstat(file.fileno()).st_size
         if contents.main.offset < initrd.offset:
             msg = f"cannot read {path} as an initramfs: its .initrd section is empty"
@@ -128,13 +128,13 @@ def _require_plausible_size(file: IO[bytes], path: Path) -> None:
 
 
 def _contents(
-    host: Host | None, file: IO[bytes], sha256: str, tee: ContentSpool | None
+    host: Host | None, file: IO[bytes], sha256: str, spool: ContentSpool | None
 ) -> ImageContents:
     size_bytes = os.fstat(file.fileno()).st_size
-    if host is None or tee is None:
+    if host is None or spool is None:
         return scan(file)
     return known_contents(host, sha256, size_bytes=size_bytes) or read_contents(
-        host, file, sha256=sha256, tee=tee
+        host, file, sha256=sha256, tee=spool
     )
 
 

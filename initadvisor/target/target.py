@@ -1,4 +1,4 @@
-"""Which image is weighed, and whose commands make its candidates."""
+"""Which image is asked about, and which generator's commands make its candidates."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""The boot that a transaction waits for: a new image boots once before it is installed.
+"""An armed boot: a transaction's proving boot, a campaign's trial, or a rehearsal.
 
-The boot loader is tried first: the first time that anything is armed on a machine, the entry loads
-today's image (the rehearsal).
+A rehearsal boots today's image, to test the loader. What became of one, ``trial.one_boot`` judges.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ class ProofStage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmedBoot:
-    """What was armed for a transaction that waits for a boot.
+    """What was armed.
 
     ``loader`` is ``BootLoader.NAME``. ``trial``: the name on that boot's command line
     (``extra_cmdline``); every arming has another. ``armed_in_boot``: the boot (its ID) in which it

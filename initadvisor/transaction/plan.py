@@ -1,7 +1,4 @@
-"""What is to become of which file, and whether that is still the file it was planned for.
-
-Whether there is room for a transaction, and whether it may write, before it writes anything.
-"""
+"""What is to become of which file; checks of files, room and rights before anything is written."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class CampaignObserver(RecommendObserver, BuildingObserver, Protocol):
-    """Told how the work goes."""
+    """Receives progress events."""
 
 
 def prepared(

@@ -1,4 +1,4 @@
-"""Signs of how a boot ended that left nothing in the journal: panics, the watchdog, the menu."""
+"""How a boot ended that has left nothing in the journal: panics, the watchdog, the menu."""
 
 from __future__ import annotations
 

@@ -1,9 +1,13 @@
-"""Tests stand alone: what several of them need is in tests/fixtures and tests/fakes."""
+"""Conventions of the tree: tests import nothing from tests, docs/architecture.md is true.
+
+What several tests need is in tests/fixtures and tests/fakes.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,3 +63,113 @@ def test_nothing_is_imported_from_tests() -> None:
             if _MENTION.search(source):
                 found[name] = sorted(filter(is_of_tests, imported(source)))
     assert {name: taken for name, taken in found.items() if taken} == {}
+
+
+PAGE = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+_FENCED = re.compile(r"^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PLACE = re.compile(r"(?P<path>[\w./-]+\.py)(?:: (?P<names>[\w.]+(?:, [\w.]+)*))?")
+"""A file, or a file and what it defines: functions, classes, constants, ``Class.method``."""
+
+
+def places(page: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the files of Python that a page names, each with the names that are said to be in it.
+
+    Raises ``ValueError`` for what is written in another way.
+    """
+    for code in re.findall(r"`([^`\n]+)`", _FENCED.sub("", page)):
+        if place := _PLACE.fullmatch(code):
+            names = place["names"]
+            yield place["path"], tuple(names.split(", ")) if names else ()
+        elif ".py" in code or "()" in code:
+            raise ValueError(code)
+
+
+def paths(page: str) -> Iterator[str]:
+    """Yield the other files and the directories that a page names."""
+    for code in re.findall(r"`([^`\n ]+)`", _FENCED.sub("", page)):
+        if re.match(r"(benchmarks|hooks|initadvisor|man|systemd|tests)/.", code):
+            yield code
+
+
+def found_in(path: str) -> Path:
+    """Return what a page means by a path: below the package, or below the checkout."""
+    below = ROOT / "initadvisor" / path
+    return below if below.exists() else ROOT / path
+
+
+def defined(source: str) -> set[str]:
+    """Return what a module defines, with the methods and fields of its classes."""
+    names = set()
+    for node in ast.parse(source).body:
+        for name in _names(node):
+            names.add(name)
+            if isinstance(node, ast.ClassDef):
+                names |= {f"{name}.{inner}" for member in node.body for inner in _names(member)}
+    return names
+
+
+def _names(node: ast.stmt) -> Iterator[str]:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            yield name
+        case ast.Assign(targets=targets):
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
+        case _:
+            pass
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("calls `a/b.py: run` and `c.py`", [("a/b.py", ("run",)), ("c.py", ())]),
+        ("`a.py: one, Two.three`", [("a.py", ("one", "Two.three"))]),
+        ("```text\n`x.py: no`\n```\n`--json` of `a`", []),
+    ],
+)
+def test_places_are_found(page: str, expected: list[tuple[str, tuple[str, ...]]]) -> None:
+    assert list(places(page)) == expected
+
+
+@pytest.mark.parametrize("page", ["`a.py:run`", "`a.run()`", "`run` in `b.py, c.py`"])
+def test_there_is_one_way_to_write_a_place(page: str) -> None:
+    with pytest.raises(ValueError, match=r"a|b"):
+        list(places(page))
+
+
+def test_what_a_module_defines_is_found() -> None:
+    source = "A: int = 1\nB = 2\nclass C:\n    d: int\n    def e(self): f = 1\ndef g(): ..."
+    assert defined(source) == {"A", "B", "C", "C.d", "C.e", "g"}
+
+
+def test_every_place_that_the_architecture_names_exists() -> None:
+    missing = []
+    for path, names in places(PAGE):
+        file = found_in(path)
+        if not file.is_file():
+            missing.append(path)
+        else:
+            there = defined(file.read_text(encoding="utf-8"))
+            missing += [f"{path}: {name}" for name in names if name not in there]
+    missing += [path for path in paths(PAGE) if not found_in(path).exists()]
+    assert missing == []
+
+
+def test_the_architecture_lists_the_packages_in_the_order_in_which_they_import() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = contracts["tool"]["importlinter"]["contracts"]
+    [layers] = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
+    [pure] = [c["source_modules"] for c in contracts if c["name"].startswith("pure packages")]
+    lines = [line for block in _FENCED.findall(PAGE) for line in block.splitlines()]
+    assert [f"initadvisor.{line.split()[0]}" for line in lines] == layers
+    assert {f"initadvisor.{line.split()[0]}" for line in lines if line.endswith(" pure")} == set(
+        pure
+    )
+    assert {
+        f"initadvisor.{path.parent.name}" for path in ROOT.glob("initadvisor/*/__init__.py")
+    } == {*layers}
+
+
+def test_the_architecture_fits_on_100_columns() -> None:
+    assert [line for line in PAGE.splitlines() if len(line) > 100] == []

@@ -1,7 +1,4 @@
-"""Standard output: errors of its name it, as those of other files name them.
-
-Figures as JSON has them.
-"""
+"""Standard output that names itself in errors, and figures as JSON has them."""
 
 from __future__ import annotations
 

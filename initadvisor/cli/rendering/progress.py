@@ -49,9 +49,9 @@ class Progress:
         del cached
         self._ended(candidate.setting)
 
-    def skipped(self, gap: SkippedSetting) -> None:
+    def skipped(self, skipped: SkippedSetting) -> None:
         """Show one less; the reason is part of the result."""
-        self._ended(gap.setting)
+        self._ended(skipped.setting)
 
     def sampled(self, done: int, of: int) -> None:
         """Show how much of the sampling is done."""

@@ -1,7 +1,4 @@
-"""Figures in sentences: as short as they can be read, and never surer than they are.
-
-Intervals of medians, as far as they rest on what was measured.
-"""
+"""Figures and intervals in sentences: short, and never surer than they are."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Where the init task waited both were seen, apart from each other. Where it did not, their sum was,
 and that B1 is longer than the unpack. Where the messages do not tell, max(B1, U) + B2 was. What was
 seen of one of them alone goes into a table of its density; what was seen of both together takes
-draws that are led there (``tempering``).
+draws that are led there (``smc``).
 """
 
 from __future__ import annotations

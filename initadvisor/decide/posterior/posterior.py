@@ -2,8 +2,8 @@
 
 Three parts of the model are apart from each other, before the boots and after them, because each
 boot shows each in figures of its own: the loader's (``boot_reading``), the time to unpack
-(``boot_unpacking``), and what the kernel does meanwhile and after (``boot_shadow``). A part that no
-boot tells anything of is drawn as it is without boots, to the last bit.
+(``boot_unpacking``), and what the kernel does meanwhile and after that (``boot_overlap``). A part
+that no boot tells anything of is drawn as it is without boots, to the last bit.
 """
 
 from __future__ import annotations
@@ -212,17 +212,17 @@ def _source(boots: int) -> str:
 
 
 def _shared(
-    machine: Machine, candidates: Sequence[CandidateFacts], parts: ParameterDraws
+    machine: Machine, candidates: Sequence[CandidateFacts], parameters: ParameterDraws
 ) -> Mapping[Parameter, Floats]:
     """Return the draws of what the candidates share, of the lab only where it measured any."""
     values = {
-        Parameter.LOADER: 1 / parts.read_s_per_mb,
-        Parameter.FIXED: parts.fixed_ms + parts.read_s_per_mb * 1000 * machine.kernel_mb,
-        Parameter.SHADOW: parts.shadow_ms,
-        Parameter.REST: parts.rest_ms,
-        Parameter.POPULATE: populate_times(parts, candidates),
-        Parameter.CPU: parts.cpu,
-        Parameter.LAB: parts.lab,
+        Parameter.LOADER: 1 / parameters.read_s_per_mb,
+        Parameter.FIXED: parameters.fixed_ms + parameters.read_s_per_mb * 1000 * machine.kernel_mb,
+        Parameter.SHADOW: parameters.shadow_ms,
+        Parameter.REST: parameters.rest_ms,
+        Parameter.POPULATE: populate_times(parameters, candidates),
+        Parameter.CPU: parameters.cpu,
+        Parameter.LAB: parameters.lab,
     }
     if all(candidate.unpack_ms is None for candidate in candidates):
         del values[Parameter.LAB]

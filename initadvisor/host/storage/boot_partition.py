@@ -1,6 +1,6 @@
-"""Which file system the images are on: the ESP, XBOOTLDR, /boot or the root.
+"""The file system that images are on (ESP, XBOOTLDR, /boot or root), and the name of its disk.
 
-The disk that a file is on, in words that stay the same from boot to boot.
+The name stays the same from boot to boot.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""How fast a file is read that is not in memory, without emptying the machine's memory for it.
+"""How fast a file is read that is not in memory, and how much of a file is in memory.
 
-How much of a file is in memory (mincore(2), which Python has no call for).
+The machine's memory is not emptied for it. mincore(2) is called with ctypes: Python has no call
+for it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
-"""The device behind a path.
+"""The block device behind a path, down to its disk, and what kind of disk that is.
 
-From a block device down to its disk, and what kind of disk that is.
-
-Block devices as udev and the kernel describe them: the only place that knows pyudev.
-
-Without /run/udev (in containers) there are no properties, but the kernel's attributes below /sys
-suffice for everything except the type of a partition.
+The only place that knows pyudev. Without /run/udev (in containers) there are no properties; the
+kernel's attributes below /sys suffice for all but the type of a partition.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from initadvisor.records.boot_form import UnfitRecordError, as_record, as_text
 from initadvisor.records.rejection import RejectionReason
 from initadvisor.store import boots
 from initadvisor.store.connection import connect_memory, transaction
-from initadvisor.store.schema import migrate
+from initadvisor.store.schema import make_tables
 from tests.fixtures.boots import EPOCH, boot_record, full_record
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def test_an_odd_record_is_kept_as_it_is_or_refused(data: st.DataObject) -> None:
     except UnfitRecordError:
         return
     connection = connect_memory()
-    migrate(connection, "memory")
+    make_tables(connection, "memory")
     with transaction(connection):
         boots.add(connection, record)
     with transaction(connection, write=False):

@@ -175,6 +175,17 @@ def test_a_log_is_kept_and_synced_with_every_transaction(host: Host) -> None:
     assert (mode, synchronous) == ("wal", 3)
 
 
+def test_one_that_has_no_log_gets_one(host: Host, path: Path) -> None:
+    with open_store(host) as store:
+        fill(store, 1)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA journal_mode = DELETE")
+    with open_store(host) as store:
+        [mode] = store._connection.execute("PRAGMA journal_mode").fetchone()
+        assert len(store.lab_runs()) == 1
+    assert mode == "wal"
+
+
 @pytest.mark.parametrize("writable", [True, False])
 def test_a_copy_of_the_file_alone_is_read(
     public: Path, monkeypatch: pytest.MonkeyPatch, writable: bool
@@ -312,7 +323,7 @@ def test_a_half_written_change_is_undone_by_whoever_comes_next(
     assert said == 0
 
 
-def test_an_earlier_version_s_half_written_change_that_a_user_may_not_undo_is_said(
+def test_a_half_written_change_without_a_log_that_a_user_may_not_undo_is_said(
     public: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = machine(public, monkeypatch)

@@ -22,7 +22,6 @@ from initadvisor.records.boot_form import UnfitRecordError
 from initadvisor.records.marks import Waiting
 from initadvisor.records.read_interval import Beside, IntervalSource
 from initadvisor.records.rejection import RejectionReason
-from initadvisor.store import schema
 from initadvisor.store.store import open_store
 from tests.fixtures.boots import (
     EPOCH,
@@ -33,7 +32,6 @@ from tests.fixtures.boots import (
     full_record,
     image_of,
 )
-from tests.fixtures.lab_runs import fill
 from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
@@ -226,26 +224,6 @@ def test_a_time_of_nothing_is_no_sample(host: Host) -> None:
     with open_store(host, readonly=True) as store:
         [group] = store.boot_groups()
     assert (group.boots, group.unpack_us, group.read_us, group.read_source) == (1, (), (), None)
-
-
-def test_the_first_version_s_data_base_takes_boots_and_keeps_what_it_had(
-    host: Host, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as earlier:
-        earlier.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
-        with open_store(host) as store:
-            fill(store, 1, 2, 3)
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA journal_mode = DELETE")  # as that version had it
-    with open_store(host, readonly=True) as store:
-        assert store.boots() == ()
-        assert store.boot_groups() == ()
-    add(host, boot_record(1))
-    with open_store(host, readonly=True) as store:
-        assert store.boots() == (boot_record(1),)
-        assert [len(recorded.samples) for recorded in store.lab_runs()] == [3]
-        [mode] = store._connection.execute("PRAGMA journal_mode").fetchone()
-    assert mode == "wal"
 
 
 def writer(path: Path, first: int, count: int) -> subprocess.Popen[str]:

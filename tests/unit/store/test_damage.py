@@ -21,6 +21,7 @@ from initadvisor.host.lock import locked
 from initadvisor.records.lab import Engine
 from initadvisor.store.connection import DamagedError
 from initadvisor.store.opening import LOCK
+from initadvisor.store.schema import LAYOUT, OtherLayoutError
 from initadvisor.store.store import open_store
 from tests.fixtures.lab_runs import CPU, KERNEL, ZSTD, fill, lost, run, sample, trial, verification
 from tests.fixtures.waiting import HANGS_S
@@ -173,9 +174,45 @@ def test_moving_aside_is_finished_by_whoever_comes_next(
     assert read_all(host) == 1
 
 
-def test_several_that_find_a_damaged_one_lose_nothing(host: Host, path: Path) -> None:
-    path.parent.mkdir()
-    path.write_bytes(b"garbage" * 1000)
+def with_a_damaged_page(host: Host, path: Path) -> bytes:
+    """Make a data base in which only a check finds the damage; return its bytes."""
+    filled(host, path)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        [page] = database.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'lab_sample_of_image'"
+        ).fetchone()
+        [page_bytes] = database.execute("PRAGMA page_size").fetchone()
+    data = bytearray(path.read_bytes())
+    data[(page - 1) * page_bytes + 3] = 250  # more cells than the page has room for
+    path.write_bytes(data)
+    return bytes(data)
+
+
+def cannot_be_used(host: Host, path: Path, why: str) -> bytes:
+    """Leave a data base that is to be moved aside, nothing beside it; return its bytes."""
+    match why:
+        case "older":
+            filled(host, path)
+            with contextlib.closing(sqlite3.connect(path)) as database:
+                database.execute(f"PRAGMA user_version = {LAYOUT - 1}")
+        case "page":
+            with_a_damaged_page(host, path)
+        case _:
+            path.parent.mkdir()
+            path.write_bytes(b"garbage" * 1000)
+    for end in ("wal", "shm"):
+        path.with_name(f"{path.name}-{end}").unlink(missing_ok=True)
+    return path.read_bytes()
+
+
+UNUSABLE = pytest.mark.parametrize("why", ["garbage", "page", "older"])
+
+
+@UNUSABLE
+def test_several_that_find_one_they_cannot_use_lose_nothing(
+    host: Host, path: Path, why: str
+) -> None:
+    unusable = cannot_be_used(host, path, why)
     script = """
 from initadvisor.host import Host
 from initadvisor.store.store import open_store
@@ -192,26 +229,12 @@ with open_store(Host()) as store:
     ]
     assert [process.wait(timeout=HANGS_S) for process in writers] == [0] * 6
     assert read_all(host) == 6
-    assert path.with_name("initadvisor.sqlite.aside-1").read_bytes() == b"garbage" * 1000
+    assert path.with_name("initadvisor.sqlite.aside-1").read_bytes() == unusable
     assert not path.with_name("initadvisor.sqlite.aside-2").exists()
 
 
-def with_a_damaged_page(host: Host, path: Path) -> bytes:
-    """Make a data base in which only a check finds the damage; return its bytes."""
-    filled(host, path)
-    with contextlib.closing(sqlite3.connect(path)) as database:
-        [page] = database.execute(
-            "SELECT rootpage FROM sqlite_schema WHERE name = 'lab_sample_of_image'"
-        ).fetchone()
-        [page_bytes] = database.execute("PRAGMA page_size").fetchone()
-    data = bytearray(path.read_bytes())
-    data[(page - 1) * page_bytes + 3] = 250  # more cells than the page has room for
-    path.write_bytes(data)
-    return bytes(data)
-
-
 class OtherProcess:
-    """Moves what is damaged aside after some lines of opening it, and maybe begins a new one.
+    """Moves what cannot be used aside after some lines of opening it, and maybe begins a new one.
 
     As the real one does it only does so while nobody else may.
     """
@@ -219,7 +242,7 @@ class OtherProcess:
     def __init__(self, path: Path, *, after_lines: int, new: Path | None) -> None:
         """``new``: what it puts in the place of what it moved."""
         self.path = path
-        self.damaged = path.stat().st_ino
+        self.unusable = path.stat().st_ino
         self.lines_left = after_lines
         self.new = new
         self.has_moved = False
@@ -235,7 +258,9 @@ class OtherProcess:
         sys.settrace(self.tracer_before)
 
     def _line(self, frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
-        if not frame.f_code.co_filename.endswith(("store/opening.py", "store/connection.py")):
+        if not frame.f_code.co_filename.endswith(
+            ("store/opening.py", "store/connection.py", "store/schema.py")
+        ):
             return None
         if event == "line":
             self.lines_left -= 1
@@ -251,7 +276,7 @@ class OtherProcess:
             pass
 
     def _move_alone(self) -> None:
-        if self.path.stat().st_ino != self.damaged:
+        if self.path.stat().st_ino != self.unusable:
             return
         self.path.rename(self.path.with_name("moved"))
         self.has_moved = True
@@ -261,13 +286,12 @@ class OtherProcess:
 
 @BOTH
 @pytest.mark.parametrize("replaced", [True, False], ids=["replaced", "gone"])
-@pytest.mark.parametrize("damage", ["garbage", "page"])
+@UNUSABLE
 def test_one_that_is_moved_aside_at_any_line_of_opening_it_is_made_anew(
-    host: Host, path: Path, damage: str, replaced: bool, readonly: bool
+    host: Host, path: Path, why: str, replaced: bool, readonly: bool
 ) -> None:
-    damaged = b"garbage" * 1000 if damage == "garbage" else with_a_damaged_page(host, path)
-    for name in path.parent.glob("initadvisor.sqlite*"):
-        name.unlink()
+    unusable = cannot_be_used(host, path, why)
+    path.unlink()
     with open_store(host) as store:
         fill(store, 1)
     new = path.rename(path.with_name("new"))
@@ -275,7 +299,7 @@ def test_one_that_is_moved_aside_at_any_line_of_opening_it_is_made_anew(
     for after_lines in itertools.count(1):
         for name in path.parent.glob("initadvisor.sqlite*"):
             name.unlink()
-        path.write_bytes(damaged)
+        path.write_bytes(unusable)
         other = OtherProcess(path, after_lines=after_lines, new=new if replaced else None)
         refused = False
         try:
@@ -283,7 +307,7 @@ def test_one_that_is_moved_aside_at_any_line_of_opening_it_is_made_anew(
                 other.__exit__()
                 if not readonly:
                     fill(store, 1)
-        except DamagedError:
+        except (DamagedError, OtherLayoutError):
             refused = True
         if other.lines_left > 0:
             break
