@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from initadvisor.advise.boot_context import boot_context
-from initadvisor.advise.boots import Boots, recorded_boots
+from initadvisor.advise.boots import Boots, boot_context, recorded_boots
 from initadvisor.advise.decision_input import DecisionInput, Unpacking, decision_result
 from initadvisor.advise.machine import know_machine
 from initadvisor.advise.ranking import summarise

@@ -16,7 +16,7 @@ from initadvisor.decide.cost import Machine, Quantity, Shadow
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from initadvisor.advise.boot_context import BootContext
+    from initadvisor.advise.boots import BootContext
     from initadvisor.candidates.candidate import Candidate
     from initadvisor.data.tables import CalibrationTable
     from initadvisor.lab.evidence import LabEvidence

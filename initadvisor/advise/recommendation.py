@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from initadvisor.core.estimates import Estimate, Evidence, SizeSource
     from initadvisor.core.settings import Setting
     from initadvisor.decide.boot_evidence import Parameter
-    from initadvisor.decide.boot_plan import Purpose
     from initadvisor.decide.contrast import Contrast
     from initadvisor.decide.cost import DecidingFact, Decision
     from initadvisor.decide.explanation import Explanation
+    from initadvisor.decide.next_boot import Purpose
     from initadvisor.decide.upgrades import UpgradePace
     from initadvisor.image.contents import Lint
     from initadvisor.records.built_image import SkippedSetting

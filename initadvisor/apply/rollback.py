@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from initadvisor.apply.build import RebuiltImage, rebuilt_images
 from initadvisor.apply.commit import undisturbed
 from initadvisor.apply.previous_entry import settle_previous_entry
 from initadvisor.apply.proving import withdraw
-from initadvisor.apply.rebuild import RebuiltImage, rebuilt_images
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.plain_values import decoded
 from initadvisor.generators.detect import generator_of_image

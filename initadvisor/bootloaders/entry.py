@@ -1,9 +1,21 @@
-"""Entries of a boot loader: the one that boots by default, and ours beside it."""
+"""Entries of a boot loader: the one that boots by default, ours beside it, and what they load."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from initadvisor.core.errors import BadImageError, UnsafeError
+from initadvisor.core.refusals import RefusalKind, refused
+from initadvisor.host.files import open_regular
+from initadvisor.image.pe import read_uki
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initadvisor.host import Host
 
 
 class EntryKind(StrEnum):
@@ -106,3 +118,33 @@ class TrialPlan:
     extra_cmdline: tuple[str, ...]
     target: str
     text: str
+
+
+def command_line_of(host: Host, path: str) -> str:
+    """Return the command line that a unified kernel image brings with it.
+
+    Raises ``RefusedError`` where the file is none, or says it in a way that cannot be copied.
+    """
+    remedy = "have a kernel be the default"
+    with open_regular(host.path(path)) as file:
+        try:
+            uki = read_uki(file, os.fstat(file.fileno()).st_size)
+        except BadImageError as err:
+            reason = f"{path}, which is booted by default, is no unified kernel image: {err.reason}"
+            raise refused(RefusalKind.UNCLEAR_DEFAULT, reason, remedy) from err
+    if uki.kernel is None or not uki.command_line:
+        reason = f"{path}, which is booted by default, does not say its kernel and command line"
+        raise refused(RefusalKind.UNCLEAR_DEFAULT, reason, remedy)
+    return uki.command_line
+
+
+def replaced(files: Sequence[BootFile], request: TrialRequest, image: str) -> tuple[str, ...]:
+    """Return the files as the loader is told them, with ``image`` in place of the one.
+
+    Raises ``UnsafeError`` where the default entry does not load that exactly once.
+    """
+    if [file.path for file in files].count(request.replaces) != 1:
+        listed = ", ".join(file.path for file in files) or "none"
+        msg = f"not trying an image: the default entry does not load {request.replaces}"
+        raise UnsafeError(msg, hint=f"it loads {listed}")
+    return tuple(image if file.path == request.replaces else file.named for file in files)

@@ -26,7 +26,7 @@ from initadvisor.host.files import (
     sync_new,
     whole_file,
 )
-from initadvisor.host.immutable import file_error
+from initadvisor.host.replace import file_error
 from initadvisor.host.shared_clusters import exchange, share_clusters
 
 _NOTE = re.compile(r"^# image (/.*)$", re.MULTILINE)

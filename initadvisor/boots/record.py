@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from initadvisor.boots.attribute import image_evidence
 from initadvisor.boots.boot_class import boot_class, class_with_words, past_class
 from initadvisor.boots.continuity import (
     ClockPoint,
@@ -17,7 +18,6 @@ from initadvisor.boots.continuity import (
     slept,
 )
 from initadvisor.boots.kmsg import running_boot
-from initadvisor.boots.loaded import image_evidence
 from initadvisor.boots.loader_times import loader_times
 from initadvisor.boots.machine_name import machine_name
 from initadvisor.boots.reject import Circumstances, rejections

@@ -7,12 +7,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.candidates.build_pool import BuildPool
+from initadvisor.candidates.build_pool import (
+    BuildObserver,
+    BuildOutcome,
+    BuildPool,
+    BuildResults,
+    Silent,
+)
 from initadvisor.candidates.builder import Builder
 from initadvisor.candidates.cache import Cache, CachedCandidate
 from initadvisor.candidates.payload import LazyPayload
 from initadvisor.candidates.plan import build_commands, own_uncompressed_key
-from initadvisor.candidates.results import BuildObserver, BuildOutcome, BuildResults, Silent
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.target.source import is_current

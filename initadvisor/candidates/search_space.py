@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.candidates.build import build_candidates, kept_candidates
+from initadvisor.candidates.build_pool import BuildObserver
 from initadvisor.candidates.candidate import all_candidates
 from initadvisor.candidates.estimates import estimates
 from initadvisor.candidates.plan import build_commands, plan_settings
-from initadvisor.candidates.results import BuildObserver
 from initadvisor.candidates.sampler import SampleObserver
 from initadvisor.target.baseline import identified, todays_setting
 from initadvisor.target.source import open_source

@@ -1,4 +1,4 @@
-"""Boots as JSON and CSV; the fields are part of the interface (schema 1) and can be imported.
+"""Boots as JSON and CSV; the fields are part of the interface and can be imported.
 
 They are made to be given away, so a machine's ID stands nowhere in them, whatever file or entry is
 named after it.

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from initadvisor.candidates.build_pool import BuildOutcome
     from initadvisor.candidates.cache import CachedCandidate
-    from initadvisor.candidates.results import BuildOutcome
     from initadvisor.records.built_image import BuiltImage
 
 

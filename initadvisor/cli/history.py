@@ -1,6 +1,6 @@
 """``initadvisor history``: what was measured so far.
 
-The options, the call, and the answer as JSON (schema 1, an interface) and as text.
+The options, the call, and the answer as JSON (an interface) and as text.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``initadvisor measure``: record what this machine's boots spent, and on which image.
 
-The options, the call, and the answer as JSON (schema 1, an interface) and as text.
+The options, the call, and the answer as JSON (an interface) and as text.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.plan_text import plan_sentences
+from initadvisor.cli.explain_text import plan_sentences
 from initadvisor.cli.rendering.wording import figure, interval, percent, rounded, short
 from initadvisor.core.config import Objective
 from initadvisor.core.plain_values import shown

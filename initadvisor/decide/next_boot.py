@@ -13,13 +13,13 @@ that matters in the place of the value of the best.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from enum import StrEnum
 from math import inf, sqrt
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from initadvisor.decide.boot_plan import BootPlan, Purpose
 from initadvisor.decide.cost import Outcome
 from initadvisor.decide.costs import priced
 from initadvisor.decide.decision import CandidateComparison, compare_candidates
@@ -296,3 +296,51 @@ def _settled(beliefs: _Beliefs, question: _Question, certainty: float) -> float:
     below = question.enough_ms - needed
     expected = NormalDist(beliefs.mean_ms, moves)
     return min(1.0, 1 - expected.cdf(above) + expected.cdf(below))
+
+
+class Purpose(StrEnum):
+    """Why a candidate is to be booted next.
+
+    ``today``: nothing is known of this machine before today's image booted. ``learn``: this boot
+    narrows most what the decision depends on. ``prove``: all is decided, but what is to be used
+    booted never.
+    """
+
+    TODAY = "today"
+    LEARN = "learn"
+    PROVE = "prove"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootPlan:
+    """Boots of candidates, each by its column.
+
+    ``first``: the next one. ``boots``: all of them, how many of which, in the order in which each
+    comes up first. ``chance``: with which probability the decision is settled after them; 1 where
+    only a proof is missing. ``leader`` and ``rival``: the two whose difference is in question.
+    """
+
+    first: int
+    purpose: Purpose
+    boots: tuple[tuple[int, int], ...]
+    chance: float
+    leader: int
+    rival: int
+
+    @classmethod
+    def of_one(cls, column: int, purpose: Purpose) -> Self:
+        """Plan a single boot that has to be, whatever it teaches."""
+        chance = 1.0 if purpose is Purpose.PROVE else 0.0
+        return cls(
+            first=column,
+            purpose=purpose,
+            boots=((column, 1),),
+            chance=chance,
+            leader=column,
+            rival=column,
+        )
+
+    @property
+    def count(self) -> int:
+        """How many boots these are."""
+        return sum(count for _, count in self.boots)

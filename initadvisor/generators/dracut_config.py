@@ -13,8 +13,7 @@ from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import ConfiguredSetting
 from initadvisor.generators.dracut_commands import command_line
-from initadvisor.generators.files import has_program
-from initadvisor.generators.levels import level_of
+from initadvisor.generators.files import has_program, level_of
 from initadvisor.generators.rewriting import drop_in_named, name_read_last
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
 from initadvisor.host.files import listing

@@ -1,4 +1,4 @@
-"""What generators ask of the machine's files: programs, directories, package versions."""
+"""What generators ask of the machine: programs, directories, package versions, default levels."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from initadvisor.core.settings import Setting
     from initadvisor.host import Host
 
 
@@ -85,3 +87,24 @@ def version_key(name: str) -> tuple[tuple[int, int | str], ...]:
     return tuple(
         (1, int(part)) if part.isdecimal() else (0, part) for part in _NUMBERS.split(name) if part
     )
+
+
+_LEVEL = re.compile(r"^-(\d+)e?$")
+_UNTOLD = ("--fast", "--best", "--lzma1", "--lzma2")
+
+
+def level_of(setting: Setting, otherwise: int | None) -> int | None:
+    """Return the level the setting's options ask for, ``otherwise`` if they ask for none.
+
+    None for ``cat``, and where an option replaces the level by something else (``--fast``, a
+    filter chain of xz).
+    """
+    if setting.codec is Codec.CAT:
+        return None
+    level = otherwise
+    for option in setting.options:
+        if match := _LEVEL.match(option):
+            level = int(match[1])
+        elif option.startswith(_UNTOLD):
+            level = None
+    return level

@@ -18,11 +18,16 @@ from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.generators import ConfiguredSetting, InstalledImage
-from initadvisor.generators.files import has_program
+from initadvisor.generators.files import has_program, level_of
 from initadvisor.generators.kernel_install import entry_images
-from initadvisor.generators.levels import level_of
-from initadvisor.generators.mkinitcpio_config import config_paths, evaluate_config, preset_of
-from initadvisor.generators.mkinitcpio_presets import Preset, installed_presets, preset_images
+from initadvisor.generators.mkinitcpio_config import (
+    Preset,
+    config_paths,
+    evaluate_config,
+    installed_presets,
+    preset_images,
+    preset_of,
+)
 from initadvisor.generators.private_build import (
     PrivateBuild,
     build_privately,

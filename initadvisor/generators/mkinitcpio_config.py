@@ -1,22 +1,29 @@
-"""mkinitcpio's configuration: which files bash is given, and what they set."""
+"""mkinitcpio's configuration and presets: which files bash is given, and what they set.
+
+Presets say which images are made for a kernel, and how. They are read as ``process_preset`` reads
+them: ``X_kver`` before ``ALL_kver``, ``X_options`` an array or words between spaces, a preset
+without kernel or image skipped.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError
+from initadvisor.generators import InstalledImage
 from initadvisor.generators.files import exists
-from initadvisor.generators.mkinitcpio_presets import Preset, installed_presets
+from initadvisor.generators.kernel_install import in_order
 from initadvisor.generators.rewriting import drop_in_named, name_read_last
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
 from initadvisor.host.files import listing
 from initadvisor.rewrite.syntax import Shell
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping
 
     from initadvisor.host import Host
     from initadvisor.rewrite.files import DropIn
@@ -105,3 +112,161 @@ def evaluate_config(
         hint = "files without a newline at their end run into the next one; see `bash -n`"
         raise InitadvisorError(msg, hint=hint)
     return config
+
+
+_DIRECTORY = "/etc/mkinitcpio.d"
+_NAMES = (
+    *("PRESETS", "*_kver", "*_config", "*_image", "*_uki", "*_efi_image", "*_options"),
+    *("*_cmdline", "*_splash"),
+)
+_VERSION_POINTER = 0x20E
+_HEADER_BYTES = 0x200 + 0x10000 + 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """One preset: what ``process_preset`` would call mkinitcpio with.
+
+    ``kernel`` is its ``-k`` (a release or the path of a kernel), ``kernel_release`` the release
+    that stands for, None where it cannot be told; ``image`` and ``uki`` are absolute paths on the
+    host; ``cmdline`` and ``splash`` go into the latter. ``fallback``: not the first of its file, so
+    not what boots by default.
+    """
+
+    file: Path
+    name: str
+    kernel: str
+    kernel_release: str | None
+    config: str | None
+    image: str | None
+    uki: str | None
+    options: tuple[str, ...] = ()
+    cmdline: str | None = None
+    splash: str | None = None
+    fallback: bool = False
+
+    @property
+    def compress(self) -> str | None:
+        """The last ``-z`` among the options."""
+        return _option(self.options, "-z", "--compress")
+
+    @property
+    def config_file(self) -> str | None:
+        """The configuration file that replaces the default one: ``-c`` given last wins."""
+        return _option(self.options, "-c", "--config") or self.config
+
+    def makes(self, image: InstalledImage) -> bool:
+        """Tell whether ``image`` is what this preset writes."""
+        targets = [target for target in (self.image, self.uki) if target]
+        return any(str(image.path).endswith(target) for target in targets)
+
+
+def installed_presets(host: Host) -> tuple[Preset, ...]:
+    """Return the presets of all files in ``/etc/mkinitcpio.d`` that make an image.
+
+    Raises ``InitadvisorError`` where one cannot be evaluated.
+    """
+    return tuple(
+        preset
+        for file in listing(host, _DIRECTORY)
+        if file.suffix == ".preset"
+        for preset in _presets_in(host, file)
+    )
+
+
+def preset_images(host: Host) -> tuple[InstalledImage, ...]:
+    """Return the images of the presets that exist, the running kernel's default image first.
+
+    Raises ``NeedsRootError`` where only root may see whether they exist.
+    """
+    found = [
+        InstalledImage(
+            path=host.path(target),
+            kernel_release=preset.kernel_release,
+            uki=target == preset.uki,
+            fallback=preset.fallback,
+        )
+        for preset in installed_presets(host)
+        for target in (preset.image, preset.uki)
+        if target and preset.kernel_release and exists(host, target)
+    ]
+    return in_order(host, found)
+
+
+def kernel_image_release(head: bytes) -> str | None:
+    """Return the release in an x86 kernel's header (Documentation/arch/x86/boot.rst), if any.
+
+    ``head`` is the start of the file. At 0x20e stands, less 0x200, where the version string is.
+    """
+    if head[0x202:0x206] != b"HdrS":
+        return None
+    start = int.from_bytes(head[_VERSION_POINTER : _VERSION_POINTER + 2], "little") + 0x200
+    words = head[start : start + 128].split(b"\0")[0].split()
+    text = words[0].decode("ascii", errors="replace") if words else ""
+    return text if text[:1].isdecimal() else None
+
+
+def _presets_in(host: Host, file: Path) -> Iterable[Preset]:
+    values = evaluate(host, Shell.BASH, [file], _NAMES)
+    presets = values.get("PRESETS")
+    for index, name in enumerate(presets.values if presets else ()):
+        kernel = values.value(f"{name}_kver") or values.value("ALL_kver")
+        image = values.value(f"{name}_image")
+        uki = values.value(f"{name}_uki") or values.value(f"{name}_efi_image")
+        if not kernel or not (image or uki):
+            continue
+        yield Preset(
+            file=file,
+            name=name,
+            kernel=kernel,
+            kernel_release=_release_of(host, kernel, file.stem),
+            config=(values.value(f"{name}_config") or values.value("ALL_config")) or None,
+            image=image or None,
+            uki=uki or None,
+            options=_options(values, name),
+            cmdline=(values.value(f"{name}_cmdline") or values.value("ALL_cmdline")) or None,
+            splash=(values.value(f"{name}_splash") or values.value("ALL_splash")) or None,
+            fallback=index > 0,
+        )
+
+
+def _options(values: Evaluation, name: str) -> tuple[str, ...]:
+    variable = values.get(f"{name}_options")
+    return variable.words if variable else ()
+
+
+def _release_of(host: Host, kernel: str, package: str) -> str | None:
+    """Return the release that a ``kver`` stands for.
+
+    A kernel file says it itself on x86; elsewhere, and where it may not be read, Arch's module
+    directories name the package (``pkgbase``) whose kernel they belong to.
+    """
+    if not kernel.startswith("/"):
+        return kernel
+    try:
+        with host.path(kernel).open("rb") as file:
+            release = kernel_image_release(file.read(_HEADER_BYTES))
+    except OSError:
+        release = None
+    if release:
+        return release
+    if Path(kernel).parent.parent.name == "modules":
+        return Path(kernel).parent.name
+    for directory in listing(host, "/usr/lib/modules"):
+        pkgbase = host.read_text(f"/usr/lib/modules/{directory.name}/pkgbase")
+        if pkgbase and pkgbase.strip() == package:
+            return directory.name
+    return None
+
+
+def _option(options: tuple[str, ...], short: str, long: str) -> str | None:
+    """Return the value of an option, given as the next word, joined or after ``=``; last wins."""
+    found: str | None = None
+    for word, following in zip_longest(options, options[1:]):
+        if word in {short, long}:
+            found = following
+        elif word.startswith(f"{long}="):
+            found = word.removeprefix(f"{long}=")
+        elif word.startswith(short) and not word.startswith("--"):
+            found = word.removeprefix(short)
+    return found or None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.generators.levels import level_of
+from initadvisor.generators.files import level_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

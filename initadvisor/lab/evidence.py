@@ -11,7 +11,7 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.estimates import Evidence
 from initadvisor.decide.cost import Quantity
-from initadvisor.decide.samples import pooled
+from initadvisor.decide.repeats import pooled
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.hardware import cpu_model
 from initadvisor.records.lab import Engine, Unpacked

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import time_ns
 from typing import TYPE_CHECKING, Protocol
 
-from initadvisor.candidates.results import BuildObserver
+from initadvisor.candidates.build_pool import BuildObserver
 from initadvisor.candidates.search_space import build_candidate_set
 from initadvisor.host.configuration import load_config
 from initadvisor.lab.observing import LabObserver

@@ -14,7 +14,7 @@ from initadvisor.boots.announce import announce
 from initadvisor.boots.journal import opened_journal
 from initadvisor.boots.journal_files import JournalSource
 from initadvisor.boots.machine_name import machine_name
-from initadvisor.boots.record import Journalled, running_boot_id, running_record
+from initadvisor.boots.record import Journalled, past_record, running_boot_id, running_record
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.plain_values import shown
 from initadvisor.host.storage.boot_partition import boot_disk
@@ -23,15 +23,15 @@ from initadvisor.records.boot_class import BootClass
 from initadvisor.store.store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from initadvisor.boots.journal import Journal
     from initadvisor.host import Host
     from initadvisor.measure.known_images import KnownImages
-    from initadvisor.measure.past_boots import PastBoots
     from initadvisor.records.boot import BootRecord
     from initadvisor.records.boot_form import UnfitRecordError
-    from initadvisor.records.journal import BootSpan
+    from initadvisor.records.journal import BootEnd, BootSpan
     from initadvisor.store.store import Store
 
 
@@ -81,8 +81,6 @@ def measure(
         running, images = _running(host, work)
         work.keep([running])
         if backfill:
-            from initadvisor.measure.past_boots import PastBoots
-
             with opened_journal(host, JournalSource()) as journal:
                 work.warnings = journal.warnings
                 past = PastBoots(
@@ -101,7 +99,6 @@ def measure_journal(
     Raises ``InitadvisorError`` where the journal cannot be read.
     """
     from initadvisor.measure.known_images import KnownImages
-    from initadvisor.measure.past_boots import PastBoots
 
     with open_store(host, readonly=dry_run) as store, opened_journal(host, source) as journal:
         work = _Work(store=store, dry_run=dry_run, warnings=journal.warnings)
@@ -230,3 +227,51 @@ def _latest(store: Store, *, but: str | None = None) -> BootRecord | None:
     """Return the record of the latest boot that was measured while it ran."""
     latest = store.boots(source=RecordSource.UNIT, limit=2)
     return next((record for record in latest if record.boot_id != but), None)
+
+
+@dataclass(slots=True, kw_only=True)
+class PastBoots:
+    """The boots of a journal; ``own``: this machine's name, ``today``: its class."""
+
+    journal: Journal
+    own: str | None
+    today: BootClass
+    images: KnownImages
+    _ends: dict[str, BootEnd] = field(default_factory=dict)
+
+    def records(
+        self, spans: Sequence[BootSpan], recorded: Mapping[str, RecordSource]
+    ) -> Iterator[BootRecord]:
+        """Yield the records of these boots, which are in their order, but for ``recorded`` ones."""
+        latest: dict[str | None, BootSpan] = {}
+        for span in spans:
+            before = latest.get(span.machine_id)
+            latest[span.machine_id] = span
+            source = self.source(span)
+            if span.boot_id in recorded and recorded[span.boot_id].rank >= source.rank:
+                continue
+            yield past_record(
+                Journalled(
+                    boot=self.journal.read(span),
+                    end=self._end(span),
+                    before=before,
+                    before_end=self._end(before) if before else None,
+                ),
+                source=source,
+                today=self.today,
+                attribute=self.images.attribute,
+                own_words=self.images.extra_cmdline,
+            )
+
+    def source(self, span: BootSpan) -> RecordSource:
+        """Return what the record of a boot will be: of this machine only where it is named."""
+        return RecordSource.BACKFILL if self.is_own(span) else RecordSource.IMPORT
+
+    def is_own(self, span: BootSpan) -> bool:
+        """Tell whether a boot is this machine's."""
+        return self.own is not None and machine_name(span.machine_id) == self.own
+
+    def _end(self, span: BootSpan) -> BootEnd:
+        if span.boot_id not in self._ends:
+            self._ends[span.boot_id] = self.journal.end(span)
+        return self._ends[span.boot_id]

@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.host.immutable import hint_for
+from initadvisor.host.replace import hint_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.core.plain_values import from_json, shown
 from initadvisor.host.files import remove_partial, sync_directory, whole_file
-from initadvisor.host.immutable import file_error
+from initadvisor.host.replace import file_error
 from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
 from initadvisor.transaction.transaction import (
     Content,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import NeedsRootError, UnsafeError
 from initadvisor.host.files import free_bytes
-from initadvisor.host.immutable import require_changeable
+from initadvisor.host.replace import require_changeable
 from initadvisor.transaction import files
 from initadvisor.transaction.errors import changed_meanwhile
 from initadvisor.transaction.files import has_links

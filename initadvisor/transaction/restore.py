@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.host.immutable import require_changeable
+from initadvisor.host.replace import require_changeable
 from initadvisor.transaction import clearing, files
 from initadvisor.transaction.errors import changed_meanwhile, explained
 from initadvisor.transaction.files import Holding

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.core.settings import Setting
-from initadvisor.decide.boot_plan import Purpose
+from initadvisor.decide.next_boot import Purpose
 from initadvisor.generators.detect import detect_generator
 
 if TYPE_CHECKING:

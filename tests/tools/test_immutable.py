@@ -10,7 +10,7 @@ import pytest
 
 from initadvisor.bootloaders.managed_files import remove_file, write_whole
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.host.immutable import forbidding_attribute
+from initadvisor.host.replace import forbidding_attribute
 from initadvisor.transaction.log import read_transactions
 from initadvisor.transaction.transactions import transactions
 from tests.fixtures.replaced_files import NEW, OLD, apply, held, host_of_old, wanted

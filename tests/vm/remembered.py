@@ -12,15 +12,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from initadvisor.advise.boot_context import BootContext
-from initadvisor.advise.boots import recorded_boots
+from initadvisor.advise.boots import BootContext, recorded_boots
 from initadvisor.advise.machine import know_machine
 from initadvisor.core.estimates import Estimate, Evidence
 from initadvisor.data.tables import calibration
 from initadvisor.decide.cost import CandidateFacts, Quantity
 from initadvisor.decide.decision import Thresholds, decide
 from initadvisor.decide.posterior.posterior import sample_posterior_costs
-from initadvisor.decide.samples import pooled
+from initadvisor.decide.repeats import pooled
 from initadvisor.host import Host
 from initadvisor.records.lab import (
     BootKind,

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.bootloaders.efi import boot_options
-from initadvisor.bootloaders.entry import BootEntry, BootFile
+from initadvisor.bootloaders.entry import BootEntry, BootFile, command_line_of
 from initadvisor.bootloaders.places import device_of_partition, file_named, mount_of_partition
-from initadvisor.bootloaders.uki import command_line_of
 from initadvisor.core.refusals import RefusalKind, RefusedError, refused
 
 if TYPE_CHECKING:

@@ -17,11 +17,10 @@ from initadvisor.bootloaders import safety
 from initadvisor.bootloaders.disk_unlocking import require_no_binding
 from initadvisor.bootloaders.efi import boot_options
 from initadvisor.bootloaders.efi.default import INITRD, default_option, first_option, ours_in_order
-from initadvisor.bootloaders.entry import BootEntry, EntryKind, TrialPlan, TrialRequest
+from initadvisor.bootloaders.entry import BootEntry, EntryKind, TrialPlan, TrialRequest, replaced
 from initadvisor.bootloaders.extra_cmdline import new_parameters, with_parameters
 from initadvisor.bootloaders.one_shot import OneShot, OneShotState
 from initadvisor.bootloaders.places import disk_and_part, loader_path, mount_of_partition
-from initadvisor.bootloaders.replacing import replaced
 from initadvisor.bootloaders.safety import require_free_command_line, require_same_start
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.refusals import RefusalKind, RefusedError

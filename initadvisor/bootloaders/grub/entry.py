@@ -10,12 +10,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.entry import BootEntry, BootFile
+from initadvisor.bootloaders.entry import BootEntry, BootFile, replaced
 from initadvisor.bootloaders.extra_cmdline import new_parameters, with_parameters
 from initadvisor.bootloaders.grub.custom import identifier
 from initadvisor.bootloaders.managed_files import image_note
 from initadvisor.bootloaders.places import file_named
-from initadvisor.bootloaders.replacing import replaced
 from initadvisor.core.refusals import RefusalKind, refused
 
 if TYPE_CHECKING:

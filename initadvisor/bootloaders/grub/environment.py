@@ -1,7 +1,12 @@
-"""GRUB's environment block (grubenv), read and written by grub-editenv(1) only."""
+"""Where GRUB's files are, and its environment block (grubenv).
+
+The programs are called ``grub2`` on Fedora and openSUSE. The block is read and written by
+grub-editenv(1) only.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from initadvisor.bootloaders.places import file_system_of, is_file, read_bytes
@@ -11,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from initadvisor.bootloaders.grub.place import GrubPlace
     from initadvisor.host import Host
 
 
@@ -108,3 +112,64 @@ def _edit(host: Host, where: GrubPlace, *words: str) -> bytes:
         timeout_s=_TIMEOUT_S,
     )
     return done.stdout
+
+
+_FLAVOURS = ("grub", "grub2")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrubPlace:
+    """GRUB's directory, as a path of this machine."""
+
+    flavour: str
+
+    @property
+    def directory(self) -> str:
+        """Where everything is."""
+        return f"/boot/{self.flavour}"
+
+    @property
+    def configuration(self) -> str:
+        """The script that is GRUB's menu."""
+        return f"{self.directory}/grub.cfg"
+
+    @property
+    def custom(self) -> str:
+        """The script that it reads at its end."""
+        return f"{self.directory}/custom.cfg"
+
+    @property
+    def environment(self) -> str:
+        """The block of variables that GRUB can write."""
+        return f"{self.directory}/grubenv"
+
+    @property
+    def how_to_clear(self) -> str:
+        """The command that takes a selection back."""
+        return f"{self.program('grub-editenv')} {self.environment} unset next_entry"
+
+    def program(self, name: str) -> str:
+        """Return what a program of GRUB's is called here."""
+        return name.replace("grub-", f"{self.flavour}-", 1)
+
+
+def place(host: Host) -> GrubPlace:
+    """Return where GRUB's files are.
+
+    Raises ``RefusedError`` where there are none, or two sets of them.
+    """
+    found = [
+        candidate
+        for candidate in (GrubPlace(flavour=flavour) for flavour in _FLAVOURS)
+        if is_file(host, candidate.configuration)
+    ]
+    if len(found) != 1:
+        two = " and ".join(candidate.configuration for candidate in found)
+        reason = f"which one GRUB reads is unknown: {two}" if two else "there is no grub.cfg"
+        remedy = "remove the one it does not read" if two else "is /boot mounted?"
+        raise refused(RefusalKind.UNKNOWN_LOADER, reason, remedy)
+    if is_file(host, f"{found[0].configuration}.sig"):
+        reason = f"{found[0].configuration} is signed: GRUB may accept no other file without it"
+        remedy = "trials are not possible with check_signatures"
+        raise refused(RefusalKind.SIGNED_CONFIGURATION, reason, remedy)
+    return found[0]

@@ -18,11 +18,12 @@ from initadvisor.bootloaders.grub import custom
 from initadvisor.bootloaders.grub import menu as grub_menu
 from initadvisor.bootloaders.grub.entry import boot_entry, trial_text
 from initadvisor.bootloaders.grub.environment import (
+    GrubPlace,
     environment,
+    place,
     require_grub_writes,
     unset_next_entry,
 )
-from initadvisor.bootloaders.grub.place import GrubPlace, place
 from initadvisor.bootloaders.managed_files import PREFIX
 from initadvisor.bootloaders.one_shot import OneShot, OneShotState
 from initadvisor.bootloaders.places import loader_path, mount_point_of, read_bytes, require_writable

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.entry import BootEntry, BootFile
+from initadvisor.bootloaders.entry import BootEntry, BootFile, command_line_of, replaced
 from initadvisor.bootloaders.extra_cmdline import new_parameters, with_parameters
 from initadvisor.bootloaders.places import file_named
-from initadvisor.bootloaders.replacing import replaced
-from initadvisor.bootloaders.uki import command_line_of
 from initadvisor.core.refusals import RefusalKind, refused
 
 if TYPE_CHECKING:

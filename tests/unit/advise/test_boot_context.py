@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.advise.boot_context import boot_context
+from initadvisor.advise.boots import boot_context
 from initadvisor.core.errors import ProgramError
 from initadvisor.host import Host
 from tests.fakes.runner import FakeRunner

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.advise.boot_context import BootContext
+from initadvisor.advise.boots import BootContext
 from initadvisor.advise.machine import LOADER_FACTOR, know_machine
 from initadvisor.core.codecs import Codec
 from initadvisor.core.estimates import Estimate

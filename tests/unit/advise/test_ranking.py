@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.advise.boot_context import BootContext
+from initadvisor.advise.boots import BootContext
 from initadvisor.advise.decision_input import DecisionInput, Unpacking
 from initadvisor.advise.machine import know_machine, unpacking_assumptions
 from initadvisor.advise.ranking import RankedCandidates

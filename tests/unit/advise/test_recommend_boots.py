@@ -15,8 +15,7 @@ from initadvisor.core.config import Objective
 from initadvisor.core.estimates import Estimate, Evidence
 from initadvisor.core.settings import Setting
 from initadvisor.decide.boot_evidence import Parameter
-from initadvisor.decide.boot_plan import Purpose
-from initadvisor.decide.next_boot import BootLimits
+from initadvisor.decide.next_boot import BootLimits, Purpose
 from initadvisor.decide.upgrades import PaceSource
 from initadvisor.lab.observing import Unseen
 from initadvisor.measure import measure

@@ -9,9 +9,8 @@ import pytest
 
 from initadvisor.advise.ranking import RankedCandidates
 from initadvisor.core.config import Config, Objective
-from initadvisor.decide.boot_plan import Purpose
 from initadvisor.decide.cost import Factor, Outcome
-from initadvisor.decide.next_boot import MOST_BOOTS, BootLimits
+from initadvisor.decide.next_boot import MOST_BOOTS, BootLimits, Purpose
 from initadvisor.image.contents import Lint, Verdict
 from tests.fixtures.decision_cases import boot, case, image, weigh
 

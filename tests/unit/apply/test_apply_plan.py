@@ -23,7 +23,7 @@ from initadvisor.core.refusals import Refusal, RefusalKind, refused
 from initadvisor.core.settings import Setting
 from initadvisor.decide.cost import Outcome
 from initadvisor.generators.safety import require_installed_system
-from initadvisor.host import immutable
+from initadvisor.host import replace
 from initadvisor.lab.observing import Unseen
 from initadvisor.trial.evidence import require_boot_time_unit
 from tests.fakes.boot_loader import FakeLoader
@@ -227,7 +227,7 @@ def test_what_is_immutable_is_in_the_way_from_the_start(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     place = machine.path(path)
-    monkeypatch.setattr(immutable, "forbidding_attribute", lambda p: "i" if p == place else "")
+    monkeypatch.setattr(replace, "forbidding_attribute", lambda p: "i" if p == place else "")
     (obstacle,) = planned(machine).blockers
     assert obstacle.step is ApplyStep.BUILD
     assert f"{place} is immutable" in obstacle.reason

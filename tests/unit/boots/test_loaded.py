@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.boots.loaded import image_evidence, loaded_bytes
+from initadvisor.boots.attribute import image_evidence, loaded_bytes
 from initadvisor.core.estimates import Certainty
 from initadvisor.records.attribution import ImageEvidence
 from initadvisor.records.boot_start import BootMethod, BootStart, Unreadable

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from initadvisor.boots.attribute import attribute
-from initadvisor.boots.loaded import image_evidence
+from initadvisor.boots.attribute import attribute, image_evidence
 from initadvisor.boots.loader_times import loader_times
 from initadvisor.core.estimates import Certainty
 from initadvisor.firmware.boot_method import boot_start

@@ -32,7 +32,7 @@ from tests.fixtures.small_images import archive, early_archive, write_image
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from initadvisor.candidates.results import BuildOutcome
+    from initadvisor.candidates.build_pool import BuildOutcome
     from tests.fakes.runner import FakeRunner
 
 ALL = [Setting(codec) for codec in COMPRESSORS]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor.cli.explain_text import explained
-from initadvisor.cli.recommend_json import as_document
+from initadvisor.cli.recommend import as_document
 from initadvisor.cli.recommend_text import print_recommendation
 from initadvisor.core.config import Objective
 from initadvisor.core.estimates import Evidence

@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 
 from initadvisor.advise.recommendation import Plan, PlannedBoots, Recommendation, Rival
-from initadvisor.cli.plan_text import plan_sentences
-from initadvisor.cli.recommend_json import as_document
+from initadvisor.cli.explain_text import plan_sentences
+from initadvisor.cli.recommend import as_document
 from initadvisor.cli.recommend_text import advice, print_recommendation
 from initadvisor.core.config import Objective
 from initadvisor.core.settings import Setting
-from initadvisor.decide.boot_plan import Purpose
 from initadvisor.decide.cost import Outcome
+from initadvisor.decide.next_boot import Purpose
 from tests.fixtures.answers import LOADER_DECIDES, LZ4, ZSTD, answer, contrast, decision, figure
 
 CAT, XZ = Setting.parse("cat"), Setting.parse("xz -6")

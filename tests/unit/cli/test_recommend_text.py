@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from initadvisor.cli.recommend_json import as_document
+from initadvisor.cli.recommend import as_document
 from initadvisor.cli.recommend_text import advice, print_recommendation, verdict
 from initadvisor.core.config import Objective
 from initadvisor.decide.cost import BestRange, DecidingFact, Factor, Outcome

@@ -12,8 +12,7 @@ from click.testing import CliRunner
 
 from initadvisor import host as host_package
 from initadvisor.advise.truth_tables import truth_table, truth_table_names
-from initadvisor.cli.whatif import whatif
-from initadvisor.cli.whatif_json import as_document
+from initadvisor.cli.whatif import as_document, whatif
 from initadvisor.core.codecs import Codec
 from initadvisor.core.config import Objective
 from initadvisor.core.errors import UsageError

@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.decide.boot_plan import Purpose
 from initadvisor.decide.cost import CandidateFacts, Machine, Outcome
 from initadvisor.decide.costs import priced
 from initadvisor.decide.decision import Thresholds, decide
-from initadvisor.decide.next_boot import MOST_BOOTS, BootLimits, next_boots
+from initadvisor.decide.next_boot import MOST_BOOTS, BootLimits, Purpose, next_boots
 from initadvisor.decide.posterior.posterior import Noise, Posterior, sample_posterior
 from tests.fixtures.known_machines import candidate, known, machine
 from tests.fixtures.synthetic_boots import FIELD, WITH_LAB, simulate, unknown_machine
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from initadvisor.decide.boot_evidence import BootEvidence
-    from initadvisor.decide.boot_plan import BootPlan
     from initadvisor.decide.cost import Decision
+    from initadvisor.decide.next_boot import BootPlan
 
 TODAY = candidate("zstd -19", 40, 120)
 CERTAIN = machine()

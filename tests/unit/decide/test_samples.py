@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.decide.repeats import BETWEEN_RUNS_LOG_SD
-from initadvisor.decide.samples import pooled
+from initadvisor.decide.repeats import BETWEEN_RUNS_LOG_SD, pooled
 
 Z95 = 1.96
 TIMES = st.floats(min_value=0.1, max_value=1e6)

@@ -11,7 +11,7 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import InstalledImage, mkinitcpio
-from initadvisor.generators.mkinitcpio_presets import kernel_image_release
+from initadvisor.generators.mkinitcpio_config import kernel_image_release
 from initadvisor.host import Host
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.hosts import RELEASE

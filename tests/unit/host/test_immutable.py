@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.host.immutable import (
-    file_error,
-    forbidding_attribute,
-    hint_for,
-    require_changeable,
-)
+from initadvisor.host.replace import file_error, forbidding_attribute, hint_for, require_changeable
 
 if TYPE_CHECKING:
     from pathlib import Path

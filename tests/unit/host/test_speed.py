@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.host.storage.speed import doubts, next_read
+from initadvisor.host.storage.cold_read import doubts, next_read
 from initadvisor.records.storage import DeviceKind, ReadWarning
 
 EVEN = [500.0, 510.0, 490.0, 505.0, 495.0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from initadvisor.records.lab import BootKind
-from initadvisor.vm.listener import Listener
+from initadvisor.vm.boot import Listener
 from tests.fakes.machines import REFUSED, UNPACKED, UNTIL_INIT
 
 
