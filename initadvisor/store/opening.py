@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import itertools
 import logging
 import os
 import sqlite3
@@ -27,7 +26,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.plain_values import shown
-from initadvisor.host.files import make_directory, sync_directory
+from initadvisor.host.files import aside_name, make_directory, sync_directory
 from initadvisor.store.connection import (
     MOVED_ASIDE,
     DamagedError,
@@ -278,8 +277,7 @@ def quarantine(path: Path, *, because: str) -> Path:
     What belongs to it goes first: a log that stayed would be taken for that of the next data base
     of this name. Interrupted, it is finished by whoever comes next.
     """
-    numbered = (path.with_name(f"{path.name}.aside-{number}") for number in itertools.count(1))
-    aside = next(name for name in numbered if not os.path.lexists(name))
+    aside = aside_name(path)
     for what in ("wal", "shm", "journal"):
         with contextlib.suppress(FileNotFoundError):
             beside(path, what).rename(beside(aside, what))
