@@ -8,32 +8,28 @@ The record of a campaign as text, and back; nothing that is read is trusted.
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
-import json
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from initadvisor.campaign.campaign import (
-    Campaign,
-    CampaignState,
-    DefaultBoot,
-    Quarantined,
-    TrialBoot,
-    TrialCandidate,
-)
+from initadvisor.campaign.campaign import Campaign
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.core.plain_values import from_json, require_types, shown
+from initadvisor.core.plain_values import shown
+from initadvisor.core.serialisation import (
+    NewerSchemaError,
+    OlderSchemaError,
+    from_document,
+    to_document,
+)
 from initadvisor.host.files import (
     PARTIAL_PREFIX,
     make_directory,
     remove_partial,
     sync_directory,
     whole_file,
+    write_file,
 )
-from initadvisor.records.trial_outcome import TrialOutcome
-from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
+from initadvisor.transaction.armed_boot import ArmedBoot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +41,6 @@ _DIRECTORY = "campaigns"
 _ACTIVE = "campaign-active"
 _PARTIAL_ACTIVE = f"{PARTIAL_PREFIX}{_ACTIVE}-"
 _STOP = "initadvisor trial stop takes back what may be armed, and sets the record aside"
-_ASIDE = "damaged"
 _NUMBER = re.compile(r"(\d{1,9})\.json")
 
 
@@ -55,6 +50,10 @@ class DamagedCampaignError(InitadvisorError):
     def __init__(self, path: Path, why: str) -> None:
         super().__init__(f"cannot read the campaign in {path}: {shown(why)}", hint=_STOP)
         self.path = path
+
+
+class OlderCampaignError(DamagedCampaignError):
+    """A campaign's record that an earlier version has written, in a way that is not known here."""
 
 
 def read_campaign(host: Host) -> Campaign:
@@ -91,25 +90,6 @@ def following_number(host: Host) -> int:
     return max((int(found[1]) for name in names if (found := _NUMBER.match(name))), default=0) + 1
 
 
-def set_aside(damaged: DamagedCampaignError) -> Path:
-    """Have a record that cannot be read out of the way, and return where it is kept.
-
-    Raises ``InitadvisorError`` where it cannot be renamed.
-    """
-    path = damaged.path
-    times = itertools.count(2)
-    aside = path.with_name(f"{path.name}.{_ASIDE}")
-    while os.path.lexists(aside):
-        aside = path.with_name(f"{path.name}.{_ASIDE}-{next(times)}")
-    try:
-        path.rename(aside)
-        sync_directory(path.parent)
-    except OSError as err:
-        msg = f"cannot rename {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
-    return aside
-
-
 def require_no_campaign(host: Host) -> None:
     """Raise ``UnsafeError`` while a campaign has armed a boot: there is one selection only.
 
@@ -134,7 +114,7 @@ def write_campaign(host: Host, campaign: Campaign) -> None:
             sync_directory(directory.parent)
         remove_partial(path.parent)
         with whole_file(path) as file:
-            file.write(as_text(campaign))
+            file.write(to_document(campaign, schema=_SCHEMA))
     except OSError as err:
         msg = f"cannot record the campaign in {path}: {err.strerror}"
         raise InitadvisorError(msg) from err
@@ -144,14 +124,7 @@ def note_active(host: Host) -> None:
     """Have the file there that systemd's units look for: there is something to do at a boot."""
     path = host.state_dir() / _ACTIVE
     if not path.exists():
-        make_directory(path.parent)
-        try:
-            remove_partial(path.parent, prefix=_PARTIAL_ACTIVE)
-            with whole_file(path, prefix=_PARTIAL_ACTIVE):
-                pass
-        except OSError as err:
-            msg = f"cannot write {path}: {err.strerror}"
-            raise InitadvisorError(msg) from err
+        write_file(path, b"", prefix=_PARTIAL_ACTIVE)
 
 
 def forget_active(host: Host) -> None:
@@ -201,9 +174,11 @@ def _read(path: Path) -> Campaign:
     except PermissionError as err:
         msg = f"cannot read {path}: only root may"
         raise NeedsRootError(msg) from err
-    except NewerRecordError as err:
+    except NewerSchemaError as err:
         msg = f"not touching the campaign in {path}: a newer version has recorded it"
         raise UnsafeError(msg, hint="use that version to stop it") from err
+    except OlderSchemaError as err:
+        raise OlderCampaignError(path, "an earlier version has recorded it") from err
     except OSError as err:
         raise DamagedCampaignError(path, str(err.strerror)) from err
     except ValueError as err:
@@ -218,76 +193,15 @@ _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[^/\0]+)+")
 """An absolute path without empty parts, ``.`` and ``..``."""
 
 
-class NewerRecordError(Exception):
-    """A newer version has recorded it, in a way that this one does not know."""
-
-
-def as_text(campaign: Campaign) -> bytes:
-    """Return what is kept of a campaign."""
-    record = {"schema": _SCHEMA, **dataclasses.asdict(campaign)}
-    return json.dumps(record, indent=2).encode() + b"\n"
-
-
 def from_text(text: bytes, *, number: int) -> Campaign:
-    """Return the campaign that is kept as ``number``.
-
-    Raises ``ValueError`` for what this program has not written, and ``NewerRecordError``.
-    """
-    record: Any = from_json(text)
-    try:
-        schema = record.pop("schema")
-        if type(schema) is not int:
-            msg = f"schema cannot be {schema!r}"
-            raise ValueError(msg)
-        if schema > _SCHEMA:
-            raise NewerRecordError
-        found = _campaign(record)
-    except KeyError as err:
-        msg = f"it has no {err}"
-        raise ValueError(msg) from err
-    except (TypeError, AttributeError) as err:
-        raise ValueError(str(err)) from err
+    """Return the campaign that is kept as ``number``; raises what ``from_document`` does."""
+    found = from_document(Campaign, text, schema=_SCHEMA, where="campaign", names=(ArmedBoot,))
     _require_sound(found, number)
     return found
 
 
-def _campaign(record: dict[str, Any]) -> Campaign:
-    default_boot = record.pop("default_boot")
-    return Campaign(
-        state=CampaignState(record.pop("state")),
-        only=_items(record, "only"),
-        default_boot=default_boot and DefaultBoot(**default_boot),
-        ready=tuple(TrialCandidate(**values) for values in _items(record, "ready")),
-        quarantined=tuple(Quarantined(**values) for values in _items(record, "quarantined")),
-        trial_boots=tuple(_trial_boot(values) for values in _items(record, "trial_boots")),
-        **record,
-    )
-
-
-def _trial_boot(values: dict[str, Any]) -> TrialBoot:
-    outcome, armed = values.pop("outcome"), values.pop("armed_boot")
-    stage, extra = ProofStage(armed.pop("stage")), _items(armed, "extra_cmdline")
-    known_panics = _items(values, "known_panics") if "known_panics" in values else ()
-    return TrialBoot(
-        armed_boot=ArmedBoot(stage=stage, extra_cmdline=extra, **armed),
-        known_panics=known_panics,
-        outcome=outcome and TrialOutcome(outcome),
-        **values,
-    )
-
-
-def _items(record: dict[str, Any], name: str) -> tuple[Any, ...]:
-    """Take what should be an array out of a record."""
-    found = record.pop(name)
-    if not isinstance(found, list):
-        msg = f"{name} cannot be {type(found).__name__}"
-        raise ValueError(msg)
-    return tuple(found)
-
-
 def _require_sound(found: Campaign, number: int) -> None:
     """Raise ``ValueError`` for what this program has not written: it says what is to be removed."""
-    require_types(found, names={"ArmedBoot": ArmedBoot})
     if found.number != number:
         msg = f"it is numbered {found.number}"
         raise ValueError(msg)

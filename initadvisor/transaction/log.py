@@ -6,27 +6,28 @@ whatever became of the measurements, by a later version, and by people.
 
 from __future__ import annotations
 
-import dataclasses
-import json
+import logging
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.core.plain_values import from_json, shown
-from initadvisor.host.files import remove_partial, sync_directory, whole_file
+from initadvisor.core.plain_values import shown
+from initadvisor.core.serialisation import (
+    Limits,
+    NewerSchemaError,
+    OlderSchemaError,
+    from_document,
+    to_document,
+)
+from initadvisor.host.files import move_aside, remove_partial, sync_directory, whole_file
 from initadvisor.host.immutable import file_error
-from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
+from initadvisor.transaction.armed_boot import ArmedBoot
 from initadvisor.transaction.transaction import (
-    Content,
     Duty,
     FileChange,
-    FileIdentity,
-    FileRole,
-    SettingChange,
     Transaction,
     TransactionEvent,
-    TransactionState,
 )
 
 if TYPE_CHECKING:
@@ -40,9 +41,26 @@ _SCHEMA = 2
 _LATEST_S = 1 << 36
 """In the year 4147: clocks that are farther off cannot be shown."""
 
+_LIMITS = Limits(least=-(1 << 63), most=(1 << 64) - 1)
+"""Time stamps of files may be before 1970, and numbers of inodes have all 64 bits."""
+
+_LEFT = "look for .initadvisor-* beside images and configuration, which is what it may have left"
+_NUMBER = re.compile(r"(\d{1,9})\.json")
 _LONGEST_PATH = 4096
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[^/\0]+)+")
 """An absolute path without empty parts, ``.`` and ``..``."""
+
+
+class OlderTransactionError(InitadvisorError):
+    """A transaction that an earlier version has recorded otherwise; ``path`` is where it lies."""
+
+    def __init__(self, path: Path) -> None:
+        msg = f"not following the transaction in {path}: an earlier version has recorded it"
+        super().__init__(msg, hint=_LEFT)
+        self.path = path
+
+
+_log = logging.getLogger(__name__)
 
 
 def log_directory(host: Host) -> Path:
@@ -53,8 +71,9 @@ def log_directory(host: Host) -> Path:
 def read_transactions(host: Host) -> tuple[Transaction, ...]:
     """Return all recorded transactions, the earliest first; a user sees root's.
 
-    Raises ``UnsafeError`` for what a newer version has recorded, ``NeedsRootError`` where only root
-    may look, and ``InitadvisorError`` for a record that cannot be read.
+    Those of an older layout are not among them; see ``set_older_aside``. Raises ``UnsafeError`` for
+    what a newer version has recorded, ``NeedsRootError`` where only root may look, and
+    ``InitadvisorError`` for a record that cannot be read.
     """
     return _all(read_records(host))
 
@@ -97,11 +116,10 @@ def write_transaction(host: Host, transaction: Transaction) -> None:
     After an error either the earlier record stands there or this one.
     """
     path = _path(host, transaction.number)
-    record = {"schema": _SCHEMA, **dataclasses.asdict(transaction)}
     try:
         _make_durable(path.parent)
         with whole_file(path) as file:
-            file.write(json.dumps(record, indent=2).encode() + b"\n")
+            file.write(to_document(transaction, schema=_SCHEMA))
     except OSError as err:
         raise file_error(err, f"cannot record the transaction in {path}") from err
 
@@ -114,6 +132,24 @@ def forget_transaction(host: Host, transaction: Transaction) -> None:
         sync_directory(path.parent)
     except OSError as err:
         raise file_error(err, f"cannot remove {path}") from err
+
+
+def set_older_aside(host: Host) -> None:
+    """Move records of an older layout out of the way, with a word in the log; with the lock held.
+
+    Nothing that they name is touched. Raises ``InitadvisorError`` where one cannot be renamed.
+    """
+    for found in own_records(host):
+        if isinstance(found, OlderTransactionError):
+            aside = move_aside(found.path)
+            _log.warning("%s; it was moved to %s: %s", found.message, aside.name, found.hint)
+
+
+def following_number(host: Host) -> int:
+    """Return the number of the next transaction: above those that were set aside, too."""
+    directory = log_directory(host)
+    names = os.listdir(directory) if directory.is_dir() else []  # noqa: PTH208 - names are enough
+    return max((int(found[1]) for name in names if (found := _NUMBER.match(name))), default=0) + 1
 
 
 def clear_partial_records(host: Host) -> None:
@@ -142,9 +178,10 @@ def _make_durable(directory: Path) -> None:
 def _all(records: Iterable[Transaction | InitadvisorError]) -> tuple[Transaction, ...]:
     found = []
     for record in records:
-        if isinstance(record, InitadvisorError):
+        if isinstance(record, Transaction):
+            found.append(record)
+        elif not isinstance(record, OlderTransactionError):
             raise record
-        found.append(record)
     return tuple(found)
 
 
@@ -180,31 +217,24 @@ def _unreadable(path: Path, err: OSError) -> InitadvisorError:
 
 def _parse(path: Path, text: bytes) -> Transaction:
     try:
-        record: dict[str, Any] = from_json(text)
-        schema = record.pop("schema")
-        if isinstance(schema, int) and schema > _SCHEMA:
-            msg = f"not touching the transaction in {path}: a newer version has recorded it"
-            raise UnsafeError(msg, hint="use that version to finish or undo it")
-        files = tuple(_file(values) for values in record.pop("files"))
-        state, left = TransactionState(record.pop("state")), tuple(record.pop("left"))
-        setting, armed = record.pop("setting", None), record.pop("armed_boot", None)
-        found = Transaction(
-            state=state,
-            left=left,
-            files=files,
-            setting=setting and SettingChange(**setting),
-            armed_boot=armed and _armed_boot(armed),
-            **record,
+        found = from_document(
+            Transaction,
+            text,
+            schema=_SCHEMA,
+            where="transaction",
+            names=(ArmedBoot,),
+            limits=_LIMITS,
         )
         _require_sound(found, int(path.stem))
-        return found
-    except (ValueError, KeyError, TypeError, AttributeError) as err:
+    except NewerSchemaError as err:
+        msg = f"not touching the transaction in {path}: a newer version has recorded it"
+        raise UnsafeError(msg, hint="use that version to finish or undo it") from err
+    except OlderSchemaError as err:
+        raise OlderTransactionError(path) from err
+    except ValueError as err:
         msg = f"cannot read the transaction in {path}: {shown(str(err))}"
-        hint = (
-            "look for .initadvisor-* beside images and configuration, which is what it may have "
-            "left, then move the file away"
-        )
-        raise InitadvisorError(msg, hint=hint) from err
+        raise InitadvisorError(msg, hint=f"{_LEFT}, then move the file away") from err
+    return found
 
 
 def _require_sound(found: Transaction, number: int) -> None:
@@ -212,12 +242,8 @@ def _require_sound(found: Transaction, number: int) -> None:
     if found.number != number:
         msg = f"it is numbered {found.number!r}"
         raise ValueError(msg)
-    began_at_s: Any = found.began_at_s
-    if not isinstance(began_at_s, int) or not 0 <= began_at_s < _LATEST_S:
-        msg = f"{found.began_at_s!r} is no time"
-        raise ValueError(msg)
-    if not all(isinstance(text, str) for text in (found.purpose, found.reason, *found.left)):
-        msg = "what should be text is none"
+    if not 0 <= found.began_at_s < _LATEST_S:
+        msg = f"{found.began_at_s} is no time"
         raise ValueError(msg)
     for index, change in enumerate(found.files):
         if (name := _unsound_name(change, number, index)) is not None:
@@ -225,27 +251,12 @@ def _require_sound(found: Transaction, number: int) -> None:
             raise ValueError(msg)
 
 
-def _unsound_name(change: FileChange, number: int, index: int) -> object:
+def _unsound_name(change: FileChange, number: int, index: int) -> str | None:
     """Return the first of a file's names that cannot be right."""
-    path: Any = change.path
-    if not isinstance(path, str) or len(path) > _LONGEST_PATH or not _PATH.fullmatch(path):
+    path = change.path
+    if len(path) > _LONGEST_PATH or not _PATH.fullmatch(path):
         return path
     stem = f"{path.rpartition('/')[0]}/.initadvisor-{number}-{index}"
     if change.staged != f"{stem}.new":
         return change.staged
     return change.backup if change.backup not in {None, f"{stem}.old"} else None
-
-
-def _armed_boot(values: dict[str, Any]) -> ArmedBoot:
-    stage, extra = ProofStage(values.pop("stage")), tuple(values.pop("extra_cmdline"))
-    return ArmedBoot(stage=stage, extra_cmdline=extra, **values)
-
-
-def _file(values: dict[str, Any]) -> FileChange:
-    before, after = values.pop("before"), values.pop("after")
-    return FileChange(
-        role=FileRole(values.pop("role")),
-        before=before and FileIdentity(content=Content(**before.pop("content")), **before),
-        after=after and Content(**after),
-        **values,
-    )

@@ -24,9 +24,11 @@ from initadvisor.boots.record import running_boot_id
 from initadvisor.campaign.campaign import Campaign, CampaignEvent, CampaignEventKind, CampaignState
 from initadvisor.campaign.record import (
     DamagedCampaignError,
+    OlderCampaignError,
     following_number,
     is_noted_active,
     read_campaign,
+    read_campaigns,
     write_campaign,
 )
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
@@ -37,7 +39,12 @@ from initadvisor.trial.campaign_arming import needs_rehearsal
 from initadvisor.trial.default_boot import default_boot
 from initadvisor.trial.proof_evidence import require_boot_time_unit
 from initadvisor.trial.reboot import cancel_reboot
-from initadvisor.trial.recovery import clear_unrecorded, disarm_unrecorded, without_damaged_record
+from initadvisor.trial.recovery import (
+    clear_unrecorded,
+    disarm_unrecorded,
+    without_damaged_record,
+    without_older_records,
+)
 from initadvisor.trial.run import REHEARSAL_WORDS, Advanced, CampaignRun
 from initadvisor.trial.slot import require_free_slot, slot_beside
 
@@ -74,6 +81,7 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
     on then, nor after an interruption: nobody expects boots of a command that has not succeeded.
     """
     require_startable(host, options)
+    _set_older_aside(host)
     with transactions(host):
         _require_none_pending(host)
         earlier = read_campaign(host)
@@ -132,6 +140,7 @@ def advance(
     system and while a package manager is at work, and ``InitadvisorError`` where something cannot
     be done yet: it is then left to the next run.
     """
+    _set_older_aside(host)
     if not is_noted_active(host):
         return Advanced(campaign=read_campaign(host))
     _require_own_system(host)
@@ -156,6 +165,7 @@ def resume(host: Host, *, observer: CampaignObserver, reboots: bool | None = Non
     ``UnsafeError`` where none is on, and what ``advance`` does.
     """
     _require_own_system(host)
+    _set_older_aside(host)
     with transactions(host):
         campaign = read_campaign(host)
         if campaign.state.is_over:
@@ -177,6 +187,7 @@ def arm_next(host: Host, *, observer: CampaignObserver) -> Advanced:
 
     Raises what ``resume`` does besides.
     """
+    _set_older_aside(host)
     campaign = read_campaign(host)
     if campaign.state is CampaignState.PAUSED:
         msg = f"not arming a boot: campaign {campaign.number} is paused"
@@ -255,8 +266,17 @@ def _ended_on_error(host: Host, number: int) -> Iterator[None]:
         raise
 
 
+def _set_older_aside(host: Host) -> None:
+    """See ``without_older_records``; raises ``NeedsRootError`` where there are any."""
+    if any(isinstance(record, OlderCampaignError) for record in read_campaigns(host)):
+        _require_own_system(host)
+        with transactions(host):
+            without_older_records(host)
+
+
 def _asked(host: Host, event: CampaignEvent) -> Advanced:
     _require_own_system(host)
+    _set_older_aside(host)
     done = CampaignRun(host, Unseen()).feed(event)
     cancel_reboot(host)
     return done

@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
 from initadvisor.bootloaders.entry import EntryKind
-from initadvisor.campaign.record import DamagedCampaignError, read_campaign, set_aside
+from initadvisor.campaign.record import (
+    DamagedCampaignError,
+    OlderCampaignError,
+    read_campaign,
+    read_campaigns,
+)
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.refusals import RefusedError
 from initadvisor.generators.detect import detect_generator
+from initadvisor.host.files import move_aside
 from initadvisor.host.storage.mounts import machine_path
 from initadvisor.transaction.log import readable_transactions
 from initadvisor.transaction.transaction import TransactionState
@@ -41,9 +47,25 @@ def without_damaged_record(host: Host) -> tuple[str, ...]:
     done: list[str] = []
     while (damaged := _damaged(host)) is not None:
         done += clear_unrecorded(host)
-        aside = set_aside(damaged)
+        aside = move_aside(damaged.path)
         done.append(f"{damaged.message}; it is kept as {aside.name}")
     return tuple(done)
+
+
+def without_older_records(host: Host) -> None:
+    """Set records of an older layout aside, with a word in the log; nothing goes by what they say.
+
+    Where the latest is one, what may be armed is cleared up as it is without a record. Only with
+    the lock of transactions held. Raises ``InitadvisorError`` like ``without_damaged_record``.
+    """
+    found = read_campaigns(host)
+    if found and isinstance(found[-1], OlderCampaignError):
+        for line in clear_unrecorded(host):
+            _log.info("%s", line)
+    for record in found:
+        if isinstance(record, OlderCampaignError):
+            aside = move_aside(record.path)
+            _log.warning("%s; it was moved to %s", record.message, aside.name)
 
 
 def clear_unrecorded(host: Host) -> tuple[str, ...]:

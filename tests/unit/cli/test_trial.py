@@ -242,7 +242,7 @@ def test_a_damaged_record_is_named_with_what_to_do(machine: Campaigning) -> None
         )
     said, error = call("stop")
     assert error is None
-    assert "it is kept as 000001.json.damaged" in said
+    assert "it is kept as 000001.json.aside-1" in said
     machine.require_nothing()
     assert call("status") == ("No campaign was started yet.", None)
 
