@@ -21,6 +21,7 @@ from initadvisor.campaign.record import campaign_stands, require_no_campaign
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.generators.safety import elsewhere
 from initadvisor.host.package_managers import clear_stale_locks
+from initadvisor.host.record_files import OlderRecordError
 from initadvisor.transaction.armed_boot import (
     ArmedBoot,
     BootEvaluation,
@@ -30,7 +31,6 @@ from initadvisor.transaction.armed_boot import (
 )
 from initadvisor.transaction.errors import raise_all
 from initadvisor.transaction.log import (
-    OlderTransactionError,
     own_records,
     readable_transactions,
     unfinished,
@@ -167,7 +167,7 @@ def _nothing_begun(host: Host) -> bool:
     if _waiting(host) or noted_entry(host) is not None or previous_noted(host):
         return False
     errors = [r for r in own_records(host) if isinstance(r, InitadvisorError)]
-    raise_all([err for err in errors if not isinstance(err, OlderTransactionError)])
+    raise_all([err for err in errors if not isinstance(err, OlderRecordError)])
     return not errors
 
 

@@ -6,22 +6,14 @@ whatever became of the measurements, by a later version, and by people.
 
 from __future__ import annotations
 
-import logging
 import os
-import re
 from typing import TYPE_CHECKING
 
-from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.core.plain_values import shown
-from initadvisor.core.serialisation import (
-    Limits,
-    NewerSchemaError,
-    OlderSchemaError,
-    from_document,
-    to_document,
-)
-from initadvisor.host.files import move_aside, remove_partial, sync_directory, whole_file
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.serialisation import Limits
+from initadvisor.host.files import remove_partial, sync_directory, whole_file
 from initadvisor.host.immutable import file_error
+from initadvisor.host.record_files import LATEST_S, PATH, OlderRecordError, RecordFiles
 from initadvisor.transaction.armed_boot import ArmedBoot
 from initadvisor.transaction.transaction import (
     Duty,
@@ -37,35 +29,52 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
 
 
-_SCHEMA = 2
-_LATEST_S = 1 << 36
-"""In the year 4147: clocks that are farther off cannot be shown."""
-
-_LIMITS = Limits(least=-(1 << 63), most=(1 << 64) - 1)
-"""Time stamps of files may be before 1970, and numbers of inodes have all 64 bits."""
-
 _LEFT = "look for .initadvisor-* beside images and configuration, which is what it may have left"
-_NUMBER = re.compile(r"(\d{1,9})\.json")
 _LONGEST_PATH = 4096
-_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[^/\0]+)+")
-"""An absolute path without empty parts, ``.`` and ``..``."""
 
 
-class OlderTransactionError(InitadvisorError):
-    """A transaction that an earlier version has recorded otherwise; ``path`` is where it lies."""
+def _require_sound(found: Transaction, number: int) -> None:
+    """Raise ``ValueError`` for what this program has not written: it says what is to be removed."""
+    if found.number != number:
+        msg = f"it is numbered {found.number!r}"
+        raise ValueError(msg)
+    if not 0 <= found.began_at_s < LATEST_S:
+        msg = f"{found.began_at_s} is no time"
+        raise ValueError(msg)
+    for index, change in enumerate(found.files):
+        if (name := _unsound_name(change, number, index)) is not None:
+            msg = f"{name!r} is no name that belongs to its file {index}"
+            raise ValueError(msg)
 
-    def __init__(self, path: Path) -> None:
-        msg = f"not following the transaction in {path}: an earlier version has recorded it"
-        super().__init__(msg, hint=_LEFT)
-        self.path = path
+
+def _unsound_name(change: FileChange, number: int, index: int) -> str | None:
+    """Return the first of a file's names that cannot be right."""
+    path = change.path
+    if len(path) > _LONGEST_PATH or not PATH.fullmatch(path):
+        return path
+    stem = f"{path.rpartition('/')[0]}/.initadvisor-{number}-{index}"
+    if change.staged != f"{stem}.new":
+        return change.staged
+    return change.backup if change.backup not in {None, f"{stem}.old"} else None
 
 
-_log = logging.getLogger(__name__)
+_TRANSACTIONS = RecordFiles(
+    kind=Transaction,
+    name="transaction",
+    schema=2,
+    check=_require_sound,
+    if_damaged=f"{_LEFT}, then move the file away",
+    if_older=_LEFT,
+    if_newer="use that version to finish or undo it",
+    names=(ArmedBoot,),
+    limits=Limits(least=-(1 << 63), most=(1 << 64) - 1),
+)
+"""Time stamps of files may be before 1970, and numbers of inodes have all 64 bits."""
 
 
 def log_directory(host: Host) -> Path:
     """Return where the records are to be written."""
-    return host.state_dir() / "transactions"
+    return _TRANSACTIONS.directory(host)
 
 
 def read_transactions(host: Host) -> tuple[Transaction, ...]:
@@ -80,7 +89,7 @@ def read_transactions(host: Host) -> tuple[Transaction, ...]:
 
 def read_records(host: Host) -> tuple[Transaction | InitadvisorError, ...]:
     """Return the same, with the error in the place of each record that cannot be read."""
-    return _read_each(host.state_file("transactions") or log_directory(host))
+    return _read(host.state_file("transactions") or log_directory(host))
 
 
 def own_transactions(host: Host) -> tuple[Transaction, ...]:
@@ -95,7 +104,7 @@ def readable_transactions(host: Host) -> tuple[Transaction, ...]:
 
 def own_records(host: Host) -> tuple[Transaction | InitadvisorError, ...]:
     """Return what is recorded where this run records, too; see ``read_records``."""
-    return _read_each(log_directory(host))
+    return _read(log_directory(host))
 
 
 def unfinished(recorded: Iterable[Transaction]) -> tuple[Transaction, ...]:
@@ -115,18 +124,18 @@ def write_transaction(host: Host, transaction: Transaction) -> None:
 
     After an error either the earlier record stands there or this one.
     """
-    path = _path(host, transaction.number)
+    path = _TRANSACTIONS.path(host, transaction.number)
     try:
         _make_durable(path.parent)
         with whole_file(path) as file:
-            file.write(to_document(transaction, schema=_SCHEMA))
+            file.write(_TRANSACTIONS.text(transaction))
     except OSError as err:
         raise file_error(err, f"cannot record the transaction in {path}") from err
 
 
 def forget_transaction(host: Host, transaction: Transaction) -> None:
     """Remove the record of a transaction of which nothing else is left."""
-    path = _path(host, transaction.number)
+    path = _TRANSACTIONS.path(host, transaction.number)
     try:
         path.unlink(missing_ok=True)
         sync_directory(path.parent)
@@ -139,17 +148,12 @@ def set_older_aside(host: Host) -> None:
 
     Nothing that they name is touched. Raises ``InitadvisorError`` where one cannot be renamed.
     """
-    for found in own_records(host):
-        if isinstance(found, OlderTransactionError):
-            aside = move_aside(found.path)
-            _log.warning("%s; it was moved to %s: %s", found.message, aside.name, found.hint)
+    _TRANSACTIONS.set_older_aside(log_directory(host), advice=f": {_LEFT}")
 
 
 def following_number(host: Host) -> int:
     """Return the number of the next transaction: above those that were set aside, too."""
-    directory = log_directory(host)
-    names = os.listdir(directory) if directory.is_dir() else []  # noqa: PTH208 - names are enough
-    return max((int(found[1]) for name in names if (found := _NUMBER.match(name))), default=0) + 1
+    return _TRANSACTIONS.following_number(host)
 
 
 def clear_partial_records(host: Host) -> None:
@@ -159,10 +163,6 @@ def clear_partial_records(host: Host) -> None:
     except OSError as err:
         msg = f"cannot clear up {log_directory(host)}: {err.strerror}"
         raise InitadvisorError(msg) from err
-
-
-def _path(host: Host, number: int) -> Path:
-    return log_directory(host) / f"{number:06}.json"
 
 
 def _make_durable(directory: Path) -> None:
@@ -180,83 +180,13 @@ def _all(records: Iterable[Transaction | InitadvisorError]) -> tuple[Transaction
     for record in records:
         if isinstance(record, Transaction):
             found.append(record)
-        elif not isinstance(record, OlderTransactionError):
+        elif not isinstance(record, OlderRecordError):
             raise record
     return tuple(found)
 
 
-def _read_each(directory: Path) -> tuple[Transaction | InitadvisorError, ...]:
+def _read(directory: Path) -> tuple[Transaction | InitadvisorError, ...]:
     try:
-        # Path.glob would take a directory that may not be read for an empty one.
-        names = sorted(os.listdir(directory))  # noqa: PTH208
-    except FileNotFoundError:
-        return ()
-    except OSError as err:
-        return (_unreadable(directory, err),)
-    paths = [directory / name for name in names if name.endswith(".json")]
-    return tuple(record for path in paths if (record := _read_or_error(path)) is not None)
-
-
-def _read_or_error(path: Path) -> Transaction | InitadvisorError | None:
-    """Read a record; None where it went meanwhile: who only reads has no lock."""
-    try:
-        return _parse(path, path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except OSError as err:
-        return _unreadable(path, err)
+        return _TRANSACTIONS.all(directory)
     except InitadvisorError as err:
-        return err
-
-
-def _unreadable(path: Path, err: OSError) -> InitadvisorError:
-    if isinstance(err, PermissionError):
-        return NeedsRootError(f"cannot read {path}: only root may")
-    return InitadvisorError(f"cannot read {path}: {err.strerror}")
-
-
-def _parse(path: Path, text: bytes) -> Transaction:
-    try:
-        found = from_document(
-            Transaction,
-            text,
-            schema=_SCHEMA,
-            where="transaction",
-            names=(ArmedBoot,),
-            limits=_LIMITS,
-        )
-        _require_sound(found, int(path.stem))
-    except NewerSchemaError as err:
-        msg = f"not touching the transaction in {path}: a newer version has recorded it"
-        raise UnsafeError(msg, hint="use that version to finish or undo it") from err
-    except OlderSchemaError as err:
-        raise OlderTransactionError(path) from err
-    except ValueError as err:
-        msg = f"cannot read the transaction in {path}: {shown(str(err))}"
-        raise InitadvisorError(msg, hint=f"{_LEFT}, then move the file away") from err
-    return found
-
-
-def _require_sound(found: Transaction, number: int) -> None:
-    """Raise ``ValueError`` for what this program has not written: it says what is to be removed."""
-    if found.number != number:
-        msg = f"it is numbered {found.number!r}"
-        raise ValueError(msg)
-    if not 0 <= found.began_at_s < _LATEST_S:
-        msg = f"{found.began_at_s} is no time"
-        raise ValueError(msg)
-    for index, change in enumerate(found.files):
-        if (name := _unsound_name(change, number, index)) is not None:
-            msg = f"{name!r} is no name that belongs to its file {index}"
-            raise ValueError(msg)
-
-
-def _unsound_name(change: FileChange, number: int, index: int) -> str | None:
-    """Return the first of a file's names that cannot be right."""
-    path = change.path
-    if len(path) > _LONGEST_PATH or not _PATH.fullmatch(path):
-        return path
-    stem = f"{path.rpartition('/')[0]}/.initadvisor-{number}-{index}"
-    if change.staged != f"{stem}.new":
-        return change.staged
-    return change.backup if change.backup not in {None, f"{stem}.old"} else None
+        return (err,)

@@ -23,8 +23,6 @@ from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.boots.record import running_boot_id
 from initadvisor.campaign.campaign import Campaign, CampaignEvent, CampaignEventKind, CampaignState
 from initadvisor.campaign.record import (
-    DamagedCampaignError,
-    OlderCampaignError,
     following_number,
     is_noted_active,
     read_campaign,
@@ -33,6 +31,7 @@ from initadvisor.campaign.record import (
 )
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.generators.safety import elsewhere
+from initadvisor.host.record_files import DamagedRecordError, OlderRecordError
 from initadvisor.lab.observing import Unseen
 from initadvisor.transaction.transactions import pending, transactions
 from initadvisor.trial.campaign_arming import needs_rehearsal
@@ -221,7 +220,7 @@ def take_back_before_sleep(host: Host) -> tuple[str, ...]:
     _require_own_system(host)
     try:
         arming = read_campaign(host).current
-    except DamagedCampaignError as err:
+    except DamagedRecordError as err:
         with transactions(host):
             taken = disarm_unrecorded(host)
         return (f"no trial is armed any more: {err.with_hint}",) if taken else ()
@@ -268,7 +267,7 @@ def _ended_on_error(host: Host, number: int) -> Iterator[None]:
 
 def _set_older_aside(host: Host) -> None:
     """See ``without_older_records``; raises ``NeedsRootError`` where there are any."""
-    if any(isinstance(record, OlderCampaignError) for record in read_campaigns(host)):
+    if any(isinstance(record, OlderRecordError) for record in read_campaigns(host)):
         _require_own_system(host)
         with transactions(host):
             without_older_records(host)

@@ -12,16 +12,12 @@ from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
 from initadvisor.bootloaders.entry import EntryKind
-from initadvisor.campaign.record import (
-    DamagedCampaignError,
-    OlderCampaignError,
-    read_campaign,
-    read_campaigns,
-)
+from initadvisor.campaign.record import read_campaign, read_campaigns, set_older_aside
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.refusals import RefusedError
 from initadvisor.generators.detect import detect_generator
 from initadvisor.host.files import move_aside
+from initadvisor.host.record_files import DamagedRecordError, OlderRecordError
 from initadvisor.host.storage.mounts import machine_path
 from initadvisor.transaction.log import readable_transactions
 from initadvisor.transaction.transaction import TransactionState
@@ -59,13 +55,10 @@ def without_older_records(host: Host) -> None:
     the lock of transactions held. Raises ``InitadvisorError`` like ``without_damaged_record``.
     """
     found = read_campaigns(host)
-    if found and isinstance(found[-1], OlderCampaignError):
+    if found and isinstance(found[-1], OlderRecordError):
         for line in clear_unrecorded(host):
             _log.info("%s", line)
-    for record in found:
-        if isinstance(record, OlderCampaignError):
-            aside = move_aside(record.path)
-            _log.warning("%s; it was moved to %s", record.message, aside.name)
+    set_older_aside(host)
 
 
 def clear_unrecorded(host: Host) -> tuple[str, ...]:
@@ -107,10 +100,10 @@ def left_over(host: Host) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _damaged(host: Host) -> DamagedCampaignError | None:
+def _damaged(host: Host) -> DamagedRecordError | None:
     try:
         read_campaign(host)
-    except DamagedCampaignError as err:
+    except DamagedRecordError as err:
         return err
     return None
 

@@ -11,8 +11,8 @@ import pytest
 
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host import Host
+from initadvisor.host.record_files import OlderRecordError
 from initadvisor.transaction.log import (
-    OlderTransactionError,
     log_directory,
     own_records,
     read_records,
@@ -140,7 +140,7 @@ def test_the_number_of_what_was_set_aside_is_not_used_again(host: Host, older: s
 
 def test_who_only_reads_is_told_and_moves_nothing(host: Host, older: str) -> None:
     [found] = read_records(host)
-    assert isinstance(found, OlderTransactionError)
+    assert isinstance(found, OlderRecordError)
     assert "an earlier version has recorded it" in found.message
     assert read_transactions(host) == ()
     assert (log_directory(host) / "000001.json").read_text() == older

@@ -11,11 +11,11 @@ import pytest
 from initadvisor.apply.proving import settle
 from initadvisor.bootloaders.entry import EntryKind
 from initadvisor.campaign.campaign import CampaignState
-from initadvisor.campaign.record import DamagedCampaignError
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.estimates import Certainty
 from initadvisor.doctor.boots import changes
 from initadvisor.doctor.findings import CheckedMachine
+from initadvisor.host.record_files import DamagedRecordError
 from initadvisor.lab.observing import Unseen
 from initadvisor.transaction.transaction import TransactionState
 from initadvisor.trial.campaigns import advance, pause, resume, stop, take_back_before_sleep
@@ -98,7 +98,7 @@ def test_whatever_else_needs_the_record_says_what_to_do(
         armed.start,
     )
     for call in calls:
-        with pytest.raises(DamagedCampaignError, match=r"000001\.json") as raised:
+        with pytest.raises(DamagedRecordError, match=r"000001\.json") as raised:
             call()
         assert "initadvisor trial stop" in raised.value.with_hint
     assert armed.provable.loader.is_armed
@@ -178,7 +178,7 @@ def test_a_file_that_is_no_record_hides_the_campaign_only_until_it_is_stopped(
     armed: Campaigning,
 ) -> None:
     record(armed).with_name("notes.json").write_text("{}")
-    with pytest.raises(DamagedCampaignError):
+    with pytest.raises(DamagedRecordError):
         advance(armed.host)
     stop(armed.host)
     armed.require_nothing()
