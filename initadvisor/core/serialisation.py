@@ -105,10 +105,13 @@ def from_document(
     plain = from_json(text)
     if not isinstance(plain, dict):
         raise _wrong(where, plain)
-    found = plain.pop("schema", None)
+    if "schema" not in plain:
+        msg = f"{where} lacks schema"
+        raise ValueError(msg)
+    found = plain.pop("schema")
     if type(found) is not int:
-        place = f"{where}.schema"
-        raise _wrong(place, found)
+        where += ".schema"
+        raise _wrong(where, found)
     if found != schema:
         error = NewerSchemaError if found > schema else OlderSchemaError
         msg = f"it has schema {found}, not {schema}"

@@ -237,7 +237,7 @@ def test_a_damaged_record_is_named_with_what_to_do(machine: Campaigning) -> None
     said = " ".join(CliRunner().invoke(machine_status).stdout.split())
     for words in (error.with_hint, said):
         assert (
-            f"cannot read the campaign in {path}: it has no 'schema' (initadvisor trial stop"
+            f"cannot read the campaign in {path}: campaign lacks schema (initadvisor trial stop"
             in words
         )
     said, error = call("stop")
