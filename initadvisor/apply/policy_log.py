@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.core.plain_values import from_json
-from initadvisor.host.files import make_directory, whole_file
+from initadvisor.core.plain_values import shown
+from initadvisor.core.serialisation import NewerSchemaError, from_document, to_document
+from initadvisor.host.files import write_file
 from initadvisor.transaction.transaction import TransactionState
 
 if TYPE_CHECKING:
@@ -33,18 +32,17 @@ def policy_changes(host: Host) -> tuple[PolicyChange, ...]:
     path = host.state_dir() / _NAME
     try:
         with path.open("rb") as file:
-            document = from_json(file.read(_MOST_BYTES))
-        if document["schema"] > _SCHEMA:
-            msg = f"cannot read {path}: a newer version of initadvisor has written it"
-            raise UnsafeError(msg)
-        return tuple(_change(each) for each in document["changes"])
+            return from_document(_PolicyLog, file.read(_MOST_BYTES), schema=_SCHEMA).changes
     except FileNotFoundError:
         return ()
     except OSError as err:
         msg = f"cannot read {path}: {err.strerror}"
         raise InitadvisorError(msg) from err
-    except (ValueError, KeyError, TypeError) as err:
-        msg = f"cannot read {path}: it is damaged ({err})"
+    except NewerSchemaError as err:
+        msg = f"cannot read {path}: a newer version of initadvisor has written it"
+        raise UnsafeError(msg) from err
+    except ValueError as err:
+        msg = f"cannot read {path}: it is damaged ({shown(str(err))})"
         raise UnsafeError(msg, hint="remove it to have the policy begin anew") from err
 
 
@@ -67,33 +65,8 @@ def _others(host: Host, change: PolicyChange) -> tuple[PolicyChange, ...]:
 
 
 def _write(host: Host, changes: tuple[PolicyChange, ...]) -> None:
-    document = {"schema": _SCHEMA, "changes": [dataclasses.asdict(each) for each in changes]}
-    path = host.state_dir() / _NAME
-    make_directory(path.parent)
-    try:
-        with whole_file(path) as file:
-            file.write(json.dumps(document, indent=1).encode() + b"\n")
-    except OSError as err:
-        msg = f"cannot write {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
-
-
-def _change(values: dict[str, Any]) -> PolicyChange:
-    number, decided_at_s = values["number"], values["decided_at_s"]
-    words = [values[name] for name in ("after", "kernel_release", "failed")]
-    if not all(isinstance(word, str) for word in words):
-        msg = f"{words} are not words"
-        raise TypeError(msg)
-    if not isinstance(decided_at_s, int) or not isinstance(number, int | None):
-        msg = f"{decided_at_s} and {number} are no numbers"
-        raise TypeError(msg)
-    return PolicyChange(
-        after=words[0],
-        kernel_release=words[1],
-        decided_at_s=decided_at_s,
-        number=number,
-        failed=words[2],
-    )
+    kept = to_document(_PolicyLog(changes=changes), schema=_SCHEMA, indent=1)
+    write_file(host.state_dir() / _NAME, kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +97,13 @@ class PolicyChange:
             if late and setting and setting.after == self.after:
                 return replace(self, number=transaction.number)
         return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PolicyLog:
+    """What is in the file, the earliest first."""
+
+    changes: tuple[PolicyChange, ...]
 
 
 def objection(

@@ -21,6 +21,7 @@ from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeErro
 from initadvisor.generators.safety import elsewhere
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.package_managers import clear_stale_locks
+from initadvisor.host.record_files import OlderRecordError
 from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
 from initadvisor.transaction.errors import raise_all
 from initadvisor.transaction.log import own_records, readable_transactions, unfinished
@@ -93,8 +94,7 @@ def settle(host: Host) -> tuple[str, ...]:
     """
     if host.is_root:
         clear_stale_locks(host)  # or pacman refuses to work, where a power cut left one of ours
-    if not _waiting(host) and noted_entry(host) is None and not previous_noted(host):
-        raise_all([r for r in own_records(host) if isinstance(r, InitadvisorError)])
+    if _nothing_begun(host):
         return ()
     _require_own_system(host)
     failed: list[InitadvisorError] = []
@@ -156,6 +156,15 @@ def withdraw(
     undone = engine.undo(transaction, reason=reason)
     _clear(host)
     return undone
+
+
+def _nothing_begun(host: Host) -> bool:
+    """Tell whether there is nothing to settle; raises for records that cannot be read."""
+    if _waiting(host) or noted_entry(host) is not None or previous_noted(host):
+        return False
+    errors = [r for r in own_records(host) if isinstance(r, InitadvisorError)]
+    raise_all([err for err in errors if not isinstance(err, OlderRecordError)])
+    return not errors
 
 
 def _require_own_system(host: Host) -> None:

@@ -7,15 +7,18 @@ complete, verified and on the disk. What has no record is no candidate; the next
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from initadvisor.core.errors import InitadvisorError, UsageError
-from initadvisor.core.plain_values import from_json
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.serialisation import (
+    NewerSchemaError,
+    OlderSchemaError,
+    from_document,
+    to_document,
+)
 from initadvisor.core.settings import Setting
 from initadvisor.host.files import make_directory, remove_partial, whole_file
 from initadvisor.host.lock import locked
@@ -90,16 +93,8 @@ class Cache:
 
     def keep(self, cached: CachedCandidate) -> None:
         """Write the record that makes the image a candidate."""
-        record = {
-            "schema": _SCHEMA,
-            **dataclasses.asdict(cached),
-            "candidate": {
-                **dataclasses.asdict(cached.candidate),
-                "setting": str(cached.candidate.setting),
-            },
-        }
         with whole_file(_record_path(Path(cached.candidate.path))) as file:
-            file.write(json.dumps(record, indent=2).encode() + b"\n")
+            file.write(to_document(cached, schema=_SCHEMA))
 
     def remove(self, cached: CachedCandidate) -> None:
         """Remove a candidate, its record first, so that no half of it is ever taken for whole."""
@@ -119,27 +114,15 @@ def _record_path(image: Path) -> Path:
 def _load(path: Path) -> CachedCandidate | None:
     """Read the record of an image; a record that does not fit its image counts as none."""
     try:
-        record: dict[str, Any] = from_json(_record_path(path).read_bytes())
-        stat = path.stat()
-        if record.pop("schema") != _SCHEMA:
-            return None
-        values = record.pop("candidate")
-        candidate = BuiltImage(
-            **{
-                **values,
-                "setting": Setting.parse(values["setting"]),
-                "path": str(path),
-                "command": tuple(values["command"]),
-                "notes": tuple(values["notes"]),
-            }
-        )
-        cached = CachedCandidate(candidate=candidate, **record)
-    except FileNotFoundError:
+        text, stat = _record_path(path).read_bytes(), path.stat()
+        cached = from_document(CachedCandidate, text, schema=_SCHEMA, names=(Setting, BuiltImage))
+    except (FileNotFoundError, OlderSchemaError, NewerSchemaError):
         return None
-    except (OSError, ValueError, KeyError, TypeError, UsageError) as err:
+    except (OSError, ValueError) as err:
         log.warning("ignoring the candidate %s: %s", path, err)
         return None
+    candidate = replace(cached.candidate, path=str(path))
     if (stat.st_size, stat.st_mtime_ns) != (candidate.size_bytes, cached.built_at_ns):
         log.warning("ignoring the candidate %s: it was changed after it was built", path)
         return None
-    return cached
+    return replace(cached, candidate=candidate)

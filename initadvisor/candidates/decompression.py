@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import random
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.core.codecs import Codec
-from initadvisor.core.errors import InitadvisorError
-from initadvisor.core.plain_values import from_json, number
-from initadvisor.host.files import make_directory, whole_file
+from initadvisor.host.cached import keep, read_cached
 from initadvisor.host.hardware import cpu_model
 from initadvisor.image.decompressors.decompress import decompress
 
@@ -23,12 +18,10 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
 
 
-log = logging.getLogger(__name__)
-
 ROUNDS = 3
+_SCHEMA = 1
 _SLOW_MS = 2000.0
 _MOST_MS = 1e7
-_LIMIT_BYTES = 1 << 16
 _SLOW_ROUNDS = 2
 
 
@@ -100,27 +93,24 @@ def _file(host: Host, stream: Stream) -> Path:
     return host.cache_dir() / "bench" / f"{stream.sha256}.json"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KeptSamples:
+    schema: int
+    codec: Codec
+    cpu: str | None
+    samples_ms: tuple[float, ...]
+
+
 def _stored(host: Host, stream: Stream) -> tuple[float, ...]:
     """Return the samples of earlier runs on this processor; what cannot be read counts as none."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        with _file(host, stream).open("rb") as file:
-            stored = from_json(file.read(_LIMIT_BYTES))
-        if stored["schema"] == 1 and stored["cpu"] == cpu_model(host):
-            return tuple(number(sample, most=_MOST_MS) for sample in stored["samples_ms"])
-    return ()
+    kept = read_cached(_file(host, stream), _KeptSamples)
+    known = kept and (kept.schema, kept.cpu) == (_SCHEMA, cpu_model(host))
+    plausible = kept and max(kept.samples_ms, default=0.0) <= _MOST_MS
+    return kept.samples_ms if kept and known and plausible else ()
 
 
 def _store(host: Host, stream: Stream, samples: Sequence[float]) -> None:
-    record = {
-        "schema": 1,
-        "codec": stream.codec,
-        "cpu": cpu_model(host),
-        "samples_ms": list(samples),
-    }
-    path = _file(host, stream)
-    try:
-        make_directory(path.parent)
-        with whole_file(path) as file:
-            file.write(json.dumps(record).encode())
-    except (OSError, InitadvisorError) as err:
-        log.warning("cannot keep the samples of %s in %s: %s", stream.path, path, err)
+    kept = _KeptSamples(
+        schema=_SCHEMA, codec=stream.codec, cpu=cpu_model(host), samples_ms=tuple(samples)
+    )
+    keep(_file(host, stream), kept, what=f"the samples of {stream.path}")

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import logging
 import threading
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from initadvisor.candidates.payload import LazyPayload
 from initadvisor.candidates.sampling import Sampled, SampledCandidate, sample_candidates
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.core.plain_values import from_json, number, positive, shown
-from initadvisor.decide.cost import Quantity
-from initadvisor.host.files import make_directory, whole_file
+from initadvisor.core.plain_values import shown
+from initadvisor.core.settings import Setting
+from initadvisor.host.cached import keep, read_cached
+from initadvisor.host.files import make_directory
 from initadvisor.host.hardware import cpu_model
-from initadvisor.image.stream_facts import StreamFacts
-from initadvisor.target.contents import as_plain, from_plain
+from initadvisor.image import stream_facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,14 +29,11 @@ if TYPE_CHECKING:
     from initadvisor.target.source import Source
 
 
-log = logging.getLogger(__name__)
-
 _SCHEMA = 7
 """Counts up when estimates are made in another way."""
 
-_LIMIT_BYTES = 1 << 20
 _MOST_LOG_SD = 3.0
-_UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError)
+_NAMES = (stream_facts, Setting)
 
 
 def estimates(
@@ -100,52 +94,28 @@ def _file(host: Host, key: str) -> Path:
     return host.cache_dir() / "sampled" / f"{key}.json"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KeptEstimate:
+    schema: int
+    cpu: str | None
+    sampled: SampledCandidate
+
+
 def _load(host: Host, recipe: BuildCommand) -> SampledCandidate | None:
     """Return an estimate of an earlier run on this processor; what is unreadable counts as none."""
-    with suppress(*_UNREADABLE):
-        with _file(host, recipe.key).open("rb") as file:
-            kept = from_json(file.read(_LIMIT_BYTES))
-        if kept["schema"] == _SCHEMA and kept["cpu"] == cpu_model(host):
-            return _candidate(recipe, kept["sampled"])
-    return None
-
-
-def _candidate(recipe: BuildCommand, values: dict[str, Any]) -> SampledCandidate:
-    """Return what was kept; raises one of ``_UNREADABLE`` for what nothing can be reckoned with."""
-    size, times = values["main_bytes"], values["decompress_ms"]
-    facts: tuple[StreamFacts, ...] = from_plain(tuple[StreamFacts, ...], values["facts"])
-    if recipe.setting.codec is not Codec.CAT and not (times and facts):
-        raise ValueError(values)
-    return SampledCandidate(
-        setting=recipe.setting,
-        key=recipe.key,
-        main_bytes=Quantity(
-            median=positive(size["median"]),
-            log_sd=number(size["log_sd"], most=_MOST_LOG_SD),
-            source=shown(size["source"]),
-        ),
-        build_s=number(values["build_s"]),
-        build_cpu_s=number(values["build_cpu_s"]),
-        build_peak_bytes=int(number(values["build_peak_bytes"])),
-        decompress_ms=tuple(positive(ms) for ms in times),
-        command=recipe.argv,
-        sample_bytes=int(number(values["sample_bytes"])),
-        whole_bytes=int(number(values["whole_bytes"])),
-        facts=facts,
+    kept = read_cached(_file(host, recipe.key), _KeptEstimate, names=_NAMES)
+    if kept is None or (kept.schema, kept.cpu) != (_SCHEMA, cpu_model(host)):
+        return None
+    found, size = kept.sampled, kept.sampled.main_bytes
+    timed = recipe.setting.codec is Codec.CAT or (found.decompress_ms and found.facts)
+    if not timed or min((size.median, *found.decompress_ms)) <= 0 or size.log_sd > _MOST_LOG_SD:
+        return None
+    size = replace(size, source=shown(size.source))
+    return replace(
+        found, setting=recipe.setting, key=recipe.key, command=recipe.argv, main_bytes=size
     )
 
 
 def _keep(host: Host, sampled: SampledCandidate) -> None:
-    values = {
-        **dataclasses.asdict(sampled),
-        "setting": str(sampled.setting),
-        "facts": as_plain(sampled.facts),
-    }
-    record = {"schema": _SCHEMA, "cpu": cpu_model(host), "sampled": values}
-    path = _file(host, sampled.key)
-    try:
-        make_directory(path.parent)
-        with whole_file(path) as file:
-            file.write(json.dumps(record).encode())
-    except (OSError, InitadvisorError) as err:
-        log.warning("cannot keep an estimate in %s: %s", path, err)
+    kept = _KeptEstimate(schema=_SCHEMA, cpu=cpu_model(host), sampled=sampled)
+    keep(_file(host, sampled.key), kept, what="an estimate")

@@ -1,21 +1,15 @@
 """Values and text of unknown origin: read strictly, and made fit to be shown.
 
-JSON and TOML that may be damaged, numbers that may be NaN or have 400 digits, text that may
-command a terminal, and whether fields hold what their annotations say.
+Numbers out of JSON, where anything may stand: also NaN, infinity, and 400 digits.
+
+Text of unknown origin: made fit to be shown, and kept byte for byte.
 """
 
 from __future__ import annotations
 
-import functools
 import json
 import tomllib
-import types
-from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+from typing import Any
 
 _TOO_DEEP = "it is nested too deeply"
 _DEEPEST = 100
@@ -110,39 +104,3 @@ def _escape(character: str) -> str:
     if ord(character) in _ESCAPED_BYTES:
         return f"\\x{ord(character) - 0xDC00:02x}"
     return character.encode("unicode_escape").decode()
-
-
-def require_types(value: object, *, names: Mapping[str, type] = types.MappingProxyType({})) -> None:
-    """Raise ``ValueError`` that names the first field, however deep, with a value of another type.
-
-    ``value`` is of a dataclass; ``names`` are those that annotations use and their modules import
-    for types only. No number may be negative.
-    """
-    kind: Any = type(value)
-    hints = _hints(kind, tuple(names.items()))
-    for field in fields(kind):
-        part = getattr(value, field.name)
-        if not _fits(part, hints[field.name], names):
-            msg = f"{field.name} cannot be {_words(part)}"
-            raise ValueError(msg)
-
-
-@functools.cache
-def _hints(kind: type, names: tuple[tuple[str, type], ...]) -> dict[str, Any]:
-    """Return what annotations say; whoever asks typing has them compiled anew each time."""
-    return get_type_hints(kind, localns=dict(names))
-
-
-def _fits(part: object, hint: object, names: Mapping[str, type]) -> bool:
-    if get_origin(hint) is tuple:
-        return type(part) is tuple and all(_fits(each, get_args(hint)[0], names) for each in part)
-    kinds = get_args(hint) if get_origin(hint) in {Union, types.UnionType} else (hint,)
-    if type(part) not in kinds:
-        return False
-    if is_dataclass(part):
-        require_types(part, names=names)
-    return not (type(part) is int and part < 0)
-
-
-def _words(part: object) -> str:
-    return repr(part)[:60] if isinstance(part, str | int | None) else type(part).__name__

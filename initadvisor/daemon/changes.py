@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from initadvisor.boots.record import running_boot_id
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.core.plain_values import from_json
+from initadvisor.core.serialisation import to_plain
 from initadvisor.daemon.notes import Note, NoteReason
 from initadvisor.generators.detect import detect_generator
-from initadvisor.host.files import make_directory, whole_file
+from initadvisor.host.cached import read_cached
+from initadvisor.host.files import write_file
 from initadvisor.host.storage.boot_partition import boot_disk
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 
 _NAME = "seen"
-_MOST_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,25 +117,9 @@ def _noted(release: str | None) -> str | None:
 
 def _read(host: Host) -> SystemSnapshot:
     """Return what was remembered; what cannot be read is nothing, and everything is news."""
-    try:
-        with (host.state_dir() / _NAME).open("rb") as file:
-            values = from_json(file.read(_MOST_BYTES))
-        return SystemSnapshot(**{name: _text(values, name) for name in asdict(SystemSnapshot())})
-    except (OSError, ValueError):
-        return SystemSnapshot()
-
-
-def _text(values: object, key: str) -> str | None:
-    value = values.get(key) if isinstance(values, dict) else None
-    return value if isinstance(value, str) else None
+    return read_cached(host.state_dir() / _NAME, SystemSnapshot) or SystemSnapshot()
 
 
 def _write(host: Host, seen: SystemSnapshot) -> None:
-    path = host.state_dir() / _NAME
-    make_directory(path.parent)
-    try:
-        with whole_file(path) as file:
-            file.write(json.dumps(asdict(seen)).encode() + b"\n")
-    except OSError as err:
-        msg = f"cannot write {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
+    text = json.dumps(to_plain(seen)) + "\n"
+    write_file(host.state_dir() / _NAME, text.encode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import os
 import stat
 import sys
@@ -55,6 +56,40 @@ def whole_file(
         with contextlib.suppress(FileNotFoundError):
             Path(name).unlink()
         raise
+
+
+def write_file(path: Path, content: bytes, *, mode: int = 0o644, prefix: str | None = None) -> None:
+    """Write a whole file and the directory it is in; raises ``InitadvisorError``.
+
+    ``prefix``: how unfinished ones are called; those of earlier runs go. Only with the lock held.
+    """
+    make_directory(path.parent)
+    try:
+        if prefix:
+            remove_partial(path.parent, prefix=prefix)
+        with whole_file(path, mode=mode, prefix=prefix or PARTIAL_PREFIX) as file:
+            file.write(content)
+    except OSError as err:
+        msg = f"cannot write {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+
+
+def aside_name(path: Path) -> Path:
+    """Return a name that nothing has, for what is in the way: ``path.aside-1``."""
+    numbered = (path.with_name(f"{path.name}.aside-{number}") for number in itertools.count(1))
+    return next(name for name in numbered if not os.path.lexists(name))
+
+
+def move_aside(path: Path) -> Path:
+    """Have a file out of the way, and return where it is kept; raises ``InitadvisorError``."""
+    aside = aside_name(path)
+    try:
+        path.rename(aside)
+        sync_directory(path.parent)
+    except OSError as err:
+        msg = f"cannot rename {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+    return aside
 
 
 def sync_new(file: IO[bytes], directory: Path) -> None:

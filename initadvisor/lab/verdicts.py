@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor import __version__
-from initadvisor.core.errors import InitadvisorError
-from initadvisor.core.plain_values import from_json
-from initadvisor.host.files import make_directory, whole_file
+from initadvisor.host.cached import keep, read_cached
 from initadvisor.image.contents import Lint, Verdict
 from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
@@ -29,9 +25,6 @@ if TYPE_CHECKING:
     from initadvisor.image.contents import ImageContents
     from initadvisor.image.kernel import KernelConfig
     from initadvisor.target.source import Source
-
-
-log = logging.getLogger(__name__)
 
 
 def lint_all(
@@ -52,11 +45,11 @@ def lint_all(
         if stream.sha256 == source.initrd_sha256:
             return lint(source.contents, config, release)
         path = _file(host, stream, config, release)
-        if kept := _load(path):
+        if kept := read_cached(path, Lint):
             return kept
         with stream.path.open("rb") as file:
             found = lint(scan(file), config, release)
-        _keep(path, found)
+        keep(path, found, what="a verdict")
         return found
 
     with ThreadPoolExecutor(host.cores) as pool:
@@ -100,25 +93,3 @@ def _file(host: Host, stream: Stream, config: KernelConfig | None, release: str 
     source = config.source if config else None
     key = json.dumps([__version__, stream.sha256, release, source, options])
     return host.cache_dir() / "verdicts" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
-
-
-def _load(path: Path) -> Lint | None:
-    """Return a verdict of an earlier run; what cannot be read counts as none."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        kept = from_json(path.read_bytes())
-        return Lint(
-            verdict=Verdict(kept["verdict"]),
-            reasons=tuple(kept["reasons"]),
-            notes=tuple(kept["notes"]),
-        )
-    return None
-
-
-def _keep(path: Path, found: Lint) -> None:
-    record = {"verdict": found.verdict, "reasons": found.reasons, "notes": found.notes}
-    try:
-        make_directory(path.parent)
-        with whole_file(path) as file:
-            file.write(json.dumps(record).encode())
-    except (OSError, InitadvisorError) as err:
-        log.warning("cannot keep a verdict in %s: %s", path, err)

@@ -5,18 +5,16 @@ The speed is measured once for each file and boot of this machine.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
-import logging
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.estimates import Estimate
-from initadvisor.core.plain_values import from_json, number, positive, shown
-from initadvisor.host.files import free_bytes, make_directory, whole_file
+from initadvisor.core.plain_values import shown
+from initadvisor.host.cached import keep, read_cached
+from initadvisor.host.files import free_bytes
 from initadvisor.host.storage.boot_partition import boot_partition
 from initadvisor.host.storage.cold_read import cold_read
 from initadvisor.host.storage.device import device_of
@@ -95,9 +93,6 @@ def _free(partition: BootPartition, image: Path) -> int:
         raise InitadvisorError(msg) from err
 
 
-log = logging.getLogger(__name__)
-
-_LIMIT_BYTES = 1 << 20
 _LEAST_MB_S, _MOST_MB_S = 1e-4, 1e6
 """No device is slower or faster."""
 
@@ -130,32 +125,31 @@ def _record(host: Host, image: Path) -> Path | None:
     return host.cache_dir() / "read" / f"{key}.json"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KeptRead:
+    speed_mb_s: Estimate
+    samples_mb_s: tuple[float, ...]
+    warnings: tuple[ReadWarning, ...]
+
+
 def _load(host: Host, image: Path, record: Path) -> ColdRead | None:
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        with record.open("rb") as file:
-            kept = from_json(file.read(_LIMIT_BYTES))
-        speed = kept["speed_mb_s"]
-        low, mean, high = (
-            number(speed[name], least=_LEAST_MB_S, most=_MOST_MB_S)
-            for name in ("low", "mean", "high")
-        )
-        if not low <= mean <= high:
-            raise ValueError(speed)
-        return ColdRead(
-            speed_mb_s=Estimate(mean=mean, low=low, high=high, source=shown(speed["source"])),
-            samples_mb_s=tuple(positive(sample) for sample in kept["samples_mb_s"]),
-            device=device_of(host, image),
-            warnings=tuple(ReadWarning(text) for text in kept["warnings"]),
-        )
-    return None
+    kept = read_cached(record, _KeptRead)
+    if kept is None:
+        return None
+    speed, samples = kept.speed_mb_s, kept.samples_mb_s
+    in_order = _LEAST_MB_S <= speed.low <= speed.mean <= speed.high <= _MOST_MB_S
+    if not in_order or min(samples, default=1.0) <= 0:
+        return None
+    return ColdRead(
+        speed_mb_s=replace(speed, source=shown(speed.source)),
+        samples_mb_s=samples,
+        device=device_of(host, image),
+        warnings=kept.warnings,
+    )
 
 
 def _keep(record: Path, read: ColdRead) -> None:
-    values = dataclasses.asdict(read)
-    kept = {name: values[name] for name in ("speed_mb_s", "samples_mb_s", "warnings")}
-    try:
-        make_directory(record.parent)
-        with whole_file(record) as file:
-            file.write(json.dumps(kept).encode())
-    except (OSError, InitadvisorError) as err:
-        log.info("cannot keep the read speed in %s: %s", record, err)
+    kept = _KeptRead(
+        speed_mb_s=read.speed_mb_s, samples_mb_s=read.samples_mb_s, warnings=read.warnings
+    )
+    keep(record, kept, what="the read speed")

@@ -6,27 +6,20 @@ whatever became of the measurements, by a later version, and by people.
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
-import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.core.plain_values import from_json, shown
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.serialisation import Limits
 from initadvisor.host.files import remove_partial, sync_directory, whole_file
+from initadvisor.host.record_files import LATEST_S, PATH, OlderRecordError, RecordFiles
 from initadvisor.host.replace import file_error
-from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
+from initadvisor.transaction.armed_boot import ArmedBoot
 from initadvisor.transaction.transaction import (
-    Content,
     Duty,
     FileChange,
-    FileIdentity,
-    FileRole,
-    SettingChange,
     Transaction,
     TransactionEvent,
-    TransactionState,
 )
 
 if TYPE_CHECKING:
@@ -36,32 +29,67 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
 
 
-_SCHEMA = 2
-_LATEST_S = 1 << 36
-"""In the year 4147: clocks that are farther off cannot be shown."""
-
+_LEFT = "look for .initadvisor-* beside images and configuration, which is what it may have left"
 _LONGEST_PATH = 4096
-_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[^/\0]+)+")
-"""An absolute path without empty parts, ``.`` and ``..``."""
+
+
+def _require_sound(found: Transaction, number: int) -> None:
+    """Raise ``ValueError`` for what this program has not written: it says what is to be removed."""
+    if found.number != number:
+        msg = f"it is numbered {found.number!r}"
+        raise ValueError(msg)
+    if not 0 <= found.began_at_s < LATEST_S:
+        msg = f"{found.began_at_s} is no time"
+        raise ValueError(msg)
+    for index, change in enumerate(found.files):
+        if (name := _unsound_name(change, number, index)) is not None:
+            msg = f"{name!r} is no name that belongs to its file {index}"
+            raise ValueError(msg)
+
+
+def _unsound_name(change: FileChange, number: int, index: int) -> str | None:
+    """Return the first of a file's names that cannot be right."""
+    path = change.path
+    if len(path) > _LONGEST_PATH or not PATH.fullmatch(path):
+        return path
+    stem = f"{path.rpartition('/')[0]}/.initadvisor-{number}-{index}"
+    if change.staged != f"{stem}.new":
+        return change.staged
+    return change.backup if change.backup not in {None, f"{stem}.old"} else None
+
+
+_TRANSACTIONS = RecordFiles(
+    kind=Transaction,
+    name="transaction",
+    schema=2,
+    check=_require_sound,
+    if_damaged=f"{_LEFT}, then move the file away",
+    if_older=_LEFT,
+    if_newer="use that version to finish or undo it",
+    names=(ArmedBoot,),
+    limits=Limits(least=-(1 << 63), most=(1 << 64) - 1),
+)
+"""Time stamps of files may be before 1970, and numbers of inodes have all 64 bits."""
 
 
 def log_directory(host: Host) -> Path:
     """Return where the records are to be written."""
-    return host.state_dir() / "transactions"
+    return _TRANSACTIONS.directory(host)
 
 
 def read_transactions(host: Host) -> tuple[Transaction, ...]:
     """Return all recorded transactions, the earliest first; a user sees root's.
 
-    Raises ``UnsafeError`` for what a newer version has recorded, ``NeedsRootError`` where only root
-    may look, and ``InitadvisorError`` for a record that cannot be read.
+    Those of an older layout are not among them; see ``set_older_aside``. Raises ``UnsafeError`` for
+    what a newer version has recorded, ``NeedsRootError`` where only root may look, and
+    ``InitadvisorError`` for a record that cannot be read.
     """
     return _all(read_records(host))
 
 
 def read_records(host: Host) -> tuple[Transaction | InitadvisorError, ...]:
     """Return the same, with the error in the place of each record that cannot be read."""
-    return _read_each(host.state_file("transactions") or log_directory(host))
+    return _read(host.state_file("transactions") or log_directory(host))
 
 
 def own_transactions(host: Host) -> tuple[Transaction, ...]:
@@ -76,7 +104,7 @@ def readable_transactions(host: Host) -> tuple[Transaction, ...]:
 
 def own_records(host: Host) -> tuple[Transaction | InitadvisorError, ...]:
     """Return what is recorded where this run records, too; see ``read_records``."""
-    return _read_each(log_directory(host))
+    return _read(log_directory(host))
 
 
 def unfinished(recorded: Iterable[Transaction]) -> tuple[Transaction, ...]:
@@ -96,24 +124,36 @@ def write_transaction(host: Host, transaction: Transaction) -> None:
 
     After an error either the earlier record stands there or this one.
     """
-    path = _path(host, transaction.number)
-    record = {"schema": _SCHEMA, **dataclasses.asdict(transaction)}
+    path = _TRANSACTIONS.path(host, transaction.number)
     try:
         _make_durable(path.parent)
         with whole_file(path) as file:
-            file.write(json.dumps(record, indent=2).encode() + b"\n")
+            file.write(_TRANSACTIONS.text(transaction))
     except OSError as err:
         raise file_error(err, f"cannot record the transaction in {path}") from err
 
 
 def forget_transaction(host: Host, transaction: Transaction) -> None:
     """Remove the record of a transaction of which nothing else is left."""
-    path = _path(host, transaction.number)
+    path = _TRANSACTIONS.path(host, transaction.number)
     try:
         path.unlink(missing_ok=True)
         sync_directory(path.parent)
     except OSError as err:
         raise file_error(err, f"cannot remove {path}") from err
+
+
+def set_older_aside(host: Host) -> None:
+    """Move records of an older layout out of the way, with a word in the log; with the lock held.
+
+    Nothing that they name is touched. Raises ``InitadvisorError`` where one cannot be renamed.
+    """
+    _TRANSACTIONS.set_older_aside(log_directory(host), advice=f": {_LEFT}")
+
+
+def following_number(host: Host) -> int:
+    """Return the number of the next transaction: above those that were set aside, too."""
+    return _TRANSACTIONS.following_number(host)
 
 
 def clear_partial_records(host: Host) -> None:
@@ -123,10 +163,6 @@ def clear_partial_records(host: Host) -> None:
     except OSError as err:
         msg = f"cannot clear up {log_directory(host)}: {err.strerror}"
         raise InitadvisorError(msg) from err
-
-
-def _path(host: Host, number: int) -> Path:
-    return log_directory(host) / f"{number:06}.json"
 
 
 def _make_durable(directory: Path) -> None:
@@ -142,110 +178,15 @@ def _make_durable(directory: Path) -> None:
 def _all(records: Iterable[Transaction | InitadvisorError]) -> tuple[Transaction, ...]:
     found = []
     for record in records:
-        if isinstance(record, InitadvisorError):
+        if isinstance(record, Transaction):
+            found.append(record)
+        elif not isinstance(record, OlderRecordError):
             raise record
-        found.append(record)
     return tuple(found)
 
 
-def _read_each(directory: Path) -> tuple[Transaction | InitadvisorError, ...]:
+def _read(directory: Path) -> tuple[Transaction | InitadvisorError, ...]:
     try:
-        # Path.glob would take a directory that may not be read for an empty one.
-        names = sorted(os.listdir(directory))  # noqa: PTH208
-    except FileNotFoundError:
-        return ()
-    except OSError as err:
-        return (_unreadable(directory, err),)
-    paths = [directory / name for name in names if name.endswith(".json")]
-    return tuple(record for path in paths if (record := _read_or_error(path)) is not None)
-
-
-def _read_or_error(path: Path) -> Transaction | InitadvisorError | None:
-    """Read a record; None where it went meanwhile: who only reads has no lock."""
-    try:
-        return _parse(path, path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except OSError as err:
-        return _unreadable(path, err)
+        return _TRANSACTIONS.all(directory)
     except InitadvisorError as err:
-        return err
-
-
-def _unreadable(path: Path, err: OSError) -> InitadvisorError:
-    if isinstance(err, PermissionError):
-        return NeedsRootError(f"cannot read {path}: only root may")
-    return InitadvisorError(f"cannot read {path}: {err.strerror}")
-
-
-def _parse(path: Path, text: bytes) -> Transaction:
-    try:
-        record: dict[str, Any] = from_json(text)
-        schema = record.pop("schema")
-        if isinstance(schema, int) and schema > _SCHEMA:
-            msg = f"not touching the transaction in {path}: a newer version has recorded it"
-            raise UnsafeError(msg, hint="use that version to finish or undo it")
-        files = tuple(_file(values) for values in record.pop("files"))
-        state, left = TransactionState(record.pop("state")), tuple(record.pop("left"))
-        setting, armed = record.pop("setting", None), record.pop("armed_boot", None)
-        found = Transaction(
-            state=state,
-            left=left,
-            files=files,
-            setting=setting and SettingChange(**setting),
-            armed_boot=armed and _armed_boot(armed),
-            **record,
-        )
-        _require_sound(found, int(path.stem))
-        return found
-    except (ValueError, KeyError, TypeError, AttributeError) as err:
-        msg = f"cannot read the transaction in {path}: {shown(str(err))}"
-        hint = (
-            "look for .initadvisor-* beside images and configuration, which is what it may have "
-            "left, then move the file away"
-        )
-        raise InitadvisorError(msg, hint=hint) from err
-
-
-def _require_sound(found: Transaction, number: int) -> None:
-    """Raise ``ValueError`` for what this program has not written: it says what is to be removed."""
-    if found.number != number:
-        msg = f"it is numbered {found.number!r}"
-        raise ValueError(msg)
-    began_at_s: Any = found.began_at_s
-    if not isinstance(began_at_s, int) or not 0 <= began_at_s < _LATEST_S:
-        msg = f"{found.began_at_s!r} is no time"
-        raise ValueError(msg)
-    if not all(isinstance(text, str) for text in (found.purpose, found.reason, *found.left)):
-        msg = "what should be text is none"
-        raise ValueError(msg)
-    for index, change in enumerate(found.files):
-        if (name := _unsound_name(change, number, index)) is not None:
-            msg = f"{name!r} is no name that belongs to its file {index}"
-            raise ValueError(msg)
-
-
-def _unsound_name(change: FileChange, number: int, index: int) -> object:
-    """Return the first of a file's names that cannot be right."""
-    path: Any = change.path
-    if not isinstance(path, str) or len(path) > _LONGEST_PATH or not _PATH.fullmatch(path):
-        return path
-    stem = f"{path.rpartition('/')[0]}/.initadvisor-{number}-{index}"
-    if change.staged != f"{stem}.new":
-        return change.staged
-    return change.backup if change.backup not in {None, f"{stem}.old"} else None
-
-
-def _armed_boot(values: dict[str, Any]) -> ArmedBoot:
-    stage, extra = ProofStage(values.pop("stage")), tuple(values.pop("extra_cmdline"))
-    return ArmedBoot(stage=stage, extra_cmdline=extra, **values)
-
-
-def _file(values: dict[str, Any]) -> FileChange:
-    before, after = values.pop("before"), values.pop("after")
-    return FileChange(
-        role=FileRole(values.pop("role")),
-        before=before and FileIdentity(content=Content(**before.pop("content")), **before),
-        after=after and Content(**after),
-        **values,
-    )
+        return (err,)

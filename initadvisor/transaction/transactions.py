@@ -19,6 +19,7 @@ from initadvisor.transaction import clearing, files
 from initadvisor.transaction.errors import explained, raise_all
 from initadvisor.transaction.log import (
     clear_partial_records,
+    following_number,
     forget_transaction,
     log_directory,
     own_records,
@@ -26,6 +27,7 @@ from initadvisor.transaction.log import (
     read_transactions,
     readable_transactions,
     record_event,
+    set_older_aside,
     unfinished,
     write_transaction,
 )
@@ -57,9 +59,13 @@ _WAIT_S = 10.0
 
 @contextlib.contextmanager
 def transactions(host: Host, *, wait_s: float = _WAIT_S) -> Iterator[Transactions]:
-    """Be the only run that replaces files; raises ``InitadvisorError`` if another one stays."""
+    """Be the only run that replaces files; raises ``InitadvisorError`` if another one stays.
+
+    What an earlier version has recorded in another way is set aside first, and not followed.
+    """
     what = "another run that replaces files"
     with locked(log_directory(host) / "lock", what=what, wait_s=wait_s):
+        set_older_aside(host)
         yield Transactions(host)
 
 
@@ -99,7 +105,7 @@ class Transactions:
         if waiting := unfinished(recorded):
             msg = f"not replacing anything: transaction {waiting[0].number} is {waiting[0].state}"
             raise UnsafeError(msg, hint="have it finished or undone first")
-        number = max((t.number for t in recorded), default=0) + 1
+        number = following_number(self._host)
         ordered = in_order(replacements)
         with explained("plan to replace files"):
             planned = plan_changes(self._host, ordered, number=number, room=room)

@@ -22,14 +22,15 @@ from typing import TYPE_CHECKING
 from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.campaign.campaign import Campaign, CampaignEvent, CampaignEventKind, CampaignState
 from initadvisor.campaign.record import (
-    DamagedCampaignError,
     following_number,
     is_noted_active,
     read_campaign,
+    read_campaigns,
     write_campaign,
 )
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.generators.safety import elsewhere
+from initadvisor.host.record_files import DamagedRecordError, OlderRecordError
 from initadvisor.lab.observing import Unseen
 from initadvisor.transaction.transactions import pending, transactions
 from initadvisor.trial.campaign_actions import needs_rehearsal
@@ -37,7 +38,12 @@ from initadvisor.trial.default_boot import default_boot
 from initadvisor.trial.evidence import require_boot_time_unit
 from initadvisor.trial.one_boot import is_of_this_boot
 from initadvisor.trial.reboot import cancel_reboot
-from initadvisor.trial.recovery import clear_unrecorded, disarm_unrecorded, without_damaged_record
+from initadvisor.trial.recovery import (
+    clear_unrecorded,
+    disarm_unrecorded,
+    without_damaged_record,
+    without_older_records,
+)
 from initadvisor.trial.run import REHEARSAL_WORDS, Advanced, CampaignRun
 from initadvisor.trial.slot import require_free_slot, slot_beside
 
@@ -74,6 +80,7 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
     on then, nor after an interruption: nobody expects boots of a command that has not succeeded.
     """
     require_startable(host, options)
+    _set_older_aside(host)
     with transactions(host):
         _require_none_pending(host)
         earlier = read_campaign(host)
@@ -132,6 +139,7 @@ def advance(
     system and while a package manager is at work, and ``InitadvisorError`` where something cannot
     be done yet: it is then left to the next run.
     """
+    _set_older_aside(host)
     if not is_noted_active(host):
         return Advanced(campaign=read_campaign(host))
     _require_own_system(host)
@@ -156,6 +164,7 @@ def resume(host: Host, *, observer: CampaignObserver, reboots: bool | None = Non
     ``UnsafeError`` where none is on, and what ``advance`` does.
     """
     _require_own_system(host)
+    _set_older_aside(host)
     with transactions(host):
         campaign = read_campaign(host)
         if campaign.state.is_over:
@@ -177,6 +186,7 @@ def arm_next(host: Host, *, observer: CampaignObserver) -> Advanced:
 
     Raises what ``resume`` does besides.
     """
+    _set_older_aside(host)
     campaign = read_campaign(host)
     if campaign.state is CampaignState.PAUSED:
         msg = f"not arming a boot: campaign {campaign.number} is paused"
@@ -210,7 +220,7 @@ def take_back_before_sleep(host: Host) -> tuple[str, ...]:
     _require_own_system(host)
     try:
         trial_boot = read_campaign(host).current
-    except DamagedCampaignError as err:
+    except DamagedRecordError as err:
         with transactions(host):
             taken = disarm_unrecorded(host)
         return (f"no trial is armed any more: {err.with_hint}",) if taken else ()
@@ -255,8 +265,17 @@ def _ended_on_error(host: Host, number: int) -> Iterator[None]:
         raise
 
 
+def _set_older_aside(host: Host) -> None:
+    """See ``without_older_records``; raises ``NeedsRootError`` where there are any."""
+    if any(isinstance(record, OlderRecordError) for record in read_campaigns(host)):
+        _require_own_system(host)
+        with transactions(host):
+            without_older_records(host)
+
+
 def _asked(host: Host, event: CampaignEvent) -> Advanced:
     _require_own_system(host)
+    _set_older_aside(host)
     done = CampaignRun(host, Unseen()).feed(event)
     cancel_reboot(host)
     return done

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.plain_values import from_json
-from initadvisor.host.files import (
-    PARTIAL_PREFIX,
-    make_directory,
-    remove_partial,
-    sync_directory,
-    whole_file,
-)
+from initadvisor.host.files import PARTIAL_PREFIX, remove_partial, sync_directory, write_file
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
@@ -110,15 +104,7 @@ def _partial(name: str) -> str:
 
 
 def _write(host: Host, name: str, text: str) -> None:
-    path = host.state_dir() / name
-    make_directory(path.parent)
-    try:
-        remove_partial(path.parent, prefix=_partial(name))
-        with whole_file(path, prefix=_partial(name)) as file:
-            file.write(text.encode())
-    except OSError as err:
-        msg = f"cannot write {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
+    write_file(host.state_dir() / name, text.encode(), prefix=_partial(name))
 
 
 def _remove(host: Host, name: str) -> None:

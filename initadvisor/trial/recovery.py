@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.bootloaders.entry import EntryKind
-from initadvisor.campaign.record import DamagedCampaignError, read_campaign, set_aside
+from initadvisor.campaign.record import read_campaign, read_campaigns, set_older_aside
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.refusals import RefusedError
 from initadvisor.generators.detect import detect_generator
+from initadvisor.host.files import move_aside
+from initadvisor.host.record_files import DamagedRecordError, OlderRecordError
 from initadvisor.host.storage.mounts import machine_path
 from initadvisor.transaction.log import readable_transactions
 from initadvisor.transaction.transaction import TransactionState
@@ -41,9 +43,22 @@ def without_damaged_record(host: Host) -> tuple[str, ...]:
     done: list[str] = []
     while (damaged := _damaged(host)) is not None:
         done += clear_unrecorded(host)
-        aside = set_aside(damaged)
+        aside = move_aside(damaged.path)
         done.append(f"{damaged.message}; it is kept as {aside.name}")
     return tuple(done)
+
+
+def without_older_records(host: Host) -> None:
+    """Set records of an older layout aside, with a word in the log; nothing goes by what they say.
+
+    Where the latest is one, what may be armed is cleared up as it is without a record. Only with
+    the lock of transactions held. Raises ``InitadvisorError`` like ``without_damaged_record``.
+    """
+    found = read_campaigns(host)
+    if found and isinstance(found[-1], OlderRecordError):
+        for line in clear_unrecorded(host):
+            _log.info("%s", line)
+    set_older_aside(host)
 
 
 def clear_unrecorded(host: Host) -> tuple[str, ...]:
@@ -84,10 +99,10 @@ def left_over(host: Host) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _damaged(host: Host) -> DamagedCampaignError | None:
+def _damaged(host: Host) -> DamagedRecordError | None:
     try:
         read_campaign(host)
-    except DamagedCampaignError as err:
+    except DamagedRecordError as err:
         return err
     return None
 

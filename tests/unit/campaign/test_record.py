@@ -10,7 +10,6 @@ import pytest
 
 from initadvisor.campaign.campaign import Campaign, CampaignState, Quarantined
 from initadvisor.campaign.record import (
-    DamagedCampaignError,
     campaign_stands,
     following_number,
     forget_active,
@@ -19,11 +18,12 @@ from initadvisor.campaign.record import (
     read_campaign,
     read_campaigns,
     require_no_campaign,
-    set_aside,
     write_campaign,
 )
 from initadvisor.core.errors import UnsafeError
 from initadvisor.host import Host
+from initadvisor.host.files import move_aside
+from initadvisor.host.record_files import DamagedRecordError
 from initadvisor.records.trial_outcome import TrialOutcome
 from tests.fixtures.campaigns import arming, campaign
 
@@ -96,9 +96,7 @@ def damage(host: Host, text: bytes) -> Path:
 def test_what_cannot_be_read_is_named(host: Host, text: bytes) -> None:
     write_campaign(host, campaign(CampaignState.ARMED))
     path = damage(host, text)
-    with pytest.raises(
-        DamagedCampaignError, match=r"cannot read the campaign in .*01\.json: "
-    ) as r:
+    with pytest.raises(DamagedRecordError, match=r"cannot read the campaign in .*01\.json: ") as r:
         read_campaign(host)
     assert r.value.path == path
     assert "initadvisor trial stop" in (r.value.hint or "")
@@ -142,7 +140,7 @@ def test_what_this_program_has_not_written_is_damaged(
         part = part[step]
     part[name] = value
     path.write_text(json.dumps(record))
-    with pytest.raises(DamagedCampaignError):
+    with pytest.raises(DamagedRecordError):
         read_campaign(host)
 
 
@@ -152,9 +150,9 @@ def test_one_that_cannot_be_read_hides_no_other_and_may_stand(host: Host) -> Non
     damage(host, b"")
     first, second = read_campaigns(host)
     assert isinstance(first, Campaign)
-    assert isinstance(second, DamagedCampaignError)
+    assert isinstance(second, DamagedRecordError)
     assert campaign_stands(host)
-    with pytest.raises(DamagedCampaignError):
+    with pytest.raises(DamagedRecordError):
         require_no_campaign(host)
 
 
@@ -163,9 +161,9 @@ def test_what_is_set_aside_is_kept_and_its_number_is_not_used_again(host: Host) 
     for text in (b"one", b"two", b"three"):
         write_campaign(host, campaign(CampaignState.DONE))
         (host.state_dir() / "campaigns/000001.json").write_bytes(text)
-        with pytest.raises(DamagedCampaignError) as raised:
+        with pytest.raises(DamagedRecordError) as raised:
             read_campaign(host)
-        kept.append(set_aside(raised.value))
+        kept.append(move_aside(raised.value.path))
         assert read_campaign(host) == Campaign()
     assert [path.read_bytes() for path in kept] == [b"one", b"two", b"three"]
     assert following_number(host) == 2

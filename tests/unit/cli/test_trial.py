@@ -237,12 +237,12 @@ def test_a_damaged_record_is_named_with_what_to_do(machine: Campaigning) -> None
     said = " ".join(CliRunner().invoke(machine_status).stdout.split())
     for words in (error.with_hint, said):
         assert (
-            f"cannot read the campaign in {path}: it has no 'schema' (initadvisor trial stop"
+            f"cannot read the campaign in {path}: campaign lacks schema (initadvisor trial stop"
             in words
         )
     said, error = call("stop")
     assert error is None
-    assert "it is kept as 000001.json.damaged" in said
+    assert "it is kept as 000001.json.aside-1" in said
     machine.require_nothing()
     assert call("status") == ("No campaign was started yet.", None)
 

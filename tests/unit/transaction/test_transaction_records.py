@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host import Host
-from initadvisor.transaction.log import log_directory, own_records, readable_transactions
+from initadvisor.host.record_files import OlderRecordError
+from initadvisor.transaction.log import (
+    log_directory,
+    own_records,
+    read_records,
+    read_transactions,
+    readable_transactions,
+    write_transaction,
+)
 from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import FileRole, TransactionState
 from initadvisor.transaction.transactions import transactions
@@ -91,3 +101,76 @@ def test_a_bad_record_keeps_nobody_from_the_others(host: Host, text: str) -> Non
     (found,) = readable_transactions(host)
     assert found.state is TransactionState.UNDONE
     assert sorted(path.name for path in host.path("/boot").iterdir()) == ["initrd.img", "vmlinuz"]
+
+
+@pytest.fixture
+def older(host: Host) -> str:
+    """Return what an earlier version has recorded of the transaction."""
+    path = log_directory(host) / "000001.json"
+    text = json.dumps({**json.loads(path.read_text()), "schema": 1, "proof": None})
+    path.write_text(text)
+    return text
+
+
+def test_what_an_earlier_version_has_recorded_is_set_aside_and_not_followed(
+    host: Host, older: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = sorted(host.path("/boot").iterdir())
+    with transactions(host) as engine:
+        assert engine.recover() == ()
+    assert [(r.levelname, "000001.json" in r.getMessage()) for r in caplog.records] == [
+        ("WARNING", True)
+    ]
+    assert "000001.json.aside-1" in caplog.text
+    assert "look for .initadvisor-* beside images and configuration" in caplog.text
+    assert (log_directory(host) / "000001.json.aside-1").read_text() == older
+    assert own_records(host) == ()
+    assert sorted(host.path("/boot").iterdir()) == before
+
+
+def test_the_number_of_what_was_set_aside_is_not_used_again(host: Host, older: str) -> None:
+    assert older
+    with transactions(host) as engine:
+        begun = engine.begin(
+            [Replacement(path=IMAGE, role=FileRole.IMAGE, new=b"newer")], purpose="test"
+        )
+    assert begun.number == 2
+    assert host.path("/boot/.initadvisor-1-0.new").read_bytes() == b"new"
+
+
+def test_who_only_reads_is_told_and_moves_nothing(host: Host, older: str) -> None:
+    [found] = read_records(host)
+    assert isinstance(found, OlderRecordError)
+    assert "an earlier version has recorded it" in found.message
+    assert read_transactions(host) == ()
+    assert (log_directory(host) / "000001.json").read_text() == older
+
+
+def test_what_a_newer_version_has_recorded_stays_where_it_is(host: Host) -> None:
+    path = log_directory(host) / "000001.json"
+    path.write_text(path.read_text().replace('"schema": 2', '"schema": 3'))
+    with transactions(host) as engine, pytest.raises(UnsafeError, match="a newer version"):
+        engine.recover()
+    assert path.exists()
+
+
+def test_what_cannot_be_set_aside_keeps_everybody_out(
+    host: Host, older: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("pathlib.Path.rename", refuse)
+    with pytest.raises(InitadvisorError, match="cannot rename"), transactions(host):
+        pass
+    assert (log_directory(host) / "000001.json").read_text() == older
+
+
+def test_numbers_of_files_may_be_as_file_systems_have_them(host: Host) -> None:
+    [found] = read_transactions(host)
+    [change] = found.files
+    assert change.before is not None
+    odd = replace(change.before, inode=(1 << 64) - 1, mtime_ns=-1)
+    changed = replace(found, files=(replace(change, before=odd),))
+    write_transaction(host, changed)
+    assert read_transactions(host) == (changed,)

@@ -11,11 +11,11 @@ import pytest
 from initadvisor.apply.proving import settle
 from initadvisor.bootloaders.entry import EntryKind
 from initadvisor.campaign.campaign import CampaignState
-from initadvisor.campaign.record import DamagedCampaignError
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.estimates import Certainty
 from initadvisor.doctor.boots import changes
 from initadvisor.doctor.findings import CheckedMachine
+from initadvisor.host.record_files import DamagedRecordError
 from initadvisor.lab.observing import Unseen
 from initadvisor.transaction.transaction import TransactionState
 from initadvisor.trial.campaigns import advance, pause, resume, stop, take_back_before_sleep
@@ -64,7 +64,7 @@ def test_stopping_takes_back_what_was_armed_and_keeps_the_record(
     record(armed).write_bytes(text)
     done = stop(armed.host)
     armed.require_nothing()
-    aside = record(armed).with_name("000001.json.damaged")
+    aside = record(armed).with_name("000001.json.aside-1")
     assert aside.read_bytes() == text
     assert any("cannot read the campaign" in line and aside.name in line for line in done.told)
     assert any(SLOT in line for line in done.told)
@@ -98,7 +98,7 @@ def test_whatever_else_needs_the_record_says_what_to_do(
         armed.start,
     )
     for call in calls:
-        with pytest.raises(DamagedCampaignError, match=r"000001\.json") as raised:
+        with pytest.raises(DamagedRecordError, match=r"000001\.json") as raised:
             call()
         assert "initadvisor trial stop" in raised.value.with_hint
     assert armed.provable.loader.is_armed
@@ -178,8 +178,79 @@ def test_a_file_that_is_no_record_hides_the_campaign_only_until_it_is_stopped(
     armed: Campaigning,
 ) -> None:
     record(armed).with_name("notes.json").write_text("{}")
-    with pytest.raises(DamagedCampaignError):
+    with pytest.raises(DamagedRecordError):
         advance(armed.host)
     stop(armed.host)
     armed.require_nothing()
     assert (armed.record.number, armed.record.state) == (1, CampaignState.STOPPED)
+
+
+def as_earlier(machine: Campaigning) -> bytes:
+    """Have the record be one of an earlier version, and return it."""
+    text = json.dumps({**json.loads(record(machine).read_bytes()), "schema": 1, "arms": []})
+    record(machine).write_text(text)
+    return text.encode()
+
+
+OLDER_CALLS: dict[str, Callable[[Campaigning], object]] = {
+    "advance": lambda machine: advance(machine.host),
+    "pause": lambda machine: pause(machine.host),
+    "start": lambda machine: machine.start(),
+    "stop": lambda machine: stop(machine.host),
+}
+
+
+@pytest.mark.parametrize("call", OLDER_CALLS.values(), ids=OLDER_CALLS)
+def test_a_campaign_of_an_earlier_version_is_set_aside_with_nothing_left_armed(
+    armed: Campaigning, caplog: pytest.LogCaptureFixture, call: Callable[[Campaigning], object]
+) -> None:
+    text = as_earlier(armed)
+    done = call(armed)
+    aside = record(armed).with_name("000001.json.aside-1")
+    assert aside.read_bytes() == text
+    told = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+    told += getattr(done, "told", ())
+    [line] = [line for line in told if aside.name in line]
+    assert "an earlier version has recorded it" in line
+    if armed.record.number == 2:  # a new one was begun
+        assert armed.record.state is CampaignState.ARMED
+        armed.run()
+        assert armed.booted == ["lz4 -9"]
+    else:
+        armed.require_nothing()
+        assert left_over(armed.host) == ()
+
+
+def test_nothing_is_proved_while_a_campaign_of_an_earlier_version_may_be_armed(
+    armed: Campaigning,
+) -> None:
+    text = as_earlier(armed)
+    entries = dict(armed.provable.loader.entries)
+    with pytest.raises(InitadvisorError, match="an earlier version has recorded it"):
+        armed.provable.arm()
+    assert armed.provable.loader.entries == entries
+    assert record(armed).read_bytes() == text
+
+
+def test_earlier_records_of_an_earlier_version_are_set_aside_and_the_latest_goes_on(
+    armed: Campaigning,
+) -> None:
+    kept = as_earlier(armed)
+    stop(armed.host)
+    armed.start()
+    record(armed).write_bytes(kept)
+    advance(armed.host)
+    assert not record(armed).exists()
+    assert (armed.record.number, armed.record.state) == (2, CampaignState.ARMED)
+    assert armed.provable.loader.is_armed
+
+
+def test_a_proving_boot_of_an_earlier_version_is_disarmed(armed: Campaigning) -> None:
+    stop(armed.host)
+    armed.provable.arm()
+    path = armed.host.state_dir() / "transactions/000001.json"
+    path.write_text(path.read_text().replace('"schema": 2', '"schema": 1'))
+    settle(armed.host)
+    assert path.with_name("000001.json.aside-1").exists()
+    assert not armed.provable.loader.is_armed
+    assert armed.provable.loader.entries == {}
