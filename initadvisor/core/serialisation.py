@@ -41,7 +41,7 @@ class OlderSchemaError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ReadLimits:
     """What is read at most.
 
     ``characters`` of a text, ``items`` of an array or an object, and integers from ``least`` to
@@ -73,7 +73,7 @@ def from_plain(
     *,
     where: str = "record",
     names: Names = (),
-    limits: Limits = Limits(),
+    limits: ReadLimits = ReadLimits(),
 ) -> _Kind:
     """Return the value that ``to_plain`` was given; raises ``ValueError`` for what is none.
 
@@ -96,7 +96,7 @@ def from_document(
     schema: int,
     where: str = "record",
     names: Names = (),
-    limits: Limits = Limits(),
+    limits: ReadLimits = ReadLimits(),
 ) -> _Kind:
     """Return the value that ``to_document`` was given.
 
@@ -165,7 +165,7 @@ def _fields(kind: type[DataclassInstance], names: Names) -> _Fields:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reader:
     names: Names
-    limits: Limits
+    limits: ReadLimits
 
     def instance(self, kind: type[_Kind], plain: object, where: str) -> _Kind:
         if not isinstance(plain, dict) or len(plain) > self.limits.items:

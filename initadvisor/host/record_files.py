@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.core.plain_values import shown
 from initadvisor.core.serialisation import (
-    Limits,
     NewerSchemaError,
     OlderSchemaError,
+    ReadLimits,
     from_document,
     to_document,
 )
@@ -75,7 +75,7 @@ class RecordFiles(Generic[_Kind]):
     if_older: str
     if_newer: str
     names: Names = ()
-    limits: Limits = field(default_factory=Limits)
+    limits: ReadLimits = field(default_factory=ReadLimits)
 
     def directory(self, host: Host) -> Path:
         """Return where this run records."""

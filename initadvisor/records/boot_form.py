@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.estimates import Certainty
 from initadvisor.core.plain_values import from_json
-from initadvisor.core.serialisation import Limits, from_plain, to_plain
+from initadvisor.core.serialisation import ReadLimits, from_plain, to_plain
 from initadvisor.core.settings import Setting
 from initadvisor.records import attribution, boot_start, marks, phases, read_interval
 from initadvisor.records.boot import BootRecord
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from initadvisor.core.serialisation import Plain
 
 
-_LIMITS = Limits(characters=8192, items=256, unknown_names=True)
+_LIMITS = ReadLimits(characters=8192, items=256, unknown_names=True)
 _IDENTIFIER = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 _NAMES = (

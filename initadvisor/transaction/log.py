@@ -10,7 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.core.serialisation import Limits
+from initadvisor.core.serialisation import ReadLimits
 from initadvisor.host.files import remove_partial, sync_directory, whole_file
 from initadvisor.host.record_files import LATEST_S, PATH, OlderRecordError, RecordFiles
 from initadvisor.host.replace import file_error
@@ -67,7 +67,7 @@ _TRANSACTIONS = RecordFiles(
     if_older=_LEFT,
     if_newer="use that version to finish or undo it",
     names=(ArmedBoot,),
-    limits=Limits(least=-(1 << 63), most=(1 << 64) - 1),
+    limits=ReadLimits(least=-(1 << 63), most=(1 << 64) - 1),
 )
 """Time stamps of files may be before 1970, and numbers of inodes have all 64 bits."""
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.core.serialisation import (
-    Limits,
     NewerSchemaError,
     OlderSchemaError,
+    ReadLimits,
     from_document,
     from_plain,
     to_document,
@@ -100,7 +100,7 @@ BAD: tuple[tuple[dict[str, Any], str], ...] = (
     ({"at": "2026-03-01T12:00:00"}, "record.at cannot be '2026-03-01T12:00:00'"),
     ({"colours": 1}, "record has no 'colours'"),
 )
-LIMITS = Limits(characters=100, items=10)
+LIMITS = ReadLimits(characters=100, items=10)
 
 
 @pytest.mark.parametrize("value", [Outer(), FULL], ids=["empty", "full"])
@@ -124,11 +124,11 @@ def test_one_of_several_types_is_known_by_its_fields() -> None:
 
 def test_names_of_a_later_version_are_passed_over_where_that_is_asked_for() -> None:
     later = {**to_plain(FULL), "colours": 1}
-    assert from_plain(Outer, later, limits=Limits(unknown_names=True)) == FULL
+    assert from_plain(Outer, later, limits=ReadLimits(unknown_names=True)) == FULL
 
 
 def test_integers_may_have_other_bounds() -> None:
-    limits = Limits(least=-5, most=5)
+    limits = ReadLimits(least=-5, most=5)
     assert from_plain(Inner, {"size_bytes": -5}, limits=limits) == Inner(size_bytes=-5)
     with pytest.raises(ValueError, match="size_bytes cannot be 6"):
         from_plain(Inner, {"size_bytes": 6}, limits=limits)
