@@ -74,15 +74,15 @@ def write_file(path: Path, content: bytes, *, mode: int = 0o644, prefix: str | N
         raise InitadvisorError(msg) from err
 
 
-def aside_name(path: Path) -> Path:
+def quarantine_name(path: Path) -> Path:
     """Return a name that nothing has, for what is in the way: ``path.aside-1``."""
     numbered = (path.with_name(f"{path.name}.aside-{number}") for number in itertools.count(1))
     return next(name for name in numbered if not os.path.lexists(name))
 
 
-def move_aside(path: Path) -> Path:
+def quarantine_file(path: Path) -> Path:
     """Have a file out of the way, and return where it is kept; raises ``InitadvisorError``."""
-    aside = aside_name(path)
+    aside = quarantine_name(path)
     try:
         path.rename(aside)
         sync_directory(path.parent)

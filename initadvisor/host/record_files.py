@@ -21,7 +21,7 @@ from initadvisor.core.serialisation import (
     from_document,
     to_document,
 )
-from initadvisor.host.files import move_aside
+from initadvisor.host.files import quarantine_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,7 +154,7 @@ class RecordFiles(Generic[_Kind]):
         """
         for record in self.all(directory):
             if isinstance(record, OlderRecordError):
-                aside = move_aside(record.path)
+                aside = quarantine_file(record.path)
                 _log.warning("%s; it was moved to %s%s", record.message, aside.name, advice)
 
 

@@ -16,7 +16,7 @@ from initadvisor.campaign.record import read_campaign, read_campaigns, set_older
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.refusals import RefusedError
 from initadvisor.generators.detect import detect_generator
-from initadvisor.host.files import move_aside
+from initadvisor.host.files import quarantine_file
 from initadvisor.host.record_files import DamagedRecordError, OlderRecordError
 from initadvisor.host.storage.mounts import machine_path
 from initadvisor.transaction.log import readable_transactions
@@ -43,7 +43,7 @@ def without_damaged_record(host: Host) -> tuple[str, ...]:
     done: list[str] = []
     while (damaged := _damaged(host)) is not None:
         done += clear_unrecorded(host)
-        aside = move_aside(damaged.path)
+        aside = quarantine_file(damaged.path)
         done.append(f"{damaged.message}; it is kept as {aside.name}")
     return tuple(done)
 

@@ -22,7 +22,7 @@ from initadvisor.campaign.record import (
 )
 from initadvisor.core.errors import UnsafeError
 from initadvisor.host import Host
-from initadvisor.host.files import move_aside
+from initadvisor.host.files import quarantine_file
 from initadvisor.host.record_files import DamagedRecordError
 from initadvisor.records.trial_outcome import TrialOutcome
 from tests.fixtures.campaigns import arming, campaign
@@ -163,7 +163,7 @@ def test_what_is_set_aside_is_kept_and_its_number_is_not_used_again(host: Host) 
         (host.state_dir() / "campaigns/000001.json").write_bytes(text)
         with pytest.raises(DamagedRecordError) as raised:
             read_campaign(host)
-        kept.append(move_aside(raised.value.path))
+        kept.append(quarantine_file(raised.value.path))
         assert read_campaign(host) == Campaign()
     assert [path.read_bytes() for path in kept] == [b"one", b"two", b"three"]
     assert following_number(host) == 2
