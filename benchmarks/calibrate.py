@@ -156,8 +156,8 @@ def measure(
     with ExitStack() as stack:
         source = stack.enter_context(open_source(path))
         built = build_candidates(host, unknown, source, SETTINGS, observer=observer)
-        if built.gaps:
-            gaps = "; ".join(f"{gap.setting}: {gap.reason}" for gap in built.gaps)
+        if built.skipped:
+            gaps = "; ".join(f"{gap.setting}: {gap.reason}" for gap in built.skipped)
             msg = f"cannot calibrate with {path}: {gaps}"
             raise InitadvisorError(msg, hint="install the compressors that are missing")
         store = stack.enter_context(open_store(host))

@@ -88,7 +88,7 @@ def measure(host: Host, image: Path, rounds: int) -> Times:
     with open_source(image) as source:
         built = build_candidates(host, unknown, source, SETTINGS)
         unpacked_bytes = source.contents.unpacked_bytes
-    assert not built.gaps, built.gaps
+    assert not built.skipped, built.skipped
     kernel, bench, tool = defaultdict(list), defaultdict(list), defaultdict(list)
     for number in range(rounds + 1):
         order = list(built.candidates)

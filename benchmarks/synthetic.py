@@ -447,7 +447,7 @@ def run_campaign(
     while True:
         posterior = sample_posterior(machine, candidates, boots, seed=len(boots), count=_DRAWS)
         decision = decide(
-            priced(posterior.parts, machine, candidates),
+            priced(posterior.parameters, machine, candidates),
             candidates,
             baseline=0,
             thresholds=rules.thresholds,

@@ -96,7 +96,7 @@ class Timed:
     def is_settled(self, most: int) -> bool:
         """Tell whether no more boots are needed, or worth it."""
         count = len(self.samples_ms)
-        if not self.setting.codec.spec.contender:
+        if not self.setting.codec.spec.is_candidate:
             return count >= TWICE
         return count >= most or (count >= LEAST and self.apart <= AGREE)
 

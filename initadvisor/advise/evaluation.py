@@ -90,7 +90,7 @@ class CandidateEvaluation:
         self._host = host
         self._request = request
         self._config = config
-        self._ground = search_space
+        self._search_space = search_space
         self._observer = observer
         self._build_gaps: tuple[SkippedSetting, ...] = ()
         self.kernel_config = _kernel_config(host, request, release)
@@ -126,8 +126,8 @@ class CandidateEvaluation:
         planned = {c.setting: c.sampled.setting for c in candidate_set.candidates if c.sampled}
         result = build_candidates(
             self._host,
-            self._ground.generator,
-            self._ground.source,
+            self._search_space.generator,
+            self._search_space.source,
             [planned[setting] for setting in settings],
             observer=self._observer,
             jobs=self._config.jobs,
@@ -135,12 +135,12 @@ class CandidateEvaluation:
         )
         self._build_gaps += result.skipped
         failed = {skipped.setting for skipped in result.skipped}
-        kept = tuple(setting for setting in self._ground.settings if setting not in failed)
-        self._ground = replace(self._ground, settings=kept)
+        kept = tuple(setting for setting in self._search_space.settings if setting not in failed)
+        self._search_space = replace(self._search_space, settings=kept)
 
     def rank(self) -> Answer:
         """Weigh the candidates that are there, and estimates of the others."""
-        host, search_space = self._host, self._ground
+        host, search_space = self._host, self._search_space
         candidate_set = estimated_candidate_set(host, search_space, observer=self._observer)
         candidate_set = replace(
             candidate_set, skipped=_distinct((*candidate_set.skipped, *self._build_gaps))

@@ -1,4 +1,4 @@
-"""From what was measured to a decision, what would make it surer, and the rows that show it."""
+"""What shows a decision: a row for each candidate, the rival, the boots that would settle it."""
 
 from __future__ import annotations
 

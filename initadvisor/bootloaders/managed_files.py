@@ -1,10 +1,9 @@
 """Files that this program writes for a loader, recognised by their first line.
 
-What a power cut leaves of writing a loader's file: a temporary name beside it.
-
-No loader looks at such a name, but nothing of ours is to stay on a boot partition. On FAT it may
-have the clusters of the file itself (``host.shared_clusters``), if the cut came in the middle of
-the rename; removing it would then free those.
+What a power cut leaves of writing one is a temporary name beside it (``clear_unfinished``). No
+loader looks at such a name, but nothing of ours is to stay on a boot partition. On FAT it may have
+the clusters of the file itself (``host.shared_clusters``), if the cut came in the middle of the
+rename; removing it would then free those.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def _require_sound(found: Campaign, number: int) -> None:
         msg = f"{late[0]} is no time"
         raise ValueError(msg)
     images = [found.default_boot.image] if found.default_boot else []
-    images += [arming.armed_boot.image for arming in found.trial_boots]
+    images += [trial_boot.armed_boot.image for trial_boot in found.trial_boots]
     if bad := [image for image in images if not PATH.fullmatch(image)]:
         msg = f"{bad[0]!r} is no path of an image"
         raise ValueError(msg)

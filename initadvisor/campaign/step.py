@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from initadvisor.campaign.armed_boot import of_a_boot
+from initadvisor.campaign.after_boot import of_a_boot
 from initadvisor.campaign.campaign import (
     Campaign,
     CampaignAction,

@@ -40,7 +40,7 @@ def estimates(
     host: Host,
     generator: Generator,
     source: Source,
-    recipes: Sequence[BuildCommand],
+    commands: Sequence[BuildCommand],
     *,
     observer: SampleObserver,
 ) -> Sampled:
@@ -48,23 +48,25 @@ def estimates(
 
     Raises ``BadImageError`` for a damaged image, ``InitadvisorError`` where there is no room.
     """
-    known = {recipe.key: _load(host, recipe) for recipe in recipes}
-    missing = [recipe for recipe in recipes if known[recipe.key] is None]
-    gaps: tuple[SkippedSetting, ...] = ()
+    known = {command.key: _load(host, command) for command in commands}
+    missing = [command for command in commands if known[command.key] is None]
+    skipped_settings: tuple[SkippedSetting, ...] = ()
     if missing:
         new = _sampled(host, generator, source, missing, observer)
-        gaps = new.skipped
+        skipped_settings = new.skipped
         for sampled in new.candidates:
             known[sampled.key] = sampled
             _keep(host, sampled)
-    return Sampled(candidates=tuple(found for found in known.values() if found), skipped=gaps)
+    return Sampled(
+        candidates=tuple(found for found in known.values() if found), skipped=skipped_settings
+    )
 
 
 def _sampled(
     host: Host,
     generator: Generator,
     source: Source,
-    recipes: Sequence[BuildCommand],
+    commands: Sequence[BuildCommand],
     observer: SampleObserver,
 ) -> Sampled:
     directory = host.cache_dir()
@@ -77,7 +79,7 @@ def _sampled(
                 generator,
                 content.file,
                 content.size_bytes,
-                recipes,
+                commands,
                 directory=directory,
                 observer=observer,
             )
@@ -101,18 +103,18 @@ class _KeptEstimate:
     sampled: SampledCandidate
 
 
-def _load(host: Host, recipe: BuildCommand) -> SampledCandidate | None:
+def _load(host: Host, command: BuildCommand) -> SampledCandidate | None:
     """Return an estimate of an earlier run on this processor; what is unreadable counts as none."""
-    kept = read_cached(_file(host, recipe.key), _KeptEstimate, names=_NAMES)
+    kept = read_cached(_file(host, command.key), _KeptEstimate, names=_NAMES)
     if kept is None or (kept.schema, kept.cpu) != (_SCHEMA, cpu_model(host)):
         return None
     found, size = kept.sampled, kept.sampled.main_bytes
-    timed = recipe.setting.codec is Codec.CAT or (found.decompress_ms and found.facts)
+    timed = command.setting.codec is Codec.CAT or (found.decompress_ms and found.facts)
     if not timed or min((size.median, *found.decompress_ms)) <= 0 or size.log_sd > _MOST_LOG_SD:
         return None
     size = replace(size, source=shown(size.source))
     return replace(
-        found, setting=recipe.setting, key=recipe.key, command=recipe.argv, main_bytes=size
+        found, setting=command.setting, key=command.key, command=command.argv, main_bytes=size
     )
 
 

@@ -50,9 +50,10 @@ class SearchSpace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateSet:
-    """An image and its candidates; ``all_candidates`` has today's image first.
+    """An image and its candidates; ``candidates`` has today's image first.
 
-    ``baseline`` may say more than that of the ground: a candidate can show what made the image.
+    ``baseline`` may say more than that of the ``SearchSpace``: a candidate can show what made the
+    image.
     """
 
     source: Source
@@ -116,7 +117,7 @@ def built_candidate_set(
         jobs=config.jobs,
         cache_limit_bytes=config.cache_limit_bytes,
     )
-    return _field(host, search_space, built.candidates, (), built.skipped)
+    return _candidate_set(host, search_space, built.candidates, (), built.skipped)
 
 
 def estimated_candidate_set(
@@ -133,7 +134,7 @@ def estimated_candidate_set(
     built = kept_candidates(host, generator, source, wanted)
     missing = [command for command in wanted if command.setting not in built]
     sampled = estimates(host, generator, source, missing, observer=observer)
-    return _field(
+    return _candidate_set(
         host,
         search_space,
         tuple(built.values()),
@@ -163,7 +164,7 @@ def build_candidate_set(
         )
 
 
-def _field(
+def _candidate_set(
     host: Host,
     search_space: SearchSpace,
     built: Sequence[BuiltImage],

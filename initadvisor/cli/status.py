@@ -108,7 +108,7 @@ def _entries(entries: Entries) -> dict[str, Any]:
 
 
 def _transaction(transaction: Transaction) -> dict[str, Any]:
-    setting, proof = transaction.setting, transaction.armed_boot
+    setting, armed = transaction.setting, transaction.armed_boot
     return {
         "number": transaction.number,
         "state": transaction.state.value,
@@ -117,7 +117,7 @@ def _transaction(transaction: Transaction) -> dict[str, Any]:
         "reason": transaction.reason or None,
         "before": setting and setting.before,
         "after": setting and setting.after,
-        "waits_for": proof and proof.stage.value,
+        "waits_for": armed and armed.stage.value,
         "files": [change.path for change in transaction.files],
         "left": list(transaction.left),
     }

@@ -252,15 +252,15 @@ def print_json(campaign: Campaign) -> None:
         ],
         "armed": [
             {
-                "trial": arming.armed_boot.trial,
-                "stage": arming.armed_boot.stage.value,
-                "setting": arming.setting,
-                "sha256": arming.sha256,
-                "at_s": arming.at_s,
-                "outcome": arming.outcome and arming.outcome.value,
-                "reason": arming.reason or None,
+                "trial": trial_boot.armed_boot.trial,
+                "stage": trial_boot.armed_boot.stage.value,
+                "setting": trial_boot.setting,
+                "sha256": trial_boot.sha256,
+                "at_s": trial_boot.at_s,
+                "outcome": trial_boot.outcome and trial_boot.outcome.value,
+                "reason": trial_boot.reason or None,
             }
-            for arming in campaign.trial_boots
+            for trial_boot in campaign.trial_boots
         ],
     }
     click.echo(json.dumps(document, indent=2, allow_nan=False))
@@ -308,8 +308,8 @@ def print_campaign(campaign: Campaign) -> None:
             print_item(f"{quarantined.setting}: {quarantined.reason}")
     if campaign.trial_boots:
         click.echo("\nThe latest boots:")
-        for arming in campaign.trial_boots[-_LATEST:]:
-            print_item(_said(arming))
+        for trial_boot in campaign.trial_boots[-_LATEST:]:
+            print_item(_said(trial_boot))
 
 
 def _print_state(campaign: Campaign) -> None:
@@ -323,8 +323,8 @@ def _print_state(campaign: Campaign) -> None:
         click.echo("The machine reboots by itself, a minute after each boot was judged.")
 
 
-def _said(arming: TrialBoot) -> str:
-    what = "rehearsal with today's image" if arming.is_rehearsal else arming.setting
-    if arming.outcome is None:
+def _said(trial_boot: TrialBoot) -> str:
+    what = "rehearsal with today's image" if trial_boot.is_rehearsal else trial_boot.setting
+    if trial_boot.outcome is None:
         return f"{what}: not judged yet"
-    return f"{what}: {arming.outcome.replace('-', ' ')} ({arming.reason})"
+    return f"{what}: {trial_boot.outcome.replace('-', ' ')} ({trial_boot.reason})"

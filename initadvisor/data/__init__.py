@@ -1,0 +1,1 @@
+"""Shipped tables: decompression ratios, errors of samples, boots of other machines."""

@@ -109,8 +109,8 @@ def changes(subject: CheckedMachine) -> Iterator[Finding]:
     pending = unfinished(read_transactions(subject.host))
     for transaction in pending:
         words, advice = _TODO[transaction.state.duty]
-        proof = transaction.armed_boot
-        if proof and proof.stage is ProofStage.REHEARSAL:
+        armed = transaction.armed_boot
+        if armed and armed.stage is ProofStage.REHEARSAL:
             words += " with today's image, a rehearsal"
         text = f"transaction {transaction.number}, {transaction.purpose}, {words}"
         yield note(Topic.CHANGES, text, advice)

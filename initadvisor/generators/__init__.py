@@ -1,7 +1,4 @@
-"""The programs that make initramfs images; each is a module that satisfies ``Generator``.
-
-What is known of the program that makes this machine's images.
-"""
+"""The programs that make initramfs images; each is a module that satisfies ``Generator``."""
 
 from __future__ import annotations
 

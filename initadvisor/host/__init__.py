@@ -1,4 +1,4 @@
-"""The machine: its root directory, the one way to run programs, the clock, safe file writes."""
+"""The machine: its root directory, its runner of programs, its clock, its state and cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the configuration file is."""
+"""Finds and reads the configuration file."""
 
 from __future__ import annotations
 

@@ -36,11 +36,14 @@ def whole_file(
     """Write a file under a temporary name beside ``path`` and give it its name at the end.
 
     If the block raises, nothing is left; a power cut may leave the temporary name, which begins
-    with ``prefix``. The order of calls is the one that was found to leave no
-    torn file on vfat or ext4 at any crash point, on disks that reorder writes, too: write, sync as
-    something new (``sync_new``), rename, fsync of the same file again, fsync of the directory, with
-    what had the name before held open until then. Otherwise vfat frees its clusters before the new
-    entry is sure to be there.
+    with ``prefix``. The order of calls was found to leave no torn file on vfat or ext4 at any crash
+    point, on disks that reorder writes, too (tests/guests/cuts/test_replay.py):
+
+    - write, and sync as something new (``sync_new``);
+    - rename, and fsync the same file again: without that 72 of 76 power cuts on vfat left a file of
+      0 bytes, with it none of 94, for the rename makes a new directory entry;
+    - fsync the directory, with what had the name before held open until then: vfat would free its
+      clusters before the new entry is sure to be there.
     """
     import tempfile
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def lint_all(
     host: Host,
     source: Source,
-    field: Sequence[Candidate],
+    candidates: Sequence[Candidate],
     *,
     config: KernelConfig | None,
     release: str | None,
@@ -53,25 +53,25 @@ def lint_all(
         return found
 
     with ThreadPoolExecutor(host.cores) as pool:
-        built = [contender.stream for contender in field if contender.stream]
+        built = [candidate.stream for candidate in candidates if candidate.stream]
         found = dict(zip([s.sha256 for s in built], pool.map(verdict, built), strict=True))
-    for contender in field:
-        if contender.stream is None:
-            contents = _as_it_would_be(source.contents, contender)
-            found[contender.digest] = lint(contents, config, release)
+    for candidate in candidates:
+        if candidate.stream is None:
+            contents = _as_it_would_be(source.contents, candidate)
+            found[candidate.digest] = lint(contents, config, release)
     return found
 
 
 def verdicts_on(
     host: Host,
     source: Source,
-    field: Sequence[Candidate],
+    candidates: Sequence[Candidate],
     *,
     config: KernelConfig | None,
     release: str | None,
 ) -> dict[str, Lint]:
     """Return the same, overruled where this machine's kernel refused what lint would pass."""
-    verdicts = lint_all(host, source, field, config=config, release=release)
+    verdicts = lint_all(host, source, candidates, config=config, release=release)
     refusals = refused_by_kernel(host, verdicts, release)
     return {
         digest: replace(found, verdict=Verdict.REFUSED, reasons=(*found.reasons, refusals[digest]))
@@ -81,10 +81,10 @@ def verdicts_on(
     }
 
 
-def _as_it_would_be(contents: ImageContents, contender: Candidate) -> ImageContents:
+def _as_it_would_be(contents: ImageContents, candidate: Candidate) -> ImageContents:
     """Return the contents of an image whose main segment was compressed anew."""
-    facts = contender.sampled.facts if contender.sampled else ()
-    main = replace(contents.main, codec=contender.codec, streams=1, facts=facts)
+    facts = candidate.sampled.facts if candidate.sampled else ()
+    main = replace(contents.main, codec=candidate.codec, streams=1, facts=facts)
     return replace(contents, segments=(*contents.segments[:-1], main))
 
 

@@ -1,4 +1,4 @@
-"""A candidate: the image a setting gives for one kernel."""
+"""The image that a setting gives for one kernel, and settings that were skipped."""
 
 from __future__ import annotations
 

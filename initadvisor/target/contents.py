@@ -40,10 +40,10 @@ def known_contents(host: Host, sha256: str, *, size_bytes: int) -> contents.Imag
 
 
 def read_contents(
-    host: Host, file: IO[bytes], *, sha256: str, tee: ContentSpool
+    host: Host, file: IO[bytes], *, sha256: str, spool: ContentSpool
 ) -> contents.ImageContents:
-    """Read what is in an image, through ``tee``; raises what ``scan`` does."""
-    found = scan(file, tap=tee)
+    """Read what is in an image, through ``spool``; raises what ``scan`` does."""
+    found = scan(file, tap=spool)
     kept = _KeptContents(version=__version__, contents=found)
     keep(_file(host, sha256), kept, what="what is in an image", mode=0o600)
     return found

@@ -134,7 +134,7 @@ def _contents(
     if host is None or spool is None:
         return scan(file)
     return known_contents(host, sha256, size_bytes=size_bytes) or read_contents(
-        host, file, sha256=sha256, tee=spool
+        host, file, sha256=sha256, spool=spool
     )
 
 

@@ -1,4 +1,4 @@
-"""Several files replaced as one: what is recorded of it, and what each event makes of its state.
+"""The record of a transaction: its files, its states, and what each event makes of its state.
 
 What is recorded is on the disk before it is acted on. So whoever finds a record after a power cut
 knows what may have been done, and ``TransactionState.duty`` says what is left to do.

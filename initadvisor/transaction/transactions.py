@@ -1,4 +1,4 @@
-"""Several files replaced as one: all new or all old, whatever happens in between.
+"""Begins, verifies, commits, undoes and recovers transactions.
 
 The order is: record what is planned, have all new contents on the disk under names of their own,
 read them back, keep the old contents, record that they are going to be replaced, replace them one
@@ -141,14 +141,14 @@ class Transactions:
                 check(current)
             return record_event(self._host, current, TransactionEvent.VERIFY)
 
-    def prove(self, transaction: Transaction, proof: ArmedBoot) -> Transaction:
+    def prove(self, transaction: Transaction, armed: ArmedBoot) -> Transaction:
         """Have it wait for a boot of the staged images; nothing is replaced before ``commit``.
 
         Also while it waits: the rehearsal is followed by the proof, and either may be armed again.
         It is recorded before anything is armed.
         """
         current = self._current(transaction, TransactionEvent.PROVE)
-        return record_event(self._host, replace(current, armed_boot=proof), TransactionEvent.PROVE)
+        return record_event(self._host, replace(current, armed_boot=armed), TransactionEvent.PROVE)
 
     def commit(self, transaction: Transaction) -> Transaction:
         """Replace all files.

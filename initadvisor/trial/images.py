@@ -121,14 +121,14 @@ class TrialImages:
         )
 
 
-def _armed(transaction: Transaction, proof: ArmedBoot) -> _Armed:
+def _armed(transaction: Transaction, armed: ArmedBoot) -> _Armed:
     """Return what a transaction has armed; once it is committed, what was staged is installed."""
-    staged = [change for change in transaction.files if change.staged == proof.image]
+    staged = [change for change in transaction.files if change.staged == armed.image]
     is_moved = bool(staged) and transaction.state is TransactionState.COMMITTED
-    setting = transaction.setting if proof.stage is ProofStage.PROOF else None
+    setting = transaction.setting if armed.stage is ProofStage.PROOF else None
     return _Armed(
-        armed_boot=proof,
-        path=staged[0].path if is_moved else proof.image,
+        armed_boot=armed,
+        path=staged[0].path if is_moved else armed.image,
         setting=Setting.parse(setting.after) if setting else None,
         is_waiting=transaction.state is TransactionState.PROVING,
     )

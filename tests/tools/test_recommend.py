@@ -85,7 +85,7 @@ def only(*names: str) -> Sequence[str]:
 
 def test_everything_that_is_promised_is_in_the_json(place: Path) -> None:
     answer = answered(place, "--all")
-    assert answer["schema"] == 1
+    assert answer["schema"] == 2
     assert answer["sample"] is False
     assert {candidate["codec"] for candidate in answer["candidates"]} == set(Codec)
     assert answer["skipped"] == []

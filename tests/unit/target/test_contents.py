@@ -57,7 +57,7 @@ def record(host: Host) -> Path:
 def read(host: Host, data: bytes, *, sha256: str) -> ImageContents:
     tee = ContentSpool(host)
     try:
-        return read_contents(host, io.BytesIO(data), sha256=sha256, tee=tee)
+        return read_contents(host, io.BytesIO(data), sha256=sha256, spool=tee)
     finally:
         tee.close()
 
