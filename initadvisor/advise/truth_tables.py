@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from initadvisor.core.errors import InitadvisorError, UsageError
-from initadvisor.core.plain_values import from_json, from_toml, shown
+from initadvisor.core.plain_values import from_json, from_toml
 from initadvisor.core.settings import Setting
+from initadvisor.core.text import shown
 from initadvisor.decide.truth_table import TruthRow, TruthTable, require_ms
 from initadvisor.host.files import open_regular
 

@@ -13,7 +13,7 @@ from initadvisor.apply.commit import commit, undisturbed
 from initadvisor.apply.plan_values import ApplyStep
 from initadvisor.apply.proving import arm_proof
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.core.plain_values import encoded
+from initadvisor.core.text import encoded
 from initadvisor.generators.detect import generator_of_image
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.host.storage.mounts import machine_path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.apply.plan_values import ApplyStep, StagedImage
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.generators.rewriting import config_files, texts_of
 from initadvisor.host.files import make_directory

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.core.plain_values import shown
 from initadvisor.core.serialisation import NewerSchemaError, from_document, to_document
+from initadvisor.core.text import shown
 from initadvisor.host.files import write_file
 from initadvisor.transaction.transaction import TransactionState
 

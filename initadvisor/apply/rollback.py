@@ -15,7 +15,7 @@ from initadvisor.apply.commit import undisturbed
 from initadvisor.apply.previous_entry import settle_previous_entry
 from initadvisor.apply.proving import withdraw
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.core.plain_values import decoded
+from initadvisor.core.text import decoded
 from initadvisor.generators.detect import generator_of_image
 from initadvisor.host.privilege import require_root
 from initadvisor.host.storage.mounts import machine_path

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from initadvisor.bootloaders.places import read_bytes
-from initadvisor.core.plain_values import encoded
 from initadvisor.core.refusals import RefusalKind, refused
+from initadvisor.core.text import encoded
 from initadvisor.host.files import (
     PARTIAL_PREFIX,
     remove_durably,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

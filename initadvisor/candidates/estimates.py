@@ -10,8 +10,8 @@ from initadvisor.candidates.payload import LazyPayload
 from initadvisor.candidates.sampling import Sampled, SampledCandidate, sample_candidates
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.core.plain_values import shown
 from initadvisor.core.settings import Setting
+from initadvisor.core.text import shown
 from initadvisor.host.cached import keep, read_cached
 from initadvisor.host.files import make_directory
 from initadvisor.host.hardware import cpu_model

@@ -19,7 +19,7 @@ from typing_extensions import override
 from initadvisor import __version__
 from initadvisor.cli.rendering.output import named_output, no_output
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "recommend": ("initadvisor.cli.recommend:recommend", "Which compression suits this machine."),

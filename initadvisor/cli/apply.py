@@ -16,7 +16,7 @@ from initadvisor.cli.rendering.paragraphs import print_item, print_paragraph
 from initadvisor.cli.rendering.tables import Table, print_table
 from initadvisor.cli.rendering.wording import figure, turned_round
 from initadvisor.core.errors import UnsafeError
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.transaction.armed_boot import ProofStage
 from initadvisor.transaction.transaction import TransactionState
 

@@ -11,7 +11,7 @@ import json
 from typing import IO, TYPE_CHECKING, Any
 
 from initadvisor.boots.machine_name import without_id
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.records.boot_form import as_plain
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from initadvisor.cli.rendering.paragraphs import moment, print_item, print_parag
 from initadvisor.cli.rendering.tables import Table, print_table
 from initadvisor.cli.rendering.wording import explain_intervals, measured_interval
 from initadvisor.core.estimates import Certainty
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.records.boot import RecordSource
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import click
 from initadvisor.cli.options import FileName, Whole
 from initadvisor.cli.rendering.output import SCHEMA
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

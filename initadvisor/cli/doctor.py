@@ -54,7 +54,7 @@ def _print_json(found: Diagnosis) -> None:
 
 def _print_text(found: Diagnosis) -> None:
     from initadvisor.cli.rendering.paragraphs import print_paragraph
-    from initadvisor.core.plain_values import shown
+    from initadvisor.core.text import shown
     from initadvisor.doctor.findings import Grade
 
     timestamps = {Grade.OK: "ok  ", Grade.NOTE: "note", Grade.OBSTACLE: "STOP"}

@@ -18,7 +18,7 @@ from initadvisor.cli.rendering.output import SCHEMA
 from initadvisor.cli.rendering.paragraphs import moment, print_item, print_paragraph
 from initadvisor.cli.rendering.tables import Table, print_table
 from initadvisor.cli.rendering.wording import explain_intervals, measured_interval
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.lab.history import results
 from initadvisor.records.lab import RunEnd, Unpacked
 
@@ -96,7 +96,7 @@ def history(
 
 
 def _import(host: Host, path: Path) -> None:
-    from initadvisor.core.plain_values import shown
+    from initadvisor.core.text import shown
     from initadvisor.measure.boot_import import import_boots
 
     done = import_boots(host, path)
@@ -116,7 +116,7 @@ def _print_json(store: Store, since: datetime | None, limit: int | None) -> None
 def _print_text(store: Store, since: datetime | None, limit: int) -> None:
     from initadvisor.boots.summary import summaries
     from initadvisor.cli.boots_text import explain_summaries, print_boots, print_summaries
-    from initadvisor.core.plain_values import shown
+    from initadvisor.core.text import shown
 
     boots = store.boots(since=since, limit=limit)
     runs = store.lab_runs(limit=limit, since=since)

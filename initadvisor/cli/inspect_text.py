@@ -11,7 +11,7 @@ import click
 
 from initadvisor.cli.rendering.output import SCHEMA
 from initadvisor.cli.rendering.tables import Table, print_table
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.image.contents import Verdict
 
 if TYPE_CHECKING:

@@ -123,7 +123,7 @@ def _verify(
     from initadvisor.cli.history import verification_document
     from initadvisor.cli.rendering.progress import Progress
     from initadvisor.core.errors import UnsafeError
-    from initadvisor.core.plain_values import shown
+    from initadvisor.core.text import shown
     from initadvisor.lab.verify import verify
 
     with Progress() as progress:
@@ -148,7 +148,7 @@ def _verify(
 
 
 def _print_verified(verified: Verified) -> None:
-    from initadvisor.core.plain_values import shown
+    from initadvisor.core.text import shown
 
     found = verified.verification
     click.echo(

@@ -16,7 +16,7 @@ from initadvisor.cli.options import FileName
 from initadvisor.cli.rendering.output import SCHEMA
 from initadvisor.cli.rendering.paragraphs import moment, print_item
 from initadvisor.cli.rendering.wording import boots
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.records.marks import Waiting
 from initadvisor.records.read_interval import ReadInterval
 

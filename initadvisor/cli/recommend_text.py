@@ -9,7 +9,7 @@ import click
 from initadvisor.cli.explain_text import plan_sentences
 from initadvisor.cli.rendering.wording import figure, interval, percent, rounded, short
 from initadvisor.core.config import Objective
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.decide.cost import Factor, Outcome
 
 if TYPE_CHECKING:

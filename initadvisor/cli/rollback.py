@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 
 if TYPE_CHECKING:
     from initadvisor.apply.rollback import RollbackPlan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 
 
 @click.command()

@@ -14,7 +14,7 @@ import click
 from initadvisor.bootloaders.one_shot import OneShotState
 from initadvisor.cli.rendering.output import SCHEMA
 from initadvisor.cli.rendering.paragraphs import print_item, print_paragraph
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.transaction.armed_boot import ProofStage
 from initadvisor.transaction.transaction import Duty
 

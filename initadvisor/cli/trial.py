@@ -17,7 +17,7 @@ from initadvisor.cli.options import Whole
 from initadvisor.cli.rendering.output import SCHEMA
 from initadvisor.cli.rendering.paragraphs import print_item, print_paragraph
 from initadvisor.core.errors import UnsafeError
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 
 if TYPE_CHECKING:
     from initadvisor.campaign.campaign import Campaign, TrialBoot

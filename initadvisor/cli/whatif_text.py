@@ -9,7 +9,7 @@ import click
 from initadvisor.cli.rendering.paragraphs import print_item, print_paragraph
 from initadvisor.cli.rendering.tables import WIDTH, Table, print_table
 from initadvisor.core.config import Objective
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.decide.cost import Factor
 from initadvisor.decide.whatif_views import UNITS
 

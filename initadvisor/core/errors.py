@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 
 _LINE_LIMIT = 120
 

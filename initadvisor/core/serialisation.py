@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     Plain: TypeAlias = dict[str, "Plain"] | list["Plain"] | str | int | float | bool | None
+
     Names: TypeAlias = tuple[ModuleType | type, ...]
 
 

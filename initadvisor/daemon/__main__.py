@@ -13,7 +13,7 @@ from typing import NoReturn
 from initadvisor import __version__
 from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.daemon.loop import Daemon
 from initadvisor.daemon.manager import set_up_logging
 from initadvisor.daemon.work import Work

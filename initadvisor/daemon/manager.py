@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from initadvisor.core.errors import ProgramError
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.daemon.planning import Wake
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.daemon.notes import Job, Note, jobs_of
 from initadvisor.host.files import make_directory, sync_directory
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from initadvisor.core.config import Policy
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.daemon.manager import StatusReporter
 from initadvisor.daemon.notes import Job, Task
 from initadvisor.decide.cost import Outcome

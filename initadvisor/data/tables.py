@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.core.plain_values import from_json, shown
+from initadvisor.core.plain_values import from_json
+from initadvisor.core.text import shown
 from initadvisor.decide.cost import Calibration, ObservedBoot, Quantity
 from initadvisor.decide.sampling import Error
 from initadvisor.host.files import open_regular

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, ProgramError
-from initadvisor.core.plain_values import encoded
+from initadvisor.core.text import encoded
 from initadvisor.generators.rewriting import config_files
 from initadvisor.generators.safety import require_installed_system
 from initadvisor.host.files import PARTIAL_PREFIX

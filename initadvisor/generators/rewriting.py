@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.core.plain_values import decoded
+from initadvisor.core.text import decoded
 from initadvisor.host.files import open_regular
 from initadvisor.rewrite.files import ConfigFile, DropIn
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, ProgramError
-from initadvisor.core.plain_values import encoded
+from initadvisor.core.text import encoded
 from initadvisor.rewrite.syntax import Shell
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.plain_values import from_json
@@ -14,6 +14,7 @@ from initadvisor.host.files import write_file
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import TypeVar
 
     from _typeshed import DataclassInstance
 

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.host.files import make_directory
 
 if TYPE_CHECKING:

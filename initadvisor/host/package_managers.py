@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from typing_extensions import override
 
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.host.pacman_lock import clear_stale, pacman_lock
 from initadvisor.host.record_lock import RecordLock
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.core.plain_values import shown
 from initadvisor.core.serialisation import (
     NewerSchemaError,
     OlderSchemaError,
@@ -21,6 +20,7 @@ from initadvisor.core.serialisation import (
     from_document,
     to_document,
 )
+from initadvisor.core.text import shown
 from initadvisor.host.files import quarantine_file
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.image.contents import FindingKind, ImageFinding
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.core.plain_values import from_json, shown
+from initadvisor.core.plain_values import from_json
+from initadvisor.core.text import shown
 from initadvisor.host.files import open_regular
 from initadvisor.records.boot import RecordSource
 from initadvisor.records.boot_form import as_record

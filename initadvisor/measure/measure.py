@@ -16,7 +16,7 @@ from initadvisor.boots.journal_files import JournalSource
 from initadvisor.boots.machine_name import machine_name
 from initadvisor.boots.record import Journalled, past_record, running_boot_id, running_record
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.host.storage.boot_partition import boot_disk
 from initadvisor.records.boot import RecordSource
 from initadvisor.records.boot_class import BootClass

@@ -9,7 +9,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

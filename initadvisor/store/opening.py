@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.host.files import make_directory, sync_directory
 from initadvisor.host.lock import locked
 from initadvisor.store.connection import (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.estimates import Estimate
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.host.cached import keep, read_cached
 from initadvisor.host.files import free_bytes
 from initadvisor.host.storage.boot_partition import boot_partition

@@ -21,12 +21,7 @@ from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.transaction.armed_boot import ProofStage
 from initadvisor.transaction.transaction import TransactionState
 from initadvisor.transaction.transactions import pending
-from initadvisor.trial.markers import (
-    forget_entry,
-    forget_rehearsed,
-    note_rehearsed,
-    was_rehearsed,
-)
+from initadvisor.trial.markers import forget_entry, forget_rehearsed, note_rehearsed, was_rehearsed
 from initadvisor.trial.one_boot import (
     entry_loader,
     new_boot,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import LostVMError
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.host.files import append_range, open_regular
 from initadvisor.host.listen import Ending
 from initadvisor.image.cpio import CpioWriter

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.hardware import cpu_model
 from initadvisor.host.listen import Ending

@@ -28,8 +28,8 @@ from initadvisor.bootloaders.managed_files import PREFIX
 from initadvisor.bootloaders.one_shot import OneShot, OneShotState
 from initadvisor.bootloaders.places import loader_path, mount_point_of, read_bytes, require_writable
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.core.plain_values import decoded, encoded
 from initadvisor.core.refusals import RefusalKind, refused
+from initadvisor.core.text import decoded, encoded
 from initadvisor.firmware.boot_method import boot_start
 from initadvisor.firmware.efi_variables import loader_variables
 from initadvisor.host.replace import replace_file

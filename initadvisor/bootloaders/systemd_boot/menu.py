@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from initadvisor.bootloaders.places import mount_of_partition, read_bytes
 from initadvisor.bootloaders.systemd_boot import type1
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.core.plain_values import decoded, from_json
+from initadvisor.core.plain_values import from_json
 from initadvisor.core.refusals import RefusalKind, refused
+from initadvisor.core.text import decoded
 from initadvisor.firmware.efi_variables import loader_text
 from initadvisor.host.files import listing
 

@@ -26,7 +26,7 @@ from initadvisor.bootloaders.systemd_boot.menu import (
     partitions,
 )
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.core.plain_values import decoded, encoded
+from initadvisor.core.text import decoded, encoded
 from initadvisor.firmware.boot_method import boot_start
 from initadvisor.firmware.efi_variables import loader_text, loader_variables
 from initadvisor.records.boot_start import BootMethod

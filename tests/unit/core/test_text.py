@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.core.plain_values import shown
+from initadvisor.core.text import shown
 
 
 @pytest.mark.parametrize(
