@@ -1,8 +1,7 @@
-"""Whether the readings of loader and firmware belong to this boot at all.
+"""Whether the loader's and firmware's readings belong to this boot, and the time between two boots.
 
-They are not written anew by everything that starts a kernel or wakes one up.
-
-The time between two boots, for loaders that record none themselves.
+Not everything that starts a kernel, or wakes one up, writes those readings anew. The time between
+two boots is for loaders that record none themselves.
 
 From the last message of one boot to the start of the next kernel lie the end of the shutdown, the
 firmware and the loader. It is no time of the loader's, but as the rest stays the same, differences

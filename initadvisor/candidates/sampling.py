@@ -3,8 +3,6 @@
 Every compressor is run, as the generator would run it, on blocks taken from all over the content: a
 fast one on the large sample, a slow one on the small sample, which is a part of it. What the whole
 would be follows from fast compressors that are run on everything (``decide.sampling``).
-
-What a sample of an image's content tells of a setting without building its candidate.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Why ``recommend`` answers as it does.
-
-Which facts about a machine decide between two candidates, and where the best one changes.
+"""Why ``recommend`` answers as it does: which facts decide, and where the best setting changes.
 
 Knowing a fact is imitated by keeping only the draws in one of 20 equally likely ranges of it, in
 which everything else stays as doubtful as it is. So what the boots taught of several facts together

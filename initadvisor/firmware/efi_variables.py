@@ -3,8 +3,7 @@
 A file is four bytes of attributes and the value (Documentation/filesystems/efivarfs.rst); the
 values read here are text in UTF-16, or what the firmware keeps of its boot options. All of it is
 what firmware and loaders made of it, so whatever cannot be used becomes a reason in words.
-
-Whether the firmware starts signed programs only (UEFI 2.10, section 3.3).
+``enforces_signatures``: whether it starts signed programs only (UEFI 2.10, section 3.3).
 """
 
 from __future__ import annotations

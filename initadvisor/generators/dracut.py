@@ -2,8 +2,6 @@
 
 What it does was read in ``dracut.sh`` of 059 and of 102 to 111. Its installed images are those that
 its own kernel hooks write, and kernel-install's.
-
-How dracut is called so that it builds one kernel's image somewhere else.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 What it does was read in ``mkinitramfs`` of 0.142 and 0.148, which run it differently (a file as
 argument, a pipe) with the same flags.
-
-How mkinitramfs is called so that it reads a configuration directory of its own.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 What it does was read in its source (script ``mkinitcpio``, versions 30 to 41) and tried with
 version 41: ``validate_compression`` chooses the compressor, ``build_image`` adds its flags,
 ``create_image`` pipes the cpio through it.
-
-How mkinitcpio is called so that it builds one image of a preset somewhere else.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Runs a program outside of the sandbox that this process may be in.
+"""Whether this process is in a sandbox, and how it runs a program outside of it.
 
 A hardened unit hides modules, devices and directories; what is made there for the whole machine
 lacks them. systemd starts the program in a transient unit instead. A unit that is to do this needs
 AF_UNIX and the system bus.
-
-Whether this process is in a sandbox, and where.
 """
 
 from __future__ import annotations

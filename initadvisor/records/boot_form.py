@@ -1,9 +1,8 @@
-"""A boot's record as plain values (objects, arrays, text, numbers), and back: for JSON.
+"""A boot's record as plain values for JSON and as the text that is kept, and back.
 
 It is the form in which records are kept and exchanged between machines, so nothing that is read is
 trusted: whatever is no record, or is too large for one, raises ``ValueError``.
-
-A boot's record as the text that is kept: only if it can be, and is sure to be read again.
+Text is only made of what is sure to be read again.
 """
 
 from __future__ import annotations

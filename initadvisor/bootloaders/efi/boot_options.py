@@ -1,11 +1,7 @@
-"""The firmware's boot options, as its variables hold them (UEFI 2.10, section 3.1).
+"""The firmware's boot options (UEFI 2.10, section 3.1), and efibootmgr(8), which changes them.
 
-What is there is read from the variables, whose form the specification gives, and never from what a
-program prints.
-
-efibootmgr(8): run, and what it prints.
-
-It lists all boot options after every change. Up to version 17 a line ends with the option's
+What is there is read from the variables, whose form the specification gives. efibootmgr lists all
+boot options after every change. Up to version 17 a line ends with the option's
 description unless ``-v`` is given; from 18 on a tab and the device path follow it always.
 """
 
