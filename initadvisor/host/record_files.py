@@ -140,9 +140,17 @@ class RecordFiles(Generic[_Kind]):
         return found
 
     def following_number(self, host: Host) -> int:
-        """Return the number of the next record: above those that were set aside, too."""
+        """Return the number of the next record: above those that were set aside, too.
+
+        Raises ``InitadvisorError`` where the directory cannot be read.
+        """
         directory = self.directory(host)
-        names = os.listdir(directory) if directory.is_dir() else []  # noqa: PTH208
+        try:
+            names = os.listdir(directory)  # noqa: PTH208
+        except FileNotFoundError:
+            names = []
+        except OSError as err:
+            raise _unreadable(directory, err) from err
         return (
             max((int(found[1]) for name in names if (found := _NUMBER.match(name))), default=0) + 1
         )

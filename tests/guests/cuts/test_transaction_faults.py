@@ -89,7 +89,7 @@ def test_a_file_that_is_written_in_place_is_found_torn(
 
     monkeypatch.setattr(files, "put", put)
     chooser = random.Random(SEED)
-    tried = points.try_each(in_memory, Run.APPLY, points.KILLED, chooser, share=0.3)
+    tried = points.try_each(in_memory, Run.APPLY, points.KILLED, chooser)
     assert any("neither old nor new: ['/boot/initrd.img']" in bad for bad in tried.bad)
 
 
