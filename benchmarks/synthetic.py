@@ -137,7 +137,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrueMachine:
-    """A machine as it is: figures as in ``model.cost``, a value for each candidate in tuples.
+    """A machine as it is: figures as in ``decide.cost``, a value for each candidate in tuples.
 
     Today's setting is the first. Times in ms, sizes in 10^6 bytes.
     """

@@ -197,14 +197,14 @@ def _waiting(host: Host) -> tuple[Transaction, ...]:
 
 def _settled(host: Host, engine: Transactions, transaction: Transaction, armed: ArmedBoot) -> str:
     """Judge a transaction that waits for a boot, do what that means and return it in words."""
-    judgement = judge(host, armed)
+    evaluation = judge(host, armed)
     what = {ProofStage.REHEARSAL: "the rehearsal", ProofStage.PROOF: "the proving boot"}
-    told = f"{what[armed.stage]}: {judgement.reason}"
-    match judgement.verdict:
+    told = f"{what[armed.stage]}: {evaluation.reason}"
+    match evaluation.verdict:
         case ProofAction.WAIT:
             return _told(transaction, f"waits; {told}")
         case ProofAction.ARM | ProofAction.PROVE:
-            return _armed_anew(host, engine, transaction, armed, judgement)
+            return _armed_anew(host, engine, transaction, armed, evaluation)
         case ProofAction.COMMIT:
             with undisturbed(host):
                 try:
@@ -223,17 +223,17 @@ def _armed_anew(
     engine: Transactions,
     transaction: Transaction,
     armed: ArmedBoot,
-    judgement: BootEvaluation,
+    evaluation: BootEvaluation,
 ) -> str:
     stage = armed.stage
-    if judgement.verdict is ProofAction.PROVE:
+    if evaluation.verdict is ProofAction.PROVE:
         note_rehearsed(host, armed.loader)
         stage = ProofStage.PROOF
     with _undone_on_error(host, engine, transaction):
         ignore = armed.ignore_unlocking
         _arm(host, engine, transaction, loader=armed.loader, stage=stage, ignore_unlocking=ignore)
     image = "today's image" if stage is ProofStage.REHEARSAL else "the new image"
-    return _told(transaction, f"has {image} armed for the next boot; {judgement.reason}")
+    return _told(transaction, f"has {image} armed for the next boot; {evaluation.reason}")
 
 
 def _arm(

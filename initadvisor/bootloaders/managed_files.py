@@ -28,6 +28,11 @@ from initadvisor.host.files import (
 from initadvisor.host.replace import file_error
 from initadvisor.host.shared_clusters import exchange, share_clusters
 
+_log = logging.getLogger(__name__)
+
+PREFIX: Final = f"{PARTIAL_PREFIX}initadvisor-"
+"""What our unfinished files are called in directories that are not ours."""
+
 _NOTE = re.compile(r"^# image (/.*)$", re.MULTILINE)
 
 
@@ -76,12 +81,6 @@ def remove_file(path: Path) -> None:
         remove_durably(path)
     except OSError as err:
         raise file_error(err, f"cannot remove {path}") from err
-
-
-PREFIX: Final = f"{PARTIAL_PREFIX}initadvisor-"
-"""What our unfinished files are called in directories that are not ours."""
-
-_log = logging.getLogger(__name__)
 
 
 def clear_unfinished(directory: Path) -> None:

@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 _TIMEOUT_S = 5
 
 
-def boot_class(host: Host, *, boot_disk: str | None, own_words: Collection[str] = ()) -> BootClass:
+def boot_class(
+    host: Host, *, boot_disk: str | None, extra_cmdline: Collection[str] = ()
+) -> BootClass:
     """Return the class of the running boot.
 
-    ``boot_disk`` says which disk it was booted from; ``own_words`` are those that a trial's entry
-    adds to the command line. Whether the machine runs on its battery is known for now only, not for
+    ``boot_disk`` says which disk it was booted from; ``extra_cmdline`` is what a trial's entry adds
+    to the command line. Whether the machine runs on its battery is known for now only, not for
     the moment it was started.
     """
     command_line = host.read_text("/proc/cmdline")
@@ -40,7 +42,7 @@ def boot_class(host: Host, *, boot_disk: str | None, own_words: Collection[str] 
         on_battery=on_battery(host),
         kernel=_kernel(host),
         command_line_sha256=(
-            command_line_sha256(command_line, key=key, own_words=own_words)
+            command_line_sha256(command_line, key=key, extra_cmdline=extra_cmdline)
             if command_line
             else None
         ),
@@ -115,11 +117,11 @@ def class_with_words(known: BootClass, words: MachineWords) -> BootClass:
 
 
 def past_class(
-    boot: JournalBoot, *, today: BootClass | None, own_words: Collection[str] = ()
+    boot: JournalBoot, *, today: BootClass | None, extra_cmdline: Collection[str] = ()
 ) -> BootClass:
     """Return the class of a boot in a journal.
 
-    ``own_words``: what a trial's entry added to the command line. ``today`` is that of the same
+    ``extra_cmdline``: what a trial's entry added to the command line. ``today`` is that of the same
     machine now: what a kernel does not say of a hypervisor (all of them on other processors than
     x86, some on x86) is taken from there for the same product.
     """
@@ -143,7 +145,7 @@ def past_class(
             command_line_sha256(
                 timestamps.command_line or "",
                 key=command_line_key(boot.span.machine_id),
-                own_words=own_words,
+                extra_cmdline=extra_cmdline,
             )
             if whole
             else None

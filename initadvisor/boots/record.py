@@ -77,7 +77,7 @@ def running_record(
     journalled: Journalled | None,
     *,
     attribute: Attribute,
-    own_words: ExtraCmdline = _no_words,
+    extra_cmdline: ExtraCmdline = _no_words,
     boot_disk: str | None = None,
     previous: LoaderTimes | None = None,
 ) -> BootRecord:
@@ -97,7 +97,7 @@ def running_record(
     started_at = _started_at(host, journalled)
     there = (*variables.unreadable, *times.unreadable, *unreadable)
     journal = journalled.boot if journalled else None
-    known = boot_class(host, boot_disk=boot_disk, own_words=own_words(evidence.trial))
+    known = boot_class(host, boot_disk=boot_disk, extra_cmdline=extra_cmdline(evidence.trial))
     circumstances = Circumstances(
         kexec=start.method is BootMethod.KEXEC
         or _after_kexec(journalled)
@@ -133,7 +133,7 @@ def past_record(
     source: RecordSource,
     today: BootClass,
     attribute: Attribute,
-    own_words: ExtraCmdline = _no_words,
+    extra_cmdline: ExtraCmdline = _no_words,
 ) -> BootRecord:
     """Return the record of a boot that only a journal tells of.
 
@@ -146,7 +146,7 @@ def past_record(
     started_at = _moment(boot.span.first.realtime_us - boot.span.first.monotonic_us)
     tags = parameters(timestamps.command_line or "", TRIAL_TAG) if own else ()
     # Of a trial that nothing is known of any more, the image's size may still be.
-    trial = next((tag for tag in tags[-1:] if own_words(tag)), None)
+    trial = next((tag for tag in tags[-1:] if extra_cmdline(tag)), None)
     evidence = ImageEvidence(
         freed_kib=timestamps.loaded_kib, page_bytes=os.sysconf("SC_PAGE_SIZE"), trial=trial
     )
@@ -165,7 +165,9 @@ def past_record(
         start=BootStart(method=BootMethod.UNKNOWN, certainty=Certainty.UNKNOWN, clues=(clue,)),
         timestamps=replace(timestamps, command_line=None),
         shadow=boot.kernel.shadow,
-        boot_class=past_class(boot, today=today if own else None, own_words=own_words(trial)),
+        boot_class=past_class(
+            boot, today=today if own else None, extra_cmdline=extra_cmdline(trial)
+        ),
         read=NoInterval(reason="a journal does not tell when a loader read what"),
         phases=_past_phases(boot.startup) if boot.startup else (),
         reboot_gap=_gap(journalled),

@@ -145,7 +145,7 @@ class TrialBoot:
 
     ``setting``: the candidate's; that of today's image in a rehearsal. ``sha256``: its image's.
     ``known_panics``: the digests of those that kernels had left before. ``outcome`` is None until
-    it is judged; ``reason`` say why it was.
+    it is judged; ``reason`` says why it was.
     """
 
     setting: str

@@ -39,6 +39,9 @@ _log = logging.getLogger(__name__)
 
 _NUMBER = re.compile(r"(\d{1,9})\.json")
 
+_MOST_BYTES = 16 << 20
+"""Far more than a record has; what is cut off here is no JSON."""
+
 LATEST_S = 1 << 36
 """In the year 4147: clocks that are farther off cannot be shown."""
 
@@ -93,14 +96,7 @@ class RecordFiles(Generic[_Kind]):
         """Return where records are, the earliest first; raises ``InitadvisorError``."""
         if directory is None:
             return []
-        try:
-            # Path.glob would take a directory that may not be read for an empty one.
-            names = sorted(os.listdir(directory))  # noqa: PTH208
-        except FileNotFoundError:
-            return []
-        except OSError as err:
-            raise _unreadable(directory, err) from err
-        return [directory / name for name in names if name.endswith(".json")]
+        return [directory / name for name in _names(directory) if name.endswith(".json")]
 
     def all(self, directory: Path | None) -> tuple[_Kind | InitadvisorError, ...]:
         """Return all records, with the error in the place of each that cannot be read.
@@ -114,9 +110,11 @@ class RecordFiles(Generic[_Kind]):
         """Read a record; None where it went meanwhile: who only reads has no lock."""
         try:
             number = int(path.stem)
+            with path.open("rb") as file:
+                text = file.read(_MOST_BYTES)
             found = from_document(
                 self.kind,
-                path.read_bytes(),
+                text,
                 schema=self.schema,
                 where=self.name,
                 names=self.names,
@@ -144,16 +142,8 @@ class RecordFiles(Generic[_Kind]):
 
         Raises ``InitadvisorError`` where the directory cannot be read.
         """
-        directory = self.directory(host)
-        try:
-            names = os.listdir(directory)  # noqa: PTH208
-        except FileNotFoundError:
-            names = []
-        except OSError as err:
-            raise _unreadable(directory, err) from err
-        return (
-            max((int(found[1]) for name in names if (found := _NUMBER.match(name))), default=0) + 1
-        )
+        matches = map(_NUMBER.match, _names(self.directory(host)))
+        return max((int(found[1]) for found in matches if found), default=0) + 1
 
     def set_older_aside(self, directory: Path | None, *, advice: str = "") -> None:
         """Move records of an older layout out of the way, with a word in the log, and ``advice``.
@@ -164,6 +154,16 @@ class RecordFiles(Generic[_Kind]):
             if isinstance(record, OlderRecordError):
                 aside = quarantine_file(record.path)
                 _log.warning("%s; it was moved to %s%s", record.message, aside.name, advice)
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        # Path.glob would take a directory that may not be read for an empty one.
+        return sorted(os.listdir(directory))  # noqa: PTH208
+    except FileNotFoundError:
+        return []
+    except OSError as err:
+        raise _unreadable(directory, err) from err
 
 
 def _unreadable(path: Path, err: OSError) -> InitadvisorError:

@@ -196,7 +196,7 @@ def _running(host: Host, work: _Work) -> tuple[BootRecord, KnownImages]:
         host,
         journalled,
         attribute=images.attribute,
-        own_words=images.extra_cmdline,
+        extra_cmdline=images.extra_cmdline,
         boot_disk=boot_disk(host, image) if image else None,
         previous=before.times if before else None,
     )
@@ -260,7 +260,7 @@ class PastBoots:
                 source=source,
                 today=self.today,
                 attribute=self.images.attribute,
-                own_words=self.images.extra_cmdline,
+                extra_cmdline=self.images.extra_cmdline,
             )
 
     def source(self, span: BootSpan) -> RecordSource:

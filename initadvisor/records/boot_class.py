@@ -65,26 +65,28 @@ def parameters(command_line: str, name: str) -> tuple[str, ...]:
     return tuple(value for key, equals, value in found if key == name and equals)
 
 
-def comparable_command_line(command_line: str, *, own_words: Collection[str] = ()) -> str:
+def comparable_command_line(command_line: str, *, extra_cmdline: Collection[str] = ()) -> str:
     """Return the command line without what differs from boot to boot of the same configuration.
 
     Left out are ``initrd=``, ``BOOT_IMAGE=`` and the tag of a trial; with the tag also
-    ``own_words``, which trial entries add (``panic=30``): the user's own stay where there is none.
+    ``extra_cmdline``, which trial entries add (``panic=30``): without it the user's own stay.
     """
     words = command_line_words(command_line)
     is_trial = bool(parameters(command_line, TRIAL_TAG))
-    dropped = set(own_words) if is_trial else set()
+    dropped = set(extra_cmdline) if is_trial else set()
     return " ".join(
         word for word in words if word.partition("=")[0] not in _OF_ONE_BOOT and word not in dropped
     )
 
 
-def command_line_sha256(command_line: str, *, key: bytes, own_words: Collection[str] = ()) -> str:
+def command_line_sha256(
+    command_line: str, *, key: bytes, extra_cmdline: Collection[str] = ()
+) -> str:
     """Return the digest by which command lines of one machine are compared (HMAC with SHA-256).
 
     ``key``: the machine's own. Without a secret, whoever is given a record could confirm a guess of
     what stands on the command line: a disk's UUID, a name of a host.
     """
-    comparable = comparable_command_line(command_line, own_words=own_words)
+    comparable = comparable_command_line(command_line, extra_cmdline=extra_cmdline)
     text = comparable.encode(errors="surrogateescape")
     return hmac.digest(key, text, hashlib.sha256).hex()

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_log = logging.getLogger(__name__)
+
 _Opening = TypeVar("_Opening")
 
 LOCK = "store.lock"
@@ -262,9 +264,6 @@ def _closed_on_error(connection: sqlite3.Connection) -> Iterator[sqlite3.Connect
     except BaseException:
         connection.close()
         raise
-
-
-_log = logging.getLogger(__name__)
 
 
 def quarantine(path: Path, *, because: str) -> Path:

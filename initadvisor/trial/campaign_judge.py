@@ -35,12 +35,12 @@ def judged(host: Host, campaign: Campaign) -> CampaignEvent | None:
     if trial_boot is None:
         return None
     armed = trial_boot.armed_boot
-    judgement = judge(host, armed, trial_boot=trial_boot)
+    evaluation = judge(host, armed, trial_boot=trial_boot)
     change = changed(host, campaign, loader_named(armed.loader))
-    outcome, reason = judgement.outcome, judgement.reason
+    outcome, reason = evaluation.outcome, evaluation.reason
     if outcome is TrialOutcome.RUNNING:
         return CampaignEvent(kind=CampaignEventKind.RUNNING, reason=reason)
-    if judgement.verdict is ProofAction.WAIT:
+    if evaluation.verdict is ProofAction.WAIT:
         return (
             change
             or _spoilt(host, trial_boot)

@@ -68,7 +68,7 @@ that a boot was badly measured."""
 class MeasuredBoot:
     """What was recorded of the running boot.
 
-    ``sha256``: of the image that it used, None where that is not certain; ``reason`` say how it is
+    ``sha256``: of the image that it used, None where that is not certain; ``reason`` says how it is
     known, or why not. ``faults``: what speaks against the image, in words.
     """
 
@@ -93,8 +93,8 @@ class ArmedBootEvidence:
     ``boot``: the running boot's ID; ``trial``: the trial's name on its command line, None without;
     ``kexec``: it was started by another kernel, so that no loader had a say in it. ``one_shot``:
     what is selected for the next boot. ``measured`` is None until the boot is recorded.
-    ``failed_units``: systemd's, of the running boot. ``journal`` by an earlier boot since, and
-    ``signs`` of how that ended.
+    ``failed_units``: systemd's, of the running boot. ``journal``: what an earlier boot since has
+    left there, and ``signs`` of how that ended.
     """
 
     boot: str
@@ -143,14 +143,14 @@ def evaluate_boot(armed: ArmedBoot, evidence: ArmedBootEvidence) -> BootEvaluati
     rebooted = evidence.boot != armed.armed_in_boot
     became = outcome_of(evidence.one_shot, armed_in_boot=armed.armed_in_boot, boot=evidence.boot)
     if rebooted and evidence.trial == armed.trial and not evidence.kexec:
-        return _of_its_own(armed, evidence, became)
+        return _judge_trial_boot(armed, evidence, became)
     if armed.asleep and became in _NOT_TRIED and evidence.journal is JournalEvidence.NOTHING:
         reason = "it was taken back before the machine went to sleep"
         return BootEvaluation(verdict=ProofAction.ARM, reason=reason, outcome=TrialOutcome.ASLEEP)
-    return _of_another(evidence, became, rebooted=rebooted)
+    return _judge_other_boot(evidence, became, rebooted=rebooted)
 
 
-def _of_another(
+def _judge_other_boot(
     evidence: ArmedBootEvidence, became: OneShotOutcome, *, rebooted: bool
 ) -> BootEvaluation:
     """Judge in a boot that is not the trial's: the one that armed it, or a later one."""
@@ -193,11 +193,11 @@ def _consumed(evidence: ArmedBootEvidence) -> tuple[TrialOutcome, str]:
     return TrialOutcome.UNEXPLAINED, left.words
 
 
-def _of_its_own(
+def _judge_trial_boot(
     armed: ArmedBoot, evidence: ArmedBootEvidence, became: OneShotOutcome
 ) -> BootEvaluation:
     """Judge the trial's boot while it runs."""
-    if against := _against(armed, evidence, became):
+    if against := _objection(armed, evidence, became):
         return _drops(*against)
     if evidence.measured is None:
         return _waits(TrialOutcome.RUNNING, "this boot is its own, but is not recorded yet")
@@ -218,7 +218,7 @@ def _drops(outcome: TrialOutcome, reason: str) -> BootEvaluation:
     return BootEvaluation(verdict=ProofAction.DROP, reason=reason, outcome=outcome)
 
 
-def _against(
+def _objection(
     armed: ArmedBoot, evidence: ArmedBootEvidence, became: OneShotOutcome
 ) -> tuple[TrialOutcome, str] | None:
     """Return what speaks against it for good."""

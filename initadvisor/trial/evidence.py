@@ -73,7 +73,7 @@ def evidence_of(
         measured=measured_boot(record) if record else None,
         completion=completion(host) if is_its_own else Completion.STARTING,
         failed_units=failed_units(host) if is_its_own else (),
-        journal=_left(host, armed, boot) if is_over else JournalEvidence.NOTHING,
+        journal=_journal_evidence(host, armed, boot) if is_over else JournalEvidence.NOTHING,
         signs=signs_since(host, trial_boot.at_s, record, known=trial_boot.known_panics)
         if is_over and trial_boot is not None
         else BootEndSigns(),
@@ -125,17 +125,17 @@ def _record(host: Host, boot: str) -> BootRecord | None:
     return next((record for record in latest if record.boot_id == boot), None)
 
 
-def _left(host: Host, armed: ArmedBoot, boot: str) -> JournalEvidence:
+def _journal_evidence(host: Host, armed: ArmedBoot, boot: str) -> JournalEvidence:
     """Return what the trial's boot has left in the journal, between the arming and this boot."""
     try:
         with opened_journal(host, JournalSource(latest=_LATEST_FILES)) as journal:
-            return _left_in(journal, armed, boot)
+            return _journal_evidence_in(journal, armed, boot)
     except InitadvisorError as err:
         _log.info("what became of the trial's boot is not known: %s", err.message)
         return JournalEvidence.NOTHING
 
 
-def _left_in(journal: Journal, armed: ArmedBoot, boot: str) -> JournalEvidence:
+def _journal_evidence_in(journal: Journal, armed: ArmedBoot, boot: str) -> JournalEvidence:
     span = journal.span(boot)
     for _ in range(_MOST_BOOTS):
         span = journal.before(span) if span else None

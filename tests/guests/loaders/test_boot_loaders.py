@@ -209,7 +209,7 @@ def _assert_cleaned_up_without_harm(outcome: Outcome) -> None:
     assert removable == ({Image.CORRUPT} if outcome.way.name == "systemd-boot" else set())
 
 
-def _same(command_line: str, options: str, own_words: tuple[str, ...] = ()) -> bool:
+def _same(command_line: str, options: str, extra_cmdline: tuple[str, ...] = ()) -> bool:
     """Tell whether a boot had these options, but for what loaders and trials add."""
-    had = comparable_command_line(command_line, own_words=own_words)
+    had = comparable_command_line(command_line, extra_cmdline=extra_cmdline)
     return had == comparable_command_line(options)

@@ -56,7 +56,7 @@ def test_a_trial_differs_in_its_image_its_title_and_our_words(case: Case) -> Non
     assert plan.extra_cmdline == WORDS
     assert "initadvisor trial" in plan.title
     assert "t1" in plan.title
-    kept = comparable_command_line(plan.options, own_words=plan.extra_cmdline)
+    kept = comparable_command_line(plan.options, extra_cmdline=plan.extra_cmdline)
     assert kept == comparable_command_line(default.options)
     assert default.options != plan.options
     assert machine.installed in {initrd.path for initrd in default.initrds}

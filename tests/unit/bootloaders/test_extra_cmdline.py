@@ -93,6 +93,6 @@ def test_without_our_words_the_command_line_is_the_defaults(words: list[str]) ->
     kept = [word for word in command_line_words(options_of_trial) if word not in added]
     assert kept == [word for word in words if word not in added]
     if not set(added) & set(words):
-        assert comparable_command_line(options_of_trial, own_words=added) == (
+        assert comparable_command_line(options_of_trial, extra_cmdline=added) == (
             comparable_command_line(options)
         )

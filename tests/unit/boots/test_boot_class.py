@@ -89,9 +89,9 @@ def test_command_lines_are_compared_without_what_differs_from_boot_to_boot(
     tmp_path: Path, line: str, *, is_same: bool
 ) -> None:
     host = machine(tmp_path)
-    before = boot_class(host, boot_disk=None, own_words=("panic=30",))
+    before = boot_class(host, boot_disk=None, extra_cmdline=("panic=30",))
     write(tmp_path, "/proc/cmdline", line)
-    after = boot_class(host, boot_disk=None, own_words=("panic=30",))
+    after = boot_class(host, boot_disk=None, extra_cmdline=("panic=30",))
     assert (before == after) is is_same
 
 

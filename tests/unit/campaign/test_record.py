@@ -20,7 +20,7 @@ from initadvisor.campaign.record import (
     require_no_campaign,
     write_campaign,
 )
-from initadvisor.core.errors import UnsafeError
+from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host import Host
 from initadvisor.host.files import quarantine_file
 from initadvisor.host.record_files import DamagedRecordError
@@ -197,3 +197,20 @@ def test_what_power_cuts_have_left_of_records_and_notes_goes(host: Host) -> None
         clear()
         assert not left.exists()
     assert somebodys.exists()
+
+
+def test_a_directory_that_cannot_be_read_gives_no_number(host: Host) -> None:
+    directory = host.state_dir() / "campaigns"
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    directory.write_text("a file")
+    with pytest.raises(InitadvisorError, match=f"cannot read {directory}: Not a directory"):
+        following_number(host)
+
+
+def test_a_record_without_end_is_damaged(host: Host) -> None:
+    write_campaign(host, Campaign(number=1))
+    path = host.state_dir() / "campaigns" / "000001.json"
+    with path.open("r+b") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(DamagedRecordError, match="cannot read the campaign"):
+        read_campaign(host)

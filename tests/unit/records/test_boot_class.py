@@ -39,8 +39,8 @@ def test_every_value_of_a_parameter_is_found_and_none_of_another() -> None:
 def test_what_names_files_and_trials_is_left_out() -> None:
     line = "BOOT_IMAGE=/v initrd=/a ro initadvisor.trial=7 initrd=/b panic=30 quiet"
     assert comparable_command_line(line) == "ro panic=30 quiet"
-    assert comparable_command_line(line, own_words=("panic=30",)) == "ro quiet"
-    assert comparable_command_line("ro panic=30", own_words=("panic=30",)) == "ro panic=30"
+    assert comparable_command_line(line, extra_cmdline=("panic=30",)) == "ro quiet"
+    assert comparable_command_line("ro panic=30", extra_cmdline=("panic=30",)) == "ro panic=30"
 
 
 @given(st.text(max_size=200))
