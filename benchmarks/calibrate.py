@@ -48,7 +48,7 @@ from initadvisor.vm.choose import Wanted, machine_for
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from initadvisor.lab.lab import LabRunObserver
+    from initadvisor.lab.timing import LabRunObserver
     from initadvisor.records.built_image import BuiltImage
     from initadvisor.records.lab import LabSample, LostBoot
 

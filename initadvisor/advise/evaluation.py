@@ -18,9 +18,8 @@ from initadvisor.decide.next_boot import BootLimits
 from initadvisor.decide.upgrades import upgrade_pace
 from initadvisor.host.hardware import memory
 from initadvisor.image.contents import Verdict
-from initadvisor.lab.evidence import lab_evidence
+from initadvisor.lab.evidence import lab_evidence, lint_all, verdicts_on
 from initadvisor.lab.observing import LabObserver
-from initadvisor.lab.verdicts import lint_all, verdicts_on
 from initadvisor.target.disk import examine_disk
 from initadvisor.target.kernel_config import find_kernel_config, read_kernel_config
 
@@ -177,8 +176,7 @@ class CandidateEvaluation:
 
     def run_lab(self, candidate_set: CandidateSet) -> None:
         """Have kernels unpack what they would not refuse; the store then has what they took."""
-        from initadvisor.lab.lab import run_lab_for
-        from initadvisor.lab.timing import Rounds
+        from initadvisor.lab.timing import Rounds, run_lab_for
         from initadvisor.vm.choose import Wanted  # takes long; most answers need none of it
 
         verdicts = lint_all(

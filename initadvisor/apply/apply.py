@@ -17,7 +17,7 @@ from initadvisor.core.text import encoded
 from initadvisor.generators.detect import generator_of_image
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.host.storage.mounts import machine_path
-from initadvisor.lab.built import BuildingObserver, ask_kernels
+from initadvisor.lab.verify import BuildingObserver, ask_kernels
 from initadvisor.records.boot import RecordSource
 from initadvisor.store.store import open_store
 from initadvisor.transaction import files

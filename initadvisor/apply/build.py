@@ -14,7 +14,7 @@ from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.generators.rewriting import config_files, texts_of
 from initadvisor.host.files import make_directory
 from initadvisor.image.difference import Aspect, ChangedEntry, difference
-from initadvisor.lab.built import (
+from initadvisor.lab.verify import (
     ask_kernels,
     building_place,
     linted,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from initadvisor.generators import Generator, InstalledImage
     from initadvisor.host import Host
     from initadvisor.image.difference import ImageDifference
-    from initadvisor.lab.built import BuildingObserver, ReadImage
+    from initadvisor.lab.verify import BuildingObserver, ReadImage
     from initadvisor.transaction.transaction import FileIdentity
 
 

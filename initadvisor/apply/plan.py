@@ -26,7 +26,7 @@ from initadvisor.generators.detect import detect_generator
 from initadvisor.generators.rewriting import texts_of
 from initadvisor.generators.safety import require_installed_system
 from initadvisor.host.replace import require_changeable, require_plain
-from initadvisor.lab.built import require_engine
+from initadvisor.lab.verify import require_engine
 from initadvisor.transaction.transactions import pending
 from initadvisor.trial.evidence import require_boot_time_unit
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from initadvisor.generators import InstalledImage
     from initadvisor.host import Host
-    from initadvisor.lab.built import BuildingObserver
+    from initadvisor.lab.verify import BuildingObserver
     from initadvisor.transaction.backups import Backup
     from initadvisor.transaction.transaction import SettingChange, Transaction
     from initadvisor.transaction.transactions import Transactions

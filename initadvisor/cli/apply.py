@@ -5,16 +5,20 @@ The options, the call, and the plan as JSON and as text.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from initadvisor.apply.plan_values import ApplyStep
-from initadvisor.cli.rendering.output import SCHEMA
-from initadvisor.cli.rendering.paragraphs import print_item, print_paragraph
-from initadvisor.cli.rendering.tables import Table, print_table
-from initadvisor.cli.rendering.wording import figure, turned_round
+from initadvisor.cli.rendering.output import print_json
+from initadvisor.cli.rendering.text import (
+    Table,
+    figure,
+    print_item,
+    print_paragraph,
+    print_table,
+    turned_round,
+)
 from initadvisor.core.errors import UnsafeError
 from initadvisor.core.text import shown
 from initadvisor.transaction.armed_boot import ProofStage
@@ -99,7 +103,7 @@ def apply(
     with Progress() as progress:
         plan = plan_apply(host, request, observer=progress)
     if as_json:
-        print_json(plan)
+        print_json(_document(plan))
     else:
         print_plan(plan)
     if not plan.edits:
@@ -146,11 +150,9 @@ class _Shown:
         print_staged(staged)
 
 
-def print_json(plan: ApplyPlan) -> None:
-    """Print the whole plan as one object."""
+def _document(plan: ApplyPlan) -> dict[str, Any]:
     saving = plan.saving_ms
-    document = {
-        "schema": SCHEMA,
+    return {
         "generator": plan.generator,
         "setting": str(plan.setting),
         "why": plan.why,
@@ -177,7 +179,6 @@ def print_json(plan: ApplyPlan) -> None:
         ],
         "warnings": list(plan.warnings),
     }
-    click.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
 def _image(planned: PlannedImage) -> dict[str, Any]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from initadvisor.cli.options import FileName, Whole
-from initadvisor.cli.rendering.output import SCHEMA
+from initadvisor.cli.rendering.output import print_json
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.text import shown
 
@@ -83,7 +82,7 @@ def build(
         )
         context = what_matters_more(host, generator, source)
     if as_json:
-        _print_json(
+        print_json(
             {
                 "image": str(target.path),
                 "generator": generator.NAME,
@@ -111,7 +110,7 @@ def list_(*, as_json: bool) -> None:
 
     kept = cached_candidates(Host())
     if as_json:
-        _print_json({"candidates": [_cached_as_json(cached) for cached in kept]})
+        print_json({"candidates": [_cached_as_json(cached) for cached in kept]})
         return
     for image, digest in dict.fromkeys((cached.image, cached.image_sha256) for cached in kept):
         click.echo(f"{shown(image)} (sha256 {digest[:12]})")
@@ -137,10 +136,6 @@ def prune(*, everything: bool) -> None:
     limit_bytes = load_config(host).cache_limit_bytes
     pruned = prune_candidates(host, everything=everything, limit_bytes=limit_bytes)
     click.echo(f"{pruned.removed} candidates removed, {pruned.freed_bytes / 1e6:.1f} MB freed")
-
-
-def _print_json(document: dict[str, Any]) -> None:
-    click.echo(json.dumps({"schema": SCHEMA, **document}, indent=2))
 
 
 def _as_json(candidate: BuiltImage) -> dict[str, Any]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.rendering.output import SCHEMA
+from initadvisor.cli.rendering.output import print_json
 
 if TYPE_CHECKING:
-    from initadvisor.doctor.findings import Diagnosis
+    from collections.abc import Mapping, Sequence
+
+    from initadvisor.doctor.findings import Finding, Topic
 
 
 @click.command()
@@ -28,44 +30,43 @@ def doctor(context: click.Context, *, try_engines: bool, as_json: bool) -> None:
     from initadvisor.host import Host
 
     found = diagnose(Host(), try_engines=try_engines)
+    grades = Counter(finding.grade for findings in found.values() for finding in findings)
     if as_json:
-        _print_json(found)
+        print_json(
+            {
+                "findings": [
+                    {
+                        "topic": topic.value,
+                        "grade": finding.grade.value,
+                        "text": finding.text,
+                        "advice": finding.advice,
+                    }
+                    for topic, findings in found.items()
+                    for finding in findings
+                ]
+            }
+        )
     else:
         _print_text(found)
-    if found.graded(Grade.OBSTACLE):
+        click.echo(
+            f"\nIn the way (STOP): {grades[Grade.OBSTACLE]}; "
+            f"worth knowing (note): {grades[Grade.NOTE]}."
+        )
+    if grades[Grade.OBSTACLE]:
         context.exit(1)
 
 
-def _print_json(found: Diagnosis) -> None:
-    document = {
-        "schema": SCHEMA,
-        "findings": [
-            {
-                "topic": finding.topic.value,
-                "grade": finding.grade.value,
-                "text": finding.text,
-                "advice": finding.advice,
-            }
-            for finding in found.findings
-        ],
-    }
-    click.echo(json.dumps(document, indent=2, allow_nan=False))
-
-
-def _print_text(found: Diagnosis) -> None:
-    from initadvisor.cli.rendering.paragraphs import print_paragraph
+def _print_text(found: Mapping[Topic, Sequence[Finding]]) -> None:
+    from initadvisor.cli.rendering.text import print_paragraph
     from initadvisor.core.text import shown
     from initadvisor.doctor.findings import Grade
 
-    timestamps = {Grade.OK: "ok  ", Grade.NOTE: "note", Grade.OBSTACLE: "STOP"}
+    marks = {Grade.OK: "ok  ", Grade.NOTE: "note", Grade.OBSTACLE: "STOP"}
     indent = " " * 6
-    topic = None
-    for finding in found.findings:
-        if finding.topic is not topic:
-            topic = finding.topic
+    for topic, findings in found.items():
+        if findings:
             click.echo(f"{topic.capitalize()}:")
-        print_paragraph(shown(finding.text), first=f"{timestamps[finding.grade]}  ", others=indent)
-        if finding.advice:
-            print_paragraph(shown(finding.advice), first=f"{indent}-> ", others=f"{indent}   ")
-    notes, obstacles = len(found.graded(Grade.NOTE)), len(found.graded(Grade.OBSTACLE))
-    click.echo(f"\nIn the way (STOP): {obstacles}; worth knowing (note): {notes}.")
+        for finding in findings:
+            print_paragraph(shown(finding.text), first=f"{marks[finding.grade]}  ", others=indent)
+            if finding.advice:
+                print_paragraph(shown(finding.advice), first=f"{indent}-> ", others=f"{indent}   ")

@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from initadvisor.advise.boots import SHARED_WORDS
-from initadvisor.cli.rendering.wording import (
+from initadvisor.cli.rendering.text import (
     boots,
     figure,
     listed,

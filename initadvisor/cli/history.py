@@ -15,9 +15,15 @@ import click
 
 from initadvisor.cli.options import FileName, Whole, moment_since
 from initadvisor.cli.rendering.output import SCHEMA
-from initadvisor.cli.rendering.paragraphs import moment, print_item, print_paragraph
-from initadvisor.cli.rendering.tables import Table, print_table
-from initadvisor.cli.rendering.wording import explain_intervals, measured_interval
+from initadvisor.cli.rendering.text import (
+    Table,
+    explain_intervals,
+    measured_interval,
+    moment,
+    print_item,
+    print_paragraph,
+    print_table,
+)
 from initadvisor.core.text import shown
 from initadvisor.lab.history import results
 from initadvisor.records.lab import RunEnd, Unpacked
@@ -85,7 +91,7 @@ def history(
         return
     with open_store(host, readonly=True) as store:
         if as_csv:
-            from initadvisor.cli.boots_export import write_csv
+            from initadvisor.cli.boots import write_csv
 
             with contextlib.closing(store.each_boot(since=since, limit=limit)) as boots:
                 write_csv(boots, sys.stdout)
@@ -104,7 +110,7 @@ def _import(host: Host, path: Path) -> None:
 
 
 def _print_json(store: Store, since: datetime | None, limit: int | None) -> None:
-    from initadvisor.cli.boots_export import write_json
+    from initadvisor.cli.boots import write_json
 
     runs = store.lab_runs(limit=limit or _SHOWN, since=since)
     verifications = store.verifications(limit=limit or _SHOWN, since=since)
@@ -115,7 +121,7 @@ def _print_json(store: Store, since: datetime | None, limit: int | None) -> None
 
 def _print_text(store: Store, since: datetime | None, limit: int) -> None:
     from initadvisor.boots.summary import summaries
-    from initadvisor.cli.boots_text import explain_summaries, print_boots, print_summaries
+    from initadvisor.cli.boots import explain_summaries, print_boots, print_summaries
     from initadvisor.core.text import shown
 
     boots = store.boots(since=since, limit=limit)

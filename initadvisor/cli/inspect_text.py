@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import textwrap
 from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.rendering.output import SCHEMA
-from initadvisor.cli.rendering.tables import Table, print_table
+from initadvisor.cli.rendering.output import print_json
+from initadvisor.cli.rendering.text import Table, print_paragraph, print_table
 from initadvisor.core.text import shown
 from initadvisor.image.contents import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from initadvisor.image.contents import ByteRange, ImageContents, ImageFinding, Lint, Segment
+    from initadvisor.image.contents import ByteRange, ImageContents, Lint, Segment
     from initadvisor.image.kernel import KernelConfig
 
 
-_WIDTH = 80
 _VERDICTS = {
     Verdict.OK: "ok: the kernel would unpack all of it",
     Verdict.REFUSED: "refused: the kernel would not unpack all of it",
@@ -107,48 +104,39 @@ def _notes(contents: ImageContents) -> Iterator[str]:
 
 def _print_list(lines: Iterable[str]) -> None:
     for line in lines:
-        click.echo(
-            textwrap.fill(
-                line,
-                width=_WIDTH,
-                initial_indent="  - ",
-                subsequent_indent="    ",
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-        )
+        print_paragraph(line, first="  - ", others="    ")
 
 
 def _mb(size_bytes: int) -> str:
     return f"{size_bytes / 1e6:.2f}"
 
 
-def print_json(
+def print_document(
     name: str, contents: ImageContents, verdict: Lint, config: KernelConfig | None
 ) -> None:
     """Print the JSON that initadvisor-inspect(1) describes to stdout."""
-    document = {
-        "schema": SCHEMA,
-        "image": name,
-        "segments": [_segment(segment) for segment in contents.segments],
-        "kernel": contents.kernel_release,
-        "kernel_config": config.source if config else None,
-        "lint": {
-            "verdict": verdict.verdict,
-            "reasons": list(verdict.reasons),
-            "notes": list(verdict.notes),
-        },
-        "generator": contents.generator,
-        "uki": contents.uki,
-        "microcode": contents.microcode,
-        "file_system": contents.file_system,
-        "kinds": [dataclasses.asdict(kind) for kind in contents.kinds],
-        "largest": [dataclasses.asdict(file) for file in contents.largest],
-        "initrd": _stretch(contents.initrd),
-        "junk": _stretch(contents.junk),
-        "bootconfig": _stretch(contents.bootconfig),
-    }
-    click.echo(json.dumps(document, indent=2))
+    print_json(
+        {
+            "image": name,
+            "segments": [_segment(segment) for segment in contents.segments],
+            "kernel": contents.kernel_release,
+            "kernel_config": config.source if config else None,
+            "lint": {
+                "verdict": verdict.verdict,
+                "reasons": list(verdict.reasons),
+                "notes": list(verdict.notes),
+            },
+            "generator": contents.generator,
+            "uki": contents.uki,
+            "microcode": contents.microcode,
+            "file_system": contents.file_system,
+            "kinds": [dataclasses.asdict(kind) for kind in contents.kinds],
+            "largest": [dataclasses.asdict(file) for file in contents.largest],
+            "initrd": _stretch(contents.initrd),
+            "junk": _stretch(contents.junk),
+            "bootconfig": _stretch(contents.bootconfig),
+        }
+    )
 
 
 def _segment(segment: Segment) -> dict[str, object]:
@@ -160,12 +148,8 @@ def _segment(segment: Segment) -> dict[str, object]:
         "entries": segment.entries,
         "padding_bytes": segment.padding_bytes,
         "streams": segment.streams,
-        "warnings": [_finding(finding) for finding in segment.findings],
+        "warnings": [dataclasses.asdict(finding) for finding in segment.findings],
     }
-
-
-def _finding(finding: ImageFinding) -> dict[str, object]:
-    return dataclasses.asdict(finding)
 
 
 def _stretch(stretch: ByteRange | None) -> dict[str, object] | None:

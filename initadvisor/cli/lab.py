@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from initadvisor.cli.options import FileName, Whole
-from initadvisor.cli.rendering.output import SCHEMA
+from initadvisor.cli.rendering.output import print_json
 from initadvisor.records.lab import Engine
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _time(
     from initadvisor.cli.history import print_run, run_document
     from initadvisor.cli.rendering.progress import Progress
     from initadvisor.core.settings import Setting
-    from initadvisor.lab.lab import LabRequest, run_lab
+    from initadvisor.lab.timing import LabRequest, run_lab
 
     request = LabRequest(
         image=image,
@@ -110,7 +110,7 @@ def _time(
         raise
     if as_json:
         skipped = [{"setting": str(gap.setting), "reason": gap.reason} for gap in result.skipped]
-        _print_json({**run_document(result.recorded), "skipped": skipped})
+        print_json({**run_document(result.recorded), "skipped": skipped})
         return
     print_run(result.recorded)
     for gap in result.skipped:
@@ -130,7 +130,7 @@ def _verify(
         progress.doing(f"reading {shown(str(image))}, and booting a kernel with it")
         verified = verify(host, image, kernel=kernel, engine=engine)
     if as_json:
-        _print_json(
+        print_json(
             {
                 "image": str(image),
                 "verified": not verified.problems,
@@ -180,16 +180,10 @@ def _engines(host: Host, kernel: Path | None, uml: Path | None, *, as_json: bool
             }
             for state in states
         ]
-        _print_json({"engines": rows})
+        print_json({"engines": rows})
         return
     for state in states:
         click.echo(f"{state.engine}: {state.engine.description}")
         click.echo(
             f"     {state.version}" if state.problem is None else f"     no: {state.problem}"
         )
-
-
-def _print_json(document: dict[str, Any]) -> None:
-    import json
-
-    click.echo(json.dumps({"schema": SCHEMA, **document}, indent=2, allow_nan=False))

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from initadvisor.cli.boots_text import milliseconds, print_boots, setting_words
+from initadvisor.cli.boots import milliseconds, print_boots, setting_words
 from initadvisor.cli.options import FileName
 from initadvisor.cli.rendering.output import SCHEMA
-from initadvisor.cli.rendering.paragraphs import moment, print_item
-from initadvisor.cli.rendering.wording import boots
+from initadvisor.cli.rendering.text import boots, moment, print_item
 from initadvisor.core.text import shown
 from initadvisor.records.marks import Waiting
 from initadvisor.records.read_interval import ReadInterval
@@ -77,7 +76,7 @@ def measure(
         else:
             measured = measure_boots(host, observer=progress, backfill=backfill, dry_run=dry_run)
     if as_json:
-        from initadvisor.cli.boots_export import write_json
+        from initadvisor.cli.boots import write_json
 
         write_json(head_document(measured, dry_run=dry_run), measured.records, sys.stdout)
     else:

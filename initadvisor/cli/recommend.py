@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from initadvisor.cli.options import FileName, Single
-from initadvisor.cli.rendering.output import SCHEMA, rounded
+from initadvisor.cli.rendering.output import print_json, rounded
 from initadvisor.core.config import Objective
 
 if TYPE_CHECKING:
@@ -115,9 +115,7 @@ def recommend(
     with Progress() as progress:
         answer = ask(Host(), request, observer=progress)
     if as_json:
-        import json
-
-        click.echo(json.dumps(as_document(answer), indent=2, allow_nan=False))
+        print_json(as_document(answer))
     else:
         print_recommendation(answer)
 
@@ -129,7 +127,6 @@ def as_document(answer: Recommendation) -> dict[str, Any]:
     """Return the answer as plain values for ``json.dumps``."""
     decision = answer.decision
     return {
-        "schema": SCHEMA,
         "baseline": str(answer.baseline),
         "baseline_source": answer.baseline_source,
         "sample": answer.sample,

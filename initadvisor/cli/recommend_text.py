@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from initadvisor.cli.explain_text import plan_sentences
-from initadvisor.cli.rendering.wording import figure, interval, percent, rounded, short
+from initadvisor.cli.rendering.text import figure, interval, percent, rounded, short
 from initadvisor.core.config import Objective
 from initadvisor.core.text import shown
 from initadvisor.decide.cost import Factor, Outcome

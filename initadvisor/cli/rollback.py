@@ -56,7 +56,7 @@ def rollback(*, confirm: bool, unverified: bool, drop: bool, keep: int | None) -
 
 
 def _print_plan(plan: RollbackPlan) -> None:
-    from initadvisor.cli.rendering.paragraphs import print_item
+    from initadvisor.cli.rendering.text import print_item
 
     transaction = plan.transaction
     click.echo(f"Transaction {transaction.number}: {shown(transaction.purpose)}")
@@ -86,7 +86,7 @@ def _roll_back(host: Host, plan: RollbackPlan, *, unverified: bool) -> None:
 
 def _drop(host: Host, *, confirm: bool, keep: int) -> None:
     from initadvisor.apply.rollback import drop, kept
-    from initadvisor.cli.rendering.paragraphs import print_item
+    from initadvisor.cli.rendering.text import print_item
 
     found = kept(host, keep=keep)
     if not found:

@@ -5,15 +5,14 @@ The options, the call, and the answer as JSON and as text.
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from initadvisor.bootloaders.one_shot import OneShotState
-from initadvisor.cli.rendering.output import SCHEMA
-from initadvisor.cli.rendering.paragraphs import print_item, print_paragraph
+from initadvisor.cli.rendering.output import print_json
+from initadvisor.cli.rendering.text import print_item, print_paragraph
 from initadvisor.core.text import shown
 from initadvisor.transaction.armed_boot import ProofStage
 from initadvisor.transaction.transaction import Duty
@@ -41,16 +40,14 @@ def status(*, check: bool, as_json: bool) -> None:
 
     found = look(Host(), check=check)
     if as_json:
-        print_json(found)
+        print_json(_document(found))
     else:
         print_status(found)
 
 
-def print_json(found: Status) -> None:
-    """Print all of it as one object."""
+def _document(found: Status) -> dict[str, Any]:
     configured = found.configured
-    document = {
-        "schema": SCHEMA,
+    return {
         "generator": found.generator,
         "image": found.image and str(found.image),
         "configured": configured
@@ -83,7 +80,6 @@ def print_json(found: Status) -> None:
         },
         "notes": list(found.notes),
     }
-    click.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
 def _running(running: RunningBoot) -> dict[str, Any]:

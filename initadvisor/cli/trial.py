@@ -5,24 +5,22 @@ The subcommands, and a campaign as JSON and as text.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from initadvisor.campaign.campaign import CampaignState
 from initadvisor.cli.options import Whole
-from initadvisor.cli.rendering.output import SCHEMA
-from initadvisor.cli.rendering.paragraphs import print_item, print_paragraph
+from initadvisor.cli.rendering.output import print_json
+from initadvisor.cli.rendering.text import print_item, print_paragraph
 from initadvisor.core.errors import UnsafeError
 from initadvisor.core.text import shown
 
 if TYPE_CHECKING:
     from initadvisor.campaign.campaign import Campaign, TrialBoot
     from initadvisor.host import Host
-    from initadvisor.trial.choice import NextTrial
     from initadvisor.trial.run import Advanced
 
 
@@ -114,7 +112,7 @@ def status(*, as_json: bool) -> None:
 
     campaign = read_campaign(Host())
     if as_json:
-        print_json(campaign)
+        print_json(_document(campaign))
     else:
         print_campaign(campaign)
 
@@ -176,7 +174,13 @@ def next_(*, dry_run: bool, as_json: bool, countdown: int) -> None:
     with Progress() as progress:
         found = next_choice(host, observer=progress)
     if as_json:
-        print_next(found)
+        candidate = found.candidate if found else None
+        print_json(  # what is null is not known, or not needed any more
+            {
+                "next": candidate and {"setting": candidate.setting, "today": candidate.today},
+                "reason": found and found.reason,
+            }
+        )
     elif found is None:
         click.echo("No boot can be chosen yet: no candidates are prepared.")
     elif found.candidate is None:
@@ -187,7 +191,7 @@ def next_(*, dry_run: bool, as_json: bool, countdown: int) -> None:
 
 def _require_consent(host: Host, *, yes: bool) -> None:
     """Say when a person may be needed, and go on only if that is accepted."""
-    from initadvisor.cli.rendering.paragraphs import print_paragraph
+    from initadvisor.cli.rendering.text import print_paragraph
     from initadvisor.trial.risks import risks
 
     for sentence in risks(host):
@@ -225,10 +229,8 @@ def _count_down(host: Host, seconds: int) -> None:
     reboot_now(host)
 
 
-def print_json(campaign: Campaign) -> None:
-    """Print all of it as one object."""
-    document = {
-        "schema": SCHEMA,
+def _document(campaign: Campaign) -> dict[str, Any]:
+    return {
         "number": campaign.number,
         "state": campaign.state.value,
         "reason": campaign.reason or None,
@@ -263,18 +265,6 @@ def print_json(campaign: Campaign) -> None:
             for trial_boot in campaign.trial_boots
         ],
     }
-    click.echo(json.dumps(document, indent=2, allow_nan=False))
-
-
-def print_next(found: NextTrial | None) -> None:
-    """Print which boot would be next; what is null is not known, or not needed any more."""
-    candidate = found.candidate if found else None
-    document = {
-        "schema": SCHEMA,
-        "next": candidate and {"setting": candidate.setting, "today": candidate.today},
-        "reason": found and found.reason,
-    }
-    click.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
 _LATEST = 10

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from initadvisor.cli.options import FileName, number_or_range
-from initadvisor.cli.rendering.output import SCHEMA, rounded
+from initadvisor.cli.rendering.output import print_json, rounded
 from initadvisor.core.config import Objective
 from initadvisor.core.errors import UsageError
 from initadvisor.decide.whatif_views import UNITS
@@ -118,7 +118,7 @@ def whatif(
     with Progress() as progress:
         answer = what_if(Host(), question, observer=progress)
     if as_json:
-        _print_json(as_document(answer))
+        print_json(as_document(answer))
     else:
         from initadvisor.cli.whatif_text import print_what_if
 
@@ -131,21 +131,14 @@ def _print_tables(*, as_json: bool) -> None:
 
     tables: list[TruthTable] = [truth_table(name) for name in truth_table_names()]
     if as_json:
-        _print_json(tables_document(tables))
+        print_json(tables_document(tables))
     else:
         print_tables(tables)
-
-
-def _print_json(document: object) -> None:
-    import json
-
-    click.echo(json.dumps(document, indent=2, allow_nan=False))
 
 
 def as_document(answer: WhatIf) -> dict[str, Any]:
     """Return the answer as plain values for ``json.dumps``."""
     return {
-        "schema": SCHEMA,
         "table": answer.name,
         "source": answer.source,
         "objective": answer.objective,
@@ -168,7 +161,6 @@ def as_document(answer: WhatIf) -> dict[str, Any]:
 def tables_document(tables: Sequence[TruthTable]) -> dict[str, Any]:
     """Return the built-in tables, all that is in them."""
     return {
-        "schema": SCHEMA,
         "tables": [
             {
                 "name": table.name,

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.rendering.paragraphs import print_item, print_paragraph
-from initadvisor.cli.rendering.tables import WIDTH, Table, print_table
+from initadvisor.cli.rendering.text import WIDTH, Table, print_item, print_paragraph, print_table
 from initadvisor.core.config import Objective
 from initadvisor.core.text import shown
 from initadvisor.decide.cost import Factor

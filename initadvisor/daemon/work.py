@@ -101,7 +101,7 @@ class AdvisorsWork:
             _log.info("%d candidates of %s are there", len(field.candidates), target.path)
 
     def _lab(self, release: str | None) -> None:
-        from initadvisor.lab.lab import LabRequest, run_lab
+        from initadvisor.lab.timing import LabRequest, run_lab
         from initadvisor.vm.engines import NoEngineError
 
         target = self._target(release)

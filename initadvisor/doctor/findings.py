@@ -40,25 +40,13 @@ class Topic(StrEnum):
     FILES = "files"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that was looked at; ``advice``: what to do, a command where there is one."""
 
-    topic: Topic
     grade: Grade
     text: str
     advice: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
-    """All that was found, in the order of the topics."""
-
-    findings: tuple[Finding, ...]
-
-    def graded(self, grade: Grade) -> tuple[Finding, ...]:
-        """Return the findings of a grade."""
-        return tuple(finding for finding in self.findings if finding.grade is grade)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,16 +67,16 @@ class CheckedMachine:
         return self.image.kernel_release if self.image else self.host.kernel_release()
 
 
-def fine(topic: Topic, text: str) -> Finding:
+def fine(text: str) -> Finding:
     """Return that something is as it should be."""
-    return Finding(topic=topic, grade=Grade.OK, text=text)
+    return Finding(Grade.OK, text)
 
 
-def note(topic: Topic, text: str, advice: str | None = None) -> Finding:
+def note(text: str, advice: str | None = None) -> Finding:
     """Return something worth knowing."""
-    return Finding(topic=topic, grade=Grade.NOTE, text=text, advice=advice)
+    return Finding(Grade.NOTE, text, advice)
 
 
-def obstacle(topic: Topic, text: str, advice: str | None = None) -> Finding:
+def obstacle(text: str, advice: str | None = None) -> Finding:
     """Return what stands in the way."""
-    return Finding(topic=topic, grade=Grade.OBSTACLE, text=text, advice=advice)
+    return Finding(Grade.OBSTACLE, text, advice)

@@ -22,8 +22,7 @@ from initadvisor.host.configuration import load_config
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.storage.mounts import machine_path
 from initadvisor.image.contents import Verdict
-from initadvisor.lab.built import BuildingObserver
-from initadvisor.lab.verify import verify
+from initadvisor.lab.verify import BuildingObserver, verify
 from initadvisor.target.target import find_target
 from initadvisor.vm.engines import NoEngineError
 

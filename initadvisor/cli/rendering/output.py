@@ -6,8 +6,9 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
+import click
 from typing_extensions import override
 
 if TYPE_CHECKING:
@@ -63,6 +64,13 @@ def named_output() -> TextIO:
         errors=sys.stdout.errors,
         line_buffering=sys.stdout.line_buffering,
     )
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """Print an answer to stdout as one object, with the number of its layout in front."""
+    import json
+
+    click.echo(json.dumps({"schema": SCHEMA, **document}, indent=2, allow_nan=False))
 
 
 def rounded(value: float, digits: int = 3) -> float:

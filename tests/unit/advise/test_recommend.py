@@ -19,7 +19,7 @@ from initadvisor.generators import unknown
 from initadvisor.host import Host
 from initadvisor.image.contents import Verdict
 from initadvisor.image.cpio import CpioWriter
-from initadvisor.lab import lab as lab_module
+from initadvisor.lab import timing as lab_module
 from initadvisor.lab.observing import Unseen
 from initadvisor.records.lab import (
     BootKind,

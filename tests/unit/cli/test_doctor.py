@@ -9,32 +9,32 @@ from click.testing import CliRunner
 
 from initadvisor.cli.doctor import doctor
 from initadvisor.doctor import doctor as looking
-from initadvisor.doctor.findings import Diagnosis, Finding, Grade, Topic
+from initadvisor.doctor.findings import Finding, Topic, fine, note, obstacle
 
-_FINE = Finding(topic=Topic.PYTHON, grade=Grade.OK, text="Python 3.11")
-_NOTE = Finding(
-    topic=Topic.COMPRESSORS,
-    grade=Grade.NOTE,
-    text="lzop is not\x1b installed",
-    advice="sudo apt install lzop",
-)
-_STOP = Finding(topic=Topic.COMPRESSORS, grade=Grade.OBSTACLE, text="no zstd")
+_FINE = fine("Python 3.11")
+_NOTE = note("lzop is not\x1b installed", "sudo apt install lzop")
+_STOP = obstacle("no zstd")
 
 
-def found(monkeypatch: pytest.MonkeyPatch, *findings: Finding) -> list[bool]:
+def found(
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    python: tuple[Finding, ...],
+    compressors: tuple[Finding, ...],
+) -> list[bool]:
     """Have these findings; return whether engines were to be tried, each time."""
     asked: list[bool] = []
 
-    def diagnose(_host: object, *, try_engines: bool) -> Diagnosis:
+    def diagnose(_host: object, *, try_engines: bool) -> dict[Topic, tuple[Finding, ...]]:
         asked.append(try_engines)
-        return Diagnosis(findings=findings)
+        return {Topic.SYSTEM: (), Topic.PYTHON: python, Topic.COMPRESSORS: compressors}
 
     monkeypatch.setattr(looking, "diagnose", diagnose)
     return asked
 
 
 def test_findings_stand_under_their_topics_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = found(monkeypatch, _FINE, _NOTE, _STOP)
+    asked = found(monkeypatch, python=(_FINE,), compressors=(_NOTE, _STOP))
     result = CliRunner().invoke(doctor)
     assert result.exit_code == 1
     assert asked == [False]
@@ -47,16 +47,20 @@ def test_findings_stand_under_their_topics_with_advice(monkeypatch: pytest.Monke
     assert lines[-1] == "In the way (STOP): 1; worth knowing (note): 1."
 
 
-@pytest.mark.parametrize("findings", [(), (_FINE,), (_FINE, _NOTE)])
+@pytest.mark.parametrize(
+    ("python", "compressors"), [((), ()), ((_FINE,), ()), ((_FINE,), (_NOTE,))]
+)
 def test_what_is_only_worth_knowing_is_no_failure(
-    monkeypatch: pytest.MonkeyPatch, findings: tuple[Finding, ...]
+    monkeypatch: pytest.MonkeyPatch,
+    python: tuple[Finding, ...],
+    compressors: tuple[Finding, ...],
 ) -> None:
-    found(monkeypatch, *findings)
+    found(monkeypatch, python=python, compressors=compressors)
     assert CliRunner().invoke(doctor).exit_code == 0
 
 
 def test_findings_for_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = found(monkeypatch, _NOTE, _STOP)
+    asked = found(monkeypatch, python=(), compressors=(_NOTE, _STOP))
     result = CliRunner().invoke(doctor, ["--json", "--try-engines"])
     assert result.exit_code == 1
     assert asked == [True]

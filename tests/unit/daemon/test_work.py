@@ -16,7 +16,7 @@ from initadvisor.core.errors import UsageError
 from initadvisor.daemon.notes import Job, Task
 from initadvisor.daemon.work import AdvisorsWork
 from initadvisor.decide.cost import Outcome
-from initadvisor.lab import lab
+from initadvisor.lab import timing
 from initadvisor.trial import campaigns
 from initadvisor.vm.engines import NoEngineError
 from tests.fixtures.dracut_machine import OTHER, make_machine
@@ -121,12 +121,12 @@ def test_the_lab_takes_the_image_that_boots_by_default_for_what_it_is(
 ) -> None:
     asked = []
 
-    def run(_host: object, request: lab.LabRequest, *, observer: object) -> object:
+    def run(_host: object, request: timing.LabRequest, *, observer: object) -> object:
         assert observer is not None
         asked.append(request.image)
         return SimpleNamespace(recorded=SimpleNamespace(samples=()))
 
-    monkeypatch.setattr(lab, "run_lab", run)
+    monkeypatch.setattr(timing, "run_lab", run)
     do(machine, Task.LAB, release)
     assert asked == [machine.path(f"/boot/initramfs-{named}.img") if named else None]
 
@@ -138,7 +138,7 @@ def test_a_machine_without_a_lab_is_none_that_fails(
         msg = "no virtual machine works"
         raise NoEngineError(msg)
 
-    monkeypatch.setattr(lab, "run_lab", none)
+    monkeypatch.setattr(timing, "run_lab", none)
     assert do(machine, Task.LAB) == ()
     assert "no lab: no virtual machine works" in caplog.messages
 

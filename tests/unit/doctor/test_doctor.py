@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
-from initadvisor.doctor import doctor, lab, software
+from initadvisor.doctor import boots, doctor, software
 from initadvisor.doctor.doctor import diagnose
 from initadvisor.doctor.findings import Grade, Topic
 from initadvisor.generators import dracut
@@ -27,8 +27,10 @@ from tests.fixtures.doctor_machine import (
 from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from initadvisor.doctor.findings import Finding
     from initadvisor.host import Host
     from tests.fakes.boot_loader import FakeLoader
     from tests.fixtures.hosts import Machine
@@ -49,11 +51,8 @@ def machine(examined: tuple[Machine, FakeLoader]) -> Machine:
 def test_nothing_is_in_the_way_of_a_machine_that_has_it_all(machine: Machine) -> None:
     before = snapshot(machine.root)
     found = diagnose(machine)
-    assert found.graded(Grade.OBSTACLE) == ()
-    assert {finding.topic for finding in found.findings} == set(Topic)
-    assert [f.topic for f in found.findings] == sorted(
-        (f.topic for f in found.findings), key=list(Topic).index
-    )
+    assert [about(found, topic, Grade.OBSTACLE) for topic in found] == [[]] * len(Topic)
+    assert [topic for topic, findings in found.items() if findings] == list(Topic)
     assert snapshot(machine.root) == before
     generator = " ".join(f.text for f in about(found, Topic.GENERATOR))
     assert "dracut 059 makes" in generator
@@ -123,7 +122,7 @@ def test_no_generator_is_in_the_way_and_everything_else_is_still_looked_at(
     machine.path("/usr/lib/dracut/dracut-version.sh").unlink()
     found = diagnose(machine)
     assert "no generator" in only(found, Topic.GENERATOR, Grade.OBSTACLE).text
-    assert {finding.topic for finding in found.findings} == set(Topic)
+    assert all(found[other] for other in Topic)
     assert "not known how much" in only(found, Topic.ROOM, Grade.NOTE).text
 
 
@@ -191,7 +190,7 @@ def test_no_engine_is_started_unless_asked_for(
         tried.append(wanted)
         return ()
 
-    monkeypatch.setattr(lab, "engine_states", states_of)
+    monkeypatch.setattr(boots, "engine_states", states_of)
     diagnose(machine, try_engines=True)
     assert len(tried) == 1
 
@@ -200,12 +199,11 @@ def test_no_engine_is_started_unless_asked_for(
 def test_a_check_that_fails_fails_for_itself(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, topic: Topic
 ) -> None:
-    def fail(_subject: object) -> object:
+    def fail(_subject: object) -> Iterator[Finding]:
         raise failures[0]
 
     failures: list[Exception] = []
-    checks = [(other, fail if other is topic else check) for other, check in doctor._CHECKS]
-    monkeypatch.setattr(doctor, "_CHECKS", checks)
+    monkeypatch.setitem(doctor._CHECKS, topic, fail)
     for error, grade in (
         (NeedsRootError("closed"), Grade.NOTE),
         (InitadvisorError("broken", hint="mend it"), Grade.OBSTACLE),
@@ -215,7 +213,7 @@ def test_a_check_that_fails_fails_for_itself(
         failures[:] = [error]
         found = diagnose(machine)
         assert [finding.grade for finding in about(found, topic)] == [grade]
-        assert {finding.topic for finding in found.findings} == set(Topic)
+        assert all(found[other] for other in Topic)
 
 
 def test_it_runs_without_any_module_that_can_be_missing(tmp_path: Path) -> None:

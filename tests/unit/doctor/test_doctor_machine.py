@@ -13,7 +13,7 @@ from initadvisor.apply.apply import ApplyChoices
 from initadvisor.core.codecs import Codec
 from initadvisor.core.refusals import Refusal, RefusalKind, refused
 from initadvisor.core.settings import Setting
-from initadvisor.doctor import boots, lab, services
+from initadvisor.doctor import boots, software
 from initadvisor.doctor.doctor import diagnose
 from initadvisor.doctor.findings import Grade, Topic
 from initadvisor.trial import markers
@@ -111,7 +111,7 @@ def test_a_trial_s_image_has_to_fit_beside_today_s(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert about(diagnose(machine), Topic.ROOM, Grade.NOTE) == []
-    monkeypatch.setattr(lab, "free_bytes", lambda _path: 10)
+    monkeypatch.setattr(boots, "free_bytes", lambda _path: 10)
     found = only(diagnose(machine), Topic.ROOM, Grade.NOTE)
     assert "a trial's image of up to 0 MB fits" in found.text
 
@@ -163,9 +163,9 @@ def test_every_unit_that_is_shipped_is_looked_at() -> None:
         for kind in ("service", "timer", "path")
         for path in (ROOT / "systemd").glob(f"*.{kind}")
     }
-    assert set(services.UNITS) == shipped
+    assert set(software.UNITS) == shipped
     presets = " ".join(path.read_text() for path in (ROOT / "systemd").glob("*.preset"))
-    assert all(f"enable {unit}\n" in presets for unit in services.ENABLED_BY_USER)
+    assert all(f"enable {unit}\n" in presets for unit in software.ENABLED_BY_USER)
 
 
 @pytest.mark.parametrize("distribution", ["debian", "arch", "fedora", "opensuse"])

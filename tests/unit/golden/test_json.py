@@ -36,7 +36,7 @@ from initadvisor.doctor import software
 from initadvisor.host import Host, SystemClock
 from initadvisor.host.storage.device import device_of
 from initadvisor.image.cpio import CpioWriter
-from initadvisor.lab import lab, timing
+from initadvisor.lab import timing
 from initadvisor.measure import measure
 from initadvisor.records.storage import ColdRead
 from initadvisor.target import disk
@@ -92,7 +92,7 @@ def _same_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Host, "is_root", property(lambda _host: True))
     monkeypatch.setattr(Host, "cores", property(lambda _host: 2))
     monkeypatch.setattr(SystemClock, "monotonic_ns", lambda _clock: 0)
-    monkeypatch.setattr(lab, "time_ns", lambda: 1)
+    monkeypatch.setattr(timing, "time_ns", lambda: 1)
     monkeypatch.setattr(sampling, "_LARGE_BYTES", 3 * BLOCK_BYTES)
     monkeypatch.setattr(sampling, "_SMALL_BYTES", 2 * BLOCK_BYTES)
     monkeypatch.setattr(disk, "cold_read", read_at_once)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from initadvisor.cli.boots_export import write_csv, write_json
+from initadvisor.cli.boots import write_csv, write_json
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.host import Host
 from initadvisor.measure import boot_import as module

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.cli.rendering.wording import boots, listed, more_or_less, percent, rounded, short
+from initadvisor.cli.rendering.text import boots, listed, more_or_less, percent, rounded, short
 from tests.fixtures.answers import figure
 
 
