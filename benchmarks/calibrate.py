@@ -39,8 +39,9 @@ from initadvisor.generators import unknown
 from initadvisor.host import Host
 from initadvisor.host.files import make_directory, whole_file
 from initadvisor.host.hardware import cpu_model
-from initadvisor.lab.timing import LEAST_ROUNDS, LabImage, Rounds, time_images, unpack_ms
-from initadvisor.records.lab import Engine, LabSubject
+from initadvisor.lab.history import times_ms
+from initadvisor.lab.timing import LEAST_ROUNDS, LabImage, Rounds, time_images
+from initadvisor.records.lab import BootKind, Engine, LabSubject
 from initadvisor.store.store import open_store
 from initadvisor.target.source import open_source
 from initadvisor.vm.choose import Wanted, machine_for
@@ -174,7 +175,7 @@ def measure(
             observer=interleaved,
             seed=rounds,
         )
-        kernel_ms = unpack_ms(recorded.samples)
+        kernel_ms = times_ms(recorded.samples, BootKind.UNPACK)
         lacking = [c for c in built.candidates if len(kernel_ms.get(c.sha256, ())) < rounds]
         if lacking:
             msg = f"cannot calibrate with {path}: boots were lost ({lacking[0].setting})"

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from initadvisor.apply.plan_values import ApplyStep
+from initadvisor.cli.options import refuse_if
 from initadvisor.cli.rendering.output import print_json
+from initadvisor.cli.rendering.progress import Progress
 from initadvisor.cli.rendering.text import (
     Table,
     figure,
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 
     from initadvisor.apply.apply import Applied
     from initadvisor.apply.plan_values import ApplyPlan, PlannedImage, StagedImage
-    from initadvisor.cli.rendering.progress import Progress
     from initadvisor.core.estimates import Estimate
     from initadvisor.image.difference import ImageDifference
 
@@ -87,13 +88,10 @@ def apply(
     from initadvisor.apply.apply import ApplyChoices
     from initadvisor.apply.apply import apply as apply_planned
     from initadvisor.apply.plan import ApplyRequest, plan_apply
-    from initadvisor.cli.rendering.progress import Progress
     from initadvisor.core.settings import Setting
     from initadvisor.host import Host
 
-    if confirm and as_json:
-        msg = "--confirm and --json exclude each other"
-        raise click.UsageError(msg)
+    refuse_if(confirm and as_json, "--confirm and --json exclude each other")
     host = Host()
     request = ApplyRequest(
         setting=None if setting is None else Setting.parse(setting),
@@ -119,8 +117,8 @@ def apply(
         without_entry=without_entry,
         ignore_unlocking=ignore_unlocking,
     )
-    with Progress() as progress:
-        applied = apply_planned(host, plan, choices, observer=_Shown(progress))
+    with _ApplyProgress() as progress:
+        applied = apply_planned(host, plan, choices, observer=progress)
     print_applied(applied)
 
 
@@ -135,15 +133,8 @@ def _unless(plan: ApplyPlan) -> str:
     return f", once nothing is in the way or with {' '.join(options)}"
 
 
-class _Shown:
+class _ApplyProgress(Progress):
     """Shows progress on a terminal, and what was built once it is there."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-
-    def doing(self, what: str) -> None:
-        """Show what goes on."""
-        self._progress.doing(what)
 
     def built(self, staged: Sequence[StagedImage]) -> None:
         """Print what was built, before anything is decided about it."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from initadvisor.cli.options import FileName, Whole
+from initadvisor.cli.options import FileName, Whole, refuse_if
 from initadvisor.cli.rendering.output import print_json
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.text import shown
@@ -63,9 +63,7 @@ def build(
     from initadvisor.target.target import find_target
 
     wanted = tuple(Setting.parse(text) for text in only)
-    if wanted and everything:
-        msg = "--only and --all exclude each other"
-        raise click.UsageError(msg)
+    refuse_if(wanted and everything, "--only and --all exclude each other")
     host = Host()
     config = load_config(host)
     target = find_target(host, image)

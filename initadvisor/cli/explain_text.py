@@ -204,7 +204,8 @@ def _said(answer: Recommendation, plan: Plan) -> str:
         case Purpose.LEARN:
             undecided = answer.decision.outcome is Outcome.UNDECIDED
             what = "What would decide it" if undecided else "What would tell"
-            return f"{what}: {_listed(plan)} ({percent(plan.chance)} likely){_next(plan)}."
+            following = f"; the next one: {plan.following}" if len(plan.boots) > 1 else ""
+            return f"{what}: {_listed(plan)} ({percent(plan.chance)} likely){following}."
 
 
 def _listed(plan: Plan) -> str:
@@ -215,10 +216,6 @@ def _listed(plan: Plan) -> str:
         return f"at most about {plan.count} more boots of {plan.following}"
     each = listed([f"{planned.boots} of {planned.setting}" for planned in plan.boots])
     return f"at most about {plan.count} more boots, {each}"
-
-
-def _next(plan: Plan) -> str:
-    return f"; the next one: {plan.following}" if len(plan.boots) > 1 else ""
 
 
 def _hardly_settled(answer: Recommendation, plan: Plan) -> str:

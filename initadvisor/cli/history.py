@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from initadvisor.cli.options import FileName, Whole, moment_since
+from initadvisor.cli.boots import print_boots, print_summaries, write_csv, write_json
+from initadvisor.cli.options import FileName, Whole, moment_since, refuse_if
 from initadvisor.cli.rendering.output import SCHEMA
 from initadvisor.cli.rendering.text import (
     Table,
@@ -79,20 +80,18 @@ def history(
     from initadvisor.host import Host
     from initadvisor.store.store import open_store
 
-    if sum([as_json, as_csv, imported is not None]) > 1:
-        msg = "--json, --csv and --import exclude each other"
-        raise click.UsageError(msg)
-    if imported is not None and (since is not None or limit is not None):
-        msg = "--import takes all boots of a file, without --since or --limit"
-        raise click.UsageError(msg)
+    asked = [as_json, as_csv, imported is not None]
+    refuse_if(sum(asked) > 1, "--json, --csv and --import exclude each other")
+    refuse_if(
+        imported is not None and (since is not None or limit is not None),
+        "--import takes all boots of a file, without --since or --limit",
+    )
     host = Host()
     if imported is not None:
         _import(host, imported)
         return
     with open_store(host, readonly=True) as store:
         if as_csv:
-            from initadvisor.cli.boots import write_csv
-
             with contextlib.closing(store.each_boot(since=since, limit=limit)) as boots:
                 write_csv(boots, sys.stdout)
         elif as_json:
@@ -102,7 +101,6 @@ def history(
 
 
 def _import(host: Host, path: Path) -> None:
-    from initadvisor.core.text import shown
     from initadvisor.measure.boot_import import import_boots
 
     done = import_boots(host, path)
@@ -110,19 +108,20 @@ def _import(host: Host, path: Path) -> None:
 
 
 def _print_json(store: Store, since: datetime | None, limit: int | None) -> None:
-    from initadvisor.cli.boots import write_json
-
     runs = store.lab_runs(limit=limit or _SHOWN, since=since)
     verifications = store.verifications(limit=limit or _SHOWN, since=since)
-    head = as_document(store.path, runs, verifications)
+    head = {
+        "schema": SCHEMA,
+        "store": str(store.path),
+        "lab_runs": [run_document(recorded) for recorded in runs],
+        "verifications": [verification_document(verification) for verification in verifications],
+    }
     with contextlib.closing(store.each_boot(since=since, limit=limit)) as boots:
         write_json(head, boots, sys.stdout)
 
 
 def _print_text(store: Store, since: datetime | None, limit: int) -> None:
     from initadvisor.boots.summary import summaries
-    from initadvisor.cli.boots import explain_summaries, print_boots, print_summaries
-    from initadvisor.core.text import shown
 
     boots = store.boots(since=since, limit=limit)
     runs = store.lab_runs(limit=limit, since=since)
@@ -132,26 +131,12 @@ def _print_text(store: Store, since: datetime | None, limit: int) -> None:
         return
     if boots:
         print_boots(boots)
-        classes = summaries(store.boot_groups(since=since), limit=limit)
-        print_summaries(classes)
-        explain_summaries(classes)
+        print_summaries(summaries(store.boot_groups(since=since), limit=limit))
     for recorded in runs:
         print_run(recorded)
     if verifications:
         print_verifications(verifications)
     click.echo(f"Kept in {shown(str(store.path))}")
-
-
-def as_document(
-    path: Path, runs: Sequence[RecordedRun], verifications: Sequence[Verification]
-) -> dict[str, Any]:
-    """Return what was measured as plain values for ``json.dumps``."""
-    return {
-        "schema": SCHEMA,
-        "store": str(path),
-        "lab_runs": [run_document(recorded) for recorded in runs],
-        "verifications": [verification_document(verification) for verification in verifications],
-    }
 
 
 def run_document(recorded: RecordedRun) -> dict[str, Any]:
@@ -178,7 +163,7 @@ def _subject(result: SubjectResult) -> dict[str, Any]:
         "path": subject.path,
         "sha256": subject.sha256,
         "size_bytes": subject.size_bytes,
-        "unpack_ms": _figure(result.unpack_ms),
+        "unpack_ms": result.unpack_ms and _figure(result.unpack_ms),
         "init_ms": None if result.init_ms is None else round(result.init_ms, 3),
         "samples": [
             {
@@ -211,9 +196,7 @@ def _kernel(kernel: LabKernel) -> dict[str, Any]:
     return {"path": kernel.path, "sha256": kernel.sha256, "release": kernel.release}
 
 
-def _figure(middle: Middle | None) -> dict[str, Any] | None:
-    if middle is None:
-        return None
+def _figure(middle: Middle) -> dict[str, Any]:
     return {
         "median": round(middle.median, 3),
         "low": None if middle.assumed else round(middle.low, 3),

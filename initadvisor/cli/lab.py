@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.options import FileName, Whole
+from initadvisor.cli.options import FileName, Whole, refuse_if
 from initadvisor.cli.rendering.output import print_json
+from initadvisor.cli.rendering.progress import Progress
+from initadvisor.core.text import shown
 from initadvisor.records.lab import Engine
 
 if TYPE_CHECKING:
@@ -63,9 +65,7 @@ def lab(
     host = Host()
     chosen = Engine(engine) if engine else None
     asked = [bool(verify), engines, bool(image or only or everything)]
-    if sum(asked) > 1:
-        msg = "--verify, --engines and the images to time exclude each other"
-        raise click.UsageError(msg)
+    refuse_if(sum(asked) > 1, "--verify, --engines and the images to time exclude each other")
     if verify:
         _verify(host, verify, kernel, chosen, as_json=as_json)
     elif engines:
@@ -89,7 +89,6 @@ def _time(
     as_json: bool,
 ) -> None:
     from initadvisor.cli.history import print_run, run_document
-    from initadvisor.cli.rendering.progress import Progress
     from initadvisor.core.settings import Setting
     from initadvisor.lab.timing import LabRequest, run_lab
 
@@ -121,9 +120,7 @@ def _verify(
     host: Host, image: Path, kernel: Path | None, engine: Engine | None, *, as_json: bool
 ) -> None:
     from initadvisor.cli.history import verification_document
-    from initadvisor.cli.rendering.progress import Progress
     from initadvisor.core.errors import UnsafeError
-    from initadvisor.core.text import shown
     from initadvisor.lab.verify import verify
 
     with Progress() as progress:
@@ -148,8 +145,6 @@ def _verify(
 
 
 def _print_verified(verified: Verified) -> None:
-    from initadvisor.core.text import shown
-
     found = verified.verification
     click.echo(
         shown(

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import gc
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.boots import milliseconds, print_boots, setting_words
+from initadvisor.cli.boots import milliseconds, print_boots, setting_words, write_json
 from initadvisor.cli.options import FileName
 from initadvisor.cli.rendering.output import SCHEMA
 from initadvisor.cli.rendering.text import boots, moment, print_item
@@ -76,23 +76,17 @@ def measure(
         else:
             measured = measure_boots(host, observer=progress, backfill=backfill, dry_run=dry_run)
     if as_json:
-        from initadvisor.cli.boots import write_json
-
-        write_json(head_document(measured, dry_run=dry_run), measured.records, sys.stdout)
+        head = {
+            "schema": SCHEMA,
+            "store": str(measured.path),
+            "recorded": not dry_run,
+            "new": [r.boot_id for r in measured.records if r.boot_id in measured.new],
+            "known": measured.known,
+            "warnings": list(measured.warnings),
+        }
+        write_json(head, measured.records, sys.stdout)
     else:
         print_measured(measured, dry_run=dry_run)
-
-
-def head_document(measured: Measured, *, dry_run: bool) -> dict[str, Any]:
-    """Return what comes before the boots as plain values for ``json.dumps``."""
-    return {
-        "schema": SCHEMA,
-        "store": str(measured.path),
-        "recorded": not dry_run,
-        "new": [record.boot_id for record in measured.records if record.boot_id in measured.new],
-        "known": measured.known,
-        "warnings": list(measured.warnings),
-    }
 
 
 def print_measured(measured: Measured, *, dry_run: bool) -> None:

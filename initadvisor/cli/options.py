@@ -1,4 +1,4 @@
-"""Types of options: the name of a file, a moment in the past, a number or a range of numbers.
+"""Options that do not go together, and types: a file's name, a moment in the past, numbers, ranges.
 
 Digits are ASCII's, and nothing stands between them: what Python also takes for a number ("nan",
 "1_000", other scripts' digits) is none here.
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from initadvisor.decide.whatif_values import GivenValue
+
+
+def refuse_if(together: object, message: str) -> None:
+    """Raise ``click.UsageError`` where options were given together that do not go together."""
+    if together:
+        raise click.UsageError(message)
 
 
 class FileName(click.Path):

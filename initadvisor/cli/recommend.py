@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from initadvisor.cli.options import FileName, Single
+from initadvisor.cli.options import FileName, Single, refuse_if
 from initadvisor.cli.rendering.output import print_json, rounded
 from initadvisor.core.config import Objective
 
@@ -96,9 +96,7 @@ def recommend(
     from initadvisor.core.settings import Setting
     from initadvisor.host import Host
 
-    if image is not None and sample:
-        msg = "--image and --sample exclude each other"
-        raise click.UsageError(msg)
+    refuse_if(image is not None and sample, "--image and --sample exclude each other")
     request = Request(
         image=image,
         sample=sample,
@@ -151,10 +149,10 @@ def as_document(answer: Recommendation) -> dict[str, Any]:
                 "probability": round(decision.leader_probability, 4),
                 "saving_ms": _estimate(decision.leader_saving_ms),
             },
-            "deciding": _deciding(answer.deciding),
-            "rival": _rival(answer.rival),
+            "deciding": answer.deciding and _deciding(answer.deciding),
+            "rival": answer.rival and _rival(answer.rival),
         },
-        "plan": _plan(answer.plan),
+        "plan": answer.plan and _plan(answer.plan),
         "boots_per_upgrade": {
             "boots": round(answer.pace.boots, 3),
             "source": answer.pace.source,
@@ -179,7 +177,7 @@ def as_document(answer: Recommendation) -> dict[str, Any]:
         "assumptions": [assumption.text for assumption in answer.assumptions],
         "warnings": list(answer.warnings),
         "context": list(answer.context),
-        "explain": _explanation(answer.explanation),
+        "explain": answer.explanation and _explanation(answer.explanation),
     }
 
 
@@ -217,9 +215,7 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
     }
 
 
-def _deciding(fact: DecidingFact | None) -> dict[str, Any] | None:
-    if fact is None:
-        return None
+def _deciding(fact: DecidingFact) -> dict[str, Any]:
     return {
         "factor": fact.factor,
         "settled": round(fact.settled, 3),
@@ -234,9 +230,7 @@ def _ranges(stretches: tuple[BestRange, ...]) -> list[dict[str, Any]]:
     ]
 
 
-def _rival(rival: Rival | None) -> dict[str, Any] | None:
-    if rival is None:
-        return None
+def _rival(rival: Rival) -> dict[str, Any]:
     return {
         "setting": str(rival.setting),
         "probability": round(rival.probability, 4),
@@ -255,9 +249,7 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
     }
 
 
-def _plan(plan: Plan | None) -> dict[str, Any] | None:
-    if plan is None:
-        return None
+def _plan(plan: Plan) -> dict[str, Any]:
     return {
         "purpose": plan.purpose,
         "next": str(plan.following),
@@ -272,11 +264,9 @@ def _plan(plan: Plan | None) -> dict[str, Any] | None:
     }
 
 
-def _explanation(why: Explanation | None) -> dict[str, Any] | None:
-    if why is None:
-        return None
+def _explanation(why: Explanation) -> dict[str, Any]:
     return {
-        "contrast": None if why.contrast is None else _contrast(why.contrast),
+        "contrast": why.contrast and _contrast(why.contrast),
         "facts": [
             {
                 "what": weight.what,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.explain_text import plan_sentences
+from initadvisor.cli.explain_text import explained, plan_sentences
 from initadvisor.cli.rendering.text import figure, interval, percent, rounded, short
 from initadvisor.core.config import Objective
 from initadvisor.core.text import shown
@@ -76,8 +76,6 @@ def _print(console: Console, answer: Recommendation) -> None:
         for line in lines:
             console.print(Padding(f"- {line}", (0, 0, 0, 2)))
     if answer.explanation:
-        from initadvisor.cli.explain_text import explained
-
         for title, lines in explained(answer, answer.explanation):
             console.print(f"\n{title}:")
             for line in lines:
@@ -169,15 +167,14 @@ def _unbuilt(answer: Recommendation) -> str:
 
 
 def _stretches(fact: DecidingFact, unit: str) -> str:
-    parts = []
-    for number, stretch in enumerate(fact.ranges):
-        if number == 0:
-            parts.append(f"below {rounded(stretch.high)} {unit} {stretch.setting} is best")
-        elif number == len(fact.ranges) - 1:
-            parts.append(f"above {rounded(stretch.low)} {unit} {stretch.setting}")
-        else:
-            parts.append(f"from there to {rounded(stretch.high)} {unit} {stretch.setting}")
-    return ", ".join(parts)
+    first, *middle, last = fact.ranges
+    return ", ".join(
+        (
+            f"below {rounded(first.high)} {unit} {first.setting} is best",
+            *(f"from there to {rounded(one.high)} {unit} {one.setting}" for one in middle),
+            f"above {rounded(last.low)} {unit} {last.setting}",
+        )
+    )
 
 
 def _sections(answer: Recommendation) -> Iterator[tuple[str, Iterable[str]]]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from initadvisor.cli.options import refuse_if
+from initadvisor.cli.rendering.text import print_item
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.text import shown
 
@@ -37,9 +39,7 @@ def rollback(*, confirm: bool, unverified: bool, drop: bool, keep: int | None) -
     from initadvisor.apply.rollback import plan_rollback
     from initadvisor.host import Host
 
-    if keep and not drop:
-        msg = "--keep goes with --drop"
-        raise click.UsageError(msg)
+    refuse_if(keep and not drop, "--keep goes with --drop")
     host = Host()
     if drop:
         _drop(host, confirm=confirm, keep=keep or 0)
@@ -56,8 +56,6 @@ def rollback(*, confirm: bool, unverified: bool, drop: bool, keep: int | None) -
 
 
 def _print_plan(plan: RollbackPlan) -> None:
-    from initadvisor.cli.rendering.text import print_item
-
     transaction = plan.transaction
     click.echo(f"Transaction {transaction.number}: {shown(transaction.purpose)}")
     if plan.waiting:
@@ -86,7 +84,6 @@ def _roll_back(host: Host, plan: RollbackPlan, *, unverified: bool) -> None:
 
 def _drop(host: Host, *, confirm: bool, keep: int) -> None:
     from initadvisor.apply.rollback import drop, kept
-    from initadvisor.cli.rendering.text import print_item
 
     found = kept(host, keep=keep)
     if not found:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from initadvisor.campaign.campaign import CampaignState
-from initadvisor.cli.options import Whole
+from initadvisor.cli.options import Whole, refuse_if
 from initadvisor.cli.rendering.output import print_json
+from initadvisor.cli.rendering.progress import Progress
 from initadvisor.cli.rendering.text import print_item, print_paragraph
 from initadvisor.core.errors import UnsafeError
 from initadvisor.core.text import shown
@@ -83,7 +84,6 @@ def start(
 
     The first one on a machine tries the boot loader with today's image.
     """
-    from initadvisor.cli.rendering.progress import Progress
     from initadvisor.core.settings import Setting
     from initadvisor.host import Host
     from initadvisor.trial.campaigns import CampaignOptions, require_startable
@@ -132,7 +132,6 @@ def pause() -> None:
 @_COUNTDOWN
 def resume(*, reboot: bool, countdown: int) -> None:
     """Go on with a campaign: judge this boot, build what is missing, arm the next."""
-    from initadvisor.cli.rendering.progress import Progress
     from initadvisor.host import Host
     from initadvisor.trial.campaigns import resume as resume_campaign
 
@@ -158,10 +157,7 @@ def stop() -> None:
 @_COUNTDOWN
 def next_(*, dry_run: bool, as_json: bool, countdown: int) -> None:
     """Arm the next boot, if it is to be armed now; --reboot of the campaign holds here, too."""
-    if as_json and not dry_run:
-        msg = "--json goes with --dry-run"
-        raise click.UsageError(msg)
-    from initadvisor.cli.rendering.progress import Progress
+    refuse_if(as_json and not dry_run, "--json goes with --dry-run")
     from initadvisor.host import Host
     from initadvisor.trial.campaigns import arm_next, next_choice
 
@@ -191,7 +187,6 @@ def next_(*, dry_run: bool, as_json: bool, countdown: int) -> None:
 
 def _require_consent(host: Host, *, yes: bool) -> None:
     """Say when a person may be needed, and go on only if that is accepted."""
-    from initadvisor.cli.rendering.text import print_paragraph
     from initadvisor.trial.risks import risks
 
     for sentence in risks(host):

@@ -182,12 +182,15 @@ def difference(whole: Quantity, part: Quantity) -> Quantity | None:
 def _latest_kernel(host: Host, store: Store, image_sha256: str) -> LabKernel | None:
     """Return the kernel of the latest run of user-mode Linux that has a time of this image."""
     processor = cpu_model(host)
-    for recorded in store.lab_runs(engine=Engine.UML):
-        if recorded.run.cpu_model == processor and any(
-            sample.image_sha256 == image_sha256 for sample in recorded.samples
-        ):
-            return recorded.run.kernel
-    return None
+    return next(
+        (
+            recorded.run.kernel
+            for recorded in store.lab_runs(engine=Engine.UML)
+            if recorded.run.cpu_model == processor
+            and any(sample.image_sha256 == image_sha256 for sample in recorded.samples)
+        ),
+        None,
+    )
 
 
 def _in_ms(

@@ -11,6 +11,8 @@ from initadvisor.decide.repeats import middles
 from initadvisor.records.lab import BootKind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from initadvisor.decide.repeats import Middle
     from initadvisor.records.lab import LabSample, LabSubject, LostBoot, RecordedRun
 
@@ -32,8 +34,8 @@ class SubjectResult:
 
 def results(recorded: RecordedRun) -> tuple[SubjectResult, ...]:
     """Return what a run tells of each of its images, in the order in which it had them."""
-    unpack = middles(_times_ms(recorded, BootKind.UNPACK))
-    init = _times_ms(recorded, BootKind.INIT)
+    unpack = middles(times_ms(recorded.samples, BootKind.UNPACK))
+    init = times_ms(recorded.samples, BootKind.INIT)
     return tuple(
         SubjectResult(
             subject=subject,
@@ -46,9 +48,10 @@ def results(recorded: RecordedRun) -> tuple[SubjectResult, ...]:
     )
 
 
-def _times_ms(recorded: RecordedRun, kind: BootKind) -> dict[str, list[float]]:
+def times_ms(samples: Iterable[LabSample], kind: BootKind) -> dict[str, list[float]]:
+    """Return the times of one kind of boots, in ms, by the digest of the image."""
     times: defaultdict[str, list[float]] = defaultdict(list)
-    for sample in recorded.samples:
+    for sample in samples:
         time_us = sample.unpack_us if kind is BootKind.UNPACK else sample.init_us
         if sample.kind is kind and time_us is not None and time_us > 0:
             times[sample.image_sha256].append(time_us / 1000)

@@ -6,7 +6,7 @@ The same images are booted again and again, in turns, and each sample is kept as
 from __future__ import annotations
 
 import random
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import time_ns
@@ -19,6 +19,7 @@ from initadvisor.decide.repeats import is_precise, is_settled, log_spread, middl
 from initadvisor.host.configuration import load_config
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.hardware import cpu_model
+from initadvisor.lab.history import times_ms
 from initadvisor.lab.observing import LabObserver
 from initadvisor.records.lab import (
     BootKind,
@@ -56,7 +57,6 @@ LEAST_ROUNDS = 3
 MOST_ROUNDS = 15
 PRECISE_WITHIN = 0.1
 _MOST_LOST = 2
-_US_PER_MS = 1000
 _NOISY_LOG_SD = 0.05
 
 
@@ -188,7 +188,9 @@ class _Bench:
         self, images: Sequence[LabImage], rounds: Rounds, chance: random.Random
     ) -> RunEnd:
         """Boot in rounds until the order is settled or there have been enough of them."""
-        self._warm_up(images[0])
+        # Once for nothing: the engine's own files are in memory from now on.
+        with suppress(LostVMError):  # the first round will tell
+            self._boot(images[0], BootKind.UNPACK)
         end = RunEnd.ROUNDS
         for number in range(1, rounds.most + 1):
             order = list(images)
@@ -208,13 +210,6 @@ class _Bench:
             if image.subject.today and image.subject.sha256 not in self._given_up:
                 self._once(image, 0, BootKind.INIT)
         return end
-
-    def _warm_up(self, image: LabImage) -> None:
-        """Boot once for nothing: the engine's own files are in memory from now on."""
-        try:
-            self._boot(image, BootKind.UNPACK)
-        except LostVMError:
-            return  # the first round will tell
 
     def _once(self, image: LabImage, number: int, kind: BootKind) -> None:
         digest = image.subject.sha256
@@ -280,7 +275,7 @@ class _Bench:
             )
 
     def _is_settled(self, rounds: Rounds) -> bool:
-        times = unpack_ms(self.samples)
+        times = times_ms(self.samples, BootKind.UNPACK)
         return is_precise(times, within=PRECISE_WITHIN) and is_settled(
             times,
             tolerance=rounds.tolerance_ms,
@@ -288,18 +283,9 @@ class _Bench:
         )
 
 
-def unpack_ms(samples: Sequence[LabSample]) -> dict[str, list[float]]:
-    """Return the times of the boots that only unpacked, in ms, by the digest of the image."""
-    times: dict[str, list[float]] = {}
-    for sample in samples:
-        if sample.kind is BootKind.UNPACK and sample.unpack_us > 0:
-            times.setdefault(sample.image_sha256, []).append(sample.unpack_us / _US_PER_MS)
-    return times
-
-
 def _doubts(run: LabRun, samples: Sequence[LabSample], end: RunEnd) -> Iterator[str]:
     """Yield what the samples themselves say against the run."""
-    times = unpack_ms(samples)
+    times = times_ms(samples, BootKind.UNPACK)
     if not times:
         return
     spread = log_spread(times)

@@ -126,11 +126,15 @@ def verify(
             reason=result.refusal or "",
         )
         store.add_verification(verification)
+        judged = None
+        if read.contents:
+            release = machine.kernel.release
+            judged = lint(read.contents, find_kernel_config(host, release), release)
         return Verified(
             path=path,
             verification=verification,
-            problems=tuple(_problems(host, path, read, verification)),
-            notes=tuple(_notes(host, read, verification)),
+            problems=tuple(_problems(host, path, read, judged, verification)),
+            notes=tuple(_notes(read.contents, judged, verification)),
             boot_s=boot_s,
         )
 
@@ -215,23 +219,19 @@ def _check_unchanged(path: Path, file: IO[bytes], before: os.stat_result) -> Non
         raise InitadvisorError(msg, hint="try again")
 
 
-def _problems(host: Host, path: Path, read: _Read, verification: Verification) -> list[str]:
-    found = []
+def _problems(
+    host: Host, path: Path, read: _Read, judged: Lint | None, verification: Verification
+) -> Iterator[str]:
     if verification.unpacked is Unpacked.REFUSED:
-        release = verification.kernel.release
-        found.append(f"Linux {release} does not unpack it: {verification.reason}")
+        yield f"Linux {verification.kernel.release} does not unpack it: {verification.reason}"
     if read.problem:
-        found.append(read.problem)
+        yield read.problem
     if doubt := _not_as_built(host, path, read.image_sha256):
-        found.append(doubt)
-    if read.contents:
-        release = verification.kernel.release
-        result = lint(read.contents, find_kernel_config(host, release), release)
-        if result.verdict is Verdict.REFUSED:
-            found.extend(f"lint refuses it: {reason}" for reason in result.reasons)
-        if not _checksums_hold(read.contents):
-            found.append("it is damaged: a checksum in it is wrong, at which kernels do not look")
-    return found
+        yield doubt
+    if judged and judged.verdict is Verdict.REFUSED:
+        yield from (f"lint refuses it: {reason}" for reason in judged.reasons)
+    if read.contents and not _checksums_hold(read.contents):
+        yield "it is damaged: a checksum in it is wrong, at which kernels do not look"
 
 
 def _checksums_hold(contents: ImageContents) -> bool:
@@ -242,17 +242,17 @@ def _checksums_hold(contents: ImageContents) -> bool:
     )
 
 
-def _notes(host: Host, read: _Read, verification: Verification) -> Iterator[str]:
-    if read.contents is None:
+def _notes(
+    contents: ImageContents | None, judged: Lint | None, verification: Verification
+) -> Iterator[str]:
+    if contents is None or judged is None:
         return
-    release = verification.kernel.release
-    result = lint(read.contents, find_kernel_config(host, release), release)
-    yield from result.notes
-    unchecked = {s.codec for s in read.contents.segments if s.codec in _WITHOUT_CHECKSUM}
+    yield from judged.notes
+    unchecked = {s.codec for s in contents.segments if s.codec in _WITHOUT_CHECKSUM}
     if unchecked:
         names = " and ".join(sorted(unchecked))
         yield f"what is stored as {names} has no checksum: a flipped bit in it shows in no way"
-    meant, used = read.contents.kernel_release, verification.kernel.release
+    meant, used = contents.kernel_release, verification.kernel.release
     if meant and meant != used:
         yield f"the modules in it are for Linux {meant}, not for {used}"
 

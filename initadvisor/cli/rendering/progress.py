@@ -36,8 +36,11 @@ class Progress:
             self._status.stop()
 
     def doing(self, what: str) -> None:
-        """Show what goes on where nothing is counted."""
-        self._show(what)
+        """Show what goes on."""
+        if self._status:
+            from rich.text import Text
+
+            self._status.update(Text(what))
 
     def started(self, setting: Setting) -> None:
         """Show one more setting that is being built."""
@@ -55,20 +58,20 @@ class Progress:
 
     def sampled(self, done: int, of: int) -> None:
         """Show how much of the sampling is done."""
-        self._show(f"compressing a sample with every setting: {done} of {of} steps done")
+        self.doing(f"compressing a sample with every setting: {done} of {of} steps done")
 
     def timed(self, stream: Stream, elapsed_ms: float) -> None:
         """Show what was timed last."""
-        self._show(f"timing decompression: {stream.codec} took {elapsed_ms:.0f} ms")
+        self.doing(f"timing decompression: {stream.codec} took {elapsed_ms:.0f} ms")
 
     def booted(self, subject: LabSubject, sample: LabSample) -> None:
         """Show what was booted last."""
         took = f"{sample.unpack_us / 1000:.0f} ms"
-        self._show(f"round {sample.round}: {subject.setting} was unpacked in {took}")
+        self.doing(f"round {sample.round}: {subject.setting} was unpacked in {took}")
 
     def lost(self, subject: LabSubject, lost: LostBoot) -> None:
         """Show what was lost last; the reason is part of the result."""
-        self._show(f"round {lost.round}: {subject.setting} gave no sample")
+        self.doing(f"round {lost.round}: {subject.setting} gave no sample")
 
     def _ended(self, setting: Setting) -> None:
         self._built += 1
@@ -78,10 +81,4 @@ class Progress:
 
     def _show_building(self) -> None:
         names = ", ".join(str(setting) for setting in self._building)
-        self._show(f"{self._built} candidates done; building {names or 'none'}")
-
-    def _show(self, text: str) -> None:
-        if self._status:
-            from rich.text import Text
-
-            self._status.update(Text(text))
+        self.doing(f"{self._built} candidates done; building {names or 'none'}")

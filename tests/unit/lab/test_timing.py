@@ -10,7 +10,8 @@ import pytest
 
 from initadvisor.core.errors import LostVMError, UnsafeError
 from initadvisor.host import Host
-from initadvisor.lab.timing import LabImage, Rounds, time_images, unpack_ms
+from initadvisor.lab.history import times_ms
+from initadvisor.lab.timing import LabImage, Rounds, time_images
 from initadvisor.records.lab import BootKind, Engine, RecordedRun, RunEnd, Unpacked
 from initadvisor.store.store import Store, open_store
 from tests.fakes.machines import REFUSED, UNPACKED, UNTIL_INIT, Machines, machine
@@ -130,7 +131,7 @@ def test_what_is_returned_is_what_is_in_the_store(images: list[LabImage], store:
     recorded = run(taking(zstd=200_000, lz4=150_000, xz=900_000), images, store, notes=notes)
     assert store.lab_runs() == (recorded,)
     assert tuple(notes.samples) == recorded.samples
-    assert unpack_ms(recorded.samples)[images[1].subject.sha256] == [150.0] * 3
+    assert times_ms(recorded.samples, BootKind.UNPACK)[images[1].subject.sha256] == [150.0] * 3
 
 
 def test_an_image_that_the_kernel_refuses_is_given_up_at_once(
