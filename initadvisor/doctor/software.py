@@ -59,6 +59,8 @@ _BUILD: Final = {
 }
 """What has a generator build the images of all kernels."""
 
+_MB = 1e6
+_INSTALL = "install the distribution's package, or: sudo make install"
 _BY_CODEC = frozenset(LIBRARIES.values())
 
 
@@ -225,9 +227,6 @@ def _configured_codec(subject: CheckedMachine) -> Codec | None:
     found = subject.generator.configured(subject.host, subject.image.kernel_release)
     return found.setting.codec
 
-
-_MB = 1e6
-_INSTALL = "install the distribution's package, or: sudo make install"
 
 ENABLED_BY_USER: Final = {
     "initadvisor-measure.timer": "no boot is recorded by itself",

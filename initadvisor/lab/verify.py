@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import logging
 import os
 import shutil
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 from initadvisor.candidates.cache import Cache
 from initadvisor.core.codecs import Codec
@@ -35,7 +34,6 @@ from initadvisor.vm.engines import NoEngineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import IO
 
     from initadvisor.core.settings import Setting
     from initadvisor.generators import Generator, InstalledImage
@@ -52,6 +50,9 @@ _WITHOUT_CHECKSUM = (Codec.CAT, Codec.LZ4, Codec.LZMA)
 _UNREADABLE_EXPANSION = 10
 _UNREADABLE_BYTES = (64 << 20, 2 << 30)
 """How much memory an image gets whose content cannot be read here: by its size, within bounds."""
+
+_OF_THE_INITRAMFS = {".initrd", ".pcrsig"}
+"""Sections that differ where the bytes of the initramfs do: itself, and what is signed of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,10 +272,6 @@ def _not_as_built(host: Host, path: Path, sha256: str) -> str | None:
     return None
 
 
-_OF_THE_INITRAMFS = {".initrd", ".pcrsig"}
-"""Sections that differ where the bytes of the initramfs do: itself, and what is signed of it."""
-
-
 class BuildingObserver(Protocol):
     """Receives progress events of a build."""
 
@@ -299,7 +296,7 @@ class ReadImage:
     sections: Mapping[str, str]
 
 
-@contextlib.contextmanager
+@contextmanager
 def building_place(host: Host) -> Iterator[Path]:
     """Hand out an empty directory that only this user may look into: images may hold keys.
 

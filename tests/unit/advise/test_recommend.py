@@ -19,7 +19,7 @@ from initadvisor.generators import unknown
 from initadvisor.host import Host
 from initadvisor.image.contents import Verdict
 from initadvisor.image.cpio import CpioWriter
-from initadvisor.lab import timing as lab_module
+from initadvisor.lab import timing
 from initadvisor.lab.observing import Unseen
 from initadvisor.records.lab import (
     BootKind,
@@ -183,7 +183,7 @@ def test_the_lab_is_run_first_where_that_is_asked(
         seen.append((field, wanted))
         measured(host, Engine.KVM, {c.stream.sha256: 300 for c in field if c.stream})
 
-    monkeypatch.setattr(lab_module, "run_lab_for", run_lab_for)
+    monkeypatch.setattr(timing, "run_lab_for", run_lab_for)
     asked(host, image)
     assert seen == []
     answer = asked(host, image, lab=True)
