@@ -17,6 +17,7 @@ from initadvisor.cli.rendering.text import (
     Table,
     figure,
     print_item,
+    print_list,
     print_paragraph,
     print_table,
     turned_round,
@@ -220,26 +221,18 @@ def print_plan(plan: ApplyPlan) -> None:
             f"{room.mount_point}: {_mb(room.needed_bytes)} MB for {room.purpose}, "
             f"{_mb(room.free_bytes)} MB free{enough}"
         )
-    _print_obstacles(plan)
-    if plan.warnings:
-        click.echo("\nWorth knowing:")
-        for warning in plan.warnings:
-            print_item(warning)
+    for step, title in _IN_THE_WAY.items():
+        found = [obstacle for obstacle in plan.blockers if obstacle.step is step]
+        print_list(
+            title, [one.reason + (f" ({one.remedy})" if one.remedy else "") for one in found]
+        )
+    print_list("Worth knowing", plan.warnings)
 
 
 def _save_or_cost(saving_ms: Estimate) -> str:
     if saving_ms.mean >= 0:
         return f"save {figure(saving_ms)} ms"
     return f"cost {figure(turned_round(saving_ms))} ms"
-
-
-def _print_obstacles(plan: ApplyPlan) -> None:
-    for step, title in _IN_THE_WAY.items():
-        if found := [obstacle for obstacle in plan.blockers if obstacle.step is step]:
-            click.echo(f"\n{title}:")
-            for obstacle in found:
-                remedy = f" ({obstacle.remedy})" if obstacle.remedy else ""
-                print_item(f"{obstacle.reason}{remedy}")
 
 
 def print_staged(staged: Sequence[StagedImage]) -> None:

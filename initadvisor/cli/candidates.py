@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.candidates.build_pool import BuildOutcome
-    from initadvisor.candidates.cache import CachedCandidate
     from initadvisor.records.built_image import BuiltImage
 
 
@@ -108,7 +107,20 @@ def list_(*, as_json: bool) -> None:
 
     kept = cached_candidates(Host())
     if as_json:
-        print_json({"candidates": [_cached_as_json(cached) for cached in kept]})
+        print_json(
+            {
+                "candidates": [
+                    {
+                        **_as_json(cached.candidate),
+                        "image": cached.image,
+                        "image_sha256": cached.image_sha256,
+                        "kernel": cached.kernel,
+                        "built_at": cached.built_at_ns // 1_000_000_000,
+                    }
+                    for cached in kept
+                ]
+            }
+        )
         return
     for image, digest in dict.fromkeys((cached.image, cached.image_sha256) for cached in kept):
         click.echo(f"{shown(image)} (sha256 {digest[:12]})")
@@ -150,16 +162,6 @@ def _as_json(candidate: BuiltImage) -> dict[str, Any]:
         "command": list(candidate.command),
         "derived": candidate.derived,
         "notes": list(candidate.notes),
-    }
-
-
-def _cached_as_json(cached: CachedCandidate) -> dict[str, Any]:
-    return {
-        **_as_json(cached.candidate),
-        "image": cached.image,
-        "image_sha256": cached.image_sha256,
-        "kernel": cached.kernel,
-        "built_at": cached.built_at_ns // 1_000_000_000,
     }
 
 

@@ -12,7 +12,7 @@ import click
 
 from initadvisor.bootloaders.one_shot import OneShotState
 from initadvisor.cli.rendering.output import print_json
-from initadvisor.cli.rendering.text import print_item, print_paragraph
+from initadvisor.cli.rendering.text import print_item, print_list, print_paragraph
 from initadvisor.core.text import shown
 from initadvisor.transaction.armed_boot import ProofStage
 from initadvisor.transaction.transaction import Duty
@@ -134,23 +134,13 @@ def print_status(found: Status) -> None:
         click.echo(f"Configured: {shown(str(found.configured.setting))} ({source})")
     _print_running(found.running)
     _print_entries(found.entries)
-    if found.pending:
-        click.echo("\nNot over:")
-        for transaction in found.pending:
-            print_item(f"{_name(transaction)}: {_to_do(transaction)}")
+    print_list("Not over", [f"{_name(t)}: {_to_do(t)}" for t in found.pending])
     _print_campaign(found.campaign)
     over = [t for t in found.transactions if t.state.duty is Duty.NOTHING]
-    if over:
-        click.echo("\nThe latest changes:")
-        for transaction in over[-_LATEST:]:
-            why = f" ({shown(transaction.reason)})" if transaction.reason else ""
-            print_item(f"{_name(transaction)}: {transaction.state}{why}")
+    print_list("The latest changes", [_ended(t) for t in over[-_LATEST:]])
     if found.backups:
         _print_backups(found.backups)
-    if found.notes:
-        click.echo("\nWorth knowing:")
-        for note in found.notes:
-            print_item(note)
+    print_list("Worth knowing", found.notes)
 
 
 def _print_running(running: RunningBoot) -> None:
@@ -207,6 +197,11 @@ def _print_campaign(campaign: Campaign | None) -> None:
 def _name(transaction: Transaction) -> str:
     began = datetime.fromtimestamp(transaction.began_at_s, UTC).astimezone()
     return f"{transaction.number}, {began:%Y-%m-%d %H:%M}, {transaction.purpose}"
+
+
+def _ended(transaction: Transaction) -> str:
+    why = f" ({shown(transaction.reason)})" if transaction.reason else ""
+    return f"{_name(transaction)}: {transaction.state}{why}"
 
 
 def _to_do(transaction: Transaction) -> str:

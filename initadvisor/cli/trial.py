@@ -15,12 +15,12 @@ from initadvisor.campaign.campaign import CampaignState
 from initadvisor.cli.options import Whole, refuse_if
 from initadvisor.cli.rendering.output import print_json
 from initadvisor.cli.rendering.progress import Progress
-from initadvisor.cli.rendering.text import print_item, print_paragraph
+from initadvisor.cli.rendering.text import print_list, print_paragraph
 from initadvisor.core.errors import UnsafeError
 from initadvisor.core.text import shown
 
 if TYPE_CHECKING:
-    from initadvisor.campaign.campaign import Campaign, TrialBoot
+    from initadvisor.campaign.campaign import Campaign, TrialBoot, TrialCandidate
     from initadvisor.host import Host
     from initadvisor.trial.run import Advanced
 
@@ -279,22 +279,9 @@ def print_campaign(campaign: Campaign) -> None:
         click.echo("No campaign was started yet.")
         return
     _print_state(campaign)
-    if campaign.eligible:
-        click.echo("\nMay be booted:")
-        for candidate in campaign.eligible:
-            how = "today's image" if candidate.today else f"unpacked by {candidate.verified}"
-            times = campaign.booted(candidate.setting)
-            booted = f"; booted well: {times}" if times else ""
-            size = f"{candidate.size_bytes / 1e6:.1f} MB"
-            print_item(f"{candidate.setting}: {size}, {how}{booted}")
-    if campaign.quarantined:
-        click.echo("\nNot booted any more:")
-        for quarantined in campaign.quarantined:
-            print_item(f"{quarantined.setting}: {quarantined.reason}")
-    if campaign.trial_boots:
-        click.echo("\nThe latest boots:")
-        for trial_boot in campaign.trial_boots[-_LATEST:]:
-            print_item(_said(trial_boot))
+    print_list("May be booted", [_bootable(campaign, found) for found in campaign.eligible])
+    print_list("Not booted any more", [f"{q.setting}: {q.reason}" for q in campaign.quarantined])
+    print_list("The latest boots", [_said(boot) for boot in campaign.trial_boots[-_LATEST:]])
 
 
 def _print_state(campaign: Campaign) -> None:
@@ -306,6 +293,13 @@ def _print_state(campaign: Campaign) -> None:
         click.echo(shown(f"Only: {', '.join(campaign.only)}."))
     if campaign.state.is_active and campaign.reboots:
         click.echo("The machine reboots by itself, a minute after each boot was judged.")
+
+
+def _bootable(campaign: Campaign, candidate: TrialCandidate) -> str:
+    how = "today's image" if candidate.today else f"unpacked by {candidate.verified}"
+    times = campaign.booted(candidate.setting)
+    booted = f"; booted well: {times}" if times else ""
+    return f"{candidate.setting}: {candidate.size_bytes / 1e6:.1f} MB, {how}{booted}"
 
 
 def _said(trial_boot: TrialBoot) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.rendering.text import WIDTH, Table, print_item, print_paragraph, print_table
+from initadvisor.cli.rendering.text import WIDTH, Table, print_list, print_paragraph, print_table
 from initadvisor.core.config import Objective
 from initadvisor.core.text import shown
 from initadvisor.decide.cost import Factor
@@ -49,14 +49,8 @@ def print_what_if(answer: WhatIf) -> None:
     for one in answer.maps:
         _print_map(one)
     print_paragraph(_legend(answer))
-    for title, items in (
-        ("Left out", [f"{skipped.setting}: {skipped.reason}" for skipped in answer.left_out]),
-        ("Given or assumed", answer.assumptions),
-    ):
-        if items:
-            click.echo(f"\n{title}:")
-            for item in items:
-                print_item(item)
+    print_list("Left out", [f"{skipped.setting}: {skipped.reason}" for skipped in answer.left_out])
+    print_list("Given or assumed", answer.assumptions)
 
 
 def print_tables(tables: Sequence[TruthTable]) -> None:

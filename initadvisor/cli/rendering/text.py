@@ -44,6 +44,14 @@ def print_item(text: str) -> None:
     print_paragraph(shown(text), first="  - ", others="    ")
 
 
+def print_list(title: str, items: Collection[str]) -> None:
+    """Print a list below its title and an empty line; nothing where there are no items."""
+    if items:
+        click.echo(f"\n{title}:")
+    for item in items:
+        print_item(item)
+
+
 def moment(at: datetime) -> str:
     """Return a moment in the local time."""
     return at.astimezone().strftime("%Y-%m-%d %H:%M")
