@@ -44,7 +44,7 @@ from initadvisor.lab.timing import LEAST_ROUNDS, LabImage, Rounds, time_images
 from initadvisor.records.lab import BootKind, Engine, LabSubject
 from initadvisor.store.store import open_store
 from initadvisor.target.source import open_source
-from initadvisor.vm.choose import Wanted, machine_for
+from initadvisor.vm.engines import Wanted, machine_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

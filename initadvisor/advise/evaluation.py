@@ -177,7 +177,7 @@ class CandidateEvaluation:
     def run_lab(self, candidate_set: CandidateSet) -> None:
         """Have kernels unpack what they would not refuse; the store then has what they took."""
         from initadvisor.lab.timing import Rounds, run_lab_for
-        from initadvisor.vm.choose import Wanted  # takes long; most answers need none of it
+        from initadvisor.vm.engines import Wanted  # takes long; most answers need none of it
 
         verdicts = lint_all(
             self._host,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from initadvisor.apply.previous_entry import settle_previous_entry
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.host.inhibit import inhibited
 from initadvisor.host.package_managers import package_managers_held
+from initadvisor.host.power import inhibited
 from initadvisor.trial.markers import forget_previous, note_previous
 
 if TYPE_CHECKING:

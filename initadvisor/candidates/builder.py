@@ -14,8 +14,8 @@ from initadvisor.candidates.payload import until_stopped
 from initadvisor.candidates.plan import own_uncompressed_key
 from initadvisor.core.codecs import Codec, codec_of_magic
 from initadvisor.core.errors import BadImageError, InitadvisorError, ProgramError, UnsafeError
-from initadvisor.host.feed import piped
 from initadvisor.host.files import PARTIAL_PREFIX, append_range, open_regular, sha256_of, whole_file
+from initadvisor.host.process import piped
 from initadvisor.host.run import Priority
 from initadvisor.image.decompressors.decompress import decompress
 from initadvisor.image.scan import scan

@@ -18,7 +18,7 @@ from initadvisor.candidates.schedule import expected_cpu_s
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.decide.sampling import SampleBlock
-from initadvisor.host.feed import piped
+from initadvisor.host.process import piped
 from initadvisor.host.run import Priority
 
 if TYPE_CHECKING:

@@ -160,7 +160,7 @@ def _print_verified(verified: Verified) -> None:
 
 def _engines(host: Host, kernel: Path | None, uml: Path | None, *, as_json: bool) -> None:
     from initadvisor.store.store import open_store
-    from initadvisor.vm.choose import Wanted, engine_states
+    from initadvisor.vm.engines import Wanted, engine_states
 
     wanted = Wanted(release=host.kernel_release(), kernel=kernel, uml=uml, anew=True)
     with open_store(host) as store:

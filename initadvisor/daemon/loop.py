@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Protocol
 from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.daemon.changes import notice
-from initadvisor.daemon.interruption import Interruption, JobPreempted, Terminated
 from initadvisor.daemon.manager import arrange_waking, tell, tell_status
 from initadvisor.daemon.planning import TERMS, Do, Leave, Needs, Wait, decide, needed
 from initadvisor.daemon.queue import Queue
-from initadvisor.daemon.watchdog import WatchdogThread
+from initadvisor.daemon.watchdog import Interruption, JobPreempted, Terminated, WatchdogThread
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.host.power import on_battery
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
 import stat
 from typing import TYPE_CHECKING
 
-from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.core.errors import UnsafeError
 from initadvisor.core.text import shown
 from initadvisor.daemon.notes import Job, Note, jobs_of
-from initadvisor.host.files import make_directory, sync_directory
+from initadvisor.host.files import make_directory, os_failure, remove_whole, sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +54,7 @@ class Queue:
             for path, note in taken.items():
                 if note is None:
                     _log.warning("removing what no hook has written: %s", shown(str(path)))
-                _remove(path)
+                remove_whole(path)
             return notes
 
     def add(self, *notes: Note) -> None:
@@ -88,7 +87,7 @@ class Queue:
                     found.append(job)
                 else:
                     _log.warning("removing what is no job: %s", shown(str(path)))
-                    _remove(path)
+                    remove_whole(path)
             self._tidy()
             return tuple(found)
 
@@ -146,20 +145,9 @@ def _is_ours(status: os.stat_result, *, regular: bool = True) -> bool:
     return status.st_uid == os.geteuid() and (stat.S_ISREG(status.st_mode) or not regular)
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
 @contextlib.contextmanager
 def _told(path: Path) -> Iterator[None]:
     try:
         yield
-    except PermissionError as err:
-        msg = f"cannot use {err.filename or path}: only root may"
-        raise NeedsRootError(msg) from err
     except OSError as err:
-        msg = f"cannot use {err.filename or path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
+        raise os_failure(err, f"cannot use {err.filename or path}", only_root=True) from err

@@ -25,8 +25,13 @@ from initadvisor.trial.default_boot import NoDefaultBootError, image_of
 from initadvisor.trial.markers import was_rehearsed
 from initadvisor.trial.recovery import left_over
 from initadvisor.trial.risks import watchdog_s
-from initadvisor.vm.choose import FOR_VERIFYING, Wanted, engine_states
-from initadvisor.vm.engines import remembered_kvm, why_kvm_is_closed
+from initadvisor.vm.engines import (
+    FOR_VERIFYING,
+    Wanted,
+    engine_states,
+    remembered_kvm,
+    why_kvm_is_closed,
+)
 from initadvisor.vm.kernel import find_kernel
 from initadvisor.vm.machine import QEMU, UML
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.core.estimates import Certainty
-from initadvisor.firmware.boot_option import DEFAULT_LOADER
+from initadvisor.firmware.efi_variables import DEFAULT_LOADER
 from initadvisor.records.boot_class import parameters
 from initadvisor.records.boot_start import BootMethod, BootStart, LoaderVariables
 

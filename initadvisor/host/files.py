@@ -1,10 +1,15 @@
-"""Files that appear whole or not at all, and survive a power cut once they have appeared."""
+"""Files that appear whole or not at all, and survive a power cut once they have appeared.
+
+And how files are read: ordinary ones only, and past the page cache what is read but once.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import io
 import itertools
+import mmap
 import os
 import stat
 import sys
@@ -27,6 +32,27 @@ _CHUNK_BYTES = 1 << 20
 
 PARTIAL_PREFIX = ".partial-"
 """What unfinished files are called: never a name that anybody looks for."""
+
+
+def os_failure(
+    err: OSError, what: str, *, only_root: bool = False, hint: str | None = None
+) -> InitadvisorError:
+    """Return the error that says ``what`` could not be done, and why the system refused it.
+
+    ``only_root``: what is not permitted may be done by root, and is a ``NeedsRootError``.
+    """
+    if only_root and isinstance(err, PermissionError):
+        return NeedsRootError(f"{what}: only root may")
+    return InitadvisorError(f"{what}: {err.strerror}", hint=hint)
+
+
+@contextlib.contextmanager
+def failing_as(what: str, *, only_root: bool = False, hint: str | None = None) -> Iterator[None]:
+    """Raise an ``OSError`` of the block as the error that ``os_failure`` makes of it."""
+    try:
+        yield
+    except OSError as err:
+        raise os_failure(err, what, only_root=only_root, hint=hint) from err
 
 
 @contextlib.contextmanager
@@ -67,14 +93,11 @@ def write_file(path: Path, content: bytes, *, mode: int = 0o644, prefix: str | N
     ``prefix``: how unfinished ones are called; those of earlier runs go. Only with the lock held.
     """
     make_directory(path.parent)
-    try:
+    with failing_as(f"cannot write {path}"):
         if prefix:
             remove_partial(path.parent, prefix=prefix)
         with whole_file(path, mode=mode, prefix=prefix or PARTIAL_PREFIX) as file:
             file.write(content)
-    except OSError as err:
-        msg = f"cannot write {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
 
 
 def quarantine_name(path: Path) -> Path:
@@ -86,12 +109,9 @@ def quarantine_name(path: Path) -> Path:
 def quarantine_file(path: Path) -> Path:
     """Have a file out of the way, and return where it is kept; raises ``InitadvisorError``."""
     aside = quarantine_name(path)
-    try:
+    with failing_as(f"cannot rename {path}"):
         path.rename(aside)
         sync_directory(path.parent)
-    except OSError as err:
-        msg = f"cannot rename {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
     return aside
 
 
@@ -134,13 +154,18 @@ def remove_durably(path: Path) -> None:
 @contextlib.contextmanager
 def _held_open(path: Path) -> Iterator[None]:
     """Keep the file that ``path`` names in being, if there is one and it may be opened."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    except OSError:
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):
+            held.enter_context(opened(path, os.O_NONBLOCK | os.O_NOCTTY))
         yield
-        return
+
+
+@contextlib.contextmanager
+def opened(path: Path, flags: int) -> Iterator[int]:
+    """Give a descriptor to read from, opened with ``flags`` besides those of reading."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
     try:
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)
 
@@ -185,15 +210,9 @@ def open_regular(path: Path) -> IO[bytes]:
     Raises ``NeedsRootError`` where only root may read it and ``InitadvisorError`` for everything
     else that cannot be read, among it directories, devices and pipes (which would never end).
     """
-    try:
+    with failing_as(f"cannot read {path}", only_root=True):
         # Without O_NONBLOCK, opening a pipe waits for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    except PermissionError as err:
-        msg = f"cannot read {path}: only root may"
-        raise NeedsRootError(msg) from err
-    except OSError as err:
-        msg = f"cannot read {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         msg = f"cannot read {path}: not an ordinary file"
@@ -209,8 +228,6 @@ def sha256_of(
     ``once``: nobody reads it soon again, so that it is not to stay in memory; see ``read_once``.
     """
     import hashlib
-
-    from initadvisor.host.direct import read_once
 
     digest = hashlib.sha256()
     read = read_once if once else _read
@@ -251,32 +268,31 @@ def free_bytes(path: Path) -> int:
 
 def make_directory(path: Path, *, mode: int = 0o755) -> None:
     """Make a directory and what leads to it; raises ``InitadvisorError`` where that cannot be."""
-    try:
+    hint = "CACHE_DIRECTORY and STATE_DIRECTORY name other places for what is kept"
+    with failing_as(f"cannot make the directory {path}", hint=hint):
         path.mkdir(mode=mode, parents=True, exist_ok=True)
-    except OSError as err:
-        msg = f"cannot make the directory {path}: {err.strerror}"
-        hint = "CACHE_DIRECTORY and STATE_DIRECTORY name other places for what is kept"
-        raise InitadvisorError(msg, hint=hint) from err
 
 
 def remove_partial(directory: Path, *, prefix: str = PARTIAL_PREFIX) -> None:
     """Remove what an interrupted run left; call it only with the lock held of what is so called."""
+    for path in directory.glob(f"{prefix}*"):
+        remove_whole(path)
+
+
+def remove_whole(path: Path) -> None:
+    """Remove a file or a link, if there is one, or a directory with all that is in it."""
     import shutil
 
-    for path in directory.glob(f"{prefix}*"):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def sync_directory(path: Path) -> None:
     """Have what was renamed in a directory survive a power cut (fsync(2))."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with opened(path, os.O_DIRECTORY) as descriptor:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def listing(host: Host, directory: str) -> tuple[Path, ...]:
@@ -285,13 +301,57 @@ def listing(host: Host, directory: str) -> tuple[Path, ...]:
     Raises ``NeedsRootError`` where only root may look into it.
     """
     path = host.path(directory)
+    with failing_as(f"cannot look into {path}", only_root=True):
+        try:
+            return tuple(sorted(path.iterdir()))
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
+
+
+@contextlib.contextmanager
+def direct_reads(file: IO[bytes]) -> Iterator[bool]:
+    """Make reads of a file go past the page cache within the block; tell whether they do.
+
+    What is read once then neither takes memory nor drives others' out. Memory for the page cache is
+    charged to the control group that reads first, and stays charged.
+
+    They do not where the file system cannot do that (O_DIRECT in open(2)). Within the block the
+    file is to be read by ``os.preadv``, from multiples of a page into whole pages.
+    """
+    descriptor = file.fileno()
+    flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
     try:
-        return tuple(sorted(path.iterdir()))
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
-    except PermissionError as err:
-        msg = f"cannot look into {path}: only root may"
-        raise NeedsRootError(msg) from err
-    except OSError as err:
-        msg = f"cannot look into {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
+        yield _made_direct(descriptor, flags)
+    finally:
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, flags)
+
+
+def _made_direct(descriptor: int, flags: int) -> bool:
+    """Set the flag and try one read: some file systems take the one and refuse the other."""
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | os.O_DIRECT)
+        with mmap.mmap(-1, mmap.PAGESIZE) as page:
+            os.preadv(descriptor, [page], 0)
+    except OSError:
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, flags)
+        return False
+    return True
+
+
+def read_once(
+    file: IO[bytes], *, offset: int = 0, size_bytes: int | None = None
+) -> Iterator[memoryview]:
+    """Yield a range of ``file`` in blocks, up to its end unless a length is given.
+
+    Past the page cache where that can be done. A block is good until the next one is asked for; the
+    position of ``file`` does not move.
+    """
+    end = os.fstat(file.fileno()).st_size
+    if size_bytes is not None:
+        end = min(end, offset + size_bytes)
+    position = offset - offset % mmap.PAGESIZE
+    with direct_reads(file), mmap.mmap(-1, _CHUNK_BYTES) as block, memoryview(block) as content:
+        while position < end and (count := os.preadv(file.fileno(), [block], position)):
+            with content[max(offset - position, 0) : min(count, end - position)] as wanted:
+                yield wanted
+            position += count

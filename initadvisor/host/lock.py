@@ -1,6 +1,6 @@
 """The lock of this program's runs on each other: a file under flock(2) that names its holder.
 
-What package managers lock is in their own formats: ``record_lock`` (dpkg, rpm) and ``pacman_lock``.
+What package managers lock is in their own formats: ``package_locks``.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.text import shown
-from initadvisor.host.files import make_directory
+from initadvisor.host.files import failing_as, make_directory, os_failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,14 +32,9 @@ def locked(path: Path, *, what: str, wait_s: float = 0.0) -> Iterator[None]:
     if another run has it for ``wait_s`` longer, and ``NeedsRootError`` where only root may take it.
     """
     make_directory(path.parent)
-    try:  # nobody else may open it, not even for reading: whoever has it open can lock it
+    with failing_as(f"cannot lock {path}", only_root=True):
+        # Nobody else may open it, not even for reading: whoever has it open can lock it.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except PermissionError as err:
-        msg = f"cannot lock {path}: only root may"
-        raise NeedsRootError(msg) from err
-    except OSError as err:
-        msg = f"cannot lock {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
     try:
         _take(descriptor, path, what=what, until=time.monotonic() + wait_s)
         # Only for the words of whoever waits: a full disk is no reason not to go on.
@@ -62,7 +57,6 @@ def _take(descriptor: int, path: Path, *, what: str, until: float) -> None:
                 raise InitadvisorError(msg, hint="wait for it to end") from err
             time.sleep(_POLL_S)
         except OSError as err:
-            msg = f"cannot lock {path}: {err.strerror}"
-            raise InitadvisorError(msg) from err
+            raise os_failure(err, f"cannot lock {path}") from err
         else:
             return

@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.core.errors import UnsafeError
 from initadvisor.core.text import shown
-from initadvisor.host.pacman_lock import clear_stale, pacman_lock
-from initadvisor.host.record_lock import RecordLock
+from initadvisor.host.files import failing_as
+from initadvisor.host.package_locks import PacmanLock, RecordLock, clear_stale, pacman_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,32 +32,6 @@ _DPKG = "/var/lib/dpkg"
 _DPKG_LOCKS = ("lock-frontend", "lock")
 _RPM = ("/usr/lib/sysimage/rpm", "/var/lib/rpm")
 """Where ``%_dbpath`` is: Fedora 36 and openSUSE, older ones; ``%_rpmlock_path`` is in it."""
-
-
-class PackageManagerLock(Protocol):
-    """One lock, which stands for one package manager."""
-
-    @property
-    def manager(self) -> str:
-        """The package manager's name."""
-        ...
-
-    @property
-    def path(self) -> Path:
-        """The file that the lock is, or is on."""
-        ...
-
-    def take(self) -> Callable[[], None] | None:
-        """Return what releases the lock, None where another process has it."""
-        ...
-
-    def taken(self) -> bool:
-        """Tell whether another process has the lock, as far as that may be known."""
-        ...
-
-    def holder(self) -> int | None:
-        """Return the process that has the lock, None where that cannot be told."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,11 +93,11 @@ def clear_stale_locks(host: Host) -> None:
     Cheap where there is nothing. Raises ``InitadvisorError`` where it cannot be removed.
     """
     if lock := pacman_lock(host):
-        with _told(lock):
+        with failing_as(f"cannot lock {lock.path}", only_root=True):
             clear_stale(lock.path)
 
 
-def _locks(host: Host) -> tuple[PackageManagerLock, ...]:
+def _locks(host: Host) -> tuple[RecordLock | PacmanLock, ...]:
     # One directory may be a link to the other; a process that locks a file twice has it once.
     rpm = sorted({host.path(place).resolve() for place in _RPM})
     records = [
@@ -133,14 +107,14 @@ def _locks(host: Host) -> tuple[PackageManagerLock, ...]:
         ),
         *(RecordLock(manager="rpm", path=place / ".rpm.lock", mode=0o644) for place in rpm),
     ]
-    found: list[PackageManagerLock] = [lock for lock in records if lock.path.parent.is_dir()]
+    found = tuple(lock for lock in records if lock.path.parent.is_dir())
     pacman = pacman_lock(host)
-    return (*found, pacman) if pacman else tuple(found)
+    return (*found, pacman) if pacman else found
 
 
-def _taken(lock: PackageManagerLock, until: float) -> Callable[[], None]:
+def _taken(lock: RecordLock | PacmanLock, until: float) -> Callable[[], None]:
     """Take a lock, waiting for it a little, and return what releases it."""
-    with _told(lock):
+    with failing_as(f"cannot lock {lock.path}", only_root=True):
         busy = None
         while (release := lock.take()) is None:
             late = time.monotonic() >= until
@@ -155,26 +129,14 @@ def _taken(lock: PackageManagerLock, until: float) -> Callable[[], None]:
         return release
 
 
-def _advice(lock: PackageManagerLock, busy: BusyPackageManager) -> str:
+def _advice(lock: RecordLock | PacmanLock, busy: BusyPackageManager) -> str:
     """Return what to do; a lock file that no process has open was left by one that was killed."""
     if busy.process is None and not isinstance(lock, RecordLock):
         return f"if no package manager runs, it was left by one that was killed: remove {lock.path}"
     return "wait for it to end"
 
 
-@contextlib.contextmanager
-def _told(lock: PackageManagerLock) -> Iterator[None]:
-    try:
-        yield
-    except PermissionError as err:
-        msg = f"cannot lock {lock.path}: only root may"
-        raise NeedsRootError(msg) from err
-    except OSError as err:
-        msg = f"cannot lock {lock.path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
-
-
-def _busy(lock: PackageManagerLock) -> BusyPackageManager:
+def _busy(lock: RecordLock | PacmanLock) -> BusyPackageManager:
     import psutil
 
     process, program, around = lock.holder(), "", False

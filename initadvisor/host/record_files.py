@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.serialisation import (
     NewerSchemaError,
     OlderSchemaError,
@@ -21,7 +21,7 @@ from initadvisor.core.serialisation import (
     to_document,
 )
 from initadvisor.core.text import shown
-from initadvisor.host.files import quarantine_file
+from initadvisor.host.files import os_failure, quarantine_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,7 +124,7 @@ class RecordFiles(Generic[_Kind]):
         except FileNotFoundError:
             return None
         except PermissionError as err:
-            return _unreadable(path, err)
+            return os_failure(err, f"cannot read {path}", only_root=True)
         except NewerSchemaError:
             msg = f"not touching the {self.name} in {path}: a newer version has recorded it"
             return UnsafeError(msg, hint=self.if_newer)
@@ -163,10 +163,4 @@ def _names(directory: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as err:
-        raise _unreadable(directory, err) from err
-
-
-def _unreadable(path: Path, err: OSError) -> InitadvisorError:
-    if isinstance(err, PermissionError):
-        return NeedsRootError(f"cannot read {path}: only root may")
-    return InitadvisorError(f"cannot read {path}: {err.strerror}")
+        raise os_failure(err, f"cannot read {directory}", only_root=True) from err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import stat
 import struct
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.host.files import PARTIAL_PREFIX, whole_file
+from initadvisor.host.files import PARTIAL_PREFIX, opened, whole_file
 
 
 def replace_file(path: Path, content: bytes, *, prefix: str = PARTIAL_PREFIX) -> None:
@@ -86,17 +87,12 @@ def forbidding_attribute(path: Path) -> str:
 
     "" where there is none, or where the file system has no attributes or nobody may ask.
     """
-    import fcntl
-
     try:
         mode = path.lstat().st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             return ""  # opening a device may do something
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-        try:
+        with opened(path, os.O_NONBLOCK | os.O_NOFOLLOW) as descriptor:
             answer = fcntl.ioctl(descriptor, _GETFLAGS, bytes(struct.calcsize("l")))
-        finally:
-            os.close(descriptor)
     except OSError:
         return ""
     (flags,) = struct.unpack_from("I", answer)

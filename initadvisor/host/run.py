@@ -22,9 +22,18 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
 from initadvisor.core.errors import ProgramError
-from initadvisor.host.launch import Launch, Usage
-from initadvisor.host.listen import CAPTURE_LIMIT_BYTES, Ending, await_word, listen, pipe
-from initadvisor.host.process import environment, kill_session, search_path
+from initadvisor.host.process import (
+    CAPTURE_LIMIT_BYTES,
+    Ending,
+    Launch,
+    Usage,
+    await_word,
+    environment,
+    kill_session,
+    listen,
+    pipe,
+    search_path,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

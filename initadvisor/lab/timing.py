@@ -37,7 +37,7 @@ from initadvisor.target.context import disturbances
 from initadvisor.target.source import initramfs_alone
 from initadvisor.target.target import find_target
 from initadvisor.vm.boot import Boot, boot
-from initadvisor.vm.choose import FOR_TIMING, Wanted, machine_for, require_purpose
+from initadvisor.vm.engines import FOR_TIMING, Wanted, machine_for, require_purpose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -29,8 +29,13 @@ from initadvisor.store.store import open_store
 from initadvisor.target.kernel_config import find_kernel_config
 from initadvisor.target.source import initramfs_alone
 from initadvisor.vm.boot import boot
-from initadvisor.vm.choose import FOR_VERIFYING, Wanted, machine_for, require_verifying
-from initadvisor.vm.engines import NoEngineError
+from initadvisor.vm.engines import (
+    FOR_VERIFYING,
+    NoEngineError,
+    Wanted,
+    machine_for,
+    require_verifying,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -17,7 +17,7 @@ from initadvisor.host.cached import keep, read_cached
 from initadvisor.host.files import free_bytes
 from initadvisor.host.storage.boot_partition import boot_partition
 from initadvisor.host.storage.cold_read import cold_read
-from initadvisor.host.storage.device import device_of
+from initadvisor.host.storage.mounts import device_of
 from initadvisor.records.storage import ColdRead, ReadWarning
 
 if TYPE_CHECKING:

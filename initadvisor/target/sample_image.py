@@ -11,9 +11,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.host.feed import piped
 from initadvisor.host.files import free_bytes, make_directory, remove_partial, whole_file
 from initadvisor.host.lock import locked
+from initadvisor.host.process import piped
 from initadvisor.image.cpio import CpioWriter
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from initadvisor.core.errors import LostVMError
 from initadvisor.core.text import shown
 from initadvisor.host.files import append_range, open_regular
-from initadvisor.host.listen import Ending
+from initadvisor.host.process import Ending
 from initadvisor.image.cpio import CpioWriter
 from initadvisor.records.kernel_log import UNPACKING_INITCALL, KernelEvent, KernelLine, read_line
 from initadvisor.records.lab import BootKind

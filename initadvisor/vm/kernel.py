@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from initadvisor.core.errors import BadImageError, InitadvisorError, NeedsRootError
-from initadvisor.host.files import append_range, free_bytes, open_regular, sha256_of
+from initadvisor.host.files import append_range, failing_as, free_bytes, open_regular, sha256_of
 from initadvisor.image.pe import read_uki
 from initadvisor.records.lab import LabKernel
 
@@ -117,16 +117,13 @@ def _release(file: IO[bytes], path: Path) -> str | None:
     """
     section = _uki_kernel(file)
     start = section.offset if section else 0
-    try:
+    with failing_as(f"cannot read {path}"):
         file.seek(start)
         header = file.read(_HEADER_BYTES)
         if header[_HEADER_MAGIC] != b"HdrS":
             return None
         file.seek(start + 0x200 + int.from_bytes(header[_VERSION_POINTER], "little"))
         version = file.read(_VERSION_BYTES)
-    except OSError as err:
-        msg = f"cannot read {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
     words = version.split(b"\0")[0].split()
     release = words[0].decode(errors="replace") if words else ""
     return release if release[:1].isdigit() and release.isprintable() else None

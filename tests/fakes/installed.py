@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from initadvisor.host.listen import Ending
+    from initadvisor.host.process import Ending
     from tests.fixtures.namespace import Tree
 
 _INSIDE = "/mnt"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
-from initadvisor.host.listen import Ending
+from initadvisor.host.process import Ending
 from initadvisor.records.lab import Engine, LabKernel
 from initadvisor.vm.machine import VirtualMachine
 from tests.fakes.runner import FakeRunner

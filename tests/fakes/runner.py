@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from initadvisor.core.errors import ProgramError
-from initadvisor.host.listen import Ending
+from initadvisor.host.process import Ending
 from initadvisor.host.run import Completed, Priority
 
 if TYPE_CHECKING:

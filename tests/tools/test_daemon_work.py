@@ -33,7 +33,7 @@ import psutil
 from initadvisor.daemon import watchdog as attendant
 from initadvisor.daemon.loop import Daemon
 from initadvisor.daemon.manager import set_up_logging
-from initadvisor.daemon.interruption import preempt as disturb
+from initadvisor.daemon.watchdog import preempt as disturb
 from initadvisor.daemon.work import AdvisorsWork, Work
 from initadvisor.host import Host
 from initadvisor.daemon.planning import Needs

@@ -10,7 +10,7 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.settings import Setting
 from initadvisor.generators import dracut, initramfs_tools
 from initadvisor.host import Host
-from initadvisor.host.feed import piped
+from initadvisor.host.process import piped
 from tests.fixtures.debian import RELEASED, Suite, debian
 from tests.fixtures.generated import dracut_image, initramfs_tools_image
 from tests.fixtures.namespace import Tree, TreeRunner

@@ -19,7 +19,7 @@ from initadvisor.host.run import SystemRunner
 from initadvisor.records.lab import Engine
 from initadvisor.store.store import open_store
 from initadvisor.vm import engines
-from initadvisor.vm.choose import FOR_VERIFYING, Wanted, machine_for
+from initadvisor.vm.engines import FOR_VERIFYING, Wanted, machine_for
 from tests.fixtures.debian import Suite, debian
 from tests.fixtures.generated import dracut_image, initramfs_tools_image
 from tests.fixtures.waiting import HANGS_S, wait_until
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from initadvisor.host.listen import Ending
+    from initadvisor.host.process import Ending
     from tests.fixtures.namespace import Tree
 
 pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("lab")]

@@ -10,7 +10,7 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.settings import Setting
 from initadvisor.generators import InstalledImage, mkinitcpio
 from initadvisor.host import Host
-from initadvisor.host.feed import piped
+from initadvisor.host.process import piped
 from tests.fixtures.mkinitcpio import mkinitcpio_image, mkinitcpio_system
 from tests.fixtures.namespace import Tree, TreeRunner
 from tests.fixtures.payload import early_bytes, main_bytes, main_codec, main_payload

@@ -17,12 +17,12 @@ SHUTDOWN_IS_REFUSED = r"""
 import signal, subprocess, sys, time
 
 from initadvisor.host import Host
-from initadvisor.host.inhibit import inhibited
+from initadvisor.host.power import inhibited
 
 HOLDER = '''
 import sys
 from initadvisor.host import Host
-from initadvisor.host.inhibit import inhibited
+from initadvisor.host.power import inhibited
 with inhibited(Host(), "replacing the initramfs"):
     print("inside", flush=True)
     sys.stdin.read()
@@ -170,7 +170,7 @@ import subprocess, sys, time
 from pathlib import Path
 from initadvisor.host import Host
 from initadvisor.host.sandbox import confinement
-from initadvisor.host.inhibit import inhibited
+from initadvisor.host.power import inhibited
 from initadvisor.host.package_managers import busy_package_managers, package_managers_held
 host = Host()
 assert confinement(host)

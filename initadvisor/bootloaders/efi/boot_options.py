@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 from initadvisor.bootloaders.entry import EntryKind
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.firmware.boot_option import BootOption, boot_option
-from initadvisor.firmware.efi_variables import firmware_value, firmware_variables
+from initadvisor.firmware.efi_variables import (
+    BootOption,
+    boot_option,
+    firmware_value,
+    firmware_variables,
+)
 from initadvisor.records.boot_start import TRIAL_TAG
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from initadvisor.bootloaders.efi.boot_options import Numbered
     from initadvisor.core.refusals import Refusal
-    from initadvisor.firmware.boot_option import BootOption
+    from initadvisor.firmware.efi_variables import BootOption
     from initadvisor.host import Host
 
 

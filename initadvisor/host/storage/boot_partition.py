@@ -11,8 +11,16 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.host.storage.device import Lookup, block_node, device_of_mount, node_of_mount
-from initadvisor.host.storage.mounts import Mount, machine_path, mount_of, mounts_of_host
+from initadvisor.host.storage.mounts import (
+    Lookup,
+    Mount,
+    block_node,
+    device_of_mount,
+    machine_path,
+    mount_of,
+    mounts_of_host,
+    node_of_mount,
+)
 from initadvisor.records.storage import BootPartition, BootRole
 
 if TYPE_CHECKING:

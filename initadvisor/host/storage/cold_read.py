@@ -16,9 +16,8 @@ from typing import IO, TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.estimates import Estimate
-from initadvisor.host.direct import direct_reads
-from initadvisor.host.files import open_regular
-from initadvisor.host.storage.device import device_of
+from initadvisor.host.files import direct_reads, failing_as, open_regular
+from initadvisor.host.storage.mounts import device_of
 from initadvisor.records.storage import ColdRead, DeviceKind, ReadWarning
 
 if TYPE_CHECKING:
@@ -51,11 +50,8 @@ def cold_read(host: Host, path: Path, *, repeats: int = 5) -> ColdRead:
         if size_bytes == 0:
             msg = f"cannot measure how fast {path} is read: it is empty"
             raise InitadvisorError(msg)
-        try:
+        with failing_as(f"cannot read {path}"):
             samples, direct, resident = _samples(host, file, repeats)
-        except OSError as err:
-            msg = f"cannot read {path}: {err.strerror}"
-            raise InitadvisorError(msg) from err
     method = "past the page cache (O_DIRECT)" if direct else "after dropping its pages"
     source = (
         f"{len(samples)} cold {'read' if len(samples) == 1 else 'reads'} of {path}"

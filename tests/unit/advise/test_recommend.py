@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from initadvisor.advise.recommendation import Recommendation, Row
     from initadvisor.candidates.candidate import Candidate
-    from initadvisor.vm.choose import Wanted
+    from initadvisor.vm.engines import Wanted
 
 RELEASE = "6.12.1-amd64"
 CPU = "A Processor"

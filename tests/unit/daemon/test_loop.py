@@ -13,11 +13,11 @@ import pytest
 from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.daemon import loop, watchdog
-from initadvisor.daemon.interruption import preempt
 from initadvisor.daemon.loop import Daemon
 from initadvisor.daemon.notes import Job, Note, NoteReason, Task
 from initadvisor.daemon.planning import MOST_WAITING_S, Needs, Wake
 from initadvisor.daemon.queue import Queue
+from initadvisor.daemon.watchdog import preempt
 from initadvisor.host import Host
 from tests.fakes.runner import FakeRunner
 

@@ -81,7 +81,7 @@ def test_a_job_is_there_before_its_note_is_gone(
     def cut(_path: Path) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("initadvisor.daemon.queue._remove", cut)
+    monkeypatch.setattr("initadvisor.daemon.queue.remove_whole", cut)
     with pytest.raises(KeyboardInterrupt):
         queue.take_in()
     assert path.exists()

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.daemon import watchdog as module
-from initadvisor.daemon.interruption import Interruption, JobPreempted
 from initadvisor.daemon.manager import watchdog_s
-from initadvisor.daemon.watchdog import WatchdogThread
+from initadvisor.daemon.watchdog import Interruption, JobPreempted, WatchdogThread
 from initadvisor.host import Host
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.waiting import HANGS_S, wait_until

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from initadvisor.core.estimates import Certainty
 from initadvisor.firmware.boot_method import BootTraces, boot_method, boot_start
-from initadvisor.firmware.boot_option import DEFAULT_LOADER
+from initadvisor.firmware.efi_variables import DEFAULT_LOADER
 from initadvisor.records.boot_start import BootMethod, LoaderVariables, Unreadable
 from tests.fixtures.trees import host_at, write
 

@@ -10,8 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.firmware.boot_option import DEFAULT_LOADER, boot_option_file
-from initadvisor.firmware.efi_variables import efi_times, loader_variables
+from initadvisor.firmware.efi_variables import (
+    DEFAULT_LOADER,
+    boot_option_file,
+    efi_times,
+    loader_variables,
+)
 from initadvisor.records.boot_start import EfiTimes, LoaderVariables
 from tests.fixtures.trees import (
     GLOBAL,

@@ -34,7 +34,7 @@ from initadvisor.daemon.manager import StatusReporter
 from initadvisor.decide.sampling import BLOCK_BYTES
 from initadvisor.doctor import software
 from initadvisor.host import Host, SystemClock
-from initadvisor.host.storage.device import device_of
+from initadvisor.host.storage.mounts import device_of
 from initadvisor.image.cpio import CpioWriter
 from initadvisor.lab import timing
 from initadvisor.measure import measure

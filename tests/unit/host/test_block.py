@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.host.storage.device import BlockNode, device_behind
+from initadvisor.host.storage.mounts import BlockNode, device_behind
 from initadvisor.records.storage import DeviceKind
 
 NVME = BlockNode(name="nvme0n1", subsystems=("nvme", "pci"), model="Samsung SSD 980")

@@ -9,14 +9,14 @@ import pytest
 from initadvisor.core.errors import InitadvisorError, ProgramError
 from initadvisor.host import Host
 from initadvisor.host.storage.boot_partition import boot_partition
-from initadvisor.host.storage.device import BlockNode
+from initadvisor.host.storage.mounts import BlockNode
 from initadvisor.records.storage import BootRole
 from tests.fakes.runner import FakeRunner
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initadvisor.host.storage.device import Lookup
+    from initadvisor.host.storage.mounts import Lookup
 
 ROOT = "1 0 8:2 / / rw - ext4 /dev/sda2 rw"
 ESP_TYPE = "c12a7328-f81f-11d2-ba4b-00a0c93ec93b"

@@ -8,7 +8,7 @@ import pytest
 
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.host import Host
-from initadvisor.host.storage.device import BlockNode, device_of
+from initadvisor.host.storage.mounts import BlockNode, device_of
 from initadvisor.records.storage import DeviceKind
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.host.direct import direct_reads, read_once
-from initadvisor.host.files import open_regular, sha256_of
+from initadvisor.host.files import direct_reads, open_regular, read_once, sha256_of
 from initadvisor.host.storage.cold_read import drop_from_memory, resident_fraction
 
 if TYPE_CHECKING:

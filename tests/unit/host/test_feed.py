@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.host.feed import piped
+from initadvisor.host.process import piped
 from initadvisor.host.run import SystemRunner
 from tests.fixtures.waiting import HANGS_S
 
@@ -66,7 +66,7 @@ def test_the_signal_of_a_broken_pipe_does_not_end_the_process(tmp_path: Path) ->
     """The command line restores the default action of SIGPIPE, which is to die."""
     (tmp_path / "file").write_bytes(bytes(10 << 20))
     code = (
-        "import signal, sys; from initadvisor.host.feed import piped\n"
+        "import signal, sys; from initadvisor.host.process import piped\n"
         "signal.signal(signal.SIGPIPE, signal.SIG_DFL)\n"
         "with open(sys.argv[1], 'rb') as file:\n"
         "    for _ in range(20):\n"

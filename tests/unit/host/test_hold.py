@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.core.errors import ProgramError
-from initadvisor.host import listen, run
+from initadvisor.host import process, run
 from initadvisor.host.run import SystemRunner
 from tests.fixtures.waiting import HANGS_S, alive, time_is_up_once, wait_until
 
@@ -89,7 +89,7 @@ def test_one_that_says_nothing_is_an_error_when_its_time_is_up() -> None:
 def test_the_last_that_it_has_said_is_quoted_when_its_time_is_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    time_is_up_once(monkeypatch, listen, (tmp_path / "said").exists)
+    time_is_up_once(monkeypatch, process, (tmp_path / "said").exists)
     code = f"print('another word'); open({str(tmp_path / 'said')!r}, 'w'); print(); {NEVER_ENDS}"
     hold = SystemRunner().hold([PYTHON, "-uc", code], word="ready", timeout_s=HANGS_S)
     with pytest.raises(ProgramError, match="not ready within 1800 s: another word"), hold:
@@ -117,7 +117,7 @@ def test_it_ends_when_we_are_killed(tmp_path: Path) -> None:
     said = tmp_path / "said"
     code = f"""
 import sys, threading
-from initadvisor.host import listen, run
+from initadvisor.host import process as listen, run
 from initadvisor.host.run import SystemRunner
 runner = SystemRunner()
 with runner.hold([sys.executable, "-c", {UNTIL_EOF!r}, {str(said)!r}], word="ready", timeout_s=180):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.host import Host
-from initadvisor.host.inhibit import inhibited
+from initadvisor.host.power import inhibited
 from tests.fakes.runner import FakeRunner
 
 if TYPE_CHECKING:

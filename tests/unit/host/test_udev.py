@@ -10,7 +10,7 @@ import pyudev
 
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.host import Host
-from initadvisor.host.storage.device import block_node, device_of
+from initadvisor.host.storage.mounts import block_node, device_of
 from initadvisor.records.storage import DeviceKind
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.core.errors import ProgramError
-from initadvisor.host import listen
-from initadvisor.host.listen import Ending
+from initadvisor.host import process
+from initadvisor.host.process import Ending
 from initadvisor.host.run import SystemRunner
 from tests.fixtures.waiting import HANGS_S, alive, time_is_up_once, wait_until
 
@@ -66,7 +66,7 @@ def test_one_that_dribbles_is_ended_when_its_time_is_up(
 ) -> None:
     """What ends no line is no reason to begin the time anew."""
     dribbled = tmp_path / "dribbled"
-    time_is_up_once(monkeypatch, listen, dribbled.exists)
+    time_is_up_once(monkeypatch, process, dribbled.exists)
     code = (
         "for _ in range(9): sys.stdout.write('x'); sys.stdout.flush(); time.sleep(0.01)\n"
         f"open({str(dribbled)!r}, 'w')\n"

@@ -11,15 +11,16 @@ from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.host import Host
 from initadvisor.records.lab import Engine
 from initadvisor.store.store import Store, open_store
-from initadvisor.vm.choose import (
+from initadvisor.vm.engines import (
     FOR_TIMING,
     FOR_VERIFYING,
+    NoEngineError,
     Wanted,
     engine_states,
     machine_for,
     require_verifying,
+    why_not_kvm,
 )
-from initadvisor.vm.engines import NoEngineError, why_not_kvm
 from tests.fakes.machines import Machines, machine
 from tests.fixtures.kernels import bzimage
 from tests.fixtures.trees import write
@@ -165,7 +166,7 @@ def test_a_kernel_that_only_root_may_read_is_a_matter_for_root(
         msg = f"cannot read the kernel {release}: only root may"
         raise NeedsRootError(msg)
 
-    monkeypatch.setattr("initadvisor.vm.choose.find_kernel", denied)
+    monkeypatch.setattr("initadvisor.vm.engines.find_kernel", denied)
     with pytest.raises(NeedsRootError), machine_for(host, store, FOR_VERIFYING, wanted):
         pass
     with machine_for(host, store, FOR_TIMING, wanted) as found:

@@ -1,8 +1,6 @@
-"""The lock of pacman and of everything else that uses libalpm: a file that is there.
+"""The locks of package managers, in the form that each looks for, and the processes that hold them.
 
-libalpm makes it with O_EXCL and takes it away in the end (``_alpm_handle_lock``). It outlives
-whoever was killed, and then pacman refuses to work until somebody removes it. Ours therefore says
-whose it is, and has a lock of flock(2) as long as we live: what says so and has none is stale.
+This program's own runs use ``lock``.
 """
 
 from __future__ import annotations
@@ -11,18 +9,86 @@ import contextlib
 import fcntl
 import logging
 import os
+import struct
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.host.files import PARTIAL_PREFIX, sync_directory
-from initadvisor.host.record_lock import has_open
+from initadvisor.host.files import PARTIAL_PREFIX, opened, sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from initadvisor.host import Host
+
+
+_FLOCK = "hhqqi0q"
+"""``struct flock`` with 64-bit offsets: type, whence, start, length, process, padded to its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordLock:
+    """The lock of fcntl(2), which dpkg and rpm use, of ``manager`` on the whole file ``path``.
+
+    It goes with the process, however that ends, and with the first descriptor of the file that the
+    process closes: whoever holds it must not open that file again.
+
+    ``mode`` is what the package manager gives the file where it is the one that makes it.
+    """
+
+    manager: str
+    path: Path
+    mode: int
+
+    def take(self) -> Callable[[], None] | None:
+        """Return what releases the lock, None where another process has it.
+
+        The file is made where there is none. Raises ``OSError`` where it cannot be.
+        """
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, self.mode)
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return lambda: os.close(descriptor)
+
+    def taken(self) -> bool:
+        """Tell whether another process has the lock; what may not be read counts as free."""
+        return self._conflict() is not None
+
+    def holder(self) -> int | None:
+        """Return the process that has the lock, None where there is none or it cannot be told.
+
+        It cannot in another PID namespace, nor with locks that belong to an open file.
+        """
+        found = self._conflict()
+        return found if found and found > 0 else None
+
+    def _conflict(self) -> int | None:
+        if has_open("self", self.path):
+            return None
+        with contextlib.suppress(OSError):
+            with opened(self.path, 0) as descriptor:
+                wanted = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+                answer = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, wanted))
+            return None if answer[0] == fcntl.F_UNLCK else int(answer[4])
+        return None
+
+
+def has_open(process: int | str, path: Path) -> bool:
+    """Tell whether a process (``self``: this one) has a file open, as far as it may be known."""
+    with contextlib.suppress(OSError):
+        wanted = path.stat()
+        for link in Path(f"/proc/{process}/fd").iterdir():
+            with contextlib.suppress(OSError):  # by name it would not be found where that is new
+                if os.path.samestat(link.stat(), wanted):
+                    return True
+    return False
 
 
 log = logging.getLogger(__name__)
@@ -39,7 +105,13 @@ _PREFIX = f"{PARTIAL_PREFIX}initadvisor-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PacmanLock:
-    """The lock file ``path``, in pacman's database directory."""
+    """The lock file ``path`` of pacman and all else that uses libalpm, in the database directory.
+
+    It is a file that is there: libalpm makes it with O_EXCL and takes it away in the end
+    (``_alpm_handle_lock``). It outlives whoever was killed, and then pacman refuses to work until
+    somebody removes it. Ours therefore says whose it is, and has a lock of flock(2) as long as we
+    live: what says so and has none is stale.
+    """
 
     path: Path
     manager: str = "pacman"
@@ -118,15 +190,11 @@ def _unlink(path: Path, descriptor: int) -> None:
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[int | None]:
     """Give a descriptor of the lock file, None where there is none or it may not be read."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        yield None
-        return
-    try:
+    with contextlib.ExitStack() as held:
+        descriptor = None
+        with contextlib.suppress(OSError):
+            descriptor = held.enter_context(opened(path, os.O_NONBLOCK | os.O_NOFOLLOW))
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _is_ours(descriptor: int) -> bool:
