@@ -49,7 +49,7 @@ if len(sys.argv) > 1:
 
     worker = Worker(host=host)
 begun = resource.getrusage(resource.RUSAGE_SELF)
-Daemon(host=host, worker=worker, look=lambda host, needs: Needs(0)).run()
+Daemon(host=host, work=worker.do, look=lambda host, needs: Needs(0)).run()
 used = resource.getrusage(resource.RUSAGE_SELF)
 below = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(used.ru_maxrss * 1024, used.ru_utime + used.ru_stime, below.ru_utime + below.ru_stime)

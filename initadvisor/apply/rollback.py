@@ -17,7 +17,6 @@ from initadvisor.apply.proving import withdraw
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.text import decoded
 from initadvisor.generators.detect import generator_of_image
-from initadvisor.host.privilege import require_root
 from initadvisor.host.storage.mounts import machine_path
 from initadvisor.transaction import files
 from initadvisor.transaction.backups import backups
@@ -86,7 +85,7 @@ def rollback(
     building and replacing raise; the next run goes on where this one was interrupted.
     """
     transaction = plan.transaction
-    require_root(host, "go back")
+    host.require_root("go back")
     if plan.waiting:
         with transactions(host) as engine:
             return RolledBack(transaction=withdraw(host, engine, transaction, reason=reason))
@@ -241,7 +240,7 @@ def drop(host: Host, *, keep: int = 0) -> tuple[Backup, ...]:
     The menu entry goes last: until then it names an image that is gone, which boots nothing by
     itself. Raises ``NeedsRootError``, and ``InitadvisorError`` where something cannot be removed.
     """
-    require_root(host, "remove what is kept")
+    host.require_root("remove what is kept")
     with transactions(host) as engine:
         note_previous(host)
         engine.prune(keep=keep)

@@ -12,11 +12,11 @@ from typing import NoReturn
 
 from initadvisor import __version__
 from initadvisor.core.config import Policy
-from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.text import shown
 from initadvisor.daemon.loop import Daemon
 from initadvisor.daemon.manager import set_up_logging
-from initadvisor.daemon.work import Work
+from initadvisor.daemon.work import work
 from initadvisor.host import Host
 from initadvisor.host.configuration import load_config
 
@@ -32,10 +32,8 @@ def main() -> NoReturn:
     set_up_logging(verbose=arguments.verbose)
     host = Host()
     try:
-        if not host.is_root:
-            msg = "cannot work off the queue: only root may"
-            raise NeedsRootError(msg)
-        Daemon(host=host, worker=Work(machine=Host), policy=_policy(host)).run()
+        host.require_root("work off the queue")
+        Daemon(host=host, work=work, policy=_policy(host)).run()
     except InitadvisorError as err:
         _log.error("%s", shown(err.with_hint))
         sys.exit(err.exit_code)

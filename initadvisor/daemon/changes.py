@@ -81,17 +81,15 @@ def look(host: Host) -> SystemSnapshot:
     boot_id = None
     with contextlib.suppress(InitadvisorError):
         boot_id = running_boot_id(host)
-    found = _default_image(host)
-    if found is None:
-        return SystemSnapshot(boot_id=boot_id)
-    with contextlib.suppress(OSError):
-        status = found.path.stat()
-        return SystemSnapshot(
-            boot_id=boot_id,
-            image=f"{found.path} {status.st_size} {status.st_mtime_ns}",
-            release=found.kernel_release,
-            disk=boot_disk(host, found.path),
-        )
+    if found := _default_image(host):
+        with contextlib.suppress(OSError):
+            status = found.path.stat()
+            return SystemSnapshot(
+                boot_id=boot_id,
+                image=f"{found.path} {status.st_size} {status.st_mtime_ns}",
+                release=found.kernel_release,
+                disk=boot_disk(host, found.path),
+            )
     return SystemSnapshot(boot_id=boot_id)
 
 

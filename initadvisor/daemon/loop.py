@@ -6,7 +6,7 @@ import contextlib
 import logging
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
@@ -30,18 +30,6 @@ _log = logging.getLogger(__name__)
 _MOST_ATTEMPTS = 3
 
 
-class Worker(Protocol):
-    """Does jobs."""
-
-    def do(self, job: Job) -> tuple[Job, ...]:
-        """Do one, and return what is to be done because of it.
-
-        Raises ``InitadvisorError`` where it fails; all it does may be cut short at any moment by
-        any other exception, and done again.
-        """
-        ...
-
-
 def lacking(host: Host, needs: Needs) -> Needs:
     """Return what of ``needs`` does not hold; only that is looked at, the cheapest first.
 
@@ -60,10 +48,15 @@ def lacking(host: Host, needs: Needs) -> Needs:
 
 @dataclass(slots=True, kw_only=True)
 class Daemon:
-    """One run of the daemon. ``look`` tells what is lacking; ``sleep`` waits some seconds."""
+    """One run of the daemon. ``look`` tells what is lacking; ``sleep`` waits some seconds.
+
+    ``work`` does a job, and returns what is to be done because of it. It raises
+    ``InitadvisorError`` where it fails; all it does may be cut short at any moment by any other
+    exception, and done again.
+    """
 
     host: Host
-    worker: Worker
+    work: Callable[[Job], tuple[Job, ...]]
     policy: Policy = Policy.ADVISE
     look: Callable[[Host, Needs], Needs] = lacking
     sleep: Callable[[float], None] = time.sleep
@@ -81,7 +74,7 @@ class Daemon:
         try:
             with self.interruption.listening(), WatchdogThread(self.host) as watchdog:
                 tell(READY="1")
-                leave = self._work(Queue(self.host, self.policy), watchdog)
+                leave = self._work_off(Queue(self.host, self.policy), watchdog)
                 arrange_waking(self.host, leave)
         except Terminated:
             tell_status("was told to end; what is left waits for the next start")
@@ -91,7 +84,7 @@ class Daemon:
         tell_status(leave.why)
         return leave
 
-    def _work(self, queue: Queue, watchdog: WatchdogThread) -> Leave:
+    def _work_off(self, queue: Queue, watchdog: WatchdogThread) -> Leave:
         while True:
             notes = queue.take_in()
             if not self._waited_s:  # to look for images every few seconds is not worth it
@@ -134,36 +127,27 @@ class Daemon:
             queue.done(job)
             return
         try:
-            following = self._done_by_worker(job)
+            following = self._done(job)
         except InitadvisorError as err:
-            self._failed_at(queue, job, err, last=_is_final(err) or attempt >= _MOST_ATTEMPTS)
+            # To try again would end the same; but a configuration may be mended meanwhile.
+            final = isinstance(err, UnsafeError | NeedsRootError)
+            if final or attempt >= _MOST_ATTEMPTS:
+                _log.error("%s failed: %s", job, err.with_hint)
+                queue.done(job)
+            else:
+                _log.warning("%s failed, and is tried again later: %s", job, err.with_hint)
+                self._failed.add(job)
             return
         queue.put(*following)
         queue.done(job)
 
-    def _done_by_worker(self, job: Job) -> tuple[Job, ...]:
+    def _done(self, job: Job) -> tuple[Job, ...]:
         try:
-            return self.worker.do(job)
+            return self.work(job)
         except OSError as err:  # whatever no layer below had a better word for
             where = f" {err.filename}" if err.filename else ""
             msg = f"cannot use{where}: {err.strerror or err}"
             raise InitadvisorError(msg) from err
-
-    def _failed_at(self, queue: Queue, job: Job, err: InitadvisorError, *, last: bool) -> None:
-        if last:
-            _log.error("%s failed: %s", job, err.with_hint)
-            queue.done(job)
-        else:
-            _log.warning("%s failed, and is tried again later: %s", job, err.with_hint)
-            self._failed.add(job)
-
-
-def _is_final(err: InitadvisorError) -> bool:
-    """Tell whether trying again would end the same.
-
-    A configuration that cannot be meant may be mended meanwhile.
-    """
-    return isinstance(err, UnsafeError | NeedsRootError)
 
 
 _LOOK_S = 2.0

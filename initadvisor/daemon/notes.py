@@ -15,10 +15,8 @@ from typing_extensions import override
 
 from initadvisor.core.config import Policy
 
-_RELEASE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]{0,63}")
-"""A release that may be the name of a file, too; the kernel allows 64 bytes (uname(2))."""
-
-_SEPARATOR = "@"
+_NAME = re.compile(r"([a-z-]+)(?:@([0-9A-Za-z][0-9A-Za-z._+~-]{0,63}))?")
+"""A word, and a release if it may be in a file's name; the kernel allows 64 bytes (uname(2))."""
 
 
 class NoteReason(StrEnum):
@@ -64,10 +62,10 @@ class Note:
     @classmethod
     def parse(cls, name: str) -> Self | None:
         """Return what the name of a file says, None where that is nothing."""
-        word, release = _split(name)
-        if word not in set(NoteReason) or (release is not None and not _RELEASE.fullmatch(release)):
+        found = _NAME.fullmatch(name)
+        if found is None or found[1] not in set(NoteReason):
             return None
-        return cls(reason=NoteReason(word), release=release)
+        return cls(reason=NoteReason(found[1]), release=found[2])
 
     @override
     def __str__(self) -> str:
@@ -85,10 +83,10 @@ class Job:
     @classmethod
     def parse(cls, name: str) -> Self | None:
         """Return what the name of a file says, None where that is nothing."""
-        word, release = _split(name)
-        if word not in set(Task) or (release is not None and not _RELEASE.fullmatch(release)):
+        found = _NAME.fullmatch(name)
+        if found is None or found[1] not in set(Task):
             return None
-        return cls(task=Task(word), release=release)
+        return cls(task=Task(found[1]), release=found[2])
 
     @override
     def __str__(self) -> str:
@@ -120,10 +118,5 @@ def jobs_of(note: Note, policy: Policy) -> tuple[Job, ...]:
             return (settle, advance, advise)
 
 
-def _split(name: str) -> tuple[str, str | None]:
-    word, separator, release = name.partition(_SEPARATOR)
-    return word, release if separator else None
-
-
 def _joined(word: str, release: str | None) -> str:
-    return word if release is None else f"{word}{_SEPARATOR}{release}"
+    return word if release is None else f"{word}@{release}"

@@ -12,33 +12,25 @@ from initadvisor.daemon.manager import StatusReporter
 from initadvisor.daemon.notes import Job, Task
 from initadvisor.decide.cost import Outcome
 from initadvisor.generators.detect import detect_generator
+from initadvisor.host import Host
 from initadvisor.host.configuration import load_config
 from initadvisor.target.target import Target, find_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from initadvisor.advise.recommendation import Recommendation
     from initadvisor.core.config import Config
-    from initadvisor.host import Host
 
 
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """Satisfies ``Worker``.
+def work(job: Job) -> tuple[Job, ...]:
+    """Do a job, see ``Daemon``, on a host of its own.
 
-    ``machine`` makes the host of one job: what runs its programs lets none start any more once a
-    job was cut short (``Runner.stop_all``).
+    For what runs its programs lets none start any more once a job was cut short
+    (``Runner.stop_all``).
     """
-
-    machine: Callable[[], Host]
-
-    def do(self, job: Job) -> tuple[Job, ...]:
-        """See ``Worker.do``."""
-        return AdvisorsWork(host=self.machine()).do(job)
+    return AdvisorsWork(host=Host()).do(job)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +41,7 @@ class AdvisorsWork:
     reporter: StatusReporter = field(default_factory=StatusReporter)
 
     def do(self, job: Job) -> tuple[Job, ...]:
-        """Do it; see ``Worker.do``."""
+        """Do it; see ``Daemon``."""
         match job.task:
             case Task.SETTLE:
                 self._settle()

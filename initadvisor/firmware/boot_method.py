@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from initadvisor.core.estimates import Certainty
@@ -71,39 +71,25 @@ def boot_method(evidence: BootTraces) -> BootStart:
     """
     if evidence.loader_type == _KEXEC:
         clue = "the kernel was started by kexec, says /proc/sys/kernel/bootloader_type"
-        return BootStart(method=BootMethod.KEXEC, certainty=Certainty.CERTAIN, clues=(clue,))
+        return _certain(BootMethod.KEXEC, clue)
     verdict = _on_efi(evidence) if evidence.efi else _on_bios(evidence)
-    variables = evidence.variables
-    return BootStart(
-        method=verdict.way,
-        certainty=verdict.certainty,
-        loader=variables.loader,
-        stub=variables.stub,
-        entry=variables.entry,
-        clues=verdict.clues,
-    )
+    names = evidence.variables
+    return replace(verdict, loader=names.loader, stub=names.stub, entry=names.entry)
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    way: BootMethod
-    certainty: Certainty
-    clues: tuple[str, ...]
+def _certain(method: BootMethod, *clues: str) -> BootStart:
+    return BootStart(method=method, certainty=Certainty.CERTAIN, clues=clues)
 
 
-def _certain(method: BootMethod, *clues: str) -> _Verdict:
-    return _Verdict(method, Certainty.CERTAIN, clues)
+def _likely(method: BootMethod, *clues: str) -> BootStart:
+    return BootStart(method=method, certainty=Certainty.LIKELY, clues=clues)
 
 
-def _likely(method: BootMethod, *clues: str) -> _Verdict:
-    return _Verdict(method, Certainty.LIKELY, clues)
+def _unknown(*clues: str) -> BootStart:
+    return BootStart(method=BootMethod.UNKNOWN, certainty=Certainty.UNKNOWN, clues=clues)
 
 
-def _unknown(*clues: str) -> _Verdict:
-    return _Verdict(BootMethod.UNKNOWN, Certainty.UNKNOWN, clues)
-
-
-def _on_bios(evidence: BootTraces) -> _Verdict:
+def _on_bios(evidence: BootTraces) -> BootStart:
     """GRUB sets BOOT_IMAGE=, but so do Syslinux and LILO: the kernel's number comes first."""
     named = _names_image(evidence)
     if evidence.loader_type == _GRUB:
@@ -113,7 +99,7 @@ def _on_bios(evidence: BootTraces) -> _Verdict:
     return _unknown("no EFI", _type_clue(evidence))
 
 
-def _on_efi(evidence: BootTraces) -> _Verdict:
+def _on_efi(evidence: BootTraces) -> BootStart:
     variables = evidence.variables
     if evidence.loader_type == _GRUB:
         return _certain(BootMethod.GRUB_EFI, _type_clue(evidence))
@@ -124,7 +110,7 @@ def _on_efi(evidence: BootTraces) -> _Verdict:
     return _silent_loader(evidence)
 
 
-def _silent_loader(evidence: BootTraces) -> _Verdict:
+def _silent_loader(evidence: BootTraces) -> BootStart:
     """Tell by the command line. What names itself may also be hidden, with its variables."""
     if _names_image(evidence) and not _names_initrd(evidence):
         clue = "BOOT_IMAGE= on the command line, as GRUB sets it"
@@ -142,7 +128,7 @@ def _silent_loader(evidence: BootTraces) -> _Verdict:
     return _certain(BootMethod.EFI_STUB, *clues)
 
 
-def _uki(variables: LoaderVariables) -> _Verdict:
+def _uki(variables: LoaderVariables) -> BootStart:
     """Tell who started a unified kernel image; its stub has run.
 
     Without a loader that names itself it was the firmware, or shim, or a GRUB that keeps silent:
@@ -162,7 +148,7 @@ def _uki(variables: LoaderVariables) -> _Verdict:
     return _certain(BootMethod.LOADER_UKI, stub, f"the firmware's boot option is {option}")
 
 
-def _named_loader(evidence: BootTraces, loader: str) -> _Verdict:
+def _named_loader(evidence: BootTraces, loader: str) -> BootStart:
     """Tell by LoaderInfo; systemd-boot may have started another loader, which keeps silent."""
     clue = f"LoaderInfo: {loader}"
     named = _names_image(evidence)

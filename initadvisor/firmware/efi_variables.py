@@ -186,8 +186,9 @@ def _boot_option_file(host: Host, name: str) -> str | None:
     if len(number) != _NUMBER_BYTES:
         msg = f"has {len(number)} bytes instead of {_NUMBER_BYTES}"
         raise _UnusableError(msg)
-    option = _value(host, f"Boot{int.from_bytes(number, 'little'):04X}", _GLOBAL)
-    return boot_option_file(option or b"")
+    value = _value(host, f"Boot{int.from_bytes(number, 'little'):04X}", _GLOBAL)
+    option = boot_option(value or b"")
+    return option.file if option else None
 
 
 def _contradiction(times: EfiTimes) -> str | None:
@@ -234,9 +235,11 @@ _END = 0x7F
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootOption:
-    """A boot option of the firmware.
+    r"""A boot option of the firmware.
 
-    ``file`` as ``boot_option_file`` tells it. ``partition_uuid``: the GPT partition that it is on,
+    ``file``: what it names (``\EFI\systemd\systemd-bootx64.efi``), ``DEFAULT_LOADER`` where it
+    names a disk only, None where it is part of the firmware or comes over the network.
+    ``partition_uuid``: the GPT partition that it is on,
     in small letters; None where the option names none. ``data``: what is handed to the file.
     """
 
@@ -269,16 +272,6 @@ def boot_option(option: bytes) -> BootOption | None:
         ),
         data=option[position + path_bytes :],
     )
-
-
-def boot_option_file(option: bytes) -> str | None:
-    r"""Return the file that a load option names (``\EFI\systemd\systemd-bootx64.efi``).
-
-    ``DEFAULT_LOADER`` where it names a disk only. None where it is part of the firmware or comes
-    over the network, and where the option is damaged.
-    """
-    read = boot_option(option)
-    return read.file if read else None
 
 
 def _file_of(nodes: list[tuple[tuple[int, int], bytes]]) -> str | None:

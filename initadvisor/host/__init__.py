@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.errors import InitadvisorError, NeedsRootError
 
 if TYPE_CHECKING:
     from initadvisor.host.run import Runner
@@ -32,13 +32,10 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's own clock."""
 
-    def monotonic_ns(self) -> int:
-        """Return CLOCK_MONOTONIC in nanoseconds."""
-        return time.monotonic_ns()
-
-    def thread_cpu_ns(self) -> int:
-        """Return CLOCK_THREAD_CPUTIME_ID in nanoseconds."""
-        return time.thread_time_ns()
+    monotonic_ns = staticmethod(time.monotonic_ns)
+    """CLOCK_MONOTONIC in nanoseconds."""
+    thread_cpu_ns = staticmethod(time.thread_time_ns)
+    """CLOCK_THREAD_CPUTIME_ID in nanoseconds."""
 
 
 def _home() -> Path:
@@ -85,6 +82,12 @@ class Host:
         """Tell whether this process has the machine's root rights."""
         return os.geteuid() == 0
 
+    def require_root(self, what: str) -> None:
+        """Raise ``NeedsRootError`` for an ordinary user; ``what`` says what only root may do."""
+        if not self.is_root:
+            msg = f"cannot {what}: only root may"
+            raise NeedsRootError(msg)
+
     @property
     def cores(self) -> int:
         """The number of processors this process may run on."""
@@ -103,12 +106,11 @@ class Host:
 
         ``CACHE_DIRECTORY``, which systemd sets for a unit (systemd.exec(5)), comes before both.
         """
-        if directory := os.environ.get("CACHE_DIRECTORY"):
-            return Path(directory)
-        if self.is_root:
-            return self.path("/var/cache/initadvisor")
-        base = os.environ.get("XDG_CACHE_HOME") or str(_home() / ".cache")
-        return Path(base) / "initadvisor"
+        return self._own_dir(
+            "CACHE_DIRECTORY",
+            roots="/var/cache/initadvisor",
+            users=("XDG_CACHE_HOME", ".cache"),
+        )
 
     def state_dir(self) -> Path:
         """Return where measurements are kept: ``/var/lib`` for root, else the user's state.
@@ -116,11 +118,17 @@ class Host:
         ``STATE_DIRECTORY``, which systemd sets for a unit (systemd.exec(5)), comes before both;
         empty it is as good as unset, as for systemd itself.
         """
-        if directory := os.environ.get("STATE_DIRECTORY"):
+        return self._own_dir(
+            "STATE_DIRECTORY", roots=_MACHINE_STATE, users=("XDG_STATE_HOME", ".local/state")
+        )
+
+    def _own_dir(self, units: str, *, roots: str, users: tuple[str, str]) -> Path:
+        if directory := os.environ.get(units):
             return Path(directory)
         if self.is_root:
-            return self.path(_MACHINE_STATE)
-        base = os.environ.get("XDG_STATE_HOME") or str(_home() / ".local/state")
+            return self.path(roots)
+        variable, below_home = users
+        base = os.environ.get(variable) or str(_home() / below_home)
         return Path(base) / "initadvisor"
 
     def state_file(self, name: str) -> Path | None:

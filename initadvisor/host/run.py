@@ -314,7 +314,7 @@ class SystemRunner:
                 if time.monotonic() - started > timeout_s:
                     msg = f"{shlex.join(words)} did not end within {timeout_s:g} s and was killed"
                     raise ProgramError(msg)
-                if any(_size_bytes(file) > CAPTURE_LIMIT_BYTES for file in captured):
+                if any(os.fstat(file.fileno()).st_size > CAPTURE_LIMIT_BYTES for file in captured):
                     msg = f"{shlex.join(words)} would not stop talking and was killed"
                     raise ProgramError(msg)
         finally:
@@ -335,10 +335,6 @@ class SystemRunner:
 
 def _not_started(program: Path | None, err: OSError) -> ProgramError:
     return ProgramError(f"cannot run {program}: {err.strerror}")
-
-
-def _size_bytes(file: IO[bytes]) -> int:
-    return os.fstat(file.fileno()).st_size
 
 
 def _captured(file: IO[bytes]) -> bytes:

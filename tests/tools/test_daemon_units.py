@@ -110,7 +110,7 @@ class Worker:
 if Path("/mnt/hang").exists():
     TERMS[Task.BUILD] = Terms(needs=TERMS[Task.BUILD].needs, limit_s=0.5)
 look = lambda host, needs: needs & (Needs.POWER if Path("/mnt/battery").exists() else Needs(0))
-Daemon(host=Host(), worker=Worker(), look=look).run()
+Daemon(host=Host(), work=Worker().do, look=look).run()
 '''
 DID, BATTERY, HANG = Path("/mnt/did"), Path("/mnt/battery"), Path("/mnt/hang")
 
@@ -130,7 +130,7 @@ from initadvisor.host import Host
 from initadvisor.daemon.planning import Needs
 
 host = Host()
-Daemon(host=host, worker=AdvisorsWork(host=host), look=lambda host, needs: Needs(0)).run()
+Daemon(host=host, work=AdvisorsWork(host=host).do, look=lambda host, needs: Needs(0)).run()
 '''
 install(python(REAL))
 note()

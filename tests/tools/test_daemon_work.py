@@ -34,7 +34,7 @@ from initadvisor.daemon import watchdog as attendant
 from initadvisor.daemon.loop import Daemon
 from initadvisor.daemon.manager import set_up_logging
 from initadvisor.daemon.watchdog import preempt as disturb
-from initadvisor.daemon.work import AdvisorsWork, Work
+from initadvisor.daemon.work import AdvisorsWork
 from initadvisor.host import Host
 from initadvisor.daemon.planning import Needs
 from initadvisor.apply import proving
@@ -64,7 +64,8 @@ def unplug(times):
 
 
 threading.Thread(target=unplug, args=[int(sys.argv[2])], daemon=True).start()
-Daemon(host=machine(), worker=Work(machine=machine), look=lambda host, needs: Needs(0)).run()
+work = lambda job: AdvisorsWork(host=machine()).do(job)
+Daemon(host=machine(), work=work, look=lambda host, needs: Needs(0)).run()
 """
 
 

@@ -67,14 +67,8 @@ def parse_mountinfo(text: str) -> tuple[Mount, ...]:
 
 def mount_of(mounts: Sequence[Mount], path: PurePosixPath) -> Mount | None:
     """Return the mount an absolute path without symbolic links is on; the latest of the deepest."""
-    best: Mount | None = None
-    for mount in mounts:
-        point = PurePosixPath(mount.mount_point)
-        if path.is_relative_to(point) and (
-            best is None or len(point.parts) >= len(PurePosixPath(best.mount_point).parts)
-        ):
-            best = mount
-    return best
+    latest_first = [m for m in reversed(mounts) if path.is_relative_to(m.mount_point)]
+    return max(latest_first, key=lambda m: len(PurePosixPath(m.mount_point).parts), default=None)
 
 
 def mounts_of_host(host: Host) -> tuple[Mount, ...]:
@@ -239,7 +233,6 @@ def _disks(node: BlockNode, *, depth: int) -> list[BlockNode]:
     return [node.disk or node]
 
 
-_DEEPEST = 8
 _MAPPINGS = {"CRYPT": "crypt", "LVM": "lvm", "mpath": "multipath"}
 _ATA_PORT = re.compile(r"/ata\d+/")
 
@@ -267,7 +260,7 @@ def _parts(context: pyudev.Context, device: pyudev.Device, *, depth: int) -> tup
     import pyudev
 
     directory = Path(device.sys_path) / "slaves"
-    if depth >= _DEEPEST or not directory.is_dir():
+    if depth >= _MOST_LAYERS or not directory.is_dir():
         return ()
     return tuple(
         _node(context, pyudev.Devices.from_name(context, "block", part.name), depth=depth + 1)

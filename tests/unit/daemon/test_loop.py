@@ -62,7 +62,7 @@ class Machine:
     @property
     def daemon(self) -> Daemon:
         """A run."""
-        return Daemon(host=self.host, worker=self, look=self.look, sleep=self.sleep)
+        return Daemon(host=self.host, work=self.do, look=self.look, sleep=self.sleep)
 
     @property
     def queue(self) -> Queue:

@@ -60,7 +60,7 @@ for line in sys.stdin:
         done = Path(directory, "done")
         os.environ["STATE_DIRECTORY"] = f"{directory}/state"
         calls = send_to_myself_at_call(int(moment), int(signum))
-        Daemon(host=Host(root=Path(directory, "root")), worker=Worker(), look=look).run()
+        Daemon(host=Host(root=Path(directory, "root")), work=Worker().do, look=look).run()
         sys.setprofile(None)
         Path(directory, "calls").write_text(str(calls()))
         os._exit(0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from initadvisor.firmware.efi_variables import (
     DEFAULT_LOADER,
-    boot_option_file,
+    boot_option,
     efi_times,
     loader_variables,
 )
@@ -185,13 +185,14 @@ def test_a_number_of_the_wrong_size_says_so(tmp_path: Path, number: bytes) -> No
     ],
 )
 def test_a_boot_option_names_its_file_or_nothing(value: bytes, file: str | None) -> None:
-    assert boot_option_file(value) == file
+    found = boot_option(value)
+    assert (found.file if found else None) == file
 
 
 @given(st.binary(max_size=200))
 def test_no_boot_option_is_too_strange(value: bytes) -> None:
-    name = boot_option_file(option(value))
-    assert name is None or name.isprintable()
+    found = boot_option(option(value))
+    assert found is None or found.file is None or found.file.isprintable()
 
 
 @given(content=st.binary(max_size=64))
