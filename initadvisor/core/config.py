@@ -30,7 +30,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from initadvisor.core.codecs import CODECS, Codec
-from initadvisor.core.errors import UsageError
+from initadvisor.core.errors import UsageError, require
 from initadvisor.core.settings import Setting
 
 if TYPE_CHECKING:
@@ -146,9 +146,7 @@ def _strings(value: object) -> list[str]:
 
 
 def _codec(word: str) -> Codec:
-    if word not in set(Codec):
-        msg = f"{word!r} is not a codec (one of: {', '.join(Codec)})"
-        raise ValueError(msg)
+    require(word in set(Codec), f"{word!r} is not a codec (one of: {', '.join(Codec)})")
     return Codec(word)
 
 

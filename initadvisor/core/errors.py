@@ -29,6 +29,12 @@ class InitadvisorError(Exception):
         return f"{self.message} ({self.hint})" if self.hint else self.message
 
 
+def require(condition: object, message: str, error: type[Exception] = ValueError) -> None:
+    """Raise ``error`` with ``message`` where what is read is not as it has to be."""
+    if not condition:
+        raise error(message)
+
+
 class UsageError(InitadvisorError):
     """The command was given something that cannot be meant."""
 

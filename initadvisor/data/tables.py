@@ -8,7 +8,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from initadvisor.core.codecs import Codec
-from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.errors import InitadvisorError, require
 from initadvisor.core.plain_values import from_json
 from initadvisor.core.text import shown
 from initadvisor.decide.cost import Calibration, ObservedBoot, Quantity
@@ -81,9 +81,7 @@ def calibration(host: Host) -> CalibrationTable:
 
 def _parse(table: dict[str, Any]) -> CalibrationTable:
     """Read a table; raises ``ValueError``, ``KeyError`` or ``TypeError`` for what is none."""
-    if table["schema"] != _SCHEMA:
-        msg = f"its schema is not {_SCHEMA}"
-        raise ValueError(msg)
+    require(table["schema"] == _SCHEMA, f"its schema is not {_SCHEMA}")
     if not isinstance(table["source"], str):
         raise TypeError(table["source"])
     source = shown(table["source"])
@@ -102,9 +100,10 @@ def _parse(table: dict[str, Any]) -> CalibrationTable:
 
 
 def _quantity(median: float, log_sd: float, source: str) -> Quantity:
-    if not (1 / _PLAUSIBLE < median < _PLAUSIBLE and 0 <= log_sd <= _PLAUSIBLE_LOG_SD):
-        msg = f"{median} within exp({log_sd}) is not plausible"
-        raise ValueError(msg)
+    require(
+        1 / _PLAUSIBLE < median < _PLAUSIBLE and 0 <= log_sd <= _PLAUSIBLE_LOG_SD,
+        f"{median} within exp({log_sd}) is not plausible",
+    )
     return Quantity(median=float(median), log_sd=float(log_sd), source=source)
 
 

@@ -15,7 +15,7 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, require
 from initadvisor.records.boot_start import EfiTimes, LoaderVariables, Unreadable
 
 if TYPE_CHECKING:
@@ -142,9 +142,11 @@ def _value(host: Host, name: str, vendor: str) -> bytes | None:
     except OSError as err:
         msg = f"cannot be read: {err.strerror}"
         raise _UnusableError(msg) from err
-    if len(data) > _ATTRIBUTE_BYTES + _LONGEST_BYTES:
-        msg = f"is longer than {_LONGEST_BYTES} bytes"
-        raise _UnusableError(msg)
+    require(
+        len(data) <= _ATTRIBUTE_BYTES + _LONGEST_BYTES,
+        f"is longer than {_LONGEST_BYTES} bytes",
+        _UnusableError,
+    )
     return data[_ATTRIBUTE_BYTES:]
 
 
@@ -158,12 +160,8 @@ def _text(host: Host, name: str) -> str | None:
     except UnicodeDecodeError as err:
         msg = "is no text in UTF-16"
         raise _UnusableError(msg) from err
-    if not text:
-        msg = "is empty"
-        raise _UnusableError(msg)
-    if not text.isprintable():
-        msg = "holds characters that cannot be printed"
-        raise _UnusableError(msg)
+    require(text, "is empty", _UnusableError)
+    require(text.isprintable(), "holds characters that cannot be printed", _UnusableError)
     return text
 
 
@@ -172,9 +170,11 @@ def _time_us(host: Host, name: str) -> int | None:
     text = _text(host, name)
     if text is None:
         return None
-    if not _DECIMAL.fullmatch(text) or not int(text):
-        msg = f"is no time in microseconds: {text[:40]!r}"
-        raise _UnusableError(msg)
+    require(
+        _DECIMAL.fullmatch(text) and int(text),
+        f"is no time in microseconds: {text[:40]!r}",
+        _UnusableError,
+    )
     return int(text)
 
 
@@ -183,9 +183,11 @@ def _boot_option_file(host: Host, name: str) -> str | None:
     number = _value(host, name, _GLOBAL)
     if number is None:
         return None
-    if len(number) != _NUMBER_BYTES:
-        msg = f"has {len(number)} bytes instead of {_NUMBER_BYTES}"
-        raise _UnusableError(msg)
+    require(
+        len(number) == _NUMBER_BYTES,
+        f"has {len(number)} bytes instead of {_NUMBER_BYTES}",
+        _UnusableError,
+    )
     value = _value(host, f"Boot{int.from_bytes(number, 'little'):04X}", _GLOBAL)
     option = boot_option(value or b"")
     return option.file if option else None

@@ -12,6 +12,8 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from initadvisor.core.errors import require
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -88,15 +90,15 @@ def read_events(log: bytes) -> Iterator[MeasuredEvent]:
         position += _THREE_U32.size
         if (register, kind, count) == (0, 0, 0):  # the rest of the firmware's buffer
             return
-        if count > _MOST_DIGESTS:
-            msg = f"an event with {count} digests"
-            raise BadLogError(msg)
+        require(count <= _MOST_DIGESTS, f"an event with {count} digests", BadLogError)
         sha256 = None
         for _ in range(count):
             (algorithm,) = _unpack(_U16, log, position)
-            if algorithm not in digest_bytes:
-                msg = f"a digest of the unknown kind {algorithm:#x}"
-                raise BadLogError(msg)
+            require(
+                algorithm in digest_bytes,
+                f"a digest of the unknown kind {algorithm:#x}",
+                BadLogError,
+            )
             digest = _take(log, position + _U16.size, digest_bytes[algorithm])
             position += _U16.size + len(digest)
             sha256 = digest.hex() if algorithm == _SHA256 else sha256
@@ -110,20 +112,18 @@ def _header(log: bytes) -> tuple[dict[int, int], int]:
     """Return the size of each kind of digest, and where the events begin."""
     _, kind, _, size = _unpack(_OLD_EVENT, log, 0)
     event = _take(log, _OLD_EVENT.size, size)
-    if kind != _NO_ACTION or not event.startswith(_SIGNATURE):
-        msg = "an event log of the old format, without SHA-256 digests"
-        raise BadLogError(msg)
+    require(
+        kind == _NO_ACTION and event.startswith(_SIGNATURE),
+        "an event log of the old format, without SHA-256 digests",
+        BadLogError,
+    )
     count = _unpack(_SPEC_HEAD, event, 0)[-1]
-    if count > _MOST_DIGESTS:
-        msg = f"a header with {count} kinds of digest"
-        raise BadLogError(msg)
+    require(count <= _MOST_DIGESTS, f"a header with {count} kinds of digest", BadLogError)
     digest_bytes = {}
     for index in range(count):
         algorithm, digest_size = _unpack(_TWO_U16, event, _SPEC_HEAD.size + index * _TWO_U16.size)
         digest_bytes[algorithm] = digest_size
-    if digest_bytes.get(_SHA256) != 32:
-        msg = "an event log without SHA-256 digests"
-        raise BadLogError(msg)
+    require(digest_bytes.get(_SHA256) == 32, "an event log without SHA-256 digests", BadLogError)
     return digest_bytes, _OLD_EVENT.size + size
 
 
@@ -132,7 +132,9 @@ def _unpack(form: struct.Struct, data: bytes, position: int) -> tuple[int, ...]:
 
 
 def _take(data: bytes, position: int, size: int) -> bytes:
-    if position + size > len(data):
-        msg = f"the event log ends inside an event, at byte {len(data)}"
-        raise BadLogError(msg)
+    require(
+        position + size <= len(data),
+        f"the event log ends inside an event, at byte {len(data)}",
+        BadLogError,
+    )
     return data[position : position + size]

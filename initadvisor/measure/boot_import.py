@@ -6,7 +6,7 @@ import csv
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.errors import InitadvisorError, require
 from initadvisor.core.plain_values import from_json
 from initadvisor.core.text import shown
 from initadvisor.host.files import open_regular
@@ -71,48 +71,38 @@ def _records(file: IO[bytes]) -> Iterator[BootRecord]:
     is_json = file.read(_MOST_LINE_BYTES).removeprefix(_BOM).lstrip()[:1] in {b"{", b"["}
     file.seek(0)
     for number, record in enumerate(_of_json(file) if is_json else _of_csv(file)):
-        if number == _MOST_BOOTS:
-            msg = f"there are more than {_MOST_BOOTS}"
-            raise ValueError(msg)
+        require(number < _MOST_BOOTS, f"there are more than {_MOST_BOOTS}")
         yield record
 
 
 def _of_json(file: IO[bytes]) -> Iterator[BootRecord]:
     data = file.read(_MOST_JSON_BYTES + 1)
-    if len(data) > _MOST_JSON_BYTES:
-        msg = f"the file is longer than {_MOST_JSON_BYTES >> 20} MiB; export it with --csv"
-        raise ValueError(msg)
+    require(
+        len(data) <= _MOST_JSON_BYTES,
+        f"the file is longer than {_MOST_JSON_BYTES >> 20} MiB; export it with --csv",
+    )
     document = from_json(data.removeprefix(_BOM).decode(errors="replace"))
-    if not isinstance(document, dict):
-        msg = "the JSON is no object, as an export is"
-        raise ValueError(msg)
-    if document.get("schema") != _SCHEMA:
-        msg = f"the schema is not {_SCHEMA}: another version of initadvisor wrote it"
-        raise ValueError(msg)
+    require(isinstance(document, dict), "the JSON is no object, as an export is")
+    require(
+        document.get("schema") == _SCHEMA,
+        f"the schema is not {_SCHEMA}: another version of initadvisor wrote it",
+    )
     boots = document.get("boots")
-    if not isinstance(boots, list):
-        msg = "there is no list of boots"
-        raise ValueError(msg)
+    require(isinstance(boots, list), "there is no list of boots")
     yield from map(as_record, boots)
 
 
 def _of_csv(file: IO[bytes]) -> Iterator[BootRecord]:
     rows = csv.reader(_lines(file), strict=True)
     titles = next(rows, [])
-    if "record" not in titles:
-        msg = "neither JSON nor a table with the column 'record'"
-        raise ValueError(msg)
+    require("record" in titles, "neither JSON nor a table with the column 'record'")
     column = titles.index("record")
     for row in rows:
-        if len(row) != len(titles):
-            msg = f"a row with {len(row)} columns instead of {len(titles)}"
-            raise ValueError(msg)
+        require(len(row) == len(titles), f"a row with {len(row)} columns instead of {len(titles)}")
         yield as_record(from_json(row[column]))
 
 
 def _lines(file: IO[bytes]) -> Iterator[str]:
     while line := file.readline(_MOST_LINE_BYTES):
-        if len(line) == _MOST_LINE_BYTES:
-            msg = f"a line is longer than {_MOST_LINE_BYTES >> 10} KiB"
-            raise ValueError(msg)
+        require(len(line) < _MOST_LINE_BYTES, f"a line is longer than {_MOST_LINE_BYTES >> 10} KiB")
         yield line.decode(errors="replace")
