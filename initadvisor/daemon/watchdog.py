@@ -139,12 +139,10 @@ class Interruption:
             signal.SIGINT: self._terminate,
             DISTURB: self._disturb,
         }
-        before = {signum: signal.signal(signum, handler) for signum, handler in handlers.items()}
-        try:
+        with contextlib.ExitStack() as restored:
+            for signum, handler in handlers.items():
+                restored.callback(signal.signal, signum, signal.signal(signum, handler))
             yield
-        finally:
-            for signum, handler in before.items():
-                signal.signal(signum, handler)
 
     @contextlib.contextmanager
     def may_be_put_off(self) -> Iterator[None]:

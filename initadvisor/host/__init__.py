@@ -77,6 +77,12 @@ class Host:
         except OSError:
             return None
 
+    def read_fields(self, absolute: str) -> dict[str, str]:
+        """Return the lines ``name: value`` of such a file; of several with one name, the first."""
+        lines = reversed((self.read_text(absolute) or "").splitlines())
+        pairs = (line.partition(":") for line in lines)
+        return {name.strip(): value.strip() for name, _, value in pairs}
+
     @property
     def is_root(self) -> bool:
         """Tell whether this process has the machine's root rights."""

@@ -11,11 +11,7 @@ if TYPE_CHECKING:
 
 def cpu_model(host: Host) -> str:
     """Return the name of the processor as the kernel gives it, or its architecture."""
-    for line in (host.read_text("/proc/cpuinfo") or "").splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == "model name":
-            return value.strip()
-    return host.machine()
+    return host.read_fields("/proc/cpuinfo").get("model name", host.machine())
 
 
 _KIB = 1024
@@ -32,9 +28,8 @@ class Memory:
 def memory(host: Host) -> Memory | None:
     """Return what ``/proc/meminfo`` says, None where it does not (proc_meminfo(5))."""
     values = {}
-    for line in (host.read_text("/proc/meminfo") or "").splitlines():
-        name, _, value = line.partition(":")
-        number, _, unit = value.strip().partition(" ")
+    for name, value in host.read_fields("/proc/meminfo").items():
+        number, _, unit = value.partition(" ")
         if unit == "kB" and number.isdecimal():
             values[name] = int(number) * _KIB
     total = values.get("MemTotal", 0)

@@ -113,7 +113,7 @@ def confinement(host: Host) -> str | None:
     may only be looked at by who has all of its capabilities or CAP_SYS_PTRACE; a hardened unit that
     has neither shows by its bounding set.
     """
-    own, first = _status(host, "self"), _status(host, "1")
+    own, first = host.read_fields("/proc/self/status"), host.read_fields("/proc/1/status")
     if own.get("NoNewPrivs", "0") != first.get("NoNewPrivs", "0"):
         return "it may gain no privileges (NoNewPrivileges=)"
     if own.get("Seccomp", "0") != first.get("Seccomp", "0"):
@@ -146,11 +146,6 @@ def is_private(host: Host, path: Path) -> bool:
     except OSError:
         return any(path.is_relative_to(host.path(place)) for place in _PRIVATE)
     return not os.path.samestat(seen, path.stat())
-
-
-def _status(host: Host, process: str) -> dict[str, str]:
-    lines = (host.read_text(f"/proc/{process}/status") or "").splitlines()
-    return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
 
 
 def _bounding_set(status: dict[str, str]) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from initadvisor.measure.known_images import KnownImages
     from initadvisor.records.boot import BootRecord
     from initadvisor.records.boot_form import UnfitRecordError
-    from initadvisor.records.journal import BootEnd, BootSpan
+    from initadvisor.records.journal import BootSpan
     from initadvisor.store.store import Store
 
 
@@ -237,13 +238,13 @@ class PastBoots:
     own: str | None
     today: BootClass
     images: KnownImages
-    _ends: dict[str, BootEnd] = field(default_factory=dict)
 
     def records(
         self, spans: Sequence[BootSpan], recorded: Mapping[str, RecordSource]
     ) -> Iterator[BootRecord]:
         """Yield the records of these boots, which are in their order, but for ``recorded`` ones."""
         latest: dict[str | None, BootSpan] = {}
+        end_of = cache(self.journal.end)
         for span in spans:
             before = latest.get(span.machine_id)
             latest[span.machine_id] = span
@@ -253,9 +254,9 @@ class PastBoots:
             yield past_record(
                 Journalled(
                     boot=self.journal.read(span),
-                    end=self._end(span),
+                    end=end_of(span),
                     before=before,
-                    before_end=self._end(before) if before else None,
+                    before_end=end_of(before) if before else None,
                 ),
                 source=source,
                 today=self.today,
@@ -270,8 +271,3 @@ class PastBoots:
     def is_own(self, span: BootSpan) -> bool:
         """Tell whether a boot is this machine's."""
         return self.own is not None and machine_name(span.machine_id) == self.own
-
-    def _end(self, span: BootSpan) -> BootEnd:
-        if span.boot_id not in self._ends:
-            self._ends[span.boot_id] = self.journal.end(span)
-        return self._ends[span.boot_id]

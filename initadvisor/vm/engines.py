@@ -230,9 +230,9 @@ def machine_for(
                 machine = _machine(host, store, engine, wanted, stack)
             except InitadvisorError as err:
                 failures[engine] = err
-                continue
-            yield machine
-            return
+            else:
+                yield machine
+                return
     raise _no_engine(failures)
 
 

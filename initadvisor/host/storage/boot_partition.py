@@ -95,15 +95,12 @@ def _role(host: Host, mount: Mount, mounts: Sequence[Mount], lookup: Lookup) -> 
         if role := _PARTITION_ROLES.get(node.partition_type or ""):
             return role
     if mount.fs_type != "vfat":
-        return BootRole.BOOT if _holds_boot(mount) else BootRole.ELSEWHERE
+        holds_boot = PurePosixPath(mount.mount_point).is_relative_to("/boot")
+        return BootRole.BOOT if holds_boot else BootRole.ELSEWHERE
     if mount.mount_point in _ESP_POINTS or mount.mount_point == _esp_by_bootctl(host):
         return BootRole.ESP
     other_esp = any(other.mount_point in _ESP_POINTS for other in mounts)
     return BootRole.XBOOTLDR if other_esp else BootRole.ESP
-
-
-def _holds_boot(mount: Mount) -> bool:
-    return PurePosixPath(mount.mount_point).is_relative_to("/boot")
 
 
 def _esp_by_bootctl(host: Host) -> str | None:
