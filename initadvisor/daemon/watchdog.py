@@ -28,6 +28,68 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+DISTURB = signal.SIGUSR1
+"""What a thread sends to its own process to have the running job put off."""
+
+
+class Terminated(BaseException):
+    """The daemon is to end. No ``Exception``: nothing that a job does may take it for a failure."""
+
+
+class JobPreempted(BaseException):
+    """The job is to be put off; the daemon goes on."""
+
+
+class Interruption:
+    """Turns signals into exceptions in the main thread, so that jobs unwind as they do on errors.
+
+    A disturbance counts only where ``may_be_put_off``; elsewhere it is forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._putting_off = False
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Handle signals as long as the context is."""
+        handlers = {
+            signal.SIGTERM: self._terminate,
+            signal.SIGINT: self._terminate,
+            DISTURB: self._disturb,
+        }
+        with contextlib.ExitStack() as restored:
+            for signum, handler in handlers.items():
+                restored.callback(signal.signal, signum, signal.signal(signum, handler))
+            yield
+
+    @contextlib.contextmanager
+    def may_be_put_off(self) -> Iterator[None]:
+        """Let a disturbance put off what the block does (``JobPreempted``)."""
+        self._putting_off = True
+        try:
+            yield
+        finally:
+            self._putting_off = False
+
+    def _terminate(self, signum: int, frame: object) -> NoReturn:
+        del signum, frame
+        # Once is enough: a second one would cut short what cleans up after the first.
+        for again in (signal.SIGTERM, signal.SIGINT, DISTURB):
+            signal.signal(again, signal.SIG_IGN)
+        raise Terminated
+
+    def _disturb(self, signum: int, frame: object) -> None:
+        del signum, frame
+        if self._putting_off:
+            self._putting_off = False
+            raise JobPreempted
+
+
+def preempt() -> None:
+    """Have the running job put off; to be called from any thread."""
+    os.kill(os.getpid(), DISTURB)
+
+
 _SUBSYSTEMS = ("power_supply", "block")
 
 
@@ -108,65 +170,3 @@ def _monitor() -> pyudev.Monitor | None:
         _log.info("not told of power and disks: %s", err)
         return None
     return monitor
-
-
-DISTURB = signal.SIGUSR1
-"""What a thread sends to its own process to have the running job put off."""
-
-
-class Terminated(BaseException):
-    """The daemon is to end. No ``Exception``: nothing that a job does may take it for a failure."""
-
-
-class JobPreempted(BaseException):
-    """The job is to be put off; the daemon goes on."""
-
-
-class Interruption:
-    """Turns signals into exceptions in the main thread, so that jobs unwind as they do on errors.
-
-    A disturbance counts only where ``may_be_put_off``; elsewhere it is forgotten.
-    """
-
-    def __init__(self) -> None:
-        self._putting_off = False
-
-    @contextlib.contextmanager
-    def listening(self) -> Iterator[None]:
-        """Handle signals as long as the context is."""
-        handlers = {
-            signal.SIGTERM: self._terminate,
-            signal.SIGINT: self._terminate,
-            DISTURB: self._disturb,
-        }
-        with contextlib.ExitStack() as restored:
-            for signum, handler in handlers.items():
-                restored.callback(signal.signal, signum, signal.signal(signum, handler))
-            yield
-
-    @contextlib.contextmanager
-    def may_be_put_off(self) -> Iterator[None]:
-        """Let a disturbance put off what the block does (``JobPreempted``)."""
-        self._putting_off = True
-        try:
-            yield
-        finally:
-            self._putting_off = False
-
-    def _terminate(self, signum: int, frame: object) -> NoReturn:
-        del signum, frame
-        # Once is enough: a second one would cut short what cleans up after the first.
-        for again in (signal.SIGTERM, signal.SIGINT, DISTURB):
-            signal.signal(again, signal.SIG_IGN)
-        raise Terminated
-
-    def _disturb(self, signum: int, frame: object) -> None:
-        del signum, frame
-        if self._putting_off:
-            self._putting_off = False
-            raise JobPreempted
-
-
-def preempt() -> None:
-    """Have the running job put off; to be called from any thread."""
-    os.kill(os.getpid(), DISTURB)

@@ -213,26 +213,26 @@ def piped(file: IO[bytes]) -> Iterator[IO[bytes]]:
     A thread writes; it ends when all is written or, at the end of the block, nobody reads.
     """
     read_end, write_end = os.pipe()
-    writer = threading.Thread(target=_write, args=(file.fileno(), write_end), daemon=True)
+    writer = threading.Thread(target=_feed, args=(file.fileno(), write_end), daemon=True)
     writer.start()
     try:
-        with os.fdopen(read_end, "rb", buffering=0) as pipe:
-            yield pipe
+        with os.fdopen(read_end, "rb", buffering=0) as reader:
+            yield reader
     finally:
         writer.join()
 
 
-def _write(source: int, pipe: int) -> None:
+def _feed(source: int, target: int) -> None:
     # A reader that ends early is its caller's affair: without this mask the signal of writing to
     # a pipe that nobody reads would end the whole process where SIGPIPE has its default action.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
     offset = 0
     try:
-        while sent := os.sendfile(pipe, source, offset, _CHUNK_BYTES):
+        while sent := os.sendfile(target, source, offset, _CHUNK_BYTES):
             offset += sent
     except OSError as err:
         # Nobody reads, or the file cannot be read: either way the reader's output is incomplete,
         # which whoever asked for it checks.
         log.debug("feeding a pipe ended at byte %d: %s", offset, err)
     finally:
-        os.close(pipe)
+        os.close(target)
