@@ -11,10 +11,9 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
-from initadvisor.apply.commit import commit, undisturbed
-from initadvisor.apply.previous_entry import settle_previous_entry
+from initadvisor.apply.commit import commit, settle_previous_entry, undisturbed
 from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
-from initadvisor.bootloaders.one_shot import OneShotState
+from initadvisor.bootloaders.entry import OneShotState
 from initadvisor.boots.loaded_files import loaded_part
 from initadvisor.campaign.record import campaign_stands, require_no_campaign
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
@@ -22,10 +21,15 @@ from initadvisor.generators.safety import elsewhere
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.package_managers import clear_stale_locks
 from initadvisor.host.record_files import OlderRecordError
-from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
-from initadvisor.transaction.errors import raise_all
+from initadvisor.transaction.files import raise_all
 from initadvisor.transaction.log import own_records, readable_transactions, unfinished
-from initadvisor.transaction.transaction import Duty, FileRole, TransactionState
+from initadvisor.transaction.transaction import (
+    ArmedBoot,
+    Duty,
+    FileRole,
+    ProofStage,
+    TransactionState,
+)
 from initadvisor.transaction.transactions import transactions
 from initadvisor.trial.evaluation import BootEvaluation, ProofAction
 from initadvisor.trial.evidence import require_boot_time_unit

@@ -11,8 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from initadvisor.apply.build import RebuiltImage, rebuilt_images
-from initadvisor.apply.commit import undisturbed
-from initadvisor.apply.previous_entry import settle_previous_entry
+from initadvisor.apply.commit import settle_previous_entry, undisturbed
 from initadvisor.apply.proving import withdraw
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.text import decoded

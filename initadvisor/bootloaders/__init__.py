@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from initadvisor.bootloaders.entry import BootEntry, EntryKind, TrialPlan, TrialRequest
-    from initadvisor.bootloaders.one_shot import OneShot
+    from initadvisor.bootloaders.entry import BootEntry, EntryKind, OneShot, TrialPlan, TrialRequest
     from initadvisor.core.refusals import Refusal, RefusalKind
     from initadvisor.host import Host
+    from initadvisor.records.boot_start import BootMethod
 
 
 class BootLoader(Protocol):
@@ -30,8 +30,9 @@ class BootLoader(Protocol):
         """The loader's own name."""
         ...
 
-    def detect(self, host: Host) -> bool:
-        """Tell whether the running system was started by this loader."""
+    @property
+    def BOOT_METHODS(self) -> Collection[BootMethod]:
+        """How a system was started that this loader started."""
         ...
 
     def refusals(self, host: Host) -> tuple[Refusal, ...]:
@@ -80,8 +81,10 @@ class BootLoader(Protocol):
         """Return what is selected for the next boot; ``one_shot.outcome`` says what that means."""
         ...
 
-    def disarm(self, host: Host) -> bool:
-        """Take a trial's selection back and return True; leave anything else, return False.
+    def disarm(self, host: Host, kind: EntryKind = ...) -> bool:
+        """Take a selection of our entry (by default the trial's) back and return True.
+
+        Leave anything else, and return False.
 
         Raises ``InitadvisorError`` where it is ours and cannot be taken back.
         """

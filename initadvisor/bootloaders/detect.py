@@ -67,10 +67,10 @@ def detect_boot_loader(host: Host) -> BootLoader:
     variables = loader_variables(host)
     if name := _other_on_efi(variables):
         raise _unsupported(name)
-    for loader in BOOT_LOADERS:
-        if loader.detect(host):
-            return loader
     start = boot_start(host, variables)
+    for loader in BOOT_LOADERS:
+        if start.method in loader.BOOT_METHODS:
+            return loader
     if start.method is BootMethod.KEXEC:
         reason = "the running kernel was started by kexec, so that its boot loader is not known"
         raise refused(RefusalKind.UNKNOWN_LOADER, reason, "reboot through the firmware first")

@@ -11,10 +11,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from initadvisor.records.trial_outcome import TrialOutcome
-from initadvisor.transaction.armed_boot import ProofStage
+from initadvisor.transaction.transaction import ProofStage
 
 if TYPE_CHECKING:
-    from initadvisor.transaction.armed_boot import ArmedBoot
+    from initadvisor.transaction.transaction import ArmedBoot
 
 
 class CampaignState(StrEnum):

@@ -1,11 +1,13 @@
 """The records of campaigns: one small file each, replaced whole with every step.
 
 What is recorded is on the disk before it is acted on. Only the latest one may be on; the earlier
-ones say which images their trials booted.
+ones say which images their trials booted, and which of them did not boot: none of those is advised,
+whatever it would save.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from initadvisor.campaign.campaign import Campaign
@@ -19,9 +21,11 @@ from initadvisor.host.files import (
     write_file,
 )
 from initadvisor.host.record_files import LATEST_S, PATH, RecordFiles
-from initadvisor.transaction.armed_boot import ArmedBoot
+from initadvisor.records.trial_outcome import TrialOutcome
+from initadvisor.transaction.transaction import ArmedBoot
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from initadvisor.host import Host
@@ -162,3 +166,38 @@ def forget_active(host: Host) -> None:
 def is_noted_active(host: Host) -> bool:
     """Tell whether there is something to do for a campaign."""
     return (host.state_dir() / _ACTIVE).exists()
+
+
+_log = logging.getLogger(__name__)
+
+_BAD = frozenset({TrialOutcome.FAILED, TrialOutcome.UNEXPLAINED})
+
+
+def failed_in_trials(host: Host) -> Mapping[str, str]:
+    """Return why images did not boot, by their SHA-256, as far as that can be read."""
+    try:
+        recorded = read_campaigns(host)
+    except InitadvisorError as err:
+        recorded = (err,)
+    for each in recorded:
+        if isinstance(each, InitadvisorError):
+            _log.warning("it is not known what did not boot in trials: %s", each.message)
+    return failures(each for each in recorded if not isinstance(each, InitadvisorError))
+
+
+def failures(campaigns: Iterable[Campaign]) -> dict[str, str]:
+    """Return the same of campaigns, the earliest first.
+
+    What was quarantined without a boot, for want of room, say, is not among it; and what has
+    booted since, because somebody has named it, is not any more.
+    """
+    found: dict[str, str] = {}
+    for campaign in campaigns:
+        for trial_boot in campaign.trial_boots:
+            if trial_boot.outcome is TrialOutcome.PASSED:
+                found.pop(trial_boot.sha256, None)
+        bad = {
+            trial_boot.sha256 for trial_boot in campaign.trial_boots if trial_boot.outcome in _BAD
+        }
+        found |= {out.sha256: out.reason for out in campaign.quarantined if out.sha256 in bad}
+    return found

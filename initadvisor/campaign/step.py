@@ -11,10 +11,9 @@ others out, while somebody paused or stopped the campaign.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from initadvisor.campaign.after_boot import of_a_boot
 from initadvisor.campaign.campaign import (
     Campaign,
     CampaignAction,
@@ -22,17 +21,8 @@ from initadvisor.campaign.campaign import (
     CampaignEventKind,
     CampaignState,
     Change,
+    Quarantined,
     TrialBoot,
-)
-from initadvisor.campaign.transitions import (
-    CLEAR,
-    Transition,
-    duty,
-    ended,
-    go_on,
-    go_to,
-    quarantine,
-    unchanged,
 )
 from initadvisor.records.trial_outcome import TrialOutcome
 
@@ -41,6 +31,145 @@ if TYPE_CHECKING:
 
 
 _State, _Kind = CampaignState, CampaignEventKind
+
+CLEAR: Final = (CampaignAction.DISARM, CampaignAction.REMOVE_ENTRY, CampaignAction.CLEAR_SLOT)
+"""Leaves nothing of a campaign on the machine."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """The campaign after an event, and what is to be done, in this order."""
+
+    campaign: Campaign
+    actions: tuple[CampaignAction, ...] = ()
+
+
+def duty(state: CampaignState) -> tuple[CampaignAction, ...]:
+    """Return what a run has to do about a campaign that it finds."""
+    match state:
+        case _State.PREPARING:
+            return (*CLEAR, CampaignAction.PREPARE)
+        case _State.CHOOSING:
+            return (*CLEAR, CampaignAction.CHOOSE)
+        case _State.ARMING | _State.ARMED | _State.BOOTED:
+            return (CampaignAction.JUDGE,)
+        case _State.IDLE | _State.PAUSED | _State.DONE | _State.STOPPED:
+            return CLEAR
+
+
+def unchanged(campaign: Campaign) -> Transition:
+    """Return the campaign as it is, with nothing to do."""
+    return Transition(campaign=campaign)
+
+
+def go_to(
+    campaign: Campaign, state: CampaignState, reason: str, *before: CampaignAction
+) -> Transition:
+    """Go on in a state that does not stand; ``before``: what else there is to do.
+
+    One that is paused has the machine reboot by itself no more: whoever resumes it says so anew.
+    """
+    told = (CampaignAction.REPORT,) if not state.is_active else ()
+    reboots = campaign.reboots and state is not _State.PAUSED
+    after = replace(campaign, state=state, reason=reason, reboots=reboots)
+    actions = tuple(dict.fromkeys((*before, *duty(state), *told)))
+    return Transition(campaign=after, actions=actions)
+
+
+def go_on(campaign: Campaign, reason: str, *before: CampaignAction) -> Transition:
+    """Choose the next boot, unless there may be none."""
+    if campaign.boots >= campaign.most_boots:
+        words = f"{reason}; all {campaign.most_boots} boots are used up"
+        return go_to(campaign, _State.DONE, words, *before)
+    if not any(not found.today for found in campaign.eligible):
+        return go_to(campaign, _State.DONE, f"{reason}; no candidate is left", *before)
+    return go_to(campaign, _State.CHOOSING, reason, *before)
+
+
+def quarantine(campaign: Campaign, found: Quarantined) -> Campaign:
+    """Return the campaign with a candidate that is not to be booted again."""
+    others = tuple(q for q in campaign.quarantined if q.setting != found.setting)
+    return replace(campaign, quarantined=(*others, found))
+
+
+def ended(campaign: Campaign, outcome: TrialOutcome, words: str, *, boots: int = 0) -> Campaign:
+    """Return the campaign with its armed boot judged."""
+    if campaign.current is None:
+        return campaign
+    last = replace(campaign.current, outcome=outcome, reason=words)
+    return replace(
+        campaign, trial_boots=(*campaign.trial_boots[:-1], last), boots=campaign.boots + boots
+    )
+
+
+_MOST_UNEXPLAINED = 2
+
+
+def of_a_boot(campaign: Campaign, event: CampaignEvent) -> Transition:
+    """Take note of what became of the armed boot."""
+    if not campaign.state.stands or campaign.current is None:
+        return unchanged(campaign)
+    if event.kind is _Kind.RUNNING:
+        return unchanged(replace(campaign, state=_State.BOOTED, reason=event.reason))
+    if event.kind is _Kind.ENDED and event.outcome:
+        return _judged(campaign, campaign.current, event, event.outcome)
+    return unchanged(campaign)
+
+
+def _judged(
+    campaign: Campaign, trial_boot: TrialBoot, event: CampaignEvent, outcome: TrialOutcome
+) -> Transition:
+    """Draw the conclusions from an armed boot that is over; each counts, whatever it was.
+
+    Only a rehearsal that has passed does not: there is one of them.
+    """
+    if outcome in {TrialOutcome.PENDING, TrialOutcome.ASLEEP, TrialOutcome.RUNNING}:
+        return unchanged(campaign)
+    if outcome is TrialOutcome.UNEXPLAINED and campaign.state is _State.ARMING:
+        outcome = TrialOutcome.NOT_TRIED  # the run was interrupted: it may never have been selected
+    passed = any(a.is_rehearsal and a.outcome is TrialOutcome.PASSED for a in campaign.trial_boots)
+    is_free = trial_boot.is_rehearsal and outcome is TrialOutcome.PASSED and not passed
+    after = ended(campaign, outcome, event.reason, boots=int(event.rebooted and not is_free))
+    what = "the rehearsal" if trial_boot.is_rehearsal else trial_boot.setting
+    words = f"{what}: {event.reason}"
+    match outcome:
+        case TrialOutcome.PASSED:
+            noted = (CampaignAction.NOTE_REHEARSED,) if trial_boot.is_rehearsal else ()
+            result = go_on(after, words, *noted)
+        case TrialOutcome.FAILED:
+            result = _failed(after, trial_boot, event.reason)
+        case TrialOutcome.UNEXPLAINED if _unexplained(after, trial_boot) >= _MOST_UNEXPLAINED:
+            result = _failed(after, trial_boot, f"it did not come back, twice; {event.reason}")
+        case TrialOutcome.STUCK:
+            result = go_to(
+                after, _State.DONE, words, CampaignAction.DISARM, CampaignAction.FORGET_REHEARSED
+            )
+        case TrialOutcome.UNREADABLE:
+            result = go_to(after, _State.PAUSED, words)
+        case TrialOutcome.WITHDRAWN if (
+            campaign.state is not _State.ARMING
+        ):  # not by a run that was killed
+            result = go_to(after, _State.PAUSED, words)
+        case _:
+            result = go_on(after, words)
+    return result
+
+
+def _failed(campaign: Campaign, trial_boot: TrialBoot, reason: str) -> Transition:
+    """Never boot it again; a loader that cannot even boot today's image is of no use at all."""
+    if trial_boot.is_rehearsal:
+        return go_to(campaign, _State.DONE, f"the rehearsal: {reason}")
+    found = Quarantined(setting=trial_boot.setting, reason=reason, sha256=trial_boot.sha256)
+    return go_on(quarantine(campaign, found), f"{trial_boot.setting}: {reason}")
+
+
+def _unexplained(campaign: Campaign, trial_boot: TrialBoot) -> int:
+    return sum(
+        other.outcome is TrialOutcome.UNEXPLAINED
+        and other.is_rehearsal is trial_boot.is_rehearsal
+        and other.sha256 == trial_boot.sha256
+        for other in campaign.trial_boots
+    )
 
 
 def step(campaign: Campaign, event: CampaignEvent) -> Transition:

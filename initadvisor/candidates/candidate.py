@@ -7,7 +7,7 @@ from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.campaign.failures import failed_in_trials
+from initadvisor.campaign.record import failed_in_trials
 from initadvisor.candidates.decompression import Stream
 from initadvisor.core.codecs import Codec
 from initadvisor.core.estimates import SizeSource

@@ -24,8 +24,7 @@ from initadvisor.cli.rendering.text import (
 )
 from initadvisor.core.errors import UnsafeError
 from initadvisor.core.text import shown
-from initadvisor.transaction.armed_boot import ProofStage
-from initadvisor.transaction.transaction import TransactionState
+from initadvisor.transaction.transaction import ProofStage, TransactionState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

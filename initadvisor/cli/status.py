@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from initadvisor.bootloaders.one_shot import OneShotState
+from initadvisor.bootloaders.entry import OneShotState
 from initadvisor.cli.rendering.output import print_json
 from initadvisor.cli.rendering.text import print_item, print_list, print_paragraph
 from initadvisor.core.text import shown
-from initadvisor.transaction.armed_boot import ProofStage
-from initadvisor.transaction.transaction import Duty
+from initadvisor.transaction.transaction import Duty, ProofStage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

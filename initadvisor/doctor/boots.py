@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from initadvisor.apply.plan_values import PlannedImage
 from initadvisor.apply.room import room_needed
 from initadvisor.bootloaders.detect import detect_boot_loader
-from initadvisor.bootloaders.disk_unlocking import open_devices, require_no_binding
+from initadvisor.bootloaders.safety import open_devices, require_no_binding
 from initadvisor.campaign.record import read_campaign
 from initadvisor.candidates.cache import Cache
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
@@ -18,9 +18,8 @@ from initadvisor.host.files import free_bytes
 from initadvisor.records.lab import Engine
 from initadvisor.store.store import open_store
 from initadvisor.target.packages import PROGRAMS, how_to_install
-from initadvisor.transaction.armed_boot import ProofStage
 from initadvisor.transaction.log import read_transactions, unfinished
-from initadvisor.transaction.transaction import Duty
+from initadvisor.transaction.transaction import Duty, ProofStage
 from initadvisor.trial.default_boot import NoDefaultBootError, image_of
 from initadvisor.trial.markers import was_rehearsed
 from initadvisor.trial.recovery import left_over

@@ -20,7 +20,7 @@ from initadvisor.transaction.transaction import Duty
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from initadvisor.bootloaders.one_shot import OneShot
+    from initadvisor.bootloaders.entry import OneShot
     from initadvisor.campaign.campaign import Campaign
     from initadvisor.core.estimates import Certainty
     from initadvisor.core.settings import Setting

@@ -20,8 +20,7 @@ from initadvisor.generators.detect import detect_generator
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.image.main_codec import main_codec
 from initadvisor.records.attribution import Attribution, KnownImage
-from initadvisor.transaction.replaced_images import replaced_images
-from initadvisor.trial.images import TrialImages
+from initadvisor.trial.images import TrialImages, replaced_images
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -1,28 +1,37 @@
-"""The image that candidates are derived from."""
+"""The image that candidates are derived from, and what is in it.
+
+What is in it is kept as JSON by the digest of the file: it is unpacked for that only once. Nothing
+that is read back is trusted. What a scan unpacks is kept while the image is open, so that nothing
+has to be unpacked again to be compressed anew.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
+from initadvisor import __version__
+from initadvisor.core import codecs
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import BadImageError, InitadvisorError, NeedsRootError
-from initadvisor.host.files import append_range, open_regular, sha256_of
+from initadvisor.host.cached import keep, read_cached
+from initadvisor.host.files import append_range, free_bytes, make_directory, open_regular, sha256_of
+from initadvisor.image import contents, stream_facts
 from initadvisor.image.contents import LARGEST_BYTES, too_large
 from initadvisor.image.scan import scan
-from initadvisor.target.content_spool import ContentSpool
-from initadvisor.target.contents import known_contents, read_contents
 from initadvisor.vm.kernel import scratch_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from pathlib import Path
 
     from initadvisor.generators import InstalledImage
     from initadvisor.host import Host
     from initadvisor.image.contents import ImageContents
+    from initadvisor.image.stream_facts import StreamFacts
 
 
 _MORE_THAN_A_KERNEL_DOES = frozenset({Codec.GZIP, Codec.LZOP, Codec.LZMA, Codec.BZIP2})
@@ -168,3 +177,113 @@ def initramfs_alone(
         msg = f"cannot take the initramfs out of {path} into {taken_out}: {err.strerror}"
         raise InitadvisorError(msg) from err
     return taken_out
+
+
+_HEADROOM_BYTES = 256 << 20
+"""What is left free on the file system, for what is to be built there."""
+
+
+class ContentSpool:
+    """Writes the segment that is being unpacked to a file without a name; the last one stays.
+
+    ``file`` is None where there is no room or no directory: then it has to be unpacked again.
+    ``cpu_ms``: the processor time that unpacking alone took, checksums included.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self.file: IO[bytes] | None = None
+        self.offset = -1
+        self.cpu_ms = 0.0
+        self._host = host
+        self._room = 0
+        directory = host.cache_dir()
+        try:
+            make_directory(directory)
+            self.file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - closed by close()
+            self._room = free_bytes(directory) - _HEADROOM_BYTES
+        except (OSError, InitadvisorError):
+            self.close()
+
+    def close(self) -> None:
+        """Give the room back."""
+        if self.file:
+            self.file.close()
+        self.file = None
+
+    def __call__(
+        self, offset: int, stream: Generator[bytes | memoryview, None, StreamFacts]
+    ) -> Generator[bytes | memoryview, None, StreamFacts]:
+        """Hand a stream on, of the segment that starts at ``offset`` in the image."""
+        if offset != self.offset:
+            self.offset, self.cpu_ms = offset, 0.0
+            self._write(None)
+        while True:
+            started = self._host.clock.thread_cpu_ns()
+            try:
+                piece = next(stream)
+            except StopIteration as end:
+                facts: StreamFacts = end.value
+                return facts
+            finally:
+                self.cpu_ms += (self._host.clock.thread_cpu_ns() - started) / 1e6
+            self._write(piece)
+            yield piece
+
+    def _write(self, piece: bytes | memoryview | None) -> None:
+        if self.file is None:
+            return
+        try:
+            if piece is None:
+                self.file.seek(0)
+                self.file.truncate()
+            elif self.file.tell() + len(piece) > self._room:
+                self.close()
+            else:
+                self.file.write(piece)
+        except OSError:
+            self.close()
+
+
+_NAMES = (codecs, contents, stream_facts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KeptContents:
+    """``version``: of this program, which may read images otherwise than another one."""
+
+    version: str
+    contents: contents.ImageContents
+
+
+def known_contents(host: Host, sha256: str, *, size_bytes: int) -> contents.ImageContents | None:
+    """Return what an earlier run found in the file with this digest; what is unreadable is none."""
+    kept = read_cached(_file(host, sha256), _KeptContents, names=_NAMES)
+    fits = kept and kept.version == __version__ and _fits(kept.contents, size_bytes)
+    return kept.contents if kept and fits else None
+
+
+def read_contents(
+    host: Host, file: IO[bytes], *, sha256: str, spool: ContentSpool
+) -> contents.ImageContents:
+    """Read what is in an image, through ``spool``; raises what ``scan`` does."""
+    found = scan(file, tap=spool)
+    kept = _KeptContents(version=__version__, contents=found)
+    keep(_file(host, sha256), kept, what="what is in an image", mode=0o600)
+    return found
+
+
+def _fits(found: contents.ImageContents, size_bytes: int) -> bool:
+    """Tell whether there are segments, in a row, within the initramfs, and that within the file."""
+    initrd = found.initrd
+    position = min(initrd.offset, *(s.offset for s in found.segments)) if found.segments else -1
+    if position < 0 or initrd.offset + initrd.size_bytes > size_bytes:
+        return False
+    for segment in found.segments:
+        if segment.offset < position:
+            return False
+        position = segment.offset + segment.size_bytes + segment.padding_bytes
+    return position <= size_bytes and (found.main.offset >= initrd.offset or not initrd.size_bytes)
+
+
+def _file(host: Host, sha256: str) -> Path:
+    return host.cache_dir() / "contents" / f"{sha256[:32]}.json"

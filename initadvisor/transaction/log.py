@@ -14,8 +14,13 @@ from initadvisor.core.serialisation import ReadLimits
 from initadvisor.host.files import remove_partial, sync_directory, whole_file
 from initadvisor.host.record_files import LATEST_S, PATH, OlderRecordError, RecordFiles
 from initadvisor.host.replace import file_error
-from initadvisor.transaction.armed_boot import ArmedBoot
-from initadvisor.transaction.transaction import Duty, FileChange, Transaction, TransactionEvent
+from initadvisor.transaction.transaction import (
+    ArmedBoot,
+    Duty,
+    FileChange,
+    Transaction,
+    TransactionEvent,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,8 +11,7 @@ from initadvisor.core.errors import NeedsRootError, UnsafeError
 from initadvisor.host.files import free_bytes
 from initadvisor.host.replace import require_changeable
 from initadvisor.transaction import files
-from initadvisor.transaction.errors import changed_meanwhile
-from initadvisor.transaction.files import has_links
+from initadvisor.transaction.files import changed_meanwhile, has_links
 from initadvisor.transaction.log import log_directory
 from initadvisor.transaction.transaction import FileChange, FileRole
 

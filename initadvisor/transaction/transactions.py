@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host.lock import locked
 from initadvisor.transaction import clearing, files
-from initadvisor.transaction.errors import explained, raise_all
+from initadvisor.transaction.files import explained, raise_all
 from initadvisor.transaction.log import (
     clear_partial_records,
     following_number,
@@ -32,8 +32,12 @@ from initadvisor.transaction.log import (
     write_transaction,
 )
 from initadvisor.transaction.plan import Replacement, in_order, plan_changes, require_unchanged
-from initadvisor.transaction.replace import replace_all
-from initadvisor.transaction.restore import require_restorable, restore_after, restore_all
+from initadvisor.transaction.replace import (
+    replace_all,
+    require_restorable,
+    restore_after,
+    restore_all,
+)
 from initadvisor.transaction.transaction import (
     Duty,
     Transaction,
@@ -47,9 +51,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from initadvisor.host import Host
-    from initadvisor.transaction.armed_boot import ArmedBoot
     from initadvisor.transaction.plan import SpaceRequirement
-    from initadvisor.transaction.transaction import SettingChange
+    from initadvisor.transaction.transaction import ArmedBoot, SettingChange
 
 
 _log = logging.getLogger(__name__)

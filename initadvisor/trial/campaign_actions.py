@@ -18,9 +18,9 @@ from initadvisor.campaign.campaign import (
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.generators.detect import detect_generator
 from initadvisor.host.files import open_regular, sha256_of
-from initadvisor.transaction.armed_boot import ProofStage
-from initadvisor.transaction.transaction import TransactionState
+from initadvisor.transaction.transaction import ProofStage, TransactionState
 from initadvisor.transaction.transactions import pending
+from initadvisor.trial.evidence import known_panics
 from initadvisor.trial.markers import forget_entry, forget_rehearsed, note_rehearsed, was_rehearsed
 from initadvisor.trial.one_boot import (
     entry_loader,
@@ -34,7 +34,6 @@ from initadvisor.trial.one_boot import (
     write_entry,
 )
 from initadvisor.trial.risks import watchdog_s
-from initadvisor.trial.signs import known_panics
 from initadvisor.trial.slot import UnfitError, clear_slot, fill_slot, slot_beside
 
 if TYPE_CHECKING:

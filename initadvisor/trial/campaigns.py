@@ -52,8 +52,7 @@ if TYPE_CHECKING:
 
     from initadvisor.core.refusals import Refusal
     from initadvisor.host import Host
-    from initadvisor.trial.choice import NextTrial
-    from initadvisor.trial.prepare import CampaignObserver
+    from initadvisor.trial.candidates import CampaignObserver, NextTrial
 
 
 _log = logging.getLogger(__name__)
@@ -235,7 +234,7 @@ def next_choice(host: Host, *, observer: CampaignObserver) -> NextTrial | None:
 
     Whether the loader has to be rehearsed first, only root can tell.
     """
-    from initadvisor.trial.choice import NextTrial, next_trial
+    from initadvisor.trial.candidates import NextTrial, next_trial
 
     campaign = read_campaign(host)
     if campaign.state.is_over or not campaign.ready:

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.one_shot import OneShotOutcome
-from initadvisor.bootloaders.one_shot import outcome as outcome_of
+from initadvisor.bootloaders.entry import OneShotOutcome
+from initadvisor.bootloaders.entry import one_shot_outcome as outcome_of
 from initadvisor.records.rejection import RejectionReason
 from initadvisor.records.trial_outcome import BootEndSigns, TrialOutcome
-from initadvisor.transaction.armed_boot import ProofStage
+from initadvisor.transaction.transaction import ProofStage
 
 if TYPE_CHECKING:
-    from initadvisor.bootloaders.one_shot import OneShot
+    from initadvisor.bootloaders.entry import OneShot
     from initadvisor.records.boot import BootRecord
-    from initadvisor.transaction.armed_boot import ArmedBoot
+    from initadvisor.transaction.transaction import ArmedBoot
 
 
 class Completion(StrEnum):

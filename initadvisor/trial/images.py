@@ -1,13 +1,15 @@
-"""The images that trial entries loaded, as transactions and campaigns have recorded them.
+"""The images that entries of ours load, as transactions and campaigns have recorded them.
 
 The entry of a proving boot loads a staged image, which no generator knows of; later the same bytes
 are the installed image, or are gone. What a campaign boots lies in the trial slot for that boot.
+The previous image's entry boots one that a transaction has replaced and kept.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from initadvisor.boots.loaded_files import beside, loaded_part
@@ -16,17 +18,16 @@ from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.settings import Setting
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.records.attribution import KnownImage
-from initadvisor.transaction.armed_boot import ProofStage
 from initadvisor.transaction.log import read_records
-from initadvisor.transaction.transaction import TransactionState
+from initadvisor.transaction.transaction import FileRole, ProofStage, TransactionState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from initadvisor.campaign.campaign import TrialBoot
     from initadvisor.host import Host
-    from initadvisor.transaction.armed_boot import ArmedBoot
-    from initadvisor.transaction.transaction import Transaction
+    from initadvisor.transaction.transaction import ArmedBoot, Transaction
 
 
 _log = logging.getLogger(__name__)
@@ -76,48 +77,26 @@ class TrialImages:
         While the trial is waited for, it is what the file holds now: not what was armed, if
         somebody has written to it since. The setting is known of what a transaction has staged.
         """
-        if (armed := self._armed.get(trial)) is None:
+        if (known := self._armed.get(trial)) is None:
             return ()
-        if armed.is_waiting:
-            try:
-                return tuple(self._of_file(armed))
-            except (InitadvisorError, OSError) as err:
-                _log.warning("the image of trial %s cannot be read: %s", trial, err)
-                return ()
-        return tuple(self._of_record(armed))
-
-    def _of_file(self, armed: _Armed) -> Iterator[KnownImage]:
-        path, is_uki = self._host.path(armed.path), armed.armed_boot.is_uki
-        with open_regular(path) as file:
-            part = loaded_part(file, is_uki=is_uki)
-            sha256 = sha256_of(file, offset=part.offset, size_bytes=part.size_bytes, once=True)
-        setting = armed.setting if sha256 == armed.armed_boot.sha256 else None
-        for sizes in (part.with_bytes,) if is_uki else beside(self._host, path):
-            yield self._image(armed, setting, part.size_bytes, sha256, sizes)
-
-    def _of_record(self, armed: _Armed) -> Iterator[KnownImage]:
-        proof = armed.armed_boot
-        ways = ((),) if proof.is_uki else beside(self._host, self._host.path(armed.path))
-        for sizes in ways:
-            yield self._image(armed, armed.setting, proof.size_bytes, proof.sha256, sizes)
-
-    def _image(
-        self,
-        armed: _Armed,
-        setting: Setting | None,
-        size_bytes: int,
-        sha256: str,
-        beside_bytes: tuple[int, ...],
-    ) -> KnownImage:
-        return KnownImage(
-            path=str(self._host.path(armed.path)),
-            size_bytes=size_bytes,
-            sha256=sha256,
-            setting=setting,
-            is_uki=armed.armed_boot.is_uki,
-            beside_bytes=beside_bytes,
-            trial=armed.armed_boot.trial,
-            entries=(armed.armed_boot.entry,) if armed.armed_boot.entry else (),
+        armed, path = known.armed_boot, self._host.path(known.path)
+        try:
+            if known.is_waiting:
+                found = _images_of(self._host, path, is_uki=armed.is_uki)
+            else:
+                ways = ((),) if armed.is_uki else beside(self._host, path)
+                found = _images(path, armed.size_bytes, armed.sha256, ways, is_uki=armed.is_uki)
+        except (InitadvisorError, OSError) as err:
+            _log.warning("the image of trial %s cannot be read: %s", trial, err)
+            return ()
+        return tuple(
+            replace(
+                image,
+                setting=known.setting if image.sha256 == armed.sha256 else None,
+                trial=armed.trial,
+                entries=(armed.entry,) if armed.entry else (),
+            )
+            for image in found
         )
 
 
@@ -141,4 +120,50 @@ def _armed_by(trial_boot: TrialBoot, *, is_waiting: bool) -> _Armed:
         path=trial_boot.armed_boot.image,
         setting=None if trial_boot.is_rehearsal else Setting.parse(trial_boot.setting),
         is_waiting=is_waiting,
+    )
+
+
+def replaced_images(host: Host) -> Iterator[tuple[KnownImage, datetime]]:
+    """Yield what was replaced and kept, once for each way of loading it, with when it was written.
+
+    What cannot be read is left out, with a word in the log.
+    """
+    for record in read_records(host):
+        if isinstance(record, InitadvisorError) or record.state is not TransactionState.COMMITTED:
+            continue
+        for change in record.files:
+            if change.role is FileRole.IMAGE and change.backup is not None:
+                is_uki = change.path.endswith(".efi")
+                path = host.path(change.backup)
+                try:
+                    found = _images_of(host, path, is_uki=is_uki)
+                    since = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC)
+                    setting = Setting.parse(record.setting.before) if record.setting else None
+                except (InitadvisorError, OSError) as err:
+                    _log.info("%s is left out: %s", change.backup, err)
+                    continue
+                yield from ((replace(image, setting=setting), since) for image in found)
+
+
+def _images_of(host: Host, path: Path, *, is_uki: bool) -> tuple[KnownImage, ...]:
+    """Return what a file is now, once for each way of loading it."""
+    with open_regular(path) as file:
+        part = loaded_part(file, is_uki=is_uki)
+        sha256 = sha256_of(file, offset=part.offset, size_bytes=part.size_bytes, once=True)
+    ways = (part.with_bytes,) if is_uki else beside(host, path)
+    return _images(path, part.size_bytes, sha256, ways, is_uki=is_uki)
+
+
+def _images(
+    path: Path, size_bytes: int, sha256: str, ways: Iterable[tuple[int, ...]], *, is_uki: bool
+) -> tuple[KnownImage, ...]:
+    return tuple(
+        KnownImage(
+            path=str(path),
+            size_bytes=size_bytes,
+            sha256=sha256,
+            is_uki=is_uki,
+            beside_bytes=sizes,
+        )
+        for sizes in ways
     )

@@ -1,6 +1,6 @@
 """One boot of an image from an entry of its own: planned, armed, judged and cleared up.
 
-The proving boot (``apply.proving``) and campaigns (``campaign_actions``, ``campaign_judge``) use
+The proving boot (``apply.proving``) and campaigns (``campaign_actions``, ``run``) use
 it. They choose the image and the moment, keep the record and draw the conclusions. The order of
 the steps is theirs to keep, for whoever comes after an interruption finds what to clear up by it:
 
@@ -19,7 +19,7 @@ from initadvisor.bootloaders.entry import TrialPlan, TrialRequest
 from initadvisor.bootloaders.extra_cmdline import extra_cmdline
 from initadvisor.boots.record import running_boot_id
 from initadvisor.core.refusals import RefusalKind
-from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
+from initadvisor.transaction.transaction import ArmedBoot, ProofStage
 from initadvisor.trial.evaluation import BootEvaluation, evaluate_boot
 from initadvisor.trial.evidence import evidence_of
 from initadvisor.trial.markers import forget_entry, note_entry, noted_entry

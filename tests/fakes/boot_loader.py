@@ -5,14 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from initadvisor.apply import commit, proving
 from initadvisor.apply import plan as apply_loaded
 from initadvisor.apply import plan as apply_plan
-from initadvisor.apply import previous_entry, proving
 from initadvisor.bootloaders import detect
-from initadvisor.bootloaders.entry import BootEntry, BootFile, EntryKind, TrialPlan, TrialRequest
-from initadvisor.bootloaders.one_shot import OneShot, OneShotState
+from initadvisor.bootloaders.entry import (
+    BootEntry,
+    BootFile,
+    EntryKind,
+    OneShot,
+    OneShotState,
+    TrialPlan,
+    TrialRequest,
+)
 from initadvisor.core.errors import UnsafeError
 from initadvisor.doctor import status
+from initadvisor.records.boot_start import BootMethod
 from initadvisor.trial import campaign_actions, campaigns, recovery, run
 
 if TYPE_CHECKING:
@@ -24,7 +32,7 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
 
 _WHO_ASKS = (
-    *(apply_loaded, apply_plan, previous_entry, proving, status),
+    *(apply_loaded, apply_plan, commit, proving, status),
     *(campaigns, campaign_actions, run, recovery),
 )
 
@@ -39,6 +47,7 @@ class FakeLoader:
 
     image: str
     NAME: Final[str] = "fake"
+    BOOT_METHODS: Final[frozenset[BootMethod]] = frozenset(BootMethod)
     against: tuple[Refusal, ...] = ()
     entries: dict[EntryKind, TrialPlan] = field(default_factory=dict)
     is_armed: bool = False
@@ -57,11 +66,6 @@ class FakeLoader:
         image = self.entries[EntryKind.TRIAL].request.image if self.is_armed else self.image
         self.is_armed = False
         return image
-
-    def detect(self, host: Host) -> bool:
-        """Tell that it did."""
-        del host
-        return True
 
     def refusals(self, host: Host) -> tuple[Refusal, ...]:
         """Return what is against arming."""
@@ -117,9 +121,11 @@ class FakeLoader:
             return self.selected
         return OneShot(state=OneShotState.OURS if self.is_armed else OneShotState.NONE)
 
-    def disarm(self, host: Host) -> bool:
-        """Take the selection back."""
+    def disarm(self, host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
+        """Take the selection back; only the trial's entry is ever selected."""
         del host
+        if kind is not EntryKind.TRIAL:
+            return False
         was_armed, self.is_armed = self.is_armed, False
         return was_armed
 
@@ -132,6 +138,5 @@ class FakeLoader:
         """Forget an entry."""
         if self.unremovable:
             raise self.unremovable
-        if kind is EntryKind.TRIAL:
-            self.disarm(host)
+        self.disarm(host, kind)
         return self.entries.pop(kind, None) is not None

@@ -6,9 +6,8 @@ import contextlib
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
 from initadvisor.transaction.log import read_transactions
-from initadvisor.transaction.transaction import Duty, TransactionState
+from initadvisor.transaction.transaction import ArmedBoot, Duty, ProofStage, TransactionState
 from initadvisor.transaction.transactions import pending, transactions
 from tests.faults.calls import Calls, KilledError
 from tests.faults.machine import (

@@ -13,12 +13,11 @@ from typing import IO, TYPE_CHECKING
 import pytest
 from typing_extensions import override
 
-from initadvisor.bootloaders.disk_unlocking import require_no_binding
 from initadvisor.bootloaders.efi import efi_bootnext
 from initadvisor.bootloaders.efi.boot_options import our_options
-from initadvisor.bootloaders.entry import EntryKind
+from initadvisor.bootloaders.entry import EntryKind, OneShotState
 from initadvisor.bootloaders.grub import grub
-from initadvisor.bootloaders.one_shot import OneShotState
+from initadvisor.bootloaders.safety import require_no_binding
 from initadvisor.core.errors import UnsafeError
 from initadvisor.core.refusals import RefusedError
 from initadvisor.host.run import Completed, Priority, SystemRunner

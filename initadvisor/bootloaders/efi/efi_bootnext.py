@@ -8,24 +8,36 @@ chosen with ``efibootmgr --bootnext``.
 
 from __future__ import annotations
 
+import re
 import shlex
+from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.bootloaders import safety
-from initadvisor.bootloaders.disk_unlocking import require_no_binding
 from initadvisor.bootloaders.efi import boot_options
-from initadvisor.bootloaders.efi.default import INITRD, default_option, first_option, ours_in_order
-from initadvisor.bootloaders.entry import BootEntry, EntryKind, TrialPlan, TrialRequest, replaced
+from initadvisor.bootloaders.entry import (
+    BootEntry,
+    BootFile,
+    EntryKind,
+    OneShot,
+    OneShotState,
+    TrialPlan,
+    TrialRequest,
+    command_line_of,
+    replaced,
+)
 from initadvisor.bootloaders.extra_cmdline import new_parameters, with_parameters
-from initadvisor.bootloaders.one_shot import OneShot, OneShotState
-from initadvisor.bootloaders.places import disk_and_part, loader_path, mount_of_partition
-from initadvisor.bootloaders.safety import require_free_command_line, require_same_start
+from initadvisor.bootloaders.places import (
+    device_of_partition,
+    disk_and_part,
+    file_named,
+    loader_path,
+    mount_of_partition,
+)
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.core.refusals import RefusalKind, RefusedError
-from initadvisor.firmware.boot_method import boot_start
-from initadvisor.firmware.efi_variables import loader_variables
+from initadvisor.core.refusals import RefusalKind, RefusedError, refused
 from initadvisor.records.boot_start import BootMethod
 
 if TYPE_CHECKING:
@@ -38,15 +50,10 @@ if TYPE_CHECKING:
 
 
 NAME: Final = "efi-bootnext"
+BOOT_METHODS: Final = frozenset({BootMethod.EFI_STUB, BootMethod.FIRMWARE_UKI})
 
 _CLEAR = "efibootmgr --delete-bootnext"
 _HAND_OVER = "--unicode"
-
-
-def detect(host: Host) -> bool:
-    """Tell whether the firmware itself started the running system's kernel."""
-    way = boot_start(host, loader_variables(host)).method
-    return way in {BootMethod.EFI_STUB, BootMethod.FIRMWARE_UKI}
 
 
 def refusals(host: Host) -> tuple[Refusal, ...]:
@@ -56,7 +63,7 @@ def refusals(host: Host) -> tuple[Refusal, ...]:
         partial(default_entry, host),
         partial(_require_ours_out_of_order, host),
         lambda: safety.require_none_pending(armed(host), _CLEAR),
-        partial(require_no_binding, host),
+        partial(safety.require_no_binding, host),
     )
 
 
@@ -64,7 +71,7 @@ def default_entry(host: Host) -> BootEntry:
     """Return what the first active option of BootOrder starts."""
     found = default_option(host).entry
     if found.is_uki:
-        require_free_command_line(host, found.kernel.path)
+        safety.require_free_command_line(host, found.kernel.path)
     return found
 
 
@@ -73,7 +80,7 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
     default = default_option(host)
     start = default.entry
     if start.is_uki:
-        require_same_start(host, start.kernel.path, request)
+        safety.require_same_start(host, start.kernel.path, request)
     image = loader_path(host, request.image, default.mount_point).replace("/", "\\")
     added = new_parameters(start.options, request.parameters)
     files = (start.kernel,) if start.is_uki else start.initrds
@@ -118,7 +125,7 @@ def write(host: Host, plan: TrialPlan) -> None:
     except InitadvisorError:
         _delete(host, _options_of(host, kind, but=older))
         raise
-    _deselect(host, kind)  # else BootNext would name whatever gets that number next
+    disarm(host, kind)  # else BootNext would name whatever gets that number next
     _delete(host, older)
 
 
@@ -155,9 +162,13 @@ def armed(host: Host) -> OneShot:
     return safety.pending_selection(shown, found.kind)
 
 
-def disarm(host: Host) -> bool:
-    """Take a trial's selection back; leave anything else."""
-    return _deselect(host, EntryKind.TRIAL)
+def disarm(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
+    """Take a selection of our entry back; leave anything else."""
+    if armed(host).selects is not kind:
+        return False
+    boot_options.run(host, "--delete-bootnext")
+    safety.require_deselected(armed(host), kind, _CLEAR)
+    return True
 
 
 def entry(host: Host, kind: EntryKind) -> str | None:
@@ -183,18 +194,10 @@ def entry(host: Host, kind: EntryKind) -> str | None:
 
 def remove(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
     """Take a selection of our options back and delete them."""
-    _deselect(host, kind)
+    disarm(host, kind)
     found = _options_of(host, kind)
     _delete(host, found)
     return bool(found)
-
-
-def _deselect(host: Host, kind: EntryKind) -> bool:
-    if armed(host).selects is not kind:
-        return False
-    boot_options.run(host, "--delete-bootnext")
-    safety.require_deselected(armed(host), kind, _CLEAR)
-    return True
 
 
 def _require_ours_out_of_order(host: Host) -> None:
@@ -249,3 +252,83 @@ def _with_images(options: str, images: list[str]) -> str:
     """Return the options with their ``initrd=`` words naming these images, in order."""
     left = iter(images)
     return INITRD.sub(lambda _: f"initrd={next(left)}", options)
+
+
+INITRD: Final = re.compile(r"(?<!\S)initrd=(\S+)")
+"""What the kernel's EFI stub reads an image by."""
+
+_REMEDY = "put the kernel's boot option first: efibootmgr --bootorder"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefaultOption:
+    """An option as an entry, and where it is.
+
+    ``handed``: what it hands over, which a unified kernel image does without. ``mount_point`` and
+    ``device`` (``nvme0n1p1``) are those of the partition that it starts from.
+    """
+
+    entry: BootEntry
+    handed: str
+    mount_point: str
+    device: str
+
+
+def default_option(host: Host) -> DefaultOption:
+    """Return what the first active option of BootOrder starts.
+
+    Raises ``RefusedError`` where that is nothing on a mounted partition, or a file of it is gone.
+    """
+    first = first_option(host)
+    option = first.option
+    device = device_of_partition(host, option.partition_uuid or "")
+    mount = mount_of_partition(host, option.partition_uuid or "")
+    if option.file is None or mount is None or device is None:
+        reason = f"{first.identifier} ({option.description}) starts nothing on a mounted partition"
+        remedy = "mount the partition that the kernel is on, or see efibootmgr -v"
+        raise refused(RefusalKind.OTHER_PARTITION, reason, remedy)
+    kernel = _file(host, first, option.file, mount.mount_point)
+    handed = boot_options.data_text(option)
+    named = INITRD.findall(handed)
+    is_uki = not named
+    own = command_line_of(host, kernel.path) if is_uki else ""
+    start = BootEntry(
+        identifier=first.identifier,
+        title=option.description,
+        kernel=kernel,
+        initrds=tuple(_file(host, first, name, mount.mount_point) for name in named),
+        options=handed or own,
+        source=f"EFI variable {first.identifier}",
+        is_uki=is_uki,
+    )
+    return DefaultOption(entry=start, handed=handed, mount_point=mount.mount_point, device=device)
+
+
+def first_option(host: Host) -> Numbered:
+    """Return the first option of BootOrder that the firmware would try.
+
+    Raises ``RefusedError`` where there is none, or it is ours.
+    """
+    for number in boot_options.boot_order(host):
+        found = boot_options.option(host, number)
+        if found and found.option.active:
+            if found.kind:
+                raise ours_in_order(found)
+            return found
+    reason = "the firmware's BootOrder names no boot option that could be started"
+    raise refused(RefusalKind.NO_DEFAULT, reason, _REMEDY)
+
+
+def ours_in_order(found: Numbered) -> RefusedError:
+    """Return the error for an option of ours that somebody has put into BootOrder."""
+    reason = f"{found.identifier} ({found.option.description}) has got into BootOrder"
+    remedy = f"remove it: efibootmgr --bootnum {found.number:04X} --delete-bootnum"
+    return refused(RefusalKind.TRIAL_MAY_BECOME_DEFAULT, reason, remedy)
+
+
+def _file(host: Host, found: Numbered, named: str, mount_point: str) -> BootFile:
+    path = file_named(host, named, mount_point)
+    if path is None:
+        reason = f"{found.identifier} ({found.option.description}) starts {named}: not found"
+        raise refused(RefusalKind.UNCLEAR_DEFAULT, reason, _REMEDY)
+    return BootFile(named=named, path=path)

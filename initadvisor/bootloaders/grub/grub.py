@@ -3,20 +3,31 @@
 grub-reboot sets ``next_entry`` in the environment block; grub.cfg empties it with ``save_env``
 before anything is booted. Where GRUB cannot write that block (LVM, RAID, btrfs, ZFS), the selection
 would stand for ever: refused.
+
+Our entry is the default entry's own text with another image and some words more: whatever it does
+to find its disk and to set the screen up is kept as it is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.bootloaders import managed_files, safety
-from initadvisor.bootloaders.disk_unlocking import require_no_binding
-from initadvisor.bootloaders.entry import BootEntry, EntryKind, TrialPlan, TrialRequest
+from initadvisor.bootloaders.entry import (
+    BootEntry,
+    BootFile,
+    EntryKind,
+    OneShot,
+    OneShotState,
+    TrialPlan,
+    TrialRequest,
+    replaced,
+)
+from initadvisor.bootloaders.extra_cmdline import new_parameters, with_parameters
 from initadvisor.bootloaders.grub import custom
 from initadvisor.bootloaders.grub import menu as grub_menu
-from initadvisor.bootloaders.grub.entry import boot_entry, trial_text
 from initadvisor.bootloaders.grub.environment import (
     GrubPlace,
     environment,
@@ -24,34 +35,32 @@ from initadvisor.bootloaders.grub.environment import (
     require_grub_writes,
     unset_next_entry,
 )
-from initadvisor.bootloaders.managed_files import PREFIX
-from initadvisor.bootloaders.one_shot import OneShot, OneShotState
-from initadvisor.bootloaders.places import loader_path, mount_point_of, read_bytes, require_writable
+from initadvisor.bootloaders.places import (
+    file_named,
+    loader_path,
+    mount_point_of,
+    read_bytes,
+    require_writable,
+)
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.refusals import RefusalKind, refused
 from initadvisor.core.text import decoded, encoded
-from initadvisor.firmware.boot_method import boot_start
-from initadvisor.firmware.efi_variables import loader_variables
 from initadvisor.host.replace import replace_file
 from initadvisor.records.boot_start import BootMethod
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
+    from initadvisor.bootloaders.grub.script import GrubWord, Statement
     from initadvisor.core.refusals import Refusal
     from initadvisor.host import Host
 
 
 NAME: Final = "grub"
+BOOT_METHODS: Final = frozenset({BootMethod.GRUB_EFI, BootMethod.GRUB_BIOS})
 
 _TIMEOUT_S = 60
 """grub-reboot asks grub-probe, which looks at every disk."""
-
-
-def detect(host: Host) -> bool:
-    """Tell whether the running system was started by GRUB."""
-    way = boot_start(host, loader_variables(host)).method
-    return way in {BootMethod.GRUB_EFI, BootMethod.GRUB_BIOS}
 
 
 def refusals(host: Host) -> tuple[Refusal, ...]:
@@ -73,31 +82,37 @@ def refusals(host: Host) -> tuple[Refusal, ...]:
         partial(default_entry, host),
         partial(_require_harmless_custom, host, where),
         lambda: safety.require_none_pending(armed(host), where.how_to_clear),
-        partial(require_no_binding, host),
+        partial(safety.require_no_binding, host),
     )
 
 
 def default_entry(host: Host) -> BootEntry:
     """Return the entry that boots when ``next_entry`` is not set."""
-    return _default(host, place(host)).entry
+    return _default(host, place(host))[1]
 
 
 def trial(host: Host, request: TrialRequest) -> TrialPlan:
     """Plan the entry, which finds its disk as the default entry does."""
     where = place(host)
-    default = _default(host, where)
-    image = loader_path(host, request.image, default.mount_point)
-    made = trial_text(default.menu, default.entry, request, image=image)
+    menu, default = _default(host, where)
+    image = loader_path(host, request.image, mount_point_of(host, where.directory))
+    title = request.title_beside(default.title)
+    added = new_parameters(default.options, request.parameters)
+    options = with_parameters(default.options, added)
+    images = replaced(default.initrds, request, image)
+    identifier = custom.identifier(request.kind)
+    head = " ".join((_quoted(title), *menu.head, "--id", _quoted(identifier)))
+    body = _body(menu, options, images)
     return TrialPlan(
         loader=NAME,
         request=request,
-        default=default.entry,
-        identifier=custom.identifier(request.kind),
-        title=made.title,
-        options=made.options,
-        extra_cmdline=made.extra_cmdline,
+        default=default,
+        identifier=identifier,
+        title=title,
+        options=options,
+        extra_cmdline=added,
         target=where.custom,
-        text=made.text,
+        text=f"{managed_files.image_note(request.image)}menuentry {head} {{{body}}}\n",
     )
 
 
@@ -108,7 +123,7 @@ def write(host: Host, plan: TrialPlan) -> None:
     found = custom.split(_custom(host, plan.target), kind)
     if found.block != plan.text:
         content = encoded(custom.joined(found.rest, plan.text, kind))
-        replace_file(host.path(plan.target), content, prefix=PREFIX)
+        replace_file(host.path(plan.target), content, prefix=managed_files.PREFIX)
 
 
 def arm(host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) -> None:
@@ -141,9 +156,14 @@ def armed(host: Host) -> OneShot:
     return safety.pending_selection(selected, kinds.get(selected))
 
 
-def disarm(host: Host) -> bool:
-    """Take a trial's selection back; leave anything else."""
-    return _deselect(host, EntryKind.TRIAL)
+def disarm(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
+    """Take a selection of our entry back; leave anything else."""
+    if armed(host).selects is not kind:
+        return False
+    where = place(host)
+    unset_next_entry(host, where)
+    safety.require_deselected(armed(host), kind, where.how_to_clear)
+    return True
 
 
 def entry(host: Host, kind: EntryKind) -> str | None:
@@ -154,7 +174,7 @@ def entry(host: Host, kind: EntryKind) -> str | None:
 
 def remove(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
     """Take a selection of our entry back and remove its block, and a file that was made for it."""
-    _deselect(host, kind)
+    disarm(host, kind)
     path = host.path(place(host).custom)
     managed_files.remove_unfinished(path.parent)
     found = custom.split(_custom(host, place(host).custom), kind)
@@ -163,27 +183,12 @@ def remove(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
     if found.rest is None:
         managed_files.remove_file(path)
     else:
-        replace_file(path, encoded(found.rest), prefix=PREFIX)
+        replace_file(path, encoded(found.rest), prefix=managed_files.PREFIX)
     return True
 
 
-def _deselect(host: Host, kind: EntryKind) -> bool:
-    if armed(host).selects is not kind:
-        return False
-    where = place(host)
-    unset_next_entry(host, where)
-    safety.require_deselected(armed(host), kind, where.how_to_clear)
-    return True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Default:
-    menu: grub_menu.GrubMenuEntry
-    entry: BootEntry
-    mount_point: str
-
-
-def _default(host: Host, where: GrubPlace) -> _Default:
+def _default(host: Host, where: GrubPlace) -> tuple[grub_menu.GrubMenuEntry, BootEntry]:
+    """Return the default entry as the menu has it, and what it boots."""
     content = read_bytes(host.path(where.configuration)) or b""
     text = decoded(content)
     script = grub_menu.parsed(text, where.configuration)
@@ -191,8 +196,7 @@ def _default(host: Host, where: GrubPlace) -> _Default:
     saved = environment(host, where).get("saved_entry")
     menu = grub_menu.default_entry(text, script, where.configuration, saved_entry=saved)
     mount_point = mount_point_of(host, where.directory)
-    entry = boot_entry(host, menu, mount_point=mount_point, source=where.configuration)
-    return _Default(menu=menu, entry=entry, mount_point=mount_point)
+    return menu, boot_entry(host, menu, mount_point=mount_point, source=where.configuration)
 
 
 def _custom(host: Host, path: str) -> str | None:
@@ -212,3 +216,86 @@ def _require_harmless_custom(host: Host, where: GrubPlace) -> None:
         if taken := [each for each in identifiers if each in " ".join(words)]:
             reason = f"{where.custom} has an entry {taken[0]} that is not ours"
             raise refused(RefusalKind.FOREIGN_ENTRY, reason, "rename it")
+
+
+_LINUX = frozenset({"linux", "linuxefi", "linux16"})
+_INITRD = frozenset({"initrd", "initrdefi", "initrd16"})
+_LEFT_OUT = frozenset({"savedefault", "recordfail"})
+"""Entries of ours are neither remembered as the default nor as a boot that failed."""
+
+_FOREIGN = frozenset(
+    {"multiboot", "multiboot2", "xen_hypervisor", "module", "module2", "chainloader", "configfile"}
+    | {"devicetree", "boot", "source", ".", "normal", "legacy_configfile", "kexec"}
+)
+_REMEDY = "have an entry that starts a kernel as grub-mkconfig writes it be the default"
+
+
+def boot_entry(
+    host: Host, entry: grub_menu.GrubMenuEntry, *, mount_point: str, source: str
+) -> BootEntry:
+    """Return what an entry boots; its files are looked for where ``mount_point`` is mounted.
+
+    Raises ``RefusedError`` where that cannot be told, or a file is missing.
+    """
+    linux, initrd = _loading(entry)
+    return BootEntry(
+        identifier=entry.path,
+        title=entry.title,
+        kernel=_file(host, linux.words[1], mount_point),
+        initrds=tuple(_file(host, word, mount_point) for word in initrd.words[1:]),
+        options=_options(entry, linux),
+        source=source,
+    )
+
+
+def _body(entry: grub_menu.GrubMenuEntry, options: str, images: Sequence[str]) -> str:
+    """Return an entry's body with other options and images."""
+    linux, initrd = _loading(entry)
+    edits = [
+        (linux.words[1].end, linux.end, f" {options}" if options else ""),
+        (initrd.words[1].start, initrd.end, " ".join(images)),
+        *((each.start, each.end, "") for each in entry.statements if each.command in _LEFT_OUT),
+    ]
+    body = entry.body
+    for start, end, text in sorted(edits, reverse=True):
+        body = body[: start - entry.body_start] + text + body[end - entry.body_start :]
+    return body
+
+
+def _loading(entry: grub_menu.GrubMenuEntry) -> tuple[Statement, Statement]:
+    """Return the statements that load kernel and images, where nothing else decides on them."""
+    linux = [each for each in entry.statements if each.command in _LINUX]
+    initrd = [each for each in entry.statements if each.command in _INITRD]
+    reason = None
+    if strange := sorted({each.command for each in entry.statements} & _FOREIGN):
+        reason = f"it uses {', '.join(strange)}"
+    elif len(linux) != 1 or len(initrd) != 1:
+        reason = "it does not load exactly one kernel and one set of images"
+    elif min(len(linux[0].words), len(initrd[0].words)) < 2:
+        reason = "it names no kernel or no image"
+    elif any(each.conditional for each in (*linux, *initrd)):
+        reason = "what it loads depends on a condition"
+    elif any(each.conditional and each.command in _LEFT_OUT for each in entry.statements):
+        reason = "whether it saves itself as the default depends on a condition"
+    if reason:
+        told = f"GRUB's default entry {entry.title!r} cannot be copied: {reason}"
+        raise refused(RefusalKind.UNCLEAR_DEFAULT, told, _REMEDY)
+    return linux[0], initrd[0]
+
+
+def _options(entry: grub_menu.GrubMenuEntry, linux: Statement) -> str:
+    start, end = linux.words[1].end - entry.body_start, linux.end - entry.body_start
+    return re.sub(r"\\\n", " ", entry.body[start:end]).strip()
+
+
+def _file(host: Host, word: GrubWord, mount_point: str) -> BootFile:
+    named = word.literal
+    path = file_named(host, named, mount_point) if named else None
+    if named is None or path is None:
+        told = f"{word.raw}, which GRUB's default entry loads, is not found below {mount_point}"
+        raise refused(RefusalKind.UNCLEAR_DEFAULT, told, _REMEDY)
+    return BootFile(named=named, path=path)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"

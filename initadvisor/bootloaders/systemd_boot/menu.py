@@ -1,13 +1,18 @@
-"""What systemd-boot finds on its partitions, and which entry of it boots by default."""
+"""What systemd-boot finds on its partitions, and which entry of it boots by default.
+
+Entries and configuration have a key and its value in each line. The form is that of the Boot Loader
+Specification (Type #1) and loader.conf(5), as systemd-boot reads it: white space around both is
+dropped, also a pair of double quotes around the value.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.places import mount_of_partition, read_bytes
-from initadvisor.bootloaders.systemd_boot import type1
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.plain_values import from_json
 from initadvisor.core.refusals import RefusalKind, refused
@@ -19,6 +24,53 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from initadvisor.host import Host
+
+
+_LINE = re.compile(r"(?P<key>\S+)[ \t]+(?P<value>\S.*)")
+_COUNTER = re.compile(r"\+\d+(-\d+)?(?=\.(conf|efi)$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyValues:
+    """The lines of a file that say something, in order."""
+
+    lines: tuple[tuple[str, str], ...]
+
+    def all(self, *keys: str) -> tuple[str, ...]:
+        """Return the values of every line with one of the keys."""
+        return tuple(value for key, value in self.lines if key in keys)
+
+    def last(self, key: str) -> str | None:
+        """Return the value that counts: the last one."""
+        values = self.all(key)
+        return values[-1] if values else None
+
+
+def key_values(text: str) -> KeyValues:
+    """Read a file; comments and lines without a value are left out."""
+    found = []
+    for raw in re.split(r"[\r\n]+", text):
+        line = raw.strip(" \t")
+        match = _LINE.fullmatch(line)
+        if match and not line.startswith("#"):
+            found.append((match["key"], _unquoted(match["value"])))
+    return KeyValues(lines=tuple(found))
+
+
+def entry_identifier(file_name: str) -> str:
+    """Return what systemd-boot calls an entry: its file's name, small, without boot counters."""
+    return _COUNTER.sub("", file_name).lower()
+
+
+def is_counted(file_name: str) -> bool:
+    """Tell whether systemd-boot counts the boots of the entry in this file."""
+    return _COUNTER.search(file_name) is not None
+
+
+def _unquoted(value: str) -> str:
+    if len(value) > 1 and value[0] == value[-1] == '"':
+        return value[1:-1]
+    return value
 
 
 _TIMEOUT_S = 20
@@ -46,7 +98,7 @@ class SystemdBootMenuEntry:
     identifier: str
     path: str
     mount_point: str
-    values: type1.KeyValues | None
+    values: KeyValues | None
 
 
 def partitions(host: Host) -> Partitions:
@@ -99,7 +151,7 @@ def default_of_menu(
 def _wishes(host: Host, where: Partitions) -> Iterator[tuple[str, str]]:
     """Yield what names a default, in the order in which systemd-boot heeds it."""
     content = read_bytes(host.path(f"{where.esp}/loader/loader.conf"))
-    configured = type1.parse(decoded(content or b""))
+    configured = key_values(decoded(content or b""))
     for variable, key in (("LoaderEntryPreferred", "preferred"), ("LoaderEntryDefault", "default")):
         if text := loader_text(host, variable):
             yield f"the EFI variable {variable}", text
@@ -128,7 +180,7 @@ def _checked(
     if len(same) > 1:
         reason = f"there are several entries {entry.identifier}: {same[0].path}, {same[1].path}"
         raise refused(RefusalKind.UNCLEAR_DEFAULT, reason, "remove all but one")
-    if type1.is_counted(entry.path):
+    if is_counted(entry.path):
         reason = f"systemd-boot still counts the boots of {entry.path}"
         remedy = "wait until systemd-bless-boot.service has found it good"
         raise refused(RefusalKind.UNCLEAR_DEFAULT, reason, remedy)
@@ -147,7 +199,7 @@ def _order(host: Host) -> tuple[str, ...]:
     try:
         values = [from_json(line) for line in lines if line.strip()]
         entries = values[0] if len(values) == 1 and isinstance(values[0], list) else values
-        return tuple(type1.entry_identifier(entry["id"]) for entry in entries)
+        return tuple(entry_identifier(entry["id"]) for entry in entries)
     except (ValueError, TypeError, KeyError):
         return ()
 
@@ -171,10 +223,10 @@ def _type1(host: Host, mount_point: str) -> Iterator[SystemdBootMenuEntry]:
             msg = f"cannot read {file}: it went away"
             raise UnsafeError(msg)
         yield SystemdBootMenuEntry(
-            identifier=type1.entry_identifier(name),
+            identifier=entry_identifier(name),
             path=f"{mount_point}/loader/entries/{name}",
             mount_point=mount_point,
-            values=type1.parse(decoded(content)),
+            values=key_values(decoded(content)),
         )
 
 
@@ -182,7 +234,7 @@ def _type2(host: Host, mount_point: str) -> Iterator[SystemdBootMenuEntry]:
     for file in listing(host, f"{mount_point}/EFI/Linux"):
         if file.name.lower().endswith(".efi"):
             yield SystemdBootMenuEntry(
-                identifier=type1.entry_identifier(file.name),
+                identifier=entry_identifier(file.name),
                 path=f"{mount_point}/EFI/Linux/{file.name}",
                 mount_point=mount_point,
                 values=None,

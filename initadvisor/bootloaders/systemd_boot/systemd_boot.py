@@ -12,13 +12,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.bootloaders import managed_files, safety
-from initadvisor.bootloaders.disk_unlocking import require_no_binding
-from initadvisor.bootloaders.entry import BootEntry, EntryKind, TrialPlan, TrialRequest
-from initadvisor.bootloaders.one_shot import OneShot, OneShotState
-from initadvisor.bootloaders.places import loader_path, read_bytes, require_writable
-from initadvisor.bootloaders.safety import require_free_command_line, require_same_start
-from initadvisor.bootloaders.systemd_boot import type1
-from initadvisor.bootloaders.systemd_boot.entry import boot_entry, trial_lines
+from initadvisor.bootloaders.entry import (
+    BootEntry,
+    BootFile,
+    EntryKind,
+    OneShot,
+    OneShotState,
+    TrialPlan,
+    TrialRequest,
+    command_line_of,
+    replaced,
+)
+from initadvisor.bootloaders.extra_cmdline import new_parameters, with_parameters
+from initadvisor.bootloaders.places import file_named, loader_path, read_bytes, require_writable
 from initadvisor.bootloaders.systemd_boot.menu import (
     SystemdBootMenuEntry,
     default_of_menu,
@@ -26,20 +32,21 @@ from initadvisor.bootloaders.systemd_boot.menu import (
     partitions,
 )
 from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.refusals import RefusalKind, refused
 from initadvisor.core.text import decoded, encoded
-from initadvisor.firmware.boot_method import boot_start
-from initadvisor.firmware.efi_variables import loader_text, loader_variables
+from initadvisor.firmware.efi_variables import loader_text
 from initadvisor.records.boot_start import BootMethod
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from initadvisor.core.refusals import Refusal, RefusalKind
+    from initadvisor.core.refusals import Refusal
     from initadvisor.host import Host
 
 
 NAME: Final = "systemd-boot"
+BOOT_METHODS: Final = frozenset({BootMethod.SYSTEMD_BOOT, BootMethod.SYSTEMD_BOOT_UKI})
 
 _FIRST_LINES: Final = {
     EntryKind.TRIAL: (
@@ -64,12 +71,6 @@ def identifier(kind: EntryKind) -> str:
     return f"a-initadvisor-{kind}.conf"
 
 
-def detect(host: Host) -> bool:
-    """Tell whether the running system was started by systemd-boot."""
-    way = boot_start(host, loader_variables(host)).method
-    return way in {BootMethod.SYSTEMD_BOOT, BootMethod.SYSTEMD_BOOT_UKI}
-
-
 def refusals(host: Host) -> tuple[Refusal, ...]:
     """Return every reason why arming would not be safe here as it is now."""
     if missing := safety.collected(
@@ -81,7 +82,7 @@ def refusals(host: Host) -> tuple[Refusal, ...]:
         lambda: require_writable(host, _directory(_default(host))),
         *(partial(_our_files, host, kind) for kind in EntryKind),
         lambda: safety.require_none_pending(armed(host), _CLEAR),
-        partial(require_no_binding, host),
+        partial(safety.require_no_binding, host),
     )
 
 
@@ -89,29 +90,40 @@ def default_entry(host: Host) -> BootEntry:
     """Return the entry that boots when nothing else is selected."""
     found = boot_entry(host, _default(host))
     if found.is_uki:
-        require_free_command_line(host, found.kernel.path)
+        safety.require_free_command_line(host, found.kernel.path)
     return found
 
 
 def trial(host: Host, request: TrialRequest) -> TrialPlan:
-    """Plan the entry, on the partition that the default entry is on."""
+    """Plan the entry: the default one's lines, on its partition, with another image and words."""
     entry = _default(host)
     default = boot_entry(host, entry)
     if default.is_uki:
-        require_same_start(host, default.kernel.path, request)
+        safety.require_same_start(host, default.kernel.path, request)
     image = loader_path(host, request.image, entry.mount_point)
-    made = trial_lines(entry, default, request, image=image)
-    first_lines = f"{_FIRST_LINES[request.kind]}\n{managed_files.image_note(request.image)}"
+    title = request.title_beside(default.title)
+    added = new_parameters(default.options, request.parameters)
+    options = with_parameters(default.options, added)
+    # A unified kernel image that was replaced brings its own command line, which counts.
+    says_options = not default.is_uki or bool(added) or _options(entry)
+    copied = entry.values.lines if entry.values else ()
+    lines = (
+        ("title", title),
+        *(line for line in copied if line[0] not in _OWN_KEYS),
+        *_programs(default, request, image),
+        *((("options", options),) if says_options else ()),
+    )
+    comments = f"{_FIRST_LINES[request.kind]}\n{managed_files.image_note(request.image)}"
     return TrialPlan(
         loader=NAME,
         request=request,
         default=default,
         identifier=identifier(request.kind),
-        title=made.title,
-        options=made.options,
-        extra_cmdline=made.extra_cmdline,
+        title=title,
+        options=options,
+        extra_cmdline=added,
         target=f"{_directory(entry)}/{identifier(request.kind)}",
-        text=type1.entry_text(first_lines, made.lines),
+        text=comments + "".join(f"{key} {value}\n" for key, value in lines),
     )
 
 
@@ -152,9 +164,13 @@ def armed(host: Host) -> OneShot:
     return safety.pending_selection(selected, kinds.get(selected.lower()))
 
 
-def disarm(host: Host) -> bool:
-    """Take a trial's selection back; leave anything else."""
-    return _deselect(host, EntryKind.TRIAL)
+def disarm(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
+    """Take a selection of our entry back; leave anything else."""
+    if armed(host).selects is not kind:
+        return False
+    _set_one_shot(host, "")
+    safety.require_deselected(armed(host), kind, _CLEAR)
+    return True
 
 
 def entry(host: Host, kind: EntryKind) -> str | None:
@@ -167,7 +183,7 @@ def entry(host: Host, kind: EntryKind) -> str | None:
 
 def remove(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
     """Take a selection of our entry back and remove it."""
-    _deselect(host, kind)
+    disarm(host, kind)
     _clear_unfinished(host)
     found = _our_files(host, kind)
     for path in found:
@@ -203,13 +219,69 @@ def _directories(host: Host) -> list[Path]:
     return [host.path(f"{mount_point}/loader/entries") for mount_point in mount_points]
 
 
-def _deselect(host: Host, kind: EntryKind) -> bool:
-    if armed(host).selects is not kind:
-        return False
-    _set_one_shot(host, "")
-    safety.require_deselected(armed(host), kind, _CLEAR)
-    return True
-
-
 def _set_one_shot(host: Host, selected: str) -> None:
     host.runner.run(["bootctl", "set-oneshot", selected], timeout_s=_TIMEOUT_S)
+
+
+_PROGRAM_KEYS = ("efi", "uki")
+_OWN_KEYS = ("title", "linux", "efi", "uki", "initrd", "options", "sort-key", "profile")
+"""What an entry of ours says for itself, or had better not say."""
+
+
+def boot_entry(host: Host, entry: SystemdBootMenuEntry) -> BootEntry:
+    """Return what an entry boots.
+
+    Raises ``RefusedError`` where it is no kernel, or a file of it is missing.
+    """
+    if entry.values is None:
+        return _uki_entry(host, entry, named=entry.path.removeprefix(entry.mount_point))
+    kernel = entry.values.last("linux")
+    if kernel is None:
+        programs = entry.values.all(*_PROGRAM_KEYS)
+        if not programs or entry.values.all("profile"):
+            reason = f"the default entry {entry.path} starts no kernel that could be tried"
+            raise refused(RefusalKind.UNCLEAR_DEFAULT, reason, "have a kernel be the default")
+        return _uki_entry(host, entry, named=programs[-1])
+    return BootEntry(
+        identifier=entry.identifier,
+        title=entry.values.last("title") or entry.identifier,
+        kernel=_file(host, entry, kernel),
+        initrds=tuple(_file(host, entry, named) for named in entry.values.all("initrd")),
+        options=_options(entry),
+        source=entry.path,
+    )
+
+
+def _programs(default: BootEntry, request: TrialRequest, image: str) -> list[tuple[str, str]]:
+    if not default.is_uki:
+        initrds = replaced(default.initrds, request, image)
+        return [("linux", default.kernel.named), *(("initrd", named) for named in initrds)]
+    replaced((default.kernel,), request, image)
+    return [("efi", image)]
+
+
+def _uki_entry(host: Host, entry: SystemdBootMenuEntry, *, named: str) -> BootEntry:
+    file = _file(host, entry, named)
+    own = command_line_of(host, file.path)
+    return BootEntry(
+        identifier=entry.identifier,
+        title=(entry.values and entry.values.last("title")) or entry.identifier,
+        kernel=file,
+        initrds=(),
+        options=_options(entry) or own,
+        source=entry.path,
+        is_uki=True,
+    )
+
+
+def _options(entry: SystemdBootMenuEntry) -> str:
+    return " ".join(entry.values.all("options")) if entry.values else ""
+
+
+def _file(host: Host, entry: SystemdBootMenuEntry, named: str) -> BootFile:
+    path = file_named(host, named, entry.mount_point)
+    if path is None:
+        reason = f"{named}, which the default entry {entry.path} loads, is not on its partition"
+        remedy = "repair the default entry, or have another one be the default"
+        raise refused(RefusalKind.UNCLEAR_DEFAULT, reason, remedy)
+    return BootFile(named=named, path=path)

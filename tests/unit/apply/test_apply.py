@@ -16,9 +16,8 @@ from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.refusals import Refusal, RefusalKind
 from initadvisor.core.settings import Setting
 from initadvisor.generators import dracut
-from initadvisor.transaction.armed_boot import ProofStage
 from initadvisor.transaction.log import read_transactions
-from initadvisor.transaction.transaction import TransactionState
+from initadvisor.transaction.transaction import ProofStage, TransactionState
 from initadvisor.transaction.transactions import pending
 from tests.fakes.observers import Watching
 from tests.fixtures.dracut_machine import (

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.apply import commit
 from initadvisor.apply import plan as apply_loaded
 from initadvisor.apply import plan as apply_plan
-from initadvisor.apply import previous_entry
 from initadvisor.apply import room as apply_room
 from initadvisor.apply.plan import ApplyRequest, plan_apply
 from initadvisor.apply.plan_values import ApplyPlan, ApplyStep, Blocker
@@ -282,7 +282,7 @@ class TestBootLoader:
         def fail(_host: object) -> object:
             raise error
 
-        for module in (apply_loaded, apply_plan, previous_entry):
+        for module in (apply_loaded, apply_plan, commit):
             monkeypatch.setattr(module, "detect_boot_loader", fail)
         assert planned(machine).blockers == tuple(
             Blocker(step=step, reason="rEFInd started this", remedy="use another")

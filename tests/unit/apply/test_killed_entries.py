@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.apply import proving
-from initadvisor.apply.previous_entry import settle_previous_entry
+from initadvisor.apply.commit import settle_previous_entry
 from initadvisor.apply.proving import settle
 from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import FileRole

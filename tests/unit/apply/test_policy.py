@@ -12,8 +12,13 @@ from initadvisor.apply import apply as applying
 from initadvisor.apply import policy as module
 from initadvisor.apply.apply import ApplyChoices, apply
 from initadvisor.apply.plan import ApplyRequest, plan_apply
-from initadvisor.apply.policy import apply_advice, go_back_if_slower
-from initadvisor.apply.policy_log import PolicyChange, policy_changes, record_change
+from initadvisor.apply.policy import (
+    PolicyChange,
+    apply_advice,
+    go_back_if_slower,
+    policy_changes,
+    record_change,
+)
 from initadvisor.apply.rollback import plan_rollback, rollback
 from initadvisor.core.config import Config
 from initadvisor.core.errors import InitadvisorError, UnsafeError

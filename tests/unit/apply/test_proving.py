@@ -11,15 +11,13 @@ import pytest
 from initadvisor.apply import proving
 from initadvisor.apply.commit import commit
 from initadvisor.apply.proving import arm_proof, settle, take_back_before_sleep, withdraw
-from initadvisor.bootloaders.entry import EntryKind
-from initadvisor.bootloaders.one_shot import OneShot, OneShotState
+from initadvisor.bootloaders.entry import EntryKind, OneShot, OneShotState
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.core.estimates import Certainty
 from initadvisor.core.settings import Setting
 from initadvisor.host import Host
 from initadvisor.records.boot_start import TRIAL_TAG
-from initadvisor.transaction.armed_boot import ProofStage
-from initadvisor.transaction.transaction import TransactionState
+from initadvisor.transaction.transaction import ProofStage, TransactionState
 from initadvisor.transaction.transactions import pending, transactions
 from initadvisor.trial import one_boot
 from initadvisor.trial.markers import (
@@ -45,8 +43,7 @@ from tests.fixtures.provable_machine import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from initadvisor.transaction.armed_boot import ArmedBoot
-    from initadvisor.transaction.transaction import Transaction
+    from initadvisor.transaction.transaction import ArmedBoot, Transaction
     from tests.fixtures.booted import Booted
 
 FWUPD = OneShot(state=OneShotState.OTHERS, identifier="Boot0007")

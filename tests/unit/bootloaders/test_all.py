@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.bootloaders.detect import detect_boot_loader
-from initadvisor.bootloaders.entry import BootEntry, TrialRequest
+from initadvisor.bootloaders.entry import (
+    BootEntry,
+    OneShot,
+    OneShotOutcome,
+    OneShotState,
+    TrialRequest,
+    one_shot_outcome,
+)
 from initadvisor.bootloaders.grub import grub
 from initadvisor.bootloaders.managed_files import PREFIX
-from initadvisor.bootloaders.one_shot import OneShot, OneShotOutcome, OneShotState, outcome
 from initadvisor.bootloaders.systemd_boot import systemd_boot
 from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.core.refusals import RefusalKind
@@ -80,10 +86,11 @@ def test_one_boot_is_the_trials_and_the_next_one_the_defaults(case: Case) -> Non
     armed_machine(loader, machine)
     pending = loader.armed(machine.host)
     assert pending.state is OneShotState.OURS
-    assert outcome(pending, armed_in_boot="a", boot="a") is OneShotOutcome.PENDING
+    assert one_shot_outcome(pending, armed_in_boot="a", boot="a") is OneShotOutcome.PENDING
     assert machine.reboots() is not None
     assert (
-        outcome(loader.armed(machine.host), armed_in_boot="a", boot="b") is OneShotOutcome.CONSUMED
+        one_shot_outcome(loader.armed(machine.host), armed_in_boot="a", boot="b")
+        is OneShotOutcome.CONSUMED
     )
     assert machine.reboots() is None
     assert loader.default_entry(machine.host) == default

@@ -9,8 +9,7 @@ import pytest
 
 from initadvisor.bootloaders.efi import boot_options, efi_bootnext
 from initadvisor.bootloaders.efi.boot_options import option, our_options
-from initadvisor.bootloaders.entry import TrialRequest
-from initadvisor.bootloaders.one_shot import OneShotState
+from initadvisor.bootloaders.entry import OneShotState, TrialRequest
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.refusals import RefusalKind, RefusedError
 from tests.fakes.boot_programs import load_option

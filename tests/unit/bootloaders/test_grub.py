@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.bootloaders.entry import EntryKind
+from initadvisor.bootloaders.entry import EntryKind, OneShotOutcome, OneShotState, one_shot_outcome
 from initadvisor.bootloaders.grub import custom as grub_custom
 from initadvisor.bootloaders.grub import grub
 from initadvisor.bootloaders.grub.script import ScriptError, statements
-from initadvisor.bootloaders.one_shot import OneShotOutcome, OneShotState, outcome
 from initadvisor.core.errors import UnsafeError
 from initadvisor.core.refusals import RefusalKind, RefusedError
 from tests.fakes.boot_programs import block
@@ -301,7 +300,7 @@ def test_a_grub_that_forgets_nothing_is_found_out_and_can_be_disarmed(tmp_path: 
     machine = grub_machine(tmp_path)
     armed_machine(grub, machine)
     now = grub.armed(machine.host)  # there was a boot, but GRUB could not write
-    assert outcome(now, armed_in_boot="a", boot="b") is OneShotOutcome.STUCK
+    assert one_shot_outcome(now, armed_in_boot="a", boot="b") is OneShotOutcome.STUCK
     assert grub.disarm(machine.host)
     assert machine.reboots() is None
 

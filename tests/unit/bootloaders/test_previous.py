@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.apply.previous_entry import remove_stale
+from initadvisor.apply.commit import remove_stale
 from initadvisor.bootloaders.efi import efi_bootnext
 from initadvisor.bootloaders.efi.boot_options import our_options
-from initadvisor.bootloaders.entry import EntryKind, TrialRequest
+from initadvisor.bootloaders.entry import EntryKind, OneShotState, TrialRequest
 from initadvisor.bootloaders.grub import grub
-from initadvisor.bootloaders.one_shot import OneShotState
 from initadvisor.bootloaders.systemd_boot import systemd_boot
 from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.core.refusals import RefusalKind, RefusedError

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.bootloaders.entry import TrialRequest
-from initadvisor.bootloaders.one_shot import OneShotState
+from initadvisor.bootloaders.entry import OneShotState, TrialRequest
 from initadvisor.bootloaders.systemd_boot import systemd_boot
-from initadvisor.bootloaders.systemd_boot.type1 import entry_identifier, parse
+from initadvisor.bootloaders.systemd_boot.menu import entry_identifier, key_values
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.core.refusals import RefusalKind, RefusedError
 from tests.fixtures.hosts import RELEASE
@@ -261,7 +260,7 @@ def test_a_unified_kernel_image_is_tried_with_its_own_command_line(tmp_path: Pat
     assert default.options == "root=UUID=1 quiet"
     assert systemd_boot.refusals(machine.host) == ()
     armed_machine(systemd_boot, machine)
-    written = parse((tmp_path / ENTRIES / TRIAL).read_text())
+    written = key_values((tmp_path / ENTRIES / TRIAL).read_text())
     assert written.all("efi") == ("/initadvisor/trial.efi",)
     assert written.all("linux", "initrd") == ()
     assert written.last("options") == "root=UUID=1 quiet initadvisor.trial=t1 panic=30"
@@ -334,7 +333,7 @@ def test_lines_are_read_as_systemd_boot_reads_them() -> None:
     text = (
         '\ttitle   A  B \r\n#options no\n\n  options\troot="LABEL=x" rw\nsort-key\noptions "a b"\n'
     )
-    assert parse(text).lines == (
+    assert key_values(text).lines == (
         ("title", "A  B"),
         ("options", 'root="LABEL=x" rw'),
         ("options", "a b"),

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.campaign.campaign import CampaignState, Quarantined
-from initadvisor.campaign.failures import failed_in_trials, failures
-from initadvisor.campaign.record import write_campaign
+from initadvisor.campaign.record import failed_in_trials, failures, write_campaign
 from initadvisor.host import Host
 from initadvisor.records.trial_outcome import TrialOutcome
 from tests.fixtures.campaigns import GZIP, LZ4, XZ, arming, campaign

@@ -22,7 +22,7 @@ from initadvisor.generators import unknown
 from initadvisor.host import Host
 from initadvisor.image.decompressors.decompress import decompress, open_stream
 from initadvisor.lab.observing import Unseen
-from initadvisor.target import content_spool as tee_module
+from initadvisor.target import source as tee_module
 from initadvisor.target.source import open_source
 from tests.fakes.compressors import COMPRESSORS, fake_compressors
 from tests.fixtures.small_images import archive, early_archive, uki, write_image

@@ -8,7 +8,7 @@ import pytest
 
 from initadvisor.apply.apply import ApplyChoices
 from initadvisor.apply.rollback import plan_rollback, rollback
-from initadvisor.bootloaders.one_shot import OneShotState
+from initadvisor.bootloaders.entry import OneShotState
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import NeedsRootError
 from initadvisor.core.settings import Setting

@@ -16,8 +16,8 @@ from initadvisor.core.errors import BadImageError
 from initadvisor.host import Host
 from initadvisor.image.decompressors.decompress import decompress
 from initadvisor.image.scan import scan
-from initadvisor.target import content_spool as module
-from initadvisor.target.content_spool import ContentSpool
+from initadvisor.target import source as module
+from initadvisor.target.source import ContentSpool
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.images import archive, compress, padded
 from tests.fixtures.variants import exhibits

@@ -17,10 +17,8 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import BadImageError
 from initadvisor.host import Host
 from initadvisor.image.scan import scan
-from initadvisor.target import contents as module
-from initadvisor.target.content_spool import ContentSpool
-from initadvisor.target.contents import known_contents, read_contents
-from initadvisor.target.source import open_source
+from initadvisor.target import source as module
+from initadvisor.target.source import ContentSpool, known_contents, open_source, read_contents
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.small_images import archive, early_archive, uki, write_image
 from tests.fixtures.variants import exhibits

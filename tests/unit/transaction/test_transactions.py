@@ -13,11 +13,12 @@ import pytest
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host import Host
 from initadvisor.host import replace as immutable
-from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
 from initadvisor.transaction.log import read_transactions
 from initadvisor.transaction.plan import Replacement, SpaceRequirement
 from initadvisor.transaction.transaction import (
+    ArmedBoot,
     FileRole,
+    ProofStage,
     SettingChange,
     Transaction,
     TransactionState,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.bootloaders.one_shot import OneShotState
+from initadvisor.bootloaders.entry import OneShotState
 from initadvisor.campaign.campaign import (
     Campaign,
     CampaignEvent,
@@ -23,17 +23,9 @@ from initadvisor.generators import InstalledImage
 from initadvisor.host import Host
 from initadvisor.lab.observing import Unseen
 from initadvisor.records.boot_start import TRIAL_TAG
-from initadvisor.trial import (
-    campaign_actions,
-    campaigns,
-    choice,
-    default_boot,
-    prepare,
-    recovery,
-    run,
-)
+from initadvisor.trial import campaign_actions, campaigns, candidates, default_boot, recovery, run
 from initadvisor.trial.campaigns import CampaignOptions, advance, pause, resume, start, stop
-from initadvisor.trial.choice import NextTrial
+from initadvisor.trial.candidates import NextTrial
 from initadvisor.trial.markers import note_rehearsed
 from tests.fixtures.loader_machines import LOADERS, Machine
 from tests.fixtures.trees import write
@@ -71,8 +63,8 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(Host, "kernel_release", lambda _self: RELEASE)
     monkeypatch.setattr(campaigns, "require_boot_time_unit", lambda _host: None)
     monkeypatch.setattr(run, "busy_package_managers", lambda _host: ())
-    monkeypatch.setattr(prepare, "prepared", partial_of(machine, candidate))
-    monkeypatch.setattr(choice, "next_trial", chosen)
+    monkeypatch.setattr(candidates, "prepared", partial_of(machine, candidate))
+    monkeypatch.setattr(candidates, "next_trial", chosen)
     note_rehearsed(machine.host, loader.NAME)
     return loader, machine
 

@@ -8,7 +8,7 @@ import pytest
 
 from initadvisor.campaign.campaign import CampaignState
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.trial import choice, prepare
+from initadvisor.trial import candidates
 from initadvisor.trial.campaigns import advance
 from initadvisor.trial.markers import note_rehearsed
 from tests.fixtures.campaign_machine import (
@@ -47,7 +47,7 @@ def failing(error: BaseException) -> Callable[..., Iterator[object]]:
 def test_one_that_fails_or_is_interrupted_is_over(
     ready: Campaigning, monkeypatch: pytest.MonkeyPatch, error: BaseException, what: str
 ) -> None:
-    module = {"prepared": prepare, "next_trial": choice}[what]
+    module = {"prepared": candidates, "next_trial": candidates}[what]
     with monkeypatch.context() as patched:
         patched.setattr(module, what, failing(error))
         with pytest.raises(type(error)) as raised:
@@ -98,7 +98,7 @@ def test_the_power_may_go_while_it_is_started_and_it_goes_on(
     ready: Campaigning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(prepare, "prepared", failing(PowerCutError()))
+        patched.setattr(candidates, "prepared", failing(PowerCutError()))
         with pytest.raises(PowerCutError):
             ready.start()
     begun = ready.record

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.apply.proving import settle
-from initadvisor.bootloaders.entry import EntryKind
-from initadvisor.bootloaders.one_shot import OneShot, OneShotState
+from initadvisor.bootloaders.entry import EntryKind, OneShot, OneShotState
 from initadvisor.campaign.campaign import CampaignState
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.estimates import Certainty
@@ -20,9 +19,9 @@ from initadvisor.core.settings import Setting
 from initadvisor.lab.observing import Unseen
 from initadvisor.records.trial_outcome import TrialOutcome
 from initadvisor.store.store import open_store
-from initadvisor.transaction.armed_boot import ProofStage
+from initadvisor.transaction.transaction import ProofStage
 from initadvisor.transaction.transactions import pending
-from initadvisor.trial import campaign_judge, choice, prepare, run
+from initadvisor.trial import candidates, run
 from initadvisor.trial import slot as trial_slot
 from initadvisor.trial.campaigns import advance, pause, resume, stop, take_back_before_sleep
 from initadvisor.trial.markers import forget_rehearsed, note_rehearsed, noted_entry, was_rehearsed
@@ -42,13 +41,12 @@ from tests.fixtures.provable_machine import IMAGE, NEW, OLD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
 
     from initadvisor.advise.evaluation import RecommendObserver
     from initadvisor.bootloaders.entry import TrialPlan
     from initadvisor.campaign.campaign import Campaign
     from initadvisor.host import Host
-    from initadvisor.trial.choice import NextTrial
+    from initadvisor.trial.candidates import NextTrial
     from tests.fixtures.booted import Booted
 
 
@@ -411,17 +409,16 @@ def test_a_paused_campaign_boots_nothing_until_it_is_resumed(ready: Campaigning)
     assert ready.booted == ["lz4 -9"]
 
 
-@pytest.mark.parametrize("module", [prepare, choice])
+@pytest.mark.parametrize("name", ["prepared", "next_trial"])
 @pytest.mark.parametrize("anew", [False, True])
 def test_what_takes_long_is_in_vain_once_it_was_stopped(
-    ready: Campaigning, monkeypatch: pytest.MonkeyPatch, module: ModuleType, anew: bool
+    ready: Campaigning, monkeypatch: pytest.MonkeyPatch, name: str, anew: bool
 ) -> None:
     """Another run stops it meanwhile, and may have begun another one, with other candidates."""
-    name = {prepare: "prepared", choice: "next_trial"}[module]
-    original = getattr(module, name)
+    original = getattr(candidates, name)
 
     def meddle(*arguments: object, **named: object) -> object:
-        monkeypatch.setattr(module, name, original)
+        monkeypatch.setattr(candidates, name, original)
         found = original(*arguments, **named)
         stop(ready.host)
         if anew:
@@ -429,7 +426,7 @@ def test_what_takes_long_is_in_vain_once_it_was_stopped(
             ready.start()
         return found
 
-    monkeypatch.setattr(module, name, meddle)
+    monkeypatch.setattr(candidates, name, meddle)
     with contextlib.suppress(UnsafeError):
         ready.start()
     if anew:
@@ -443,10 +440,10 @@ def test_what_takes_long_is_in_vain_once_it_was_stopped(
 def test_what_was_chosen_for_one_campaign_is_not_armed_by_the_next(
     ready: Campaigning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = choice.next_trial
+    original = candidates.next_trial
 
     def meddle(host: Host, found: Campaign, *, observer: RecommendObserver) -> NextTrial:
-        monkeypatch.setattr(choice, "next_trial", original)
+        monkeypatch.setattr(candidates, "next_trial", original)
         chosen = original(host, found, observer=observer)
         stop(host)
         with monkeypatch.context() as patched:
@@ -455,7 +452,7 @@ def test_what_was_chosen_for_one_campaign_is_not_armed_by_the_next(
                 ready.start()
         return chosen
 
-    monkeypatch.setattr(choice, "next_trial", meddle)
+    monkeypatch.setattr(candidates, "next_trial", meddle)
     ready.start()
     assert (ready.record.number, ready.record.state) == (2, CampaignState.STOPPED)
     assert not ready.provable.loader.is_armed
@@ -464,13 +461,13 @@ def test_what_was_chosen_for_one_campaign_is_not_armed_by_the_next(
 def test_a_proving_boot_that_was_armed_meanwhile_stays_armed(
     ready: Campaigning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = choice.next_trial
+    original = candidates.next_trial
 
     def meddle(host: Host, found: Campaign, *, observer: RecommendObserver) -> NextTrial:
         ready.provable.arm()
         return original(host, found, observer=observer)
 
-    monkeypatch.setattr(choice, "next_trial", meddle)
+    monkeypatch.setattr(candidates, "next_trial", meddle)
     with pytest.raises(UnsafeError, match="transaction 1"):
         ready.start()
     assert ready.record.state is CampaignState.STOPPED
@@ -497,7 +494,7 @@ def test_today_s_image_is_looked_at_once_more_before_it_is_rehearsed_with(
 def test_what_changes_as_fast_as_it_is_prepared_is_given_up(
     ready: Campaigning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(campaign_judge, "_is_there", lambda _path: False)
+    monkeypatch.setattr(run, "_is_there", lambda _path: False)
     with pytest.raises(InitadvisorError, match="goes in circles"):
         ready.start()
     stop(ready.host)

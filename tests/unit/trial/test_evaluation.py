@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.bootloaders.one_shot import OneShot, OneShotState
+from initadvisor.bootloaders.entry import OneShot, OneShotState
 from initadvisor.core.estimates import Certainty
 from initadvisor.records.rejection import RejectionReason
 from initadvisor.records.trial_outcome import BootEndSigns, TrialOutcome
-from initadvisor.transaction.armed_boot import ArmedBoot, ProofStage
+from initadvisor.transaction.transaction import ArmedBoot, ProofStage
 from initadvisor.trial.evaluation import (
     ArmedBootEvidence,
     Completion,

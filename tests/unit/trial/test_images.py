@@ -24,7 +24,7 @@ from tests.fixtures.small_images import uki
 
 if TYPE_CHECKING:
     from initadvisor.records.attribution import Attribution
-    from initadvisor.transaction.armed_boot import ArmedBoot
+    from initadvisor.transaction.transaction import ArmedBoot
     from tests.fixtures.booted import Booted
 
 SHA256 = hashlib.sha256(NEW).hexdigest()

@@ -12,8 +12,8 @@ from initadvisor.host import Host
 from initadvisor.records.boot import RebootGapTime
 from initadvisor.records.rejection import RejectionReason
 from initadvisor.records.trial_outcome import BootEndSigns
+from initadvisor.trial.evidence import known_panics, signs_since
 from initadvisor.trial.risks import risks, watchdog_s
-from initadvisor.trial.signs import known_panics, signs_since
 from tests.fixtures.boots import boot_record
 
 if TYPE_CHECKING:

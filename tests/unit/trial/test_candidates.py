@@ -14,9 +14,8 @@ from initadvisor.campaign.campaign import Campaign, CampaignEventKind, CampaignS
 from initadvisor.core.errors import LostVMError
 from initadvisor.lab.observing import Unseen
 from initadvisor.records.trial_outcome import TrialOutcome
-from initadvisor.trial import prepare
-from initadvisor.trial.choice import next_trial
-from initadvisor.trial.prepare import prepared
+from initadvisor.trial import candidates as prepare
+from initadvisor.trial.candidates import next_trial, prepared
 from initadvisor.vm.engines import NoEngineError
 from tests.fixtures.booted import RELEASE, Booted
 from tests.fixtures.campaigns import GROUND, arming

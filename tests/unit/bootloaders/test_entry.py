@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.bootloaders.one_shot import OneShot, OneShotOutcome, OneShotState, outcome
+from initadvisor.bootloaders.entry import OneShot, OneShotOutcome, OneShotState, one_shot_outcome
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ from initadvisor.bootloaders.one_shot import OneShot, OneShotOutcome, OneShotSta
     ],
 )
 def test_what_became_of_it(state: OneShotState, boot: str, expected: OneShotOutcome) -> None:
-    assert outcome(OneShot(state=state), armed_in_boot="a", boot=boot) is expected
+    assert one_shot_outcome(OneShot(state=state), armed_in_boot="a", boot=boot) is expected

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from initadvisor.bootloaders.disk_unlocking import open_devices, require_no_binding
-from initadvisor.bootloaders.one_shot import OneShotState
+from initadvisor.bootloaders.entry import OneShotState
+from initadvisor.bootloaders.safety import open_devices, require_no_binding
 from initadvisor.bootloaders.systemd_boot import systemd_boot
 from initadvisor.core.errors import ProgramError
 from initadvisor.core.refusals import RefusalKind, RefusedError

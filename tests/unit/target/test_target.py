@@ -10,7 +10,7 @@ import pytest
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.host import Host
 from initadvisor.image.scan import scan
-from initadvisor.target.sample_image import SAMPLE_BYTES, SMALLEST_BYTES, make_sample
+from initadvisor.target.target import SAMPLE_BYTES, SMALLEST_BYTES, make_sample
 
 if TYPE_CHECKING:
     from pathlib import Path
