@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from initadvisor.apply.build import staged_images
+from initadvisor.apply.build import changed_meanwhile, require_as_built, staged_images
 from initadvisor.apply.commit import commit, undisturbed
 from initadvisor.apply.plan_values import ApplyStep
 from initadvisor.apply.proving import arm_proof
-from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.errors import UnsafeError
 from initadvisor.core.text import encoded
 from initadvisor.generators.detect import generator_of_image
 from initadvisor.host.package_managers import busy_package_managers
@@ -26,13 +26,16 @@ from initadvisor.transaction.transaction import FileRole, SettingChange
 from initadvisor.transaction.transactions import pending, transactions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from initadvisor.apply.plan_values import ApplyPlan, StagedImage
     from initadvisor.core.settings import Setting
     from initadvisor.host import Host
     from initadvisor.records.boot import BootRecord
-    from initadvisor.transaction.transaction import FileIdentity, Transaction
+    from initadvisor.transaction.transaction import Transaction
+
+
+_BUILDING = "images were built"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +87,6 @@ def apply(
     # Known again once a kernel was asked; refused here already, before building takes minutes.
     direct = choices.immediate or proven_by(host, plan.setting, kernel_release=None) is not None
     _require_nothing_in_the_way(plan, choices, direct=direct)
-    installed = {
-        planned.image.path: _identity(host, planned.image.path) for planned in plan.rebuilt
-    }
     generator = generator_of_image(plan.generator)
     with staged_images(host, generator, plan, observer=observer) as staged:
         observer.built(staged)
@@ -112,7 +112,7 @@ def apply(
                     after=str(plan.setting),
                 ),
             )
-            check = partial(_require_as_planned, host, plan, staged, installed)
+            check = partial(_require_as_planned, host, plan, staged)
             transaction = engine.verify(transaction, check)
             if direct:
                 entry = not (choices.without_backup or choices.without_entry)
@@ -151,14 +151,6 @@ def _way_out(step: ApplyStep, remedy: str) -> str | None:
         ApplyStep.UNLOCKING: "--ignore-unlocking goes on all the same",
     }
     return "; ".join(part for part in (remedy, options.get(step)) if part) or None
-
-
-def _identity(host: Host, path: Path) -> FileIdentity | None:
-    try:
-        return files.identity(path, inodes=files.has_links(host, path.parent))
-    except OSError as err:
-        msg = f"cannot read {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
 
 
 def _require_accepted(staged: Sequence[StagedImage], choices: ApplyChoices) -> None:
@@ -201,31 +193,16 @@ def _require_as_planned(
     host: Host,
     plan: ApplyPlan,
     staged: Sequence[StagedImage],
-    installed: Mapping[Path, FileIdentity | None],
     transaction: Transaction,
 ) -> None:
-    """Raise where what is there, or what was written, is not what the plan was made from.
-
-    A package manager may have come between the building and the moment it was kept out.
-    """
+    """Raise where what is there, or what was written, is not what the plan was made from."""
+    require_as_built(host, staged, transaction, meanwhile=_BUILDING)
     changes = {host.path(change.path): change for change in transaction.files}
-    for image in staged:
-        change = changes[image.image.path]
-        if change.before != installed[image.image.path]:
-            raise _meanwhile(image.image.path)
-        if change.after is None or change.after.sha256 != image.sha256:
-            msg = f"what was written beside {image.image.path} is not what was verified"
-            raise UnsafeError(msg, hint="nothing was changed")
     for edit in plan.edits:
         before = changes[Path(edit.path)].before
         expected = edit.before is not None and hashlib.sha256(encoded(edit.before)).hexdigest()
         if (before.content.sha256 if before else False) != expected:
-            raise _meanwhile(Path(edit.path))
-
-
-def _meanwhile(path: Path) -> UnsafeError:
-    msg = f"{path} was changed while images were built"
-    return UnsafeError(msg, hint="try again; nothing was changed")
+            raise changed_meanwhile(Path(edit.path), _BUILDING)
 
 
 _LATEST = 200

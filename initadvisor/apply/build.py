@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.apply.plan_values import ApplyStep, StagedImage
+from initadvisor.apply.plan_values import ApplyStep, RebuiltImage, StagedImage
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.text import shown
 from initadvisor.firmware.efi_variables import enforces_signatures
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
     from initadvisor.image.difference import ImageDifference
     from initadvisor.lab.verify import BuildingObserver, ReadImage
-    from initadvisor.transaction.transaction import FileIdentity
+    from initadvisor.transaction.transaction import FileIdentity, Transaction
 
 
 _EXAMPLES = 3
@@ -57,9 +57,10 @@ def staged_images(
         if blocker.step is ApplyStep.BUILD:
             raise UnsafeError(blocker.reason, hint=blocker.remedy or None)
     with building_place(host) as directory:
+        installed = [_identity(host, planned.image.path) for planned in plan.rebuilt]
         staged = tuple(
-            _stage(host, generator, plan, planned, directory / str(number), observer)
-            for number, planned in enumerate(plan.rebuilt)
+            _stage(host, generator, plan, planned, replaces, directory / str(number), observer)
+            for number, (planned, replaces) in enumerate(zip(plan.rebuilt, installed, strict=True))
         )
         _require_unchanged(host, plan)
         yield staged
@@ -70,6 +71,7 @@ def _stage(
     generator: Generator,
     plan: ApplyPlan,
     planned: PlannedImage,
+    replaces: FileIdentity | None,
     directory: Path,
     observer: BuildingObserver,
 ) -> StagedImage:
@@ -95,6 +97,7 @@ def _stage(
         staged=directory / "new",
         size_bytes=new.size_bytes,
         sha256=new.sha256,
+        replaces=replaces,
         codec=plan.setting.codec,
         lint=judged,
         updates=updates,
@@ -143,15 +146,36 @@ def _require_unchanged(host: Host, plan: ApplyPlan) -> None:
             raise InitadvisorError(msg, hint="try again; nothing was changed")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RebuiltImage:
-    """An image that was built and is right. ``replaces``: what was installed when that began."""
+def _identity(host: Host, path: Path) -> FileIdentity | None:
+    try:
+        return files.identity(path, inodes=files.has_links(host, path.parent))
+    except OSError as err:
+        msg = f"cannot read {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
 
-    image: InstalledImage
-    staged: Path
-    size_bytes: int
-    sha256: str
-    replaces: FileIdentity | None
+
+def require_as_built(
+    host: Host, images: Sequence[RebuiltImage], transaction: Transaction, *, meanwhile: str
+) -> None:
+    """Raise ``UnsafeError`` where what is there, or what was written, is not what was built for.
+
+    A package manager may have come between the building (``meanwhile``, in words) and the moment it
+    was kept out.
+    """
+    changes = {host.path(change.path): change for change in transaction.files}
+    for image in images:
+        change = changes[image.image.path]
+        if change.before != image.replaces:
+            raise changed_meanwhile(image.image.path, meanwhile)
+        if change.after is None or change.after.sha256 != image.sha256:
+            msg = f"what was written beside {image.image.path} is not what was verified"
+            raise UnsafeError(msg, hint="nothing was changed")
+
+
+def changed_meanwhile(path: Path, meanwhile: str) -> UnsafeError:
+    """Return what to raise where a file was changed while images were built."""
+    msg = f"{path} was changed while {meanwhile}"
+    return UnsafeError(msg, hint="try again; nothing was changed")
 
 
 @contextlib.contextmanager
@@ -192,11 +216,7 @@ def _build(
 ) -> RebuiltImage:
     release = image.kernel_release
     setting = generator.configured(host, release, texts=texts, image=image).setting
-    try:
-        replaces = files.identity(image.path, inodes=files.has_links(host, image.path.parent))
-    except OSError as err:
-        msg = f"cannot read {image.path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
+    replaces = _identity(host, image.path)
     make_directory(directory, mode=0o700)
     observer.doing(f"building {image.path} with {setting}")
     generator.build(host, image, directory / "old", texts)

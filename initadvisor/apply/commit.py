@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
@@ -22,9 +23,10 @@ from initadvisor.transaction.files import Holding
 from initadvisor.transaction.log import read_transactions
 from initadvisor.transaction.transaction import FileRole, TransactionState
 from initadvisor.trial.markers import forget_previous, note_previous
+from initadvisor.trial.one_boot import first_planned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from initadvisor.apply.plan_values import PlannedImage
     from initadvisor.bootloaders import BootLoader
@@ -81,32 +83,36 @@ def require_previous_entry(host: Host, images: Iterable[PlannedImage]) -> None:
     _first_planned(host, loader, [(path, path) for path in paths], label="")
 
 
-def settle_previous_entry(host: Host) -> str | None:
+def settle_previous_entry(host: Host) -> None:
     """Have the entry boot what the latest transaction replaced; without any, there is no entry.
 
-    Returns the image that it boots, as the machine names it. Raises ``InitadvisorError`` where it
-    cannot be written or removed; ``RefusedError`` where the boot loader cannot have one. Whoever
-    changes what it goes by notes that before (``note_previous``), for the next run to come here.
+    Raises ``InitadvisorError`` where it cannot be written or removed; ``RefusedError`` where the
+    boot loader cannot have one. Whoever changes what it goes by notes that before
+    (``note_previous``), for the next run to come here.
     """
-    image = _settle(host)
-    forget_previous(host)
-    return image
-
-
-def _settle(host: Host) -> str | None:
-    kept = tuple(_kept(host))
-    if not kept:
+    if kept := _kept(host):
+        _write(host, kept)
+    else:
         _remove(host)
-        return None
+    forget_previous(host)
+
+
+def try_to_settle_previous_entry(host: Host) -> None:
+    """Settle it, or say in the log why not: an entry for what is gone boots nothing by itself."""
+    try:
+        settle_previous_entry(host)
+    except InitadvisorError as err:
+        _log.warning("the previous image's entry in the menu is not right: %s", err.with_hint)
+
+
+def _write(host: Host, kept: Sequence[tuple[Transaction, FileChange, str]]) -> None:
     transaction = kept[0][0]
     loader = detect_boot_loader(host)
     # Where none can be made any more, an earlier one whose image is gone must not stay.
     remove_stale(host, loader)
     label = ascii(transaction.setting.before).strip("'") if transaction.setting else ""
     pairs = [(change.path, backup) for _, change, backup in kept]
-    plan = _first_planned(host, loader, pairs, label=label)
-    loader.write(host, plan)
-    return plan.request.image
+    loader.write(host, _first_planned(host, loader, pairs, label=label))
 
 
 def _remove(host: Host) -> None:
@@ -117,8 +123,8 @@ def _remove(host: Host) -> None:
     loader.remove(host, EntryKind.PREVIOUS)
 
 
-def _kept(host: Host) -> Iterator[tuple[Transaction, FileChange, str]]:
-    """Yield the images that the latest transaction replaced, as far as they still stand."""
+def _kept(host: Host) -> list[tuple[Transaction, FileChange, str]]:
+    """Return the images that the latest transaction replaced, as far as they still stand."""
     for transaction in reversed(read_transactions(host)):
         if transaction.state is not TransactionState.COMMITTED:
             continue
@@ -135,25 +141,21 @@ def _kept(host: Host) -> Iterator[tuple[Transaction, FileChange, str]]:
             and files.is_kept(host, change)
         ]
         if found:
-            yield from found
-            return
+            return found
+    return []
 
 
 def _first_planned(
     host: Host, loader: BootLoader, pairs: Iterable[tuple[str, str]], *, label: str
 ) -> TrialPlan:
     """Plan an entry with the first image that the default entry loads."""
-    error: InitadvisorError | None = None
-    for replaces, image in pairs:
-        request = TrialRequest(kind=EntryKind.PREVIOUS, replaces=replaces, image=image, label=label)
-        try:
-            return loader.trial(host, request)
-        except InitadvisorError as err:
-            error = error or err
-    if error is None:
-        msg = "no image is to be replaced"
-        raise InitadvisorError(msg)
-    raise error
+    kind = EntryKind.PREVIOUS
+    requests = (
+        TrialRequest(kind=kind, replaces=replaces, image=image, label=label)
+        for replaces, image in pairs
+    )
+    plans = (partial(loader.trial, host, request) for request in requests)
+    return first_planned(plans, without=InitadvisorError("no image is to be replaced"))
 
 
 def remove_stale(host: Host, loader: BootLoader) -> tuple[EntryKind, ...]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from initadvisor.image.contents import Lint
     from initadvisor.image.difference import ImageDifference
     from initadvisor.rewrite.files import FileEdit
+    from initadvisor.transaction.transaction import FileIdentity
 
 
 class ApplyStep(StrEnum):
@@ -102,18 +103,27 @@ class ApplyPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StagedImage:
-    """An image that was built, read again and found to hold what it has to.
+class RebuiltImage:
+    """An image that was built, read again and found to be right.
 
-    ``staged`` is the file. ``updates``: what a rebuild with today's setting has otherwise than the
-    installed image, because something was updated since; None where that cannot be read, and
-    ``unreadable`` says why.
+    ``staged`` is the file. ``replaces``: what was installed when building began.
     """
 
     image: InstalledImage
     staged: Path
     size_bytes: int
     sha256: str
+    replaces: FileIdentity | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedImage(RebuiltImage):
+    """One that holds what today's setting gives, but for the compression.
+
+    ``updates``: what a rebuild with today's setting has otherwise than the installed image, because
+    something was updated since; None where that cannot be read, and ``unreadable`` says why.
+    """
+
     codec: Codec
     lint: Lint
     updates: ImageDifference | None

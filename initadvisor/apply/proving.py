@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
-from initadvisor.apply.commit import commit, settle_previous_entry, undisturbed
+from initadvisor.apply.commit import commit, try_to_settle_previous_entry, undisturbed
 from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
 from initadvisor.bootloaders.entry import OneShotState
 from initadvisor.boots.loaded_files import loaded_part
@@ -36,6 +37,7 @@ from initadvisor.trial.evidence import require_boot_time_unit
 from initadvisor.trial.markers import note_rehearsed, noted_entry, previous_noted, was_rehearsed
 from initadvisor.trial.one_boot import (
     entry_loader,
+    first_planned,
     is_of_this_boot,
     judge,
     new_boot,
@@ -115,7 +117,7 @@ def settle(host: Host) -> tuple[str, ...]:
             _clear(host)
         if previous_noted(host):
             with undisturbed(host):
-                _settle_previous(host)
+                try_to_settle_previous_entry(host)
     if failed:
         for line in done:
             _log.warning("%s", line)
@@ -186,7 +188,7 @@ def _recovered(host: Host, engine: Transactions) -> list[str]:
         return []
     with undisturbed(host):
         recovered = engine.recover()
-        _settle_previous(host)
+        try_to_settle_previous_entry(host)
     return [_told(t, f"was interrupted, and is {t.state} now") for t in recovered]
 
 
@@ -282,26 +284,22 @@ def _planned(host: Host, transaction: Transaction, *, loader: str, stage: ProofS
         msg = f"transaction {transaction.number} is about no setting that a boot could prove"
         raise UnsafeError(msg)
     trial = new_name("apply", transaction.number)
-    refusal: InitadvisorError | None = None
-    for change in transaction.files:
-        if change.role is not FileRole.IMAGE:
-            continue
-        try:
-            return plan_entry(
-                host,
-                loader=loader,
-                trial=trial,
-                replaces=change.path,
-                image=change.path if stage is ProofStage.REHEARSAL else change.staged,
-                generator=transaction.setting.generator,
-                watchdog_s=None,  # a campaign names the hardware's
-            )
-        except InitadvisorError as err:
-            refusal = refusal or err
-    if refusal is None:
-        msg = f"transaction {transaction.number} replaces no image that could be booted first"
-        raise UnsafeError(msg)
-    raise refusal
+    plans = (
+        partial(
+            plan_entry,
+            host,
+            loader=loader,
+            trial=trial,
+            replaces=change.path,
+            image=change.path if stage is ProofStage.REHEARSAL else change.staged,
+            generator=transaction.setting.generator,
+            watchdog_s=None,  # a campaign names the hardware's
+        )
+        for change in transaction.files
+        if change.role is FileRole.IMAGE
+    )
+    msg = f"transaction {transaction.number} replaces no image that could be booted first"
+    return first_planned(plans, without=UnsafeError(msg))
 
 
 @contextlib.contextmanager
@@ -322,14 +320,7 @@ def _undone_on_error(host: Host, engine: Transactions, transaction: Transaction)
 def _clear(host: Host) -> None:
     """Have no trial's entry, and the right one of the previous image, where nothing is pending."""
     if (loader := entry_loader(host)) is not None:
-        remove_entry(host, loader, before_forgetting=_settle_previous)
-
-
-def _settle_previous(host: Host) -> None:
-    try:
-        settle_previous_entry(host)
-    except InitadvisorError as err:  # it boots nothing by itself
-        _log.warning("the previous image's entry in the menu is not right: %s", err.with_hint)
+        remove_entry(host, loader, before_forgetting=try_to_settle_previous_entry)
 
 
 def _told(transaction: Transaction, what: str) -> str:

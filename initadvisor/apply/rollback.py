@@ -5,13 +5,16 @@ To give it up is to remove what is kept for it, and the previous image's menu en
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from initadvisor.apply.build import RebuiltImage, rebuilt_images
-from initadvisor.apply.commit import settle_previous_entry, undisturbed
+from initadvisor.apply.build import rebuilt_images, require_as_built
+from initadvisor.apply.commit import (
+    settle_previous_entry,
+    try_to_settle_previous_entry,
+    undisturbed,
+)
 from initadvisor.apply.proving import withdraw
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.text import decoded
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from initadvisor.apply.plan_values import RebuiltImage
     from initadvisor.generators import InstalledImage
     from initadvisor.host import Host
     from initadvisor.lab.verify import BuildingObserver
@@ -37,8 +41,6 @@ if TYPE_CHECKING:
     from initadvisor.transaction.transaction import SettingChange, Transaction
     from initadvisor.transaction.transactions import Transactions
 
-
-_log = logging.getLogger(__name__)
 
 _REASON = "rolled back"
 
@@ -185,29 +187,15 @@ def _replace(
     )
     purpose = f"rebuild to undo transaction {plan.transaction.number}"
     begun = engine.begin(replacements, purpose=purpose)
-    engine.commit(engine.verify(begun, partial(_require_same, host, images)))
-
-
-def _require_same(host: Host, images: Sequence[RebuiltImage], transaction: Transaction) -> None:
-    changes = {host.path(change.path): change for change in transaction.files}
-    for image in images:
-        change = changes[image.image.path]
-        if change.before != image.replaces:
-            msg = f"{image.image.path} was changed while it was rebuilt"
-            raise UnsafeError(msg, hint="try again; nothing was changed")
-        if change.after is None or change.after.sha256 != image.sha256:
-            msg = f"what was written beside {image.image.path} is not what was verified"
-            raise UnsafeError(msg, hint="nothing was changed")
+    check = partial(require_as_built, host, images, meanwhile="it was rebuilt")
+    engine.commit(engine.verify(begun, check))
 
 
 def _undo(host: Host, engine: Transactions, plan: RollbackPlan, reason: str) -> Transaction:
     leave = [str(machine_path(host, image.path)) for image in plan.rebuilt]
     note_previous(host)
     undone = engine.undo(plan.transaction, reason=reason, leave=[*leave, *plan.gone])
-    try:
-        settle_previous_entry(host)
-    except InitadvisorError as err:  # an entry for what is gone boots nothing by itself
-        _log.warning("the previous image's entry in the menu is not right: %s", err.with_hint)
+    try_to_settle_previous_entry(host)
     return undone
 
 

@@ -26,14 +26,6 @@ _PLAIN = re.compile(r"/[A-Za-z0-9._/+@-]+", re.ASCII)
 """What every loader reads as it is written, and vfat takes as a name."""
 
 
-def mount_point_of(host: Host, path: str) -> str:
-    """Return where the file system of a path of this machine is mounted.
-
-    Raises ``InitadvisorError`` where /proc/self/mountinfo does not tell.
-    """
-    return file_system_of(host, path).mount_point
-
-
 def file_named(host: Host, named: str, mount_point: str) -> str | None:
     """Return the path of the file that a loader's path means on a file system.
 
@@ -42,7 +34,8 @@ def file_named(host: Host, named: str, mount_point: str) -> str | None:
     """
     tail = named.replace("\\", "/").lstrip("/")
     path = str(PurePosixPath(mount_point) / tail)
-    return path if is_file(host, path) and mount_point_of(host, path) == mount_point else None
+    there = is_file(host, path) and file_system_of(host, path).mount_point == mount_point
+    return path if there else None
 
 
 def loader_path(host: Host, path: str, mount_point: str) -> str:
@@ -54,7 +47,7 @@ def loader_path(host: Host, path: str, mount_point: str) -> str:
     if not is_file(host, path):
         msg = f"cannot have a loader read {path}: no such file"
         raise UnsafeError(msg)
-    if mount_point_of(host, path) != mount_point:
+    if file_system_of(host, path).mount_point != mount_point:
         msg = f"cannot have the loader read {path}: it looks for images in {mount_point} only"
         raise UnsafeError(msg, hint=f"put the image below {mount_point}")
     named = "/" + str(machine_path(host, host.path(path)).relative_to(mount_point))

@@ -107,7 +107,10 @@ def known_cold_read(host: Host, image: Path) -> ColdRead:
         return known
     read = cold_read(host, image)
     if record:
-        _keep(record, read)
+        kept = _KeptRead(
+            speed_mb_s=read.speed_mb_s, samples_mb_s=read.samples_mb_s, warnings=read.warnings
+        )
+        keep(record, kept, what="the read speed")
     return read
 
 
@@ -146,10 +149,3 @@ def _load(host: Host, image: Path, record: Path) -> ColdRead | None:
         device=device_of(host, image),
         warnings=kept.warnings,
     )
-
-
-def _keep(record: Path, read: ColdRead) -> None:
-    kept = _KeptRead(
-        speed_mb_s=read.speed_mb_s, samples_mb_s=read.samples_mb_s, warnings=read.warnings
-    )
-    keep(record, kept, what="the read speed")

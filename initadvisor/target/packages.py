@@ -79,16 +79,14 @@ def python_package(module: str) -> Package:
 def how_to_install(host: Host, package: Package) -> str | None:
     """Return the command that installs a package here, None where the distribution has none."""
     manager = package_manager(host)
-    name: str | None
-    match manager:
-        case None:
-            return f"install {package.debian}"
-        case PackageManager.APT:
-            name = package.debian
-        case PackageManager.PACMAN:
-            name = package.arch
-        case PackageManager.DNF | PackageManager.ZYPPER:
-            name = package.fedora
+    if manager is None:
+        return f"install {package.debian}"
+    name = {
+        PackageManager.APT: package.debian,
+        PackageManager.PACMAN: package.arch,
+        PackageManager.DNF: package.fedora,
+        PackageManager.ZYPPER: package.fedora,
+    }[manager]
     return f"sudo {manager} {name}" if name else None
 
 

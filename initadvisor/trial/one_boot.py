@@ -18,6 +18,7 @@ from initadvisor.bootloaders.detect import loader_named
 from initadvisor.bootloaders.entry import TrialPlan, TrialRequest
 from initadvisor.bootloaders.extra_cmdline import extra_cmdline
 from initadvisor.boots.record import running_boot_id
+from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.refusals import RefusalKind
 from initadvisor.transaction.transaction import ArmedBoot, ProofStage
 from initadvisor.trial.evaluation import BootEvaluation, evaluate_boot
@@ -25,7 +26,7 @@ from initadvisor.trial.evidence import evidence_of
 from initadvisor.trial.markers import forget_entry, note_entry, noted_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from initadvisor.bootloaders import BootLoader
     from initadvisor.campaign.campaign import TrialBoot
@@ -88,6 +89,22 @@ def plan_entry(
     parameters = extra_cmdline(trial, generator=generator, watchdog_s=watchdog_s)
     request = TrialRequest(trial=trial, replaces=replaces, image=image, parameters=parameters)
     return loader_named(loader).trial(host, request)
+
+
+def first_planned(
+    attempts: Iterable[Callable[[], TrialPlan]], *, without: InitadvisorError
+) -> TrialPlan:
+    """Return the first plan that can be made: the default entry loads one of several images.
+
+    Raises the first error where none can be made, and ``without`` where there is nothing to try.
+    """
+    error = None
+    for planned in attempts:
+        try:
+            return planned()
+        except InitadvisorError as err:
+            error = error or err
+    raise error or without
 
 
 def with_entry(armed: ArmedBoot, plan: TrialPlan) -> ArmedBoot:

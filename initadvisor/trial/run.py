@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from initadvisor.bootloaders import BootLoader
-    from initadvisor.campaign.campaign import TrialBoot, TrialCandidate
+    from initadvisor.campaign.campaign import TrialBoot
     from initadvisor.host import Host
     from initadvisor.trial.candidates import CampaignObserver
 
@@ -114,8 +114,11 @@ class CampaignRun:
             following: CampaignEvent | None = event
             while following is not None:
                 result = step(campaign, following)
-                campaign = self._recorded(campaign, result.campaign)
-                following = None
+                if result.campaign != campaign:
+                    if result.campaign.state.is_active:
+                        note_active(self._host)
+                    write_campaign(self._host, result.campaign)
+                campaign, following = result.campaign, None
                 for action in result.actions:
                     if action.takes_long:
                         at_length.append(action)
@@ -125,13 +128,6 @@ class CampaignRun:
                 forget_active(self._host)
         self._number = campaign.number
         return tuple(at_length)
-
-    def _recorded(self, before: Campaign, after: Campaign) -> Campaign:
-        if after != before:
-            if after.state.is_active:
-                note_active(self._host)
-            write_campaign(self._host, after)
-        return after
 
     def _done(self, action: CampaignAction, campaign: Campaign) -> CampaignEvent | None:
         match action:
@@ -193,18 +189,14 @@ class CampaignRun:
         if busy := busy_package_managers(self._host):
             msg = f"not arming a boot now: {busy[0]}"
             raise UnsafeError(msg, hint="try again when it is done")
-        if needs_rehearsal(self._host):
-            return self._arm(campaign, None, REHEARSAL_WORDS)
-        from initadvisor.trial.candidates import next_trial
+        candidate, words = None, REHEARSAL_WORDS
+        if not needs_rehearsal(self._host):
+            from initadvisor.trial.candidates import next_trial
 
-        found = next_trial(self._host, campaign, observer=self._observer)
-        if found.candidate is None:
-            return CampaignEvent(kind=CampaignEventKind.SETTLED, reason=found.reason)
-        return self._arm(campaign, found.candidate, found.reason)
-
-    def _arm(
-        self, campaign: Campaign, candidate: TrialCandidate | None, words: str
-    ) -> CampaignEvent:
+            found = next_trial(self._host, campaign, observer=self._observer)
+            candidate, words = found.candidate, found.reason
+            if candidate is None:
+                return CampaignEvent(kind=CampaignEventKind.SETTLED, reason=words)
         trial_boot = trial_boot_of(self._host, campaign, candidate)
         return CampaignEvent(kind=CampaignEventKind.CHOSEN, trial_boot=trial_boot, reason=words)
 
@@ -234,7 +226,11 @@ def judged(host: Host, campaign: Campaign) -> CampaignEvent | None:
             or CampaignEvent(kind=CampaignEventKind.PENDING, reason=reason)
         )
     if outcome is TrialOutcome.ASLEEP:
-        return change or _awake(host, campaign, trial_boot, reason)
+        return change or CampaignEvent(
+            kind=CampaignEventKind.AWAKE,
+            trial_boot=armed_again(host, campaign, trial_boot),
+            reason=reason,
+        )
     if change and change.change and outcome in _NOT_ITS_FAULT:
         outcome, reason = TrialOutcome.NOT_TRIED, f"{reason}; meanwhile {change.change.words}"
     return CampaignEvent(
@@ -280,11 +276,6 @@ def _spoilt(host: Host, trial_boot: TrialBoot) -> CampaignEvent | None:
     return CampaignEvent(
         kind=CampaignEventKind.ENDED, outcome=TrialOutcome.NOT_TRIED, reason=fault, rebooted=False
     )
-
-
-def _awake(host: Host, campaign: Campaign, trial_boot: TrialBoot, reason: str) -> CampaignEvent:
-    again = armed_again(host, campaign, trial_boot)
-    return CampaignEvent(kind=CampaignEventKind.AWAKE, trial_boot=again, reason=reason)
 
 
 def _is_there(path: str) -> bool:

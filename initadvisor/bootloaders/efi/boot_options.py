@@ -22,8 +22,6 @@ from initadvisor.firmware.efi_variables import (
 from initadvisor.records.boot_start import TRIAL_TAG
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from initadvisor.host import Host
 
 
@@ -109,20 +107,11 @@ def data_text(found: BootOption) -> str:
 _LISTED_OPTION = re.compile(
     r"Boot(?P<number>[0-9A-Fa-f]{4})(?P<active>[* ]) (?P<description>[^\t]*)(\t.*)?"
 )
-_NUMBER = re.compile(r"[0-9A-Fa-f]{4}")
 _TIMEOUT_S = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BootOptionListing:
-    """What efibootmgr lists; ``next_number`` is None where no boot option is selected."""
-
-    next_number: int | None
-    descriptions: Mapping[int, str]
-
-
-def run(host: Host, *words: str) -> BootOptionListing:
-    """Run efibootmgr and return what it lists after that.
+def run(host: Host, *words: str) -> dict[int, str]:
+    """Run efibootmgr and return the descriptions that it lists after that, by number.
 
     Raises ``ProgramError`` where it fails.
     """
@@ -130,14 +119,7 @@ def run(host: Host, *words: str) -> BootOptionListing:
     return parse(done.stdout.decode(errors="replace"))
 
 
-def parse(text: str) -> BootOptionListing:
+def parse(text: str) -> dict[int, str]:
     """Read a listing; lines that are no boot option's are of no interest here."""
-    next_number: int | None = None
-    descriptions: dict[int, str] = {}
-    for line in text.splitlines():
-        name, colon, value = line.partition(": ")
-        if colon and name == "BootNext" and _NUMBER.fullmatch(value.strip()):
-            next_number = int(value, 16)
-        elif match := _LISTED_OPTION.fullmatch(line):
-            descriptions[int(match["number"], 16)] = match["description"].rstrip()
-    return BootOptionListing(next_number=next_number, descriptions=descriptions)
+    matches = map(_LISTED_OPTION.fullmatch, text.splitlines())
+    return {int(found["number"], 16): found["description"].rstrip() for found in matches if found}

@@ -115,10 +115,10 @@ def write(host: Host, plan: TrialPlan) -> None:
     kind, order = plan.request.kind, boot_options.boot_order(host)
     older = _options_of(host, kind)
     try:
-        listing = boot_options.run(host, *shlex.split(plan.text))
+        listed = boot_options.run(host, *shlex.split(plan.text))
         _require_order(host, order)
         made = _options_of(host, kind, but=older)
-        shown = [listing.descriptions.get(each.number) for each in made]
+        shown = [listed.get(each.number) for each in made]
         if shown != [plan.title] or not _is_planned(host, plan, made[0].option):
             msg = f"efibootmgr succeeded, but there is no boot option {plan.title!r} as planned"
             raise InitadvisorError(msg, hint="does the firmware keep variables?")

@@ -7,20 +7,17 @@ grub-editenv(1) only.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.places import file_system_of, is_file, read_bytes
 from initadvisor.core.refusals import RefusalKind, refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     from initadvisor.host import Host
 
-
-Environment: TypeAlias = "Mapping[str, str]"
-"""GRUB's variables by name."""
 
 _TIMEOUT_S = 60
 _UNWRITABLE_ABSTRACTIONS = frozenset({"lvm", "diskfilter"})
@@ -32,8 +29,8 @@ _UNWRITABLE_FILE_SYSTEMS = frozenset(
 """Those of Debian's /etc/grub.d/00_header (check_writable), and two more that only can be read."""
 
 
-def environment(host: Host, where: GrubPlace) -> Environment:
-    """Return GRUB's variables.
+def environment(host: Host, where: GrubPlace) -> dict[str, str]:
+    """Return GRUB's variables by name.
 
     Raises ``RefusedError`` where there is no block, ``ProgramError`` where it is damaged.
     """

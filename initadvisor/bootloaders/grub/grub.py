@@ -37,8 +37,8 @@ from initadvisor.bootloaders.grub.environment import (
 )
 from initadvisor.bootloaders.places import (
     file_named,
+    file_system_of,
     loader_path,
-    mount_point_of,
     read_bytes,
     require_writable,
 )
@@ -95,7 +95,7 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
     """Plan the entry, which finds its disk as the default entry does."""
     where = place(host)
     menu, default = _default(host, where)
-    image = loader_path(host, request.image, mount_point_of(host, where.directory))
+    image = loader_path(host, request.image, file_system_of(host, where.directory).mount_point)
     title = request.title_beside(default.title)
     added = new_parameters(default.options, request.parameters)
     options = with_parameters(default.options, added)
@@ -195,7 +195,7 @@ def _default(host: Host, where: GrubPlace) -> tuple[grub_menu.GrubMenuEntry, Boo
     grub_menu.refuse_what_keeps(script, where.configuration)
     saved = environment(host, where).get("saved_entry")
     menu = grub_menu.default_entry(text, script, where.configuration, saved_entry=saved)
-    mount_point = mount_point_of(host, where.directory)
+    mount_point = file_system_of(host, where.directory).mount_point
     return menu, boot_entry(host, menu, mount_point=mount_point, source=where.configuration)
 
 
