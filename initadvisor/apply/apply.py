@@ -218,17 +218,16 @@ def proven_by(host: Host, setting: Setting, *, kernel_release: str | None) -> Bo
     """
     with open_store(host, readonly=True) as store:
         boots = store.boots(source=RecordSource.UNIT, limit=_LATEST)
+    # What a boot has of its kernel is the release, and behind a space its build.
     return next(
         (
             boot
             for boot in boots
             if boot.setting == setting
-            and (kernel_release is None or _release(boot) == kernel_release)
+            and (
+                kernel_release is None
+                or (boot.boot_class.kernel or "").partition(" ")[0] == kernel_release
+            )
         ),
         None,
     )
-
-
-def _release(boot: BootRecord) -> str:
-    """Return the kernel's release, without its build."""
-    return (boot.boot_class.kernel or "").partition(" ")[0]

@@ -158,15 +158,12 @@ def _first_planned(
     return first_planned(plans, without=InitadvisorError("no image is to be replaced"))
 
 
-def remove_stale(host: Host, loader: BootLoader) -> tuple[EntryKind, ...]:
-    """Remove the entries of ours whose image is gone; return which these were.
+def remove_stale(host: Host, loader: BootLoader) -> None:
+    """Remove the entries of ours whose image is gone.
 
     Raises ``InitadvisorError`` where an entry cannot be read or removed.
     """
-    stale = []
     for kind in EntryKind:
         image = loader.entry(host, kind)
         if image is not None and not is_file(host, image):
             loader.remove(host, kind)
-            stale.append(kind)
-    return tuple(stale)

@@ -22,12 +22,12 @@ from initadvisor.campaign.record import require_no_campaign
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.decide.cost import Outcome
 from initadvisor.firmware.efi_variables import enforces_signatures
-from initadvisor.generators.detect import detect_generator
 from initadvisor.generators.rewriting import texts_of
 from initadvisor.generators.safety import require_installed_system
 from initadvisor.host.replace import require_changeable, require_plain
 from initadvisor.lab.verify import require_engine
 from initadvisor.rewrite.files import FileEdit
+from initadvisor.target.target import default_image
 from initadvisor.transaction.transactions import pending
 from initadvisor.trial.evidence import require_boot_time_unit
 
@@ -74,7 +74,7 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: RecommendObserver
     (``RefusedRewriteError``) where the configuration cannot be rewritten safely,
     ``NeedsRootError`` where only root may look.
     """
-    generator, default = _default_image(host)
+    generator, default = default_image(host, "apply a setting")
     today = generator.configured(host, default.kernel_release)
     if request.setting:
         known, setting, why = _look_up(host, request.setting, observer), request.setting, "as asked"
@@ -114,16 +114,6 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: RecommendObserver
         else (),
         warnings=(*unchanged, *_warnings(host, known, images)),
     )
-
-
-def _default_image(host: Host) -> tuple[Generator, InstalledImage]:
-    generator = detect_generator(host)
-    images = generator.images(host) if generator else ()
-    if generator is None or not images:
-        lack = f"no image of {generator.NAME}" if generator else "no generator of initramfs images"
-        msg = f"cannot apply a setting: {lack} was found below {host.root}"
-        raise InitadvisorError(msg)
-    return generator, images[0]
 
 
 def _is_alike(image: InstalledImage, default: InstalledImage) -> bool:
@@ -208,10 +198,7 @@ def _obstacles(
     images: Sequence[PlannedImage],
     default: InstalledImage,
 ) -> Iterator[Blocker]:
-    try:
-        require_installed_system(host, generator.NAME)
-    except InitadvisorError as err:
-        yield Blocker(step=ApplyStep.BUILD, reason=err.message, remedy=err.hint or "")
+    yield from _refused(ApplyStep.BUILD, lambda: require_installed_system(host, generator.NAME))
     wanted = generator.compressor(host, setting)
     for planned in images:
         if planned.rebuilt and generator.compressor(host, planned.after.setting) != wanted:
@@ -246,11 +233,10 @@ def _of_the_boot_loader(host: Host, images: Sequence[PlannedImage]) -> Iterator[
 
 
 def _against_a_proving_boot(host: Host) -> Iterator[Blocker]:
-    found: tuple[Refusal, ...] = ()
+    found: list[Refusal] = []
 
     def ask() -> None:
-        nonlocal found
-        found = detect_boot_loader(host).refusals(host)
+        found.extend(detect_boot_loader(host).refusals(host))
         require_boot_time_unit(host)
         require_no_campaign(host)
 

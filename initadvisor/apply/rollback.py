@@ -121,16 +121,11 @@ def _planned(host: Host, transaction: Transaction) -> RollbackPlan:
             case _ if change.role is FileRole.IMAGE:
                 anew.append(change.path)
             case Holding.NEW:
-                setting = _setting_of(transaction)
                 msg = f"cannot go back: what was in {change.path} before is not in {change.backup} "
-                msg += "any more, or is damaged"
-                hint = f"initadvisor apply {setting.before!r} changes the setting in what it is now"
-                raise UnsafeError(msg, hint=hint)
+                raise _cannot_restore(transaction, f"{msg}any more, or is damaged")
             case Holding.OTHER:
-                setting = _setting_of(transaction)
                 msg = f"not going back: {change.path} was changed since, not by initadvisor"
-                hint = f"initadvisor apply {setting.before!r} changes the setting in what it is now"
-                raise UnsafeError(msg, hint=hint)
+                raise _cannot_restore(transaction, msg)
     installed = _installed(host, transaction) if anew else {}
     return RollbackPlan(
         transaction=transaction,
@@ -138,6 +133,12 @@ def _planned(host: Host, transaction: Transaction) -> RollbackPlan:
         rebuilt=tuple(installed[path] for path in anew if path in installed),
         gone=tuple(path for path in anew if path not in installed),
     )
+
+
+def _cannot_restore(transaction: Transaction, message: str) -> UnsafeError:
+    before = _setting_of(transaction).before
+    hint = f"initadvisor apply {before!r} changes the setting in what it is now"
+    return UnsafeError(message, hint=hint)
 
 
 def _installed(host: Host, transaction: Transaction) -> Mapping[str, InstalledImage]:

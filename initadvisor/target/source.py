@@ -19,7 +19,8 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import BadImageError, InitadvisorError, NeedsRootError
 from initadvisor.host.cached import keep, read_cached
 from initadvisor.host.files import append_range, free_bytes, make_directory, open_regular, sha256_of
-from initadvisor.image import contents, stream_facts
+from initadvisor.image import contents as image_contents
+from initadvisor.image import stream_facts
 from initadvisor.image.contents import LARGEST_BYTES, too_large
 from initadvisor.image.scan import scan
 from initadvisor.vm.kernel import scratch_directory
@@ -244,7 +245,7 @@ class ContentSpool:
             self.close()
 
 
-_NAMES = (codecs, contents, stream_facts)
+_NAMES = (codecs, image_contents, stream_facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,10 +253,10 @@ class _KeptContents:
     """``version``: of this program, which may read images otherwise than another one."""
 
     version: str
-    contents: contents.ImageContents
+    contents: ImageContents
 
 
-def known_contents(host: Host, sha256: str, *, size_bytes: int) -> contents.ImageContents | None:
+def known_contents(host: Host, sha256: str, *, size_bytes: int) -> ImageContents | None:
     """Return what an earlier run found in the file with this digest; what is unreadable is none."""
     kept = read_cached(_file(host, sha256), _KeptContents, names=_NAMES)
     fits = kept and kept.version == __version__ and _fits(kept.contents, size_bytes)
@@ -264,7 +265,7 @@ def known_contents(host: Host, sha256: str, *, size_bytes: int) -> contents.Imag
 
 def read_contents(
     host: Host, file: IO[bytes], *, sha256: str, spool: ContentSpool
-) -> contents.ImageContents:
+) -> ImageContents:
     """Read what is in an image, through ``spool``; raises what ``scan`` does."""
     found = scan(file, tap=spool)
     kept = _KeptContents(version=__version__, contents=found)
@@ -272,7 +273,7 @@ def read_contents(
     return found
 
 
-def _fits(found: contents.ImageContents, size_bytes: int) -> bool:
+def _fits(found: ImageContents, size_bytes: int) -> bool:
     """Tell whether there are segments, in a row, within the initramfs, and that within the file."""
     initrd = found.initrd
     position = min(initrd.offset, *(s.offset for s in found.segments)) if found.segments else -1

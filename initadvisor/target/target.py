@@ -169,15 +169,25 @@ def find_target(host: Host, image: Path | None) -> Target:
     """
     if image is not None:
         return Target(path=image)
+    hint = "name one with --image FILE, or see a sample with recommend --sample"
+    generator, installed = default_image(host, "find this machine's initramfs", hint=hint)
+    return Target(path=installed.path, generator=generator, installed=installed)
+
+
+def default_image(
+    host: Host, purpose: str, *, hint: str | None = None
+) -> tuple[Generator, InstalledImage]:
+    """Return this machine's generator and the image that boots by default.
+
+    Raises ``InitadvisorError`` where there is none, which says that ``purpose`` cannot be done.
+    """
     generator = detect_generator(host)
     images = generator.images(host) if generator else ()
     if generator is None or not images:
         lack = f"no image of {generator.NAME}" if generator else "no generator of initramfs images"
-        msg = f"cannot find this machine's initramfs: {lack} was found below {host.root}"
-        raise InitadvisorError(
-            msg, hint="name one with --image FILE, or see a sample with recommend --sample"
-        )
-    return Target(path=images[0].path, generator=generator, installed=images[0])
+        msg = f"cannot {purpose}: {lack} was found below {host.root}"
+        raise InitadvisorError(msg, hint=hint)
+    return generator, images[0]
 
 
 def sample_target(host: Host) -> Target:

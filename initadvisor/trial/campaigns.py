@@ -50,7 +50,6 @@ from initadvisor.trial.slot import require_free_slot, slot_beside
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from initadvisor.core.refusals import Refusal
     from initadvisor.host import Host
     from initadvisor.trial.candidates import CampaignObserver, NextTrial
 
@@ -113,17 +112,12 @@ def require_startable(host: Host, options: CampaignOptions) -> None:
         require_boot_time_unit(host)
     except UnsafeError as err:
         raise UnsafeError(err.message, hint="install initadvisor's units") from err
-    for refusal in refusals(host):
+    for refusal in detect_boot_loader(host).refusals(host):
         if not (refusal.kind.may_be_overridden and options.ignore_unlocking):
             hint = refusal.remedy
             if refusal.kind.may_be_overridden:
                 hint += "; --ignore-unlocking goes on all the same"
             raise UnsafeError(refusal.reason, hint=hint)
-
-
-def refusals(host: Host) -> tuple[Refusal, ...]:
-    """Return what the boot loader has against trials; raises ``RefusedError`` for unknown ones."""
-    return detect_boot_loader(host).refusals(host)
 
 
 def advance(

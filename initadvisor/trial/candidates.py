@@ -72,7 +72,15 @@ def prepared(
             refused = Quarantined(setting=setting, reason=reason, sha256=candidate.sha256)
             yield CampaignEvent(kind=CampaignEventKind.REFUSED, refused=refused)
         else:
-            ready.append(_trial_candidate(candidate, found))
+            ready.append(
+                TrialCandidate(
+                    setting=setting,
+                    path=candidate.path,
+                    sha256=candidate.sha256,
+                    size_bytes=candidate.size_bytes,
+                    verified=f"Linux {found.kernel_release}",
+                )
+            )
     yield CampaignEvent(kind=CampaignEventKind.PREPARED, ready=tuple(ready))
 
 
@@ -121,16 +129,6 @@ def _asked(
     except LostVMError as err:
         return f"no kernel has told whether it unpacks it: {err.message}"
     return verified.problems[0] if verified.problems else ""
-
-
-def _trial_candidate(candidate: BuiltImage, found: Recommendation) -> TrialCandidate:
-    return TrialCandidate(
-        setting=str(candidate.setting),
-        path=candidate.path,
-        sha256=candidate.sha256,
-        size_bytes=candidate.size_bytes,
-        verified=f"Linux {found.kernel_release}",
-    )
 
 
 def _today(host: Host, found: Recommendation) -> TrialCandidate:

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.entry import OneShotOutcome
-from initadvisor.bootloaders.entry import one_shot_outcome as outcome_of
+from initadvisor.bootloaders.entry import OneShotOutcome, one_shot_outcome
 from initadvisor.records.rejection import RejectionReason
 from initadvisor.records.trial_outcome import BootEndSigns, TrialOutcome
 from initadvisor.transaction.transaction import ProofStage
@@ -141,7 +140,9 @@ def evaluate_boot(armed: ArmedBoot, evidence: ArmedBootEvidence) -> BootEvaluati
     tried again; unless it was taken back before a sleep.
     """
     rebooted = evidence.boot != armed.armed_in_boot
-    became = outcome_of(evidence.one_shot, armed_in_boot=armed.armed_in_boot, boot=evidence.boot)
+    became = one_shot_outcome(
+        evidence.one_shot, armed_in_boot=armed.armed_in_boot, boot=evidence.boot
+    )
     if rebooted and evidence.trial == armed.trial and not evidence.kexec:
         return _judge_trial_boot(armed, evidence, became)
     if armed.asleep and became in _NOT_TRIED and evidence.journal is JournalEvidence.NOTHING:

@@ -54,8 +54,8 @@ class TrialImages:
                 if isinstance(transaction, InitadvisorError):
                     _log.warning("the image of a trial is not known: %s", transaction.message)
                 elif transaction.armed_boot:
-                    armed = _armed(transaction, transaction.armed_boot)
-                    self._armed[armed.armed_boot.trial] = armed
+                    armed = transaction.armed_boot
+                    self._armed[armed.trial] = _armed(transaction, armed)
             for campaign in read_campaigns(host):
                 if isinstance(campaign, InitadvisorError):
                     _log.warning("the images of trials are not known: %s", campaign.message)

@@ -16,6 +16,7 @@ from initadvisor.core.settings import Setting
 from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, private_build
 from initadvisor.host import Host
 from initadvisor.lab.observing import Unseen
+from initadvisor.target import target as target_module
 from tests.fakes.installed import InstalledRunner
 from tests.fixtures.cache import hard_linked_copy
 from tests.fixtures.debian import Suite, debian
@@ -142,7 +143,7 @@ def system(
     for module in (apply_plan, private_build):  # an unpacked tree has no process 1
         monkeypatch.setattr(module, "require_installed_system", lambda _host, _name: None)
     monkeypatch.setattr(apply_plan, "recommend", nothing_weighed)
-    monkeypatch.setattr(apply_plan, "detect_generator", lambda _host: generator)
+    monkeypatch.setattr(target_module, "detect_generator", lambda _host: generator)
     runner = InstalledRunner(tree=Tree(root=root, release=tree.release), work=work)
     return System(host=Host(root=root, runner=runner), generator=generator, work=work)
 

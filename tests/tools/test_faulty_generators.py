@@ -24,6 +24,7 @@ from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, private_
 from initadvisor.generators.private_build import REBUILDING
 from initadvisor.host import run
 from initadvisor.lab.observing import Unseen
+from initadvisor.target import target as target_module
 from tests.fakes.scripts import ScriptRunner
 from tests.fixtures.dracut_machine import make_machine, nothing_weighed, snapshot
 from tests.fixtures.hosts import RELEASE, Machine
@@ -161,7 +162,7 @@ def system(
     script, image = PROGRAMS[generator]
     with made.path(image).open("wb") as file, (tmp_path / "payload").open("rb") as payload:
         subprocess.run(["gzip", "-n"], stdin=payload, stdout=file, check=True)  # noqa: S607
-    monkeypatch.setattr(apply_plan, "detect_generator", lambda _host: generator)
+    monkeypatch.setattr(target_module, "detect_generator", lambda _host: generator)
     monkeypatch.setattr(apply_plan, "recommend", nothing_weighed)
     monkeypatch.setattr(apply_plan, "_of_the_boot_loader", lambda _host, _images: ())
     monkeypatch.setattr(private_build, "_TIMEOUT_S", HANGS_S)

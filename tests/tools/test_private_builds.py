@@ -25,6 +25,7 @@ from initadvisor.image.contents import Verdict
 from initadvisor.image.difference import ImageDifference, ImageListing, difference
 from initadvisor.image.scan import scan
 from initadvisor.lab.observing import Unseen
+from initadvisor.target import target as target_module
 from tests.fakes.installed import InstalledRunner
 from tests.fixtures.cache import hard_linked_copy
 from tests.fixtures.debian import RELEASED, Suite, debian
@@ -201,7 +202,7 @@ def test_a_plan_for_a_real_system_is_built_and_found_right(
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
     monkeypatch.setattr(apply_plan, "require_installed_system", lambda _host, _name: None)
     monkeypatch.setattr(apply_plan, "recommend", _not_weighed)
-    monkeypatch.setattr(apply_plan, "detect_generator", lambda _host: dracut)
+    monkeypatch.setattr(target_module, "detect_generator", lambda _host: dracut)
     before = snapshot(host.root)
     plan = plan_apply(host, ApplyRequest(setting=Setting.parse(text)), observer=Unseen())
     with staged_images(host, dracut, plan, observer=Unseen()) as staged:

@@ -55,7 +55,7 @@ def split(content: str | None, kind: EntryKind) -> Custom:
     before, after = content[: block.start()], content[block.end() :]
     # The line that was ended has to stay so while something follows: our other block, or a line
     # that somebody has added.
-    is_last = not after and not before.endswith(_ends())
+    is_last = not after and not before.endswith(tuple(map(_end, EntryKind)))
     rest = before + ("\n" if block["newline"] and not (block["note"] == _ENDED and is_last) else "")
     rest += after
     made = block["note"] == _MADE and not rest
@@ -95,7 +95,3 @@ def _begin(kind: EntryKind) -> str:
 
 def _end(kind: EntryKind) -> str:
     return f"### END {identifier(kind)} ###"
-
-
-def _ends() -> tuple[str, ...]:
-    return tuple(_end(kind) for kind in EntryKind)

@@ -34,7 +34,10 @@ def environment(host: Host, where: GrubPlace) -> dict[str, str]:
 
     Raises ``RefusedError`` where there is no block, ``ProgramError`` where it is damaged.
     """
-    _require_block(host, where)
+    if not is_file(host, where.environment):
+        reason = f"there is no {where.environment}, so that GRUB remembers nothing"
+        remedy = f"make it: {where.program('grub-editenv')} {where.environment} create"
+        raise refused(RefusalKind.NO_ONE_SHOT, reason, remedy)
     listed = _edit(host, where, "list")
     pairs = (line.partition("=") for line in listed.decode(errors="surrogateescape").splitlines())
     return {name: value for name, equals, value in pairs if equals}
@@ -67,13 +70,6 @@ def require_grub_writes(host: Host, where: GrubPlace) -> None:
     if not file_systems:
         reason = f"grub-probe does not tell which file system {where.environment} is on"
         raise refused(RefusalKind.UNREADABLE, reason, remedy)
-
-
-def _require_block(host: Host, where: GrubPlace) -> None:
-    if not is_file(host, where.environment):
-        reason = f"there is no {where.environment}, so that GRUB remembers nothing"
-        remedy = f"make it: {where.program('grub-editenv')} {where.environment} create"
-        raise refused(RefusalKind.NO_ONE_SHOT, reason, remedy)
 
 
 def _probed(host: Host, where: GrubPlace, target: str) -> tuple[str, ...]:

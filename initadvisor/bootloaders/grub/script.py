@@ -7,7 +7,7 @@ variable is marked as such, and up to the caller to refuse.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class _Scanner:
                 head = Statement(words=tuple(words), blocks=blocks, conditional=depth > 0)
                 inner, index = self.statements(index + 1, (*blocks, head), top=False)
                 body = (word.end, self._at(index).start)
-                found.append(_with_body(head, body))
+                found.append(replace(head, body=body))
                 found += inner
                 words = []
             elif word is not None and not words and word.raw == "}":
@@ -149,10 +149,6 @@ class _Scanner:
         if word is None:
             raise AssertionError(index)
         return word
-
-
-def _with_body(head: Statement, body: tuple[int, int]) -> Statement:
-    return Statement(words=head.words, blocks=head.blocks, conditional=head.conditional, body=body)
 
 
 def _tokens(text: str) -> Iterator[GrubWord | None]:

@@ -15,6 +15,7 @@ from initadvisor.core.settings import Setting
 from initadvisor.generators import mkinitcpio
 from initadvisor.image.difference import ImageDifference
 from initadvisor.lab.observing import Unseen
+from initadvisor.target import target as target_module
 from tests.fakes.compressors import COMPRESSORS
 from tests.fixtures.dracut_machine import generator, make_machine, planned
 from tests.fixtures.hosts import RELEASE
@@ -62,7 +63,7 @@ def _nothing_weighed(*_args: object, **_named: object) -> None:
 def arch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """A machine whose mkinitcpio has one preset, with an image and a unified kernel image."""
     found = make_machine(tmp_path, monkeypatch)
-    monkeypatch.setattr(plan, "detect_generator", lambda _host: mkinitcpio)
+    monkeypatch.setattr(target_module, "detect_generator", lambda _host: mkinitcpio)
     monkeypatch.setattr(plan, "recommend", _nothing_weighed)
     monkeypatch.setattr(plan, "_against_a_proving_boot", lambda _host: ())
     texts = {

@@ -12,6 +12,7 @@ from initadvisor.apply.plan_values import ApplyStep
 from initadvisor.core.settings import Setting
 from initadvisor.generators import mkinitcpio
 from initadvisor.lab.observing import Unseen
+from initadvisor.target import target as target_module
 from tests.fixtures.dracut_machine import OTHER, make_machine, nothing_weighed, snapshot
 from tests.fixtures.hosts import RELEASE
 
@@ -32,7 +33,7 @@ MAIN, DROP_IN, LTS = (
 def arch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """A machine with mkinitcpio and a second kernel whose preset has its own configuration."""
     found = make_machine(tmp_path, monkeypatch)
-    monkeypatch.setattr(apply_plan, "detect_generator", lambda _host: mkinitcpio)
+    monkeypatch.setattr(target_module, "detect_generator", lambda _host: mkinitcpio)
     monkeypatch.setattr(apply_plan, "recommend", nothing_weighed)
     monkeypatch.setattr(apply_plan, "_of_the_boot_loader", lambda _host, _images: ())
     write(found, "/usr/bin/mkinitcpio", "declare -r version='41'\n")

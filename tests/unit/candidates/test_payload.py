@@ -22,7 +22,7 @@ from initadvisor.generators import unknown
 from initadvisor.host import Host
 from initadvisor.image.decompressors.decompress import decompress, open_stream
 from initadvisor.lab.observing import Unseen
-from initadvisor.target import source as tee_module
+from initadvisor.target import source as source_module
 from initadvisor.target.source import open_source
 from tests.fakes.compressors import COMPRESSORS, fake_compressors
 from tests.fixtures.small_images import archive, early_archive, uki, write_image
@@ -43,7 +43,7 @@ Unpackings = Counter[str]
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     """A machine with working compressors and plenty of room."""
     monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "cache"))
-    monkeypatch.setattr(tee_module, "free_bytes", lambda _: 1 << 40)
+    monkeypatch.setattr(source_module, "free_bytes", lambda _: 1 << 40)
     return Host(root=tmp_path, runner=fake_compressors())
 
 
@@ -175,7 +175,7 @@ def test_a_unified_image_keeps_the_content_of_its_initramfs(
 def test_without_room_it_is_unpacked_when_it_is_needed(
     host: Host, tmp_path: Path, payload: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tee_module, "free_bytes", lambda _: 0)
+    monkeypatch.setattr(source_module, "free_bytes", lambda _: 0)
     image = write_image(tmp_path / "image", payload)
     with open_source(image, host=host) as source:
         assert source.unpacked is None

@@ -14,7 +14,7 @@ from initadvisor.campaign.campaign import Campaign, CampaignEventKind, CampaignS
 from initadvisor.core.errors import LostVMError
 from initadvisor.lab.observing import Unseen
 from initadvisor.records.trial_outcome import TrialOutcome
-from initadvisor.trial import candidates as prepare
+from initadvisor.trial import candidates
 from initadvisor.trial.candidates import next_trial, prepared
 from initadvisor.vm.engines import NoEngineError
 from tests.fixtures.booted import RELEASE, Booted
@@ -43,7 +43,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, str]]:
         found.append((path, release))
         return SimpleNamespace(problems=())
 
-    monkeypatch.setattr(prepare, "verify", verify)
+    monkeypatch.setattr(candidates, "verify", verify)
     return found
 
 
@@ -100,7 +100,7 @@ def test_what_a_kernel_does_not_unpack_is_refused(
         is_gzip = path.read_bytes().startswith(b"\x1f\x8b")
         return SimpleNamespace(problems=(f"Linux {release} does not",) if is_gzip else ())
 
-    monkeypatch.setattr(prepare, "verify", verify)
+    monkeypatch.setattr(candidates, "verify", verify)
     refused, rest = events(weighable, begun(*NAMED))
     assert refused.refused is not None
     assert refused.refused.setting == "gzip -9"
@@ -115,7 +115,7 @@ def test_a_lost_virtual_machine_proves_nothing(
         msg = "the virtual machine hung"
         raise LostVMError(msg)
 
-    monkeypatch.setattr(prepare, "verify", lose)
+    monkeypatch.setattr(candidates, "verify", lose)
     *refused, rest = events(weighable, begun(*NAMED))
     assert {found.refused.setting for found in refused if found.refused} == set(NAMED)
     assert [found.today for found in rest.ready] == [True]
@@ -128,7 +128,7 @@ def test_without_a_virtual_machine_nothing_may_boot(
         msg = "no virtual machine"
         raise NoEngineError(msg)
 
-    monkeypatch.setattr(prepare, "verify", fail)
+    monkeypatch.setattr(candidates, "verify", fail)
     [blocked] = events(weighable, begun(*NAMED))
     assert blocked.kind is CampaignEventKind.BLOCKED
     assert "no virtual machine" in blocked.reason
