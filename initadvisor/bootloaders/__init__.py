@@ -78,7 +78,7 @@ class BootLoader(Protocol):
         ...
 
     def armed(self, host: Host) -> OneShot:
-        """Return what is selected for the next boot; ``one_shot.outcome`` says what that means."""
+        """Return what is selected for the next boot; ``one_shot_outcome`` says what that means."""
         ...
 
     def disarm(self, host: Host, kind: EntryKind = ...) -> bool:

@@ -114,11 +114,8 @@ class CampaignRun:
             following: CampaignEvent | None = event
             while following is not None:
                 result = step(campaign, following)
-                if result.campaign != campaign:
-                    if result.campaign.state.is_active:
-                        note_active(self._host)
-                    write_campaign(self._host, result.campaign)
-                campaign, following = result.campaign, None
+                campaign = self._recorded(campaign, result.campaign)
+                following = None
                 for action in result.actions:
                     if action.takes_long:
                         at_length.append(action)
@@ -128,6 +125,13 @@ class CampaignRun:
                 forget_active(self._host)
         self._number = campaign.number
         return tuple(at_length)
+
+    def _recorded(self, before: Campaign, after: Campaign) -> Campaign:
+        if after != before:
+            if after.state.is_active:
+                note_active(self._host)
+            write_campaign(self._host, after)
+        return after
 
     def _done(self, action: CampaignAction, campaign: Campaign) -> CampaignEvent | None:
         match action:
