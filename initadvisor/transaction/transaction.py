@@ -26,16 +26,16 @@ class ProofStage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmedBoot:
-    """What was armed.
+    """What was armed: a transaction's proving boot, a campaign's trial, or a rehearsal.
 
-    ``loader`` is ``BootLoader.NAME``. ``trial``: the name on that boot's command line
-    (``extra_cmdline``); every arming has another. ``armed_in_boot``: the boot (its ID) in which it
-    was armed. ``image``: the image that is waited for, as the machine names it, and ``sha256`` and
-    ``size_bytes`` of what the loader is to load of it: of a unified kernel image (``is_uki``) its
-    .initrd section. ``entry``: what the loader calls the entry, and ``extra_cmdline`` what that
-    adds to the command line. ``ignore_unlocking``: the user arms although disks are unlocked by
-    what a boot is made of. ``asleep``: it was taken back before the machine went to sleep, and is
-    to be armed again.
+    A rehearsal boots today's image, to test the loader. ``loader`` is ``BootLoader.NAME``.
+    ``trial``: the name on that boot's command line (``extra_cmdline``); every arming has another.
+    ``armed_in_boot``: the boot (its ID) in which it was armed. ``image``: the image that is waited
+    for, as the machine names it, and ``sha256`` and ``size_bytes`` of what the loader is to load of
+    it: of a unified kernel image (``is_uki``) its .initrd section. ``entry``: what the loader calls
+    the entry, and ``extra_cmdline`` what that adds to the command line. ``ignore_unlocking``: the
+    user arms although disks are unlocked by what a boot is made of. ``asleep``: it was taken back
+    before the machine went to sleep, and is to be armed again.
     """
 
     stage: ProofStage
