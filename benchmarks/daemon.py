@@ -29,7 +29,7 @@ from initadvisor.daemon.planning import Needs
 host = Host()
 worker = work.AdvisorsWork(host=host)
 if len(sys.argv) > 1:
-    from initadvisor.advise.evaluation import Request
+    from initadvisor.advise.recommend import Request
     from initadvisor.advise.recommend import recommend
     from initadvisor.target.target import Target
 

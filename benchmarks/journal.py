@@ -35,7 +35,7 @@ from pathlib import Path
 from initadvisor.host import Host
 from initadvisor.boots.journal import opened_journal
 from initadvisor.boots.journal_files import JournalSource
-from initadvisor.boots.reject import rejections
+from initadvisor.boots.record import rejections
 with opened_journal(Host(), JournalSource(directory=Path(sys.argv[1]))) as journal:
     boots = [journal.read(span) for span in journal.spans()]
 print(sum(not rejections(boot.kernel.marks) for boot in boots))

@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from benchmarks.corpus import CorpusImage, built_host, corpus, sampled_host
-from initadvisor.advise.evaluation import Request
-from initadvisor.advise.recommend import recommend
+from initadvisor.advise.recommend import Request, recommend
 from initadvisor.candidates.build import kept_candidates
 from initadvisor.candidates.estimates import estimates
 from initadvisor.candidates.plan import build_commands

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from initadvisor.advise.truth_tables import TruthTable
     from initadvisor.core.settings import Setting
     from initadvisor.decide.decision import Thresholds
     from initadvisor.decide.next_boot import BootLimits
-    from initadvisor.decide.truth_table import TruthTable
     from initadvisor.decide.whatif_values import GivenValue
 
     Floats = NDArray[np.float64]

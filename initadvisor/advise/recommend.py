@@ -1,33 +1,270 @@
-"""The main job: from an image to a recommendation, with what it rests on."""
+"""The main job: from an image to a recommendation, with what it rests on.
+
+What an answer rests on is collected once; candidates are ranked, and again after builds and the
+lab.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
-from initadvisor.advise.boots import what_was_learnt
-from initadvisor.advise.evaluation import CandidateEvaluation, RecommendObserver, Request
-from initadvisor.advise.explain import explain
-from initadvisor.advise.machine import unpacking_assumptions
+from initadvisor.advise.boots import Boots, boot_context, recorded_boots, what_was_learnt
+from initadvisor.advise.decision_input import DecisionInput, Unpacking, decision_result
+from initadvisor.advise.machine import know_machine, unpacking_assumptions
+from initadvisor.advise.ranking import explain, summarise
 from initadvisor.advise.recommendation import Assumption, Recommendation, Storage
+from initadvisor.candidates.build import build_candidates
 from initadvisor.candidates.build_range import UNKNOWN_BUILD
-from initadvisor.candidates.search_space import open_search_space
+from initadvisor.candidates.decompression import ROUNDS, BenchObserver, decompression_ms, remember
+from initadvisor.candidates.search_space import (
+    CandidateSetObserver,
+    estimated_candidate_set,
+    open_search_space,
+)
 from initadvisor.core.config import Objective
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.data.tables import calibration
 from initadvisor.decide.boot_evidence import Parameter
+from initadvisor.decide.next_boot import BootLimits
+from initadvisor.decide.upgrades import upgrade_pace
 from initadvisor.host.configuration import load_config
+from initadvisor.host.hardware import memory
+from initadvisor.image.contents import Verdict
+from initadvisor.lab.evidence import lab_evidence, lint_all, verdicts_on
+from initadvisor.lab.observing import LabObserver
 from initadvisor.target.context import what_matters_more
+from initadvisor.target.disk import examine_disk
+from initadvisor.target.kernel_config import find_kernel_config, read_kernel_config
 from initadvisor.target.target import find_target, sample_target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
-    from initadvisor.advise.evaluation import Answer
+    from initadvisor.advise.decision_input import DecisionResult
+    from initadvisor.advise.ranking import RankedCandidates
+    from initadvisor.candidates.search_space import CandidateSet, SearchSpace
     from initadvisor.core.config import Config
     from initadvisor.core.estimates import Estimate
+    from initadvisor.core.settings import Setting
     from initadvisor.host import Host
+    from initadvisor.image.contents import Lint
     from initadvisor.image.kernel import KernelConfig
+    from initadvisor.records.built_image import SkippedSetting
     from initadvisor.target.disk import Disk
     from initadvisor.target.target import Target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the user asks for; fields as the options of ``initadvisor recommend``."""
+
+    image: Path | None = None
+    sample: bool = False
+    kernel_config: Path | None = None
+    read_speed_mb_s: float | None = None
+    shadow_ms: float | None = None
+    objective: Objective | None = None
+    only: tuple[Setting, ...] = ()
+    everything: bool = False
+    build: bool = False
+    lab: bool = False
+    explain: bool = False
+
+
+class RecommendObserver(CandidateSetObserver, BenchObserver, LabObserver, Protocol):
+    """Receives progress events."""
+
+
+_SEED = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The contenders as they are known now, and what comes of weighing them."""
+
+    candidate_set: CandidateSet
+    decision_input: DecisionInput
+    decision_result: DecisionResult
+    ranked: RankedCandidates
+
+
+class CandidateEvaluation:
+    """Everything an answer rests on; what does not depend on the candidates is found out once."""
+
+    def __init__(
+        self,
+        host: Host,
+        request: Request,
+        config: Config,
+        search_space: SearchSpace,
+        observer: RecommendObserver,
+        *,
+        sample: bool,
+    ) -> None:
+        source, release = search_space.source, search_space.kernel_release
+        self._host = host
+        self._request = request
+        self._config = config
+        self._search_space = search_space
+        self._observer = observer
+        self._build_gaps: tuple[SkippedSetting, ...] = ()
+        self.kernel_config = _kernel_config(host, request, release)
+        self.disk = examine_disk(host, source.path, sample=sample)
+        self.context = boot_context(host, release)
+        self.table = calibration(host)
+        self.boots = recorded_boots(host, release) if source.installed else Boots()
+        self.pace = upgrade_pace(config.boots_per_upgrade, self.boots.pace)
+        # What is another machine's image is built and booted there.
+        self._memory = memory(host) if source.installed else None
+        self._limits = (
+            BootLimits(excess_ms=config.max_excess_s * 1000, everything=request.everything)
+            if source.installed
+            else None
+        )
+        self.knowledge = know_machine(
+            read_mb_s=self.disk.read_mb_s,
+            given_read_mb_s=request.read_speed_mb_s,
+            given_shadow_ms=request.shadow_ms,
+            unpacked_bytes=source.contents.unpacked_bytes,
+            context=self.context,
+            table=self.table,
+        )
+
+    def build(self, candidate_set: CandidateSet, settings: Sequence[Setting]) -> None:
+        """Build those of the field's estimated candidates that have these settings.
+
+        What cannot be built is not weighed any more.
+        """
+        if not settings:
+            return
+        # A row may be named by its level, which is another command line (zstd -3 for zstd).
+        planned = {c.setting: c.sampled.setting for c in candidate_set.candidates if c.sampled}
+        result = build_candidates(
+            self._host,
+            self._search_space.generator,
+            self._search_space.source,
+            [planned[setting] for setting in settings],
+            observer=self._observer,
+            jobs=self._config.jobs,
+            cache_limit_bytes=self._config.cache_limit_bytes,
+        )
+        self._build_gaps += result.skipped
+        failed = {skipped.setting for skipped in result.skipped}
+        kept = tuple(setting for setting in self._search_space.settings if setting not in failed)
+        self._search_space = replace(self._search_space, settings=kept)
+
+    def rank(self) -> Answer:
+        """Weigh the candidates that are there, and estimates of the others."""
+        host, search_space = self._host, self._search_space
+        candidate_set = estimated_candidate_set(host, search_space, observer=self._observer)
+        candidate_set = replace(
+            candidate_set, skipped=_distinct((*candidate_set.skipped, *self._build_gaps))
+        )
+        verdicts = verdicts_on(
+            host,
+            search_space.source,
+            candidate_set.candidates,
+            config=self.kernel_config,
+            release=search_space.kernel_release,
+        )
+        _require_comparison(verdicts[search_space.source.initrd_sha256], candidate_set)
+        lab = lab_evidence(host, candidate_set.candidates, search_space.kernel_release)
+        decision_input = DecisionInput(
+            candidates=candidate_set.candidates,
+            unpacking=Unpacking(bench_ms=self._times_ms(candidate_set), table=self.table, lab=lab),
+            verdicts=verdicts,
+            disk=self.disk,
+            knowledge=self.knowledge,
+            boots=self.boots.evidence,
+            config=self._config,
+            pace=self.pace,
+            memory=self._memory,
+            limits=self._limits,
+            seed=_SEED,
+        )
+        result = decision_result(decision_input)
+        return Answer(
+            candidate_set=candidate_set,
+            decision_input=decision_input,
+            decision_result=result,
+            ranked=summarise(decision_input, result),
+        )
+
+    def run_lab(self, candidate_set: CandidateSet) -> None:
+        """Have kernels unpack what they would not refuse; the store then has what they took."""
+        from initadvisor.lab.timing import Rounds, run_lab_for
+        from initadvisor.vm.engines import Wanted  # takes long; most answers need none of it
+
+        verdicts = lint_all(
+            self._host,
+            candidate_set.source,
+            candidate_set.candidates,
+            config=self.kernel_config,
+            release=candidate_set.kernel_release,
+        )
+        run_lab_for(
+            self._host,
+            candidate_set.source,
+            [
+                c
+                for c in candidate_set.candidates
+                if verdicts[c.digest].verdict is not Verdict.REFUSED
+            ],
+            Wanted(release=candidate_set.kernel_release),
+            rounds=Rounds(
+                tolerance_ms=self._config.tolerance_ms,
+                tolerance_fraction=self._config.tolerance_fraction,
+            ),
+            observer=self._observer,
+        )
+
+    def _times_ms(self, candidate_set: CandidateSet) -> Mapping[str, Sequence[float]]:
+        """Time user-space decompression of what is there; once for an answer without builds."""
+        source, streams = (
+            candidate_set.source,
+            [c.stream for c in candidate_set.candidates if c.stream],
+        )
+        if source.unpack_cpu_ms:
+            remember(self._host, streams[0], source.unpack_cpu_ms)
+        return decompression_ms(
+            self._host,
+            streams,
+            rounds=ROUNDS if self._request.build else 1,
+            seed=_SEED,
+            observer=self._observer,
+        )
+
+
+def _distinct(skipped_settings: tuple[SkippedSetting, ...]) -> tuple[SkippedSetting, ...]:
+    """Return one gap for each setting: what failed last says why."""
+    return tuple({skipped.setting: skipped for skipped in skipped_settings}.values())
+
+
+def _kernel_config(host: Host, request: Request, kernel: str | None) -> KernelConfig | None:
+    if request.kernel_config:
+        return read_kernel_config(request.kernel_config)
+    return find_kernel_config(host, kernel) if kernel else None
+
+
+def _require_comparison(today: Lint, candidate_set: CandidateSet) -> None:
+    """Raise where no advice can be given: today's image is refused, or nothing is beside it."""
+    source = candidate_set.source
+    if today.verdict is Verdict.REFUSED:
+        msg = (
+            f"cannot weigh {source.path}: its kernel would refuse it as it is "
+            f"({'; '.join(today.reasons)})"
+        )
+        raise UnsafeError(msg, hint="is it the image, and --kernel-config the kernel, that boots?")
+    if len(candidate_set.candidates) == 1:
+        skipped_settings = "; ".join(
+            f"{skipped.setting}: {skipped.reason}" for skipped in candidate_set.skipped
+        )
+        msg = f"nothing to compare {source.path} with" + (
+            f": {skipped_settings}" if skipped_settings else ""
+        )
+        raise InitadvisorError(msg, hint="install compressors, or name other settings with --only")
 
 
 def recommend(host: Host, request: Request, *, observer: RecommendObserver) -> Recommendation:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from initadvisor.core.estimates import Estimate, Evidence, SizeSource
     from initadvisor.core.settings import Setting
     from initadvisor.decide.boot_evidence import Parameter
-    from initadvisor.decide.contrast import Contrast
     from initadvisor.decide.cost import DecidingFact, Decision
+    from initadvisor.decide.decision import Contrast
     from initadvisor.decide.explanation import Explanation
     from initadvisor.decide.next_boot import Purpose
     from initadvisor.decide.upgrades import UpgradePace

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.advise.evaluation import Request
-from initadvisor.advise.recommend import recommend
+from initadvisor.advise.recommend import Request, recommend
 from initadvisor.apply.commit import require_previous_entry
+from initadvisor.apply.plan import planned_edits
 from initadvisor.apply.plan_values import ApplyPlan, ApplyStep, Blocker, PlannedImage
 from initadvisor.apply.room import lacking, room_needed
 from initadvisor.bootloaders.detect import detect_boot_loader
@@ -34,7 +34,7 @@ from initadvisor.trial.evidence import require_boot_time_unit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from initadvisor.advise.evaluation import RecommendObserver
+    from initadvisor.advise.recommend import RecommendObserver
     from initadvisor.advise.recommendation import Recommendation, Row
     from initadvisor.bootloaders.entry import BootEntry
     from initadvisor.core.refusals import Refusal

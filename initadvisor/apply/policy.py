@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Protocol
 
-    from initadvisor.advise.evaluation import RecommendObserver
+    from initadvisor.advise.recommend import RecommendObserver
     from initadvisor.apply.apply import ApplyObserver
     from initadvisor.apply.plan_values import ApplyPlan, StagedImage
     from initadvisor.core.config import Config

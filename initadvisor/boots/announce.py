@@ -6,7 +6,7 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
-from initadvisor.records.boot_form import as_plain
+from initadvisor.records.boot import as_plain
 
 if TYPE_CHECKING:
     from initadvisor.records.boot import BootRecord

@@ -18,8 +18,8 @@ from initadvisor.records.boot_class import FIRMWARE_BEGINS, BootClass, Hardware,
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from initadvisor.boots.journal import JournalBoot
     from initadvisor.host import Host
-    from initadvisor.records.journal import JournalBoot
     from initadvisor.records.marks import MachineWords
 
 

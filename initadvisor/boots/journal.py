@@ -7,26 +7,17 @@ a boot in the middle of a large journal costs as little as one of a small one.
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 from collections import deque
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from initadvisor.boots.journal_entries import (
-    HIBERNATED,
-    KERNEL,
-    MANAGER,
-    BootEntries,
-    boot_end,
-    field,
-    moment,
-    select,
-    step,
-)
 from initadvisor.boots.journal_files import open_journal
 from initadvisor.boots.kernel_messages import KernelMessages
-from initadvisor.boots.loader_times import startup_times
-from initadvisor.records.journal import BootSpan, JournalBoot, StartupTimes
+from initadvisor.boots.loader_times import StartupTimes, startup_times
 from initadvisor.records.kernel_log import LONGEST_TEXT, KernelMessage
 
 if TYPE_CHECKING:
@@ -34,7 +25,195 @@ if TYPE_CHECKING:
 
     from initadvisor.boots.journal_files import JournalReader, JournalSource
     from initadvisor.host import Host
-    from initadvisor.records.journal import BootEnd
+    from initadvisor.records.marks import KernelBoot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """When the journal received an entry, in microseconds.
+
+    ``realtime_us``: since 1970, by a clock that may be set at any time, so early in a boot it is
+    the real-time clock's. ``monotonic_us``: of CLOCK_MONOTONIC, which stands still while suspended
+    and is not the clock of the kernel's own stamps (observed: milliseconds apart).
+    """
+
+    realtime_us: int
+    monotonic_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootSpan:
+    """A boot in a journal, and its first and last entries there."""
+
+    boot_id: str
+    machine_id: str | None
+    first: Moment
+    last: Moment
+
+
+class BootEnding(StrEnum):
+    """How a boot ended."""
+
+    REBOOT = "reboot"
+    KEXEC = "kexec"
+    POWER_OFF = "power-off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootEnd:
+    """How a boot ended, and what its clocks were like.
+
+    ``ending``: None where the journal does not say, as after a crash. ``synchronised``: the wall
+    clock was set by NTP at some time, so that its last entries have the right time. ``slept``: the
+    machine was suspended or hibernated, which CLOCK_MONOTONIC does not count.
+    """
+
+    ending: BootEnding | None = None
+    synchronised: bool = False
+    slept: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalBoot:
+    """All that a journal tells of one boot.
+
+    ``emergency``: emergency.target was reached. ``hibernations`` and ``soft_reboots``: how often
+    the kernel came back from hibernation and user space was restarted, all in this boot.
+    ``on_battery``: the kernel found the mains adapter unplugged; None where it says nothing of one.
+    ``damaged``: so many of its entries could not be read.
+    """
+
+    span: BootSpan
+    kernel: KernelBoot
+    startup: StartupTimes | None = None
+    emergency: bool = False
+    hibernations: int = 0
+    soft_reboots: int = 0
+    on_battery: bool | None = None
+    damaged: int = 0
+
+
+_log = logging.getLogger(__name__)
+
+KERNEL = ("_TRANSPORT=kernel", "SYSLOG_FACILITY=0")
+"""User space can write to /dev/kmsg, but never with the kernel's facility (kernel/printk/printk.c,
+devkmsg_write); systemd does so in the initramfs."""
+
+MANAGER = "_PID=1"
+"""Anybody can send a message with any MESSAGE_ID; fields with an underscore are journald's own."""
+
+HIBERNATED = (
+    "MESSAGE=PM: hibernation: hibernation exit",
+    "MESSAGE=PM: hibernation exit",  # until 5.6
+)
+SUSPENDED = "MESSAGE=PM: suspend exit"
+"""What the kernel says when it is back."""
+
+_MOST_DIGITS = 18
+
+
+class BootEntries:
+    """The entries of one boot; counts those that are damaged."""
+
+    def __init__(self, reader: JournalReader, boot_id: str) -> None:
+        self.reader = reader
+        self.damaged = 0
+        self._boot_id = boot_id
+
+    def texts(self, *matches: str) -> Iterator[bytes]:
+        """Yield the texts of the entries that match; the reader stands at each meanwhile."""
+        select(self.reader, self._boot_id, *matches)
+        while step(self.reader):
+            try:
+                yield self.reader._get("MESSAGE")
+            except KeyError:
+                yield b""
+            except OSError:
+                self.damaged += 1
+
+    def count(self, *matches: str) -> int:
+        """Return how many entries match."""
+        return sum(1 for _ in self.texts(*matches))
+
+    def any(self, *matches: str) -> bool:
+        """Tell whether an entry matches."""
+        return next(self.texts(*matches), None) is not None
+
+    def number(self, name: str) -> int | None:
+        """Return a field that is a number."""
+        value = field(self.reader, name)
+        return int(value) if value.isdigit() and len(value) <= _MOST_DIGITS else None
+
+
+def select(reader: JournalReader, boot_id: str, *matches: str) -> None:
+    """Begin with a boot's first entry that matches.
+
+    Matches of different fields must all hold, of one field any (sd_journal_add_match(3)).
+    """
+    reader.flush_matches()
+    for match in (f"_BOOT_ID={boot_id}", *matches):
+        reader.add_match(match)
+    reader.seek_head()
+
+
+def step(reader: JournalReader, *, back: bool = False) -> bool:
+    """Go on to the next entry; tell whether there is one."""
+    try:
+        return reader._previous() if back else reader._next()
+    except OSError as err:
+        _log.warning("the journal could not be read further: %s", err.strerror)
+        return False
+
+
+def field(reader: JournalReader, name: str) -> bytes:
+    """Return a field of the entry, empty where it has none or is damaged."""
+    try:
+        return reader._get(name)
+    except (KeyError, OSError):
+        return b""
+
+
+def moment(reader: JournalReader) -> Moment:
+    """Return when the entry was received."""
+    return Moment(realtime_us=reader._get_realtime(), monotonic_us=int(reader._get_monotonic()[0]))
+
+
+_ENDINGS = {
+    b"reboot.target": BootEnding.REBOOT,
+    b"kexec.target": BootEnding.KEXEC,
+    b"poweroff.target": BootEnding.POWER_OFF,
+    b"halt.target": BootEnding.POWER_OFF,
+}
+_CLOCK_UNITS = ("systemd-timesyncd.service", "chronyd.service", "chrony.service")
+_SYNCHRONISED = re.compile(
+    rb"Initial (?:clock )?synchronization to |Synchronized to time server |Selected source "
+)
+"""What systemd-timesyncd (in its old and new words) and chronyd say when they have set the clock
+or begin to."""
+
+
+def boot_end(reader: JournalReader, span: BootSpan) -> BootEnd:
+    """Return how a boot ended, as far as systemd, the kernel and what sets the clock say."""
+    entries = BootEntries(reader, span.boot_id)
+    return BootEnd(
+        ending=_ending(entries),
+        synchronised=_synchronised(entries),
+        slept=entries.any(*KERNEL, SUSPENDED, *HIBERNATED),
+    )
+
+
+def _ending(entries: BootEntries) -> BootEnding | None:
+    """A shutdown target that was reached is among the last things that reach a journal."""
+    units = (f"UNIT={name.decode()}" for name in _ENDINGS)
+    ending = None
+    for _ in entries.texts(MANAGER, "JOB_RESULT=done", *units):
+        ending = _ENDINGS.get(field(entries.reader, "UNIT"), ending)
+    return ending
+
+
+def _synchronised(entries: BootEntries) -> bool:
+    units = (f"_SYSTEMD_UNIT={unit}" for unit in _CLOCK_UNITS)
+    return any(_SYNCHRONISED.match(text) for text in entries.texts(*units))
 
 
 _STARTUP_FINISHED = "MESSAGE_ID=b07a249cd024414a82dd00cd181378ff"

@@ -1,4 +1,4 @@
-"""From what a boot left behind to its record."""
+"""From what a boot left behind to its record, and why it may be no sample."""
 
 from __future__ import annotations
 
@@ -9,39 +9,46 @@ from typing import TYPE_CHECKING
 
 from initadvisor.boots.attribute import image_evidence
 from initadvisor.boots.boot_class import boot_class, class_with_words, past_class
-from initadvisor.boots.continuity import (
+from initadvisor.boots.journal import BootEnding
+from initadvisor.boots.kmsg import running_boot
+from initadvisor.boots.loader_times import (
     ClockPoint,
     LastSign,
     RebootGap,
+    loader_times,
     reboot_gap,
     same_loader_run,
     slept,
 )
-from initadvisor.boots.kmsg import running_boot
-from initadvisor.boots.loader_times import loader_times
 from initadvisor.boots.machine_name import machine_name
-from initadvisor.boots.reject import Circumstances, rejections
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.core.estimates import Certainty
 from initadvisor.firmware.boot_method import boot_start
 from initadvisor.firmware.efi_variables import loader_variables
 from initadvisor.records.attribution import Attribution, ImageEvidence
-from initadvisor.records.boot import BootRecord, RebootGapTime, RecordSource
-from initadvisor.records.boot_class import parameters
-from initadvisor.records.boot_start import TRIAL_TAG, BootMethod, BootStart
-from initadvisor.records.journal import BootEnding
+from initadvisor.records.boot import BootRecord, RebootGapTime, RecordSource, RejectionReason
+from initadvisor.records.boot_class import command_line_words, parameters
+from initadvisor.records.boot_start import (
+    TRIAL_TAG,
+    BootMethod,
+    BootStart,
+    Phase,
+    PhaseSource,
+    PhaseTime,
+    boot_phases,
+)
 from initadvisor.records.marks import KernelBoot, KernelTimestamps, ShadowObservation, Waiting
-from initadvisor.records.phases import Phase, PhaseSource, PhaseTime, boot_phases
 from initadvisor.records.read_interval import NoInterval, read_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Protocol, TypeAlias
 
+    from initadvisor.boots.journal import BootEnd, BootSpan, JournalBoot
+    from initadvisor.boots.loader_times import StartupTimes
     from initadvisor.host import Host
     from initadvisor.records.boot_class import BootClass
     from initadvisor.records.boot_start import LoaderTimes
-    from initadvisor.records.journal import BootEnd, BootSpan, JournalBoot, StartupTimes
 
     class Attribute(Protocol):
         """Finds the image that left the traces, among those that were there at a time."""
@@ -277,3 +284,105 @@ def _past_phases(startup: StartupTimes) -> tuple[PhaseTime, ...]:
         for phase, duration_us in durations.items()
         if duration_us is not None
     )
+
+
+_DEFAULT_INIT = "/init"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circumstances:
+    """What is known of a boot from elsewhere than the kernel's messages."""
+
+    kexec: bool = False
+    soft_reboots: int = 0
+    hibernations: int = 0
+    emergency: bool = False
+    menu_shown: bool = False
+
+
+def rejections(
+    timestamps: KernelTimestamps, circumstances: Circumstances = Circumstances()
+) -> tuple[RejectionReason, ...]:
+    """Return why a boot is no sample, nothing for one that is.
+
+    Aids for debugging are no matter of taste here: KASAN, KMSAN, KCSAN and lockdep check each
+    access or lock while the image is decompressed and its files are made, kmemleak, slab and page
+    debugging each allocation, and a function tracer each call; a codec that allocates or locks
+    otherwise than another loses more by them, so that even comparing such boots with each other
+    misleads. ``initcall_debug`` is none of them: it only prints, and tells more of who waited. The
+    same goes for unhashed addresses and trace_printk, however loud their warnings are. What the
+    printing costs shows on the command line, which makes such boots a class of their own.
+    """
+    return (*_kernel_rejections(timestamps), *_other_rejections(circumstances))
+
+
+def _other_rejections(circumstances: Circumstances) -> Iterator[RejectionReason]:
+    if circumstances.kexec:
+        yield RejectionReason.KEXEC
+    if circumstances.emergency:
+        yield RejectionReason.EMERGENCY
+    if circumstances.hibernations:
+        yield RejectionReason.HIBERNATION
+    if circumstances.soft_reboots:
+        yield RejectionReason.SOFT_REBOOT
+    if circumstances.menu_shown:
+        yield RejectionReason.MENU
+
+
+def _kernel_rejections(timestamps: KernelTimestamps) -> Iterator[RejectionReason]:
+    if not timestamps.messages:
+        yield RejectionReason.NO_MESSAGES
+        return
+    yield from _image_rejections(timestamps)
+    if timestamps.contradictory:
+        yield RejectionReason.CONTRADICTORY
+    if timestamps.panic is not None and timestamps.run_program is None:
+        yield RejectionReason.PANICKED
+    if timestamps.debug_aids:
+        yield RejectionReason.DEBUG_KERNEL
+    if _is_crash_kernel(timestamps):
+        yield RejectionReason.CRASH_KERNEL
+
+
+def _image_rejections(timestamps: KernelTimestamps) -> Iterator[RejectionReason]:
+    """Tell a mark that was never made from one that was lost.
+
+    Where the image is retained nothing marks the end of its unpacking: what is waited for ends with
+    it, but where nothing waits it ends unseen. Only a synchronous unpack that the kernel accounts
+    for (initcall_debug) is timed all the same.
+    """
+    if timestamps.failures:
+        yield RejectionReason.UNPACK_FAILED
+    if timestamps.missed_messages:
+        yield RejectionReason.MESSAGES_LOST
+    if _without_initramfs(timestamps):
+        yield RejectionReason.NO_INITRAMFS
+    elif not timestamps.begun:
+        yield RejectionReason.NO_BEGIN
+    elif not timestamps.freed:
+        if timestamps.unpack_us is None:
+            yield RejectionReason.RETAINED if timestamps.retained else RejectionReason.NO_END
+    elif timestamps.unpack_us is None:
+        yield RejectionReason.NO_TIMES
+
+
+def _without_initramfs(timestamps: KernelTimestamps) -> bool:
+    """Tell whether nothing was passed, or nothing that has an /init.
+
+    A kernel that finds no /init mounts the root file system itself and runs what is there: so it
+    does with an image of microcode alone.
+    """
+    if timestamps.run_program is None:
+        return False
+    if timestamps.release is not None and not timestamps.begun and not timestamps.missed_messages:
+        return True
+    if timestamps.command_line is None or not timestamps.command_line_whole:
+        return False  # rdinit= may have stood there
+    asked = parameters(timestamps.command_line, "rdinit")
+    return timestamps.run_program != (asked[-1] if asked else _DEFAULT_INIT)
+
+
+def _is_crash_kernel(timestamps: KernelTimestamps) -> bool:
+    """kexec-tools passes the place of the dump (Documentation/admin-guide/kdump/kdump.rst)."""
+    words = command_line_words(timestamps.command_line or "")
+    return any(word.startswith("elfcorehdr=") for word in words)

@@ -25,8 +25,7 @@ from initadvisor.cli.rendering.text import (
 )
 from initadvisor.core.estimates import Certainty
 from initadvisor.core.text import shown
-from initadvisor.records.boot import RecordSource
-from initadvisor.records.boot_form import as_plain
+from initadvisor.records.boot import RecordSource, as_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from initadvisor.core.estimates import Estimate
     from initadvisor.core.settings import Setting
     from initadvisor.decide.boot_evidence import ParameterUpdate
-    from initadvisor.decide.contrast import Contrast
     from initadvisor.decide.cost import BestRange
+    from initadvisor.decide.decision import Contrast
     from initadvisor.decide.explanation import Explanation, ExplanationStep, Weight
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from initadvisor.advise.recommendation import Plan, Recommendation, Rival, Row
     from initadvisor.core.estimates import Estimate
-    from initadvisor.decide.contrast import Contrast
     from initadvisor.decide.cost import BestRange, DecidingFact
+    from initadvisor.decide.decision import Contrast
     from initadvisor.decide.explanation import Explanation
 
 
@@ -89,7 +89,7 @@ def recommend(
     the machine is changed. Without a reboot it stays open how fast the boot loader reads, so "keep
     what you have" is a frequent answer.
     """
-    from initadvisor.advise.evaluation import Request
+    from initadvisor.advise.recommend import Request
     from initadvisor.advise.recommend import recommend as ask
     from initadvisor.cli.recommend_text import print_recommendation
     from initadvisor.cli.rendering.progress import Progress

@@ -10,15 +10,15 @@ from initadvisor.cli.options import FileName, number_or_range
 from initadvisor.cli.rendering.output import print_json, rounded
 from initadvisor.core.config import Objective
 from initadvisor.core.errors import UsageError
-from initadvisor.decide.whatif_views import UNITS
+from initadvisor.decide.whatif import UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from initadvisor.advise.truth_tables import TruthTable
     from initadvisor.core.estimates import Estimate
     from initadvisor.decide.cost import BestRange
-    from initadvisor.decide.truth_table import TruthTable
     from initadvisor.decide.whatif_values import (
         Column,
         GivenValue,

@@ -10,14 +10,14 @@ from initadvisor.cli.rendering.text import WIDTH, Table, print_list, print_parag
 from initadvisor.core.config import Objective
 from initadvisor.core.text import shown
 from initadvisor.decide.cost import Factor
-from initadvisor.decide.whatif_views import UNITS
+from initadvisor.decide.whatif import UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from initadvisor.advise.truth_tables import TruthTable
     from initadvisor.core.estimates import Estimate
     from initadvisor.core.settings import Setting
-    from initadvisor.decide.truth_table import TruthTable
     from initadvisor.decide.whatif_values import (
         Column,
         SettingFigures,

@@ -115,8 +115,7 @@ class AdvisorsWork:
             _log.warning("%s", shown(line))
 
     def _advise(self, config: Config) -> tuple[Job, ...]:
-        from initadvisor.advise.evaluation import Request
-        from initadvisor.advise.recommend import recommend
+        from initadvisor.advise.recommend import Request, recommend
 
         found = recommend(self.host, Request(build=True), observer=self.reporter)
         _log.warning("%s", shown(_in_words(found)))

@@ -10,8 +10,7 @@ from initadvisor.core.errors import InitadvisorError, require
 from initadvisor.core.plain_values import from_json
 from initadvisor.core.text import shown
 from initadvisor.host.files import open_regular
-from initadvisor.records.boot import RecordSource
-from initadvisor.records.boot_form import as_record
+from initadvisor.records.boot import RecordSource, as_record
 from initadvisor.store.store import open_store
 
 if TYPE_CHECKING:

@@ -27,12 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from initadvisor.boots.journal import Journal
+    from initadvisor.boots.journal import BootSpan, Journal
     from initadvisor.host import Host
     from initadvisor.measure.known_images import KnownImages
-    from initadvisor.records.boot import BootRecord
-    from initadvisor.records.boot_form import UnfitRecordError
-    from initadvisor.records.journal import BootSpan
+    from initadvisor.records.boot import BootRecord, UnfitRecordError
     from initadvisor.store.store import Store
 
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.estimates import Certainty
 from initadvisor.core.plain_values import from_json
-from initadvisor.records.boot import RecordSource
-from initadvisor.records.boot_form import as_record, as_text
+from initadvisor.records.boot import RecordSource, as_record, as_text
 from initadvisor.records.read_interval import ReadInterval
 from initadvisor.store.rows import bound, holder, insert, number, text, utc_text
 

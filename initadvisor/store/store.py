@@ -9,7 +9,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import UsageError
-from initadvisor.records.boot_form import UnfitRecordError, as_text
+from initadvisor.records.boot import UnfitRecordError, as_text
 from initadvisor.store import boots
 from initadvisor.store.connection import damaged, explained, transaction
 from initadvisor.store.opening import opened_for_reading, opened_for_writing

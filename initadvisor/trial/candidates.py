@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from initadvisor.advise.evaluation import RecommendObserver, Request
-from initadvisor.advise.recommend import recommend
+from initadvisor.advise.recommend import RecommendObserver, Request, recommend
 from initadvisor.campaign.campaign import (
     CampaignEvent,
     CampaignEventKind,
@@ -167,8 +166,10 @@ def next_trial(host: Host, campaign: Campaign, *, observer: RecommendObserver) -
 
 
 def _by_what_it_teaches(host: Host, campaign: Campaign, observer: RecommendObserver) -> NextTrial:
-    from initadvisor.advise.evaluation import Request
-    from initadvisor.advise.recommend import recommend  # numpy takes its time
+    from initadvisor.advise.recommend import (
+        Request,
+        recommend,  # numpy takes its time
+    )
 
     eligible = campaign.eligible
     only = tuple(Setting.parse(found.setting) for found in eligible if not found.today)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.entry import OneShotOutcome, one_shot_outcome
-from initadvisor.records.rejection import RejectionReason
+from initadvisor.records.boot import RejectionReason
 from initadvisor.records.trial_outcome import BootEndSigns, TrialOutcome
 from initadvisor.transaction.transaction import ProofStage
 

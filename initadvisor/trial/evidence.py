@@ -16,10 +16,9 @@ from initadvisor.boots.record import running_boot_id
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.firmware.boot_method import boot_start
 from initadvisor.firmware.efi_variables import loader_variables
-from initadvisor.records.boot import RecordSource
+from initadvisor.records.boot import RecordSource, RejectionReason
 from initadvisor.records.boot_class import parameters
 from initadvisor.records.boot_start import TRIAL_TAG, BootMethod
-from initadvisor.records.rejection import RejectionReason
 from initadvisor.records.trial_outcome import BootEndSigns
 from initadvisor.store.store import open_store
 from initadvisor.trial.evaluation import (

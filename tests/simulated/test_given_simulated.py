@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from initadvisor.decide.boot_evidence import BootEvidence, Relation
 from initadvisor.decide.costs import draw_parts, priced
-from initadvisor.decide.posterior.boot_columns import columns
-from initadvisor.decide.posterior.boot_summary import summarise_shadow, summarise_unpacking
+from initadvisor.decide.posterior.boot_summary import columns, summarise_shadow, summarise_unpacking
 from initadvisor.decide.posterior.posterior import sample_posterior_costs
 from initadvisor.records.marks import Waiting
 from initadvisor.records.read_interval import Beside, IntervalSource

@@ -29,7 +29,7 @@ from initadvisor.campaign.campaign import TrialCandidate
 from initadvisor.core.settings import Setting
 from initadvisor.trial.reboot import reboot_soon
 from initadvisor.lab.observing import Unseen
-from initadvisor.advise.evaluation import Request
+from initadvisor.advise.recommend import Request
 from initadvisor.advise.recommend import recommend
 from initadvisor.trial.slot import clear_slot, fill_slot
 host = Host()

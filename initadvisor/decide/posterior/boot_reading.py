@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from initadvisor.decide.cost import CandidateFacts, Machine
     from initadvisor.decide.costs import ParameterDraws
-    from initadvisor.decide.posterior.boot_columns import Columns, IntervalGroup
+    from initadvisor.decide.posterior.boot_summary import Columns, IntervalGroup
 
     Floats = NDArray[np.float64]
 

@@ -22,11 +22,11 @@ from initadvisor.decide.costs import (
     priced,
     summary,
 )
-from initadvisor.decide.posterior.boot_columns import columns
 from initadvisor.decide.posterior.boot_overlap import draw_shadow_given
 from initadvisor.decide.posterior.boot_reading import READ_LOG_SD, draw_reading, summarise_reading
 from initadvisor.decide.posterior.boot_summary import (
     UNPACK_LOG_SD,
+    columns,
     summarise_shadow,
     summarise_unpacking,
 )

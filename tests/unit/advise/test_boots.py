@@ -13,10 +13,9 @@ from initadvisor.advise.boots import recorded_boots, what_was_learnt
 from initadvisor.core.estimates import Certainty, Estimate
 from initadvisor.decide.boot_evidence import Parameter, ParameterUpdate, PosteriorSummary, Relation
 from initadvisor.host import Host
-from initadvisor.records.boot import RecordSource
+from initadvisor.records.boot import RecordSource, RejectionReason
 from initadvisor.records.boot_start import BootMethod
 from initadvisor.records.marks import Waiting
-from initadvisor.records.rejection import RejectionReason
 from initadvisor.store.store import open_store
 from tests.fixtures.boots import OTHER_MACHINE, ZSTD, boot_record, image_of
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.advise.decision_input import DecisionInput, decision_result
-from initadvisor.advise.explain import explain
+from initadvisor.advise.ranking import explain
 from initadvisor.core.config import Config, Objective
 from initadvisor.core.estimates import Evidence
 from initadvisor.decide.boot_evidence import Parameter

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from initadvisor.advise import evaluation
+from initadvisor.advise import recommend as evaluation
 from initadvisor.advise import recommend as module
-from initadvisor.advise.evaluation import Request
-from initadvisor.advise.recommend import recommend
+from initadvisor.advise.recommend import Request, recommend
 from initadvisor.candidates import sampling
 from initadvisor.candidates.build import build_candidates, cached_candidates
 from initadvisor.core.codecs import Codec

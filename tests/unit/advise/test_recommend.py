@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.advise.evaluation import Request
-from initadvisor.advise.recommend import recommend
+from initadvisor.advise.recommend import Request, recommend
 from initadvisor.candidates.build import build_candidates, cached_candidates
 from initadvisor.core.errors import UnsafeError
 from initadvisor.core.estimates import Evidence

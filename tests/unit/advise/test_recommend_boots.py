@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.advise import ranking
-from initadvisor.advise.evaluation import Request
-from initadvisor.advise.recommend import recommend
+from initadvisor.advise.recommend import Request, recommend
 from initadvisor.core.config import Objective
 from initadvisor.core.estimates import Estimate, Evidence
 from initadvisor.core.settings import Setting

@@ -11,8 +11,7 @@ import pytest
 
 from initadvisor.advise import recommend as recommend_module
 from initadvisor.advise.recommendation import Assumption
-from initadvisor.advise.whatif import DISKS, Question, what_if
-from initadvisor.advise.whatif_choices import of_machine
+from initadvisor.advise.whatif import DISKS, Question, of_machine, what_if
 from initadvisor.core.config import Config, Objective
 from initadvisor.core.errors import UsageError
 from initadvisor.core.settings import Setting

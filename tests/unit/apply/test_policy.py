@@ -26,7 +26,7 @@ from initadvisor.core.refusals import Refusal, RefusalKind
 from initadvisor.core.settings import Setting
 from initadvisor.daemon.manager import StatusReporter
 from initadvisor.decide.cost import Outcome
-from initadvisor.records.rejection import RejectionReason
+from initadvisor.records.boot import RejectionReason
 from initadvisor.store.store import open_store
 from initadvisor.transaction.log import own_transactions
 from initadvisor.transaction.transaction import TransactionState

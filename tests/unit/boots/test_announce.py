@@ -11,8 +11,7 @@ import pytest
 
 from initadvisor.boots import announce as module
 from initadvisor.boots.announce import MESSAGE_ID, announce, described
-from initadvisor.records.boot_form import as_record
-from initadvisor.records.rejection import RejectionReason
+from initadvisor.records.boot import RejectionReason, as_record
 from tests.fixtures.boots import boot_record, full_record
 
 if TYPE_CHECKING:

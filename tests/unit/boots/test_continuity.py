@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.boots.continuity import same_loader_run, slept
+from initadvisor.boots.loader_times import same_loader_run, slept
 from initadvisor.host import Host
 from initadvisor.records.boot_start import EfiTimes, FpdtTimes, LoaderTimes, ManagerTimes
 from tests.fakes.runner import FakeRunner

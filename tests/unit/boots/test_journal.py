@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.boots.journal import opened_journal
+from initadvisor.boots.journal import JournalBoot, opened_journal
 from initadvisor.boots.journal_files import JournalSource
-from initadvisor.boots.reject import rejections
+from initadvisor.boots.loader_times import StartupTimes
+from initadvisor.boots.record import rejections
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.host import Host
-from initadvisor.records.journal import JournalBoot, StartupTimes
+from initadvisor.records.boot import RejectionReason
 from initadvisor.records.marks import Waiting
-from initadvisor.records.rejection import RejectionReason
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.journals import MACHINE_ID, Boot, write_journal
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from initadvisor.boots.boot_class import class_with_words, past_class
+from initadvisor.boots.journal import BootSpan, JournalBoot, Moment
 from initadvisor.records.boot_class import BootClass, Hardware, command_line_sha256
-from initadvisor.records.journal import BootSpan, JournalBoot, Moment
 from initadvisor.records.marks import (
     KernelBoot,
     KernelTimestamps,

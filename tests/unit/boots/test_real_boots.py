@@ -19,8 +19,7 @@ from initadvisor.firmware.boot_method import boot_start
 from initadvisor.firmware.efi_variables import loader_variables
 from initadvisor.host import Host
 from initadvisor.records.attribution import AttributionSource, KnownImage
-from initadvisor.records.boot_start import BootMethod
-from initadvisor.records.phases import Phase, PhaseSource, boot_phases
+from initadvisor.records.boot_start import BootMethod, Phase, PhaseSource, boot_phases
 from initadvisor.records.read_interval import (
     IntervalSource,
     NoInterval,

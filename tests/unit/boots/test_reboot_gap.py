@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from initadvisor.boots.continuity import ClockPoint, LastSign, NoGap, RebootGap, reboot_gap
+from initadvisor.boots.loader_times import ClockPoint, LastSign, NoGap, RebootGap, reboot_gap
 
 S = 1_000_000
 NOON = 1_795_000_000 * S

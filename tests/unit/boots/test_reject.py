@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from initadvisor.boots.reject import Circumstances, rejections
+from initadvisor.boots.record import Circumstances, rejections
+from initadvisor.records.boot import RejectionReason
 from initadvisor.records.marks import DebugAid, KernelTimestamps
-from initadvisor.records.rejection import RejectionReason
 
 GOOD = KernelTimestamps(
     release="6.1.0",

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.boots.loader_times import startup_times, timespan_us
-from initadvisor.records.journal import StartupTimes
+from initadvisor.boots.loader_times import StartupTimes, startup_times, timespan_us
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,8 @@ from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.estimates import Certainty
 from initadvisor.core.settings import Setting
 from initadvisor.host import Host
-from initadvisor.records.boot import RecordSource
-from initadvisor.records.boot_form import as_record
+from initadvisor.records.boot import RecordSource, RejectionReason, as_record
 from initadvisor.records.lab import BootKind, Engine, LabKernel, RunEnd
-from initadvisor.records.rejection import RejectionReason
 from initadvisor.store.store import open_store
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.boots import LZ4, OTHER_MACHINE, boot_record

@@ -18,7 +18,7 @@ from initadvisor.cli.measure import measure, print_measured
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.measure import measure as workflow
 from initadvisor.measure.measure import Measured
-from initadvisor.records.boot_form import as_record
+from initadvisor.records.boot import as_record
 from tests.fixtures.booted import IMAGE_BYTES, Booted
 from tests.fixtures.boots import boot_record, full_record
 from tests.fixtures.journals import Boot, write_journal

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.advise import evaluation, recommend
+from initadvisor.advise import recommend
 from initadvisor.apply import policy, proving
 from initadvisor.candidates import build, search_space
 from initadvisor.core.errors import UsageError
@@ -146,7 +146,7 @@ def test_a_machine_without_a_lab_is_none_that_fails(
 def advises(monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> None:
     """Have the advice be so."""
 
-    def advice(_host: object, request: evaluation.Request, *, observer: object) -> object:
+    def advice(_host: object, request: recommend.Request, *, observer: object) -> object:
         assert request.build
         assert observer is not None
         return SimpleNamespace(

@@ -12,8 +12,8 @@ import pytest
 from initadvisor.core.estimates import Estimate
 from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.cost import BestRange, CandidateFacts, Factor, Machine
-from initadvisor.decide.crossover import ranges_of, stretches_along
 from initadvisor.decide.decision import Thresholds, compare_candidates
+from initadvisor.decide.explanation import ranges_of, stretches_along
 from initadvisor.decide.posterior.posterior import sample_posterior_costs
 from initadvisor.decide.whatif import best_along
 from initadvisor.decide.whatif_values import Conditions, Rule, SettingFigures, Span

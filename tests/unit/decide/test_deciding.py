@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 
 from initadvisor.decide.boot_evidence import Parameter
-from initadvisor.decide.contrast import strongest_rival
 from initadvisor.decide.cost import CandidateFacts, DecidingFact, Factor, Machine, Outcome
 from initadvisor.decide.costs import Draws
-from initadvisor.decide.decision import Thresholds, compare_candidates, decide, outcomes_within
+from initadvisor.decide.decision import (
+    Thresholds,
+    compare_candidates,
+    decide,
+    outcomes_within,
+    strongest_rival,
+)
 from initadvisor.decide.explanation import Pair, deciding_fact, weights
 from initadvisor.decide.posterior.posterior import sample_posterior_costs
 from tests.fixtures.known_machines import candidate, machine

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.decide.boot_evidence import Parameter
-from initadvisor.decide.contrast import contrast, strongest_rival
-from initadvisor.decide.decision import Thresholds, compare_candidates
+from initadvisor.decide.decision import Thresholds, compare_candidates, contrast, strongest_rival
 from initadvisor.decide.explanation import Pair, images_share, weights
 from initadvisor.decide.posterior.posterior import sample_posterior_costs
 from tests.fixtures.known_machines import candidate, machine

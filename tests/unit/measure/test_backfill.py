@@ -16,9 +16,8 @@ from initadvisor.core.estimates import Certainty
 from initadvisor.lab.observing import Unseen
 from initadvisor.measure.measure import measure, measure_journal
 from initadvisor.records.attribution import AttributionSource
-from initadvisor.records.boot import RecordSource
+from initadvisor.records.boot import RecordSource, RejectionReason
 from initadvisor.records.read_interval import NoInterval
-from initadvisor.records.rejection import RejectionReason
 from initadvisor.store.store import open_store
 from tests.fixtures.booted import Booted
 from tests.fixtures.journals import MACHINE_ID, Boot, write_journal

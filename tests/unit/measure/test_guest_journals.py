@@ -18,16 +18,16 @@ from initadvisor.boots.journal_files import JournalSource
 from initadvisor.host import Host
 from initadvisor.lab.observing import Unseen
 from initadvisor.measure.measure import measure_journal
+from initadvisor.records.boot import RejectionReason
 from initadvisor.records.marks import WaitEvidence, Waiting
-from initadvisor.records.rejection import RejectionReason
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.debian import Suite
 from tests.fixtures.journals import write_exported
 from tests.vm.journal_fixtures import DIRECTORY, PLANS
 
 if TYPE_CHECKING:
+    from initadvisor.boots.journal import JournalBoot
     from initadvisor.records.boot import BootRecord
-    from initadvisor.records.journal import JournalBoot
 
 WAITERS = {
     Suite.BOOKWORM: "crypto_kdf108_init",

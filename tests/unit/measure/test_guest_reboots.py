@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from initadvisor.boots.journal import opened_journal
+from initadvisor.boots.journal import BootEnding, opened_journal
 from initadvisor.boots.journal_files import JournalSource
 from initadvisor.core.estimates import Certainty
 from initadvisor.lab.observing import Unseen
 from initadvisor.measure.measure import measure
 from initadvisor.records.attribution import AttributionSource
 from initadvisor.records.boot import RecordSource
-from initadvisor.records.journal import BootEnding
 from initadvisor.store.store import open_store
 from tests.fixtures.journals import MACHINE_ID, write_exported
 from tests.vm.clock import CLOCK_ERROR_S

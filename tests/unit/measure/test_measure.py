@@ -15,12 +15,11 @@ from initadvisor.core.estimates import Certainty
 from initadvisor.core.settings import Setting
 from initadvisor.lab.observing import Unseen
 from initadvisor.measure.measure import measure
-from initadvisor.records.boot import RecordSource
+from initadvisor.records.boot import RecordSource, RejectionReason
 from initadvisor.records.boot_class import command_line_sha256, comparable_command_line
 from initadvisor.records.boot_start import BootMethod
 from initadvisor.records.marks import KernelBoot, Waiting
 from initadvisor.records.read_interval import IntervalSource, NoInterval, ReadInterval
-from initadvisor.records.rejection import RejectionReason
 from tests.fixtures.booted import IMAGE_BYTES, RELEASE, Booted
 from tests.fixtures.journals import MACHINE_ID, Boot
 

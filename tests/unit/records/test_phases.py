@@ -10,8 +10,10 @@ from initadvisor.records.boot_start import (
     FpdtTimes,
     LoaderTimes,
     ManagerTimes,
+    Phase,
+    PhaseSource,
+    boot_phases,
 )
-from initadvisor.records.phases import Phase, PhaseSource, boot_phases
 
 EFI = EfiTimes(init_us=9_000_000, exec_us=9_700_000)
 FPDT = FpdtTimes(bootloader_launch_ns=8_200_000_000, exitbootservice_end_ns=10_600_000_000)

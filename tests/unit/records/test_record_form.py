@@ -10,8 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from initadvisor.records.boot import BootRecord
-from initadvisor.records.boot_form import as_plain, as_record
+from initadvisor.records.boot import BootRecord, as_plain, as_record
 from initadvisor.records.read_interval import NoInterval
 from tests.fixtures.boots import boot_record, full_record
 

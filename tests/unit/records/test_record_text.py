@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.records.boot_form import UnfitRecordError, as_record, as_text
-from initadvisor.records.rejection import RejectionReason
+from initadvisor.records.boot import RejectionReason, UnfitRecordError, as_record, as_text
 from initadvisor.store import boots
 from initadvisor.store.connection import connect_memory, transaction
 from initadvisor.store.schema import make_tables

@@ -17,11 +17,9 @@ import pytest
 
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.estimates import Certainty
-from initadvisor.records.boot import RecordSource
-from initadvisor.records.boot_form import UnfitRecordError
+from initadvisor.records.boot import RecordSource, RejectionReason, UnfitRecordError
 from initadvisor.records.marks import Waiting
 from initadvisor.records.read_interval import Beside, IntervalSource
-from initadvisor.records.rejection import RejectionReason
 from initadvisor.store.store import open_store
 from tests.fixtures.boots import (
     EPOCH,

@@ -42,7 +42,7 @@ from tests.fixtures.provable_machine import IMAGE, NEW, OLD
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from initadvisor.advise.evaluation import RecommendObserver
+    from initadvisor.advise.recommend import RecommendObserver
     from initadvisor.bootloaders.entry import TrialPlan
     from initadvisor.campaign.campaign import Campaign
     from initadvisor.host import Host

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from initadvisor.bootloaders.entry import OneShot, OneShotState
 from initadvisor.core.estimates import Certainty
-from initadvisor.records.rejection import RejectionReason
+from initadvisor.records.boot import RejectionReason
 from initadvisor.records.trial_outcome import BootEndSigns, TrialOutcome
 from initadvisor.transaction.transaction import ArmedBoot, ProofStage
 from initadvisor.trial.evaluation import (

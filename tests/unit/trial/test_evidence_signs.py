@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.host import Host
-from initadvisor.records.boot import RebootGapTime
-from initadvisor.records.rejection import RejectionReason
+from initadvisor.records.boot import RebootGapTime, RejectionReason
 from initadvisor.records.trial_outcome import BootEndSigns
 from initadvisor.trial.evidence import known_panics, signs_since
 from initadvisor.trial.risks import risks, watchdog_s

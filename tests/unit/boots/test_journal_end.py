@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.boots.journal import opened_journal
+from initadvisor.boots.journal import BootEnd, BootEnding, opened_journal
 from initadvisor.boots.journal_files import JournalSource
 from initadvisor.host import Host
-from initadvisor.records.journal import BootEnd, BootEnding
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.journals import MACHINE_ID, Boot, write_journal
 

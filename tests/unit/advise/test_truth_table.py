@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from initadvisor.advise.truth_tables import TruthRow, TruthTable
 from initadvisor.core.settings import Setting
-from initadvisor.decide.truth_table import TruthRow, TruthTable
 
 ZSTD, LZ4 = Setting.parse("zstd"), Setting.parse("lz4 -9")
 
