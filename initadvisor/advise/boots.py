@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.advise.recommendation import Assumption
-from initadvisor.core.errors import InitadvisorError, ProgramError
+from initadvisor.boots.kernel_messages import ASYNCHRONOUS_SINCE, asked_to_wait
+from initadvisor.boots.loader_times import manager_times
+from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.estimates import Certainty, three_digits
 from initadvisor.decide.boot_evidence import BootEvidence, Parameter, Relation
 from initadvisor.decide.upgrades import counted_pace
@@ -180,8 +182,6 @@ def _whence(update: ParameterUpdate) -> str:
     return "" if update.what is Parameter.CPU else f", {update.prior.source or 'assumed'}"
 
 
-_ASYNC_SINCE = (5, 13)
-_FALSE = {"0", "n", "N", "no", "No", "NO", "off", "Off", "OFF", "f", "F", "false", "False"}
 _MB = 1_000_000
 _USUAL_KERNEL_MB = 12.0
 
@@ -220,13 +220,11 @@ def _asynchronous(host: Host, release: str | None) -> bool | None:
     version = kernel_version(release or "")
     if version is None:
         return None
-    if version < _ASYNC_SINCE:
+    if version < ASYNCHRONOUS_SINCE:
         return False
     if release != host.kernel_release():
         return True
-    words = (host.read_text("/proc/cmdline") or "").split()
-    asked = [word.partition("=")[2] for word in words if word.startswith("initramfs_async=")]
-    return not (asked and asked[-1] in _FALSE)
+    return not asked_to_wait(host.read_text("/proc/cmdline") or "")
 
 
 def _whole_boot_ms(host: Host) -> float | None:
@@ -235,18 +233,10 @@ def _whole_boot_ms(host: Host) -> float | None:
     FirmwareTimestampMonotonic is the time spent before the kernel's clock started, and
     FinishTimestampMonotonic when the boot was complete (org.freedesktop.systemd1(5)).
     """
-    names = ("FirmwareTimestampMonotonic", "LoaderTimestampMonotonic", "FinishTimestampMonotonic")
-    if not host.path("/run/systemd/system").is_dir():
+    times = manager_times(host)
+    if times.finish_us is None:
         return None
-    try:
-        said = host.runner.run(
-            ["systemctl", "show", f"--property={','.join(names)}"], timeout_s=5
-        ).stdout.decode(errors="replace")
-    except ProgramError:
-        return None
-    values = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
-    firmware, loader, finish = (int(values.get(name, "0") or 0) for name in names)
-    return (max(firmware, loader) + finish) / 1000 if finish else None
+    return (max(times.firmware_us or 0, times.loader_us or 0) + times.finish_us) / 1000
 
 
 def _kernel_size(host: Host, release: str | None) -> tuple[float, str]:

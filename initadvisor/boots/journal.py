@@ -304,12 +304,12 @@ class Journal:
 @contextlib.contextmanager
 def opened_journal(host: Host, source: JournalSource) -> Iterator[Journal]:
     """Open a journal; see ``open_journal`` for what is raised."""
-    opened = open_journal(host, source)
+    reader, warnings = open_journal(host, source)
     try:
-        yield Journal(opened.reader, opened.warnings)
+        yield Journal(reader, warnings)
     finally:
-        if opened.reader is not None:
-            opened.reader.close()
+        if reader is not None:
+            reader.close()
 
 
 class _BootReader(BootEntries):

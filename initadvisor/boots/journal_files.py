@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import stat
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
@@ -68,16 +68,8 @@ class JournalSource:
         return self.directory is not None or bool(self.files)
 
 
-@dataclass(slots=True, kw_only=True)
-class OpenedJournal:
-    """A reader of all files that can be read, and what is to be said of the others."""
-
-    reader: JournalReader | None
-    warnings: list[str] = field(default_factory=list)
-
-
-def open_journal(host: Host, source: JournalSource) -> OpenedJournal:
-    """Open every file that can be, with a warning for each other one.
+def open_journal(host: Host, source: JournalSource) -> tuple[JournalReader | None, list[str]]:
+    """Open every file that can be, with a warning for each other one; None for no file at all.
 
     Raises ``NeedsRootError`` where there are files but none may be read, ``InitadvisorError``
     where python-systemd is not installed, or what is named is not there or no journal at all.
@@ -103,7 +95,7 @@ def open_journal(host: Host, source: JournalSource) -> OpenedJournal:
         raise _nothing_to_read(source, problems)
     problems |= dict.fromkeys(forbidden, "permission denied")
     warnings = [f"{path} was left out: {problem}" for path, problem in problems.items()]
-    return OpenedJournal(reader=make_reader(files=good) if good else None, warnings=warnings)
+    return make_reader(files=good) if good else None, warnings
 
 
 def _nothing_to_read(source: JournalSource, problems: Mapping[Path, str]) -> InitadvisorError:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from initadvisor.records.kernel_log import KernelLine, KernelMessage
 
 
-_ASYNCHRONOUS_SINCE = (5, 13)
+ASYNCHRONOUS_SINCE = (5, 13)
 """populate_rootfs only begins to unpack, and initcalls go on (init/initramfs.c)."""
 
 _INIT_TASK = "T1"
@@ -37,6 +37,14 @@ _AIDS = {
     "kmemleak": DebugAid.KMEMLEAK,
 }
 
+_OF_MACHINE = {
+    KernelEvent.HYPERVISOR: "hypervisor",
+    KernelEvent.PRODUCT: "product",
+    KernelEvent.PROCESSOR: "processor",
+    KernelEvent.MICROCODE: "microcode",
+}
+"""Which field of ``MachineWords`` each is."""
+
 
 class KernelMessages:
     """Takes the messages of ONE boot, in the kernel's order, and keeps what matters of them.
@@ -46,11 +54,7 @@ class KernelMessages:
 
     def __init__(self) -> None:
         self._waiter = InitramfsWait()
-        self._begin: KernelLine | None = None
-        self._freed: KernelLine | None = None
-        self._run: KernelLine | None = None
-        self._version: KernelLine | None = None
-        self._panic: KernelLine | None = None
+        self._first: dict[KernelEvent, KernelLine] = {}
         self._command_line: str | None = None
         self._command_line_whole = True
         self._command_line_goes_on = False
@@ -66,18 +70,18 @@ class KernelMessages:
 
     def note(self, message: KernelMessage) -> bool:
         """Take note of a message; return whether nothing that follows matters any more."""
-        if self._run is not None:
+        if KernelEvent.RUN in self._first:
             return True
         self._messages += 1
         line = recognise(message)
         if line is not None:
             self._note_line(line, message)
         self._waiter.note(message, line)
-        return self._run is not None
+        return KernelEvent.RUN in self._first
 
     def lost(self, messages: int) -> None:
         """Take note that messages, at least one, were lost at this point."""
-        if self._run is None:
+        if KernelEvent.RUN not in self._first:
             self._missed += max(messages, 1)
 
     def result(self) -> KernelBoot:
@@ -86,59 +90,29 @@ class KernelMessages:
         return KernelBoot(timestamps=timestamps, shadow=self._waiter.observation(timestamps))
 
     def _note_line(self, line: KernelLine, message: KernelMessage) -> None:
+        first = self._first.setdefault(line.event, line)
         match line.event:
             case KernelEvent.BEGIN:
-                self._note_begin(line, message)
+                self._contradictory |= line.time_us != first.time_us
+                if first is line and message.caller is not None:
+                    self._synchronous = message.caller == _INIT_TASK
             case KernelEvent.FREED:
-                self._freed = self._freed or line
                 self._freed_kib += line.number
-            case KernelEvent.FAILED:
-                if len(self._failures) < _MOST_FAILURES:
-                    self._failures.append(line.subject[:_LONGEST_WORDS])
+            case KernelEvent.FAILED if len(self._failures) < _MOST_FAILURES:
+                self._failures.append(line.subject[:_LONGEST_WORDS])
             case KernelEvent.RETURNED:
                 self._note_returned(line)
-            case KernelEvent.RUN:
-                self._run = line
-            case _:
-                self._note_kernel(line, message)
-
-    def _note_kernel(self, line: KernelLine, message: KernelMessage) -> None:
-        match line.event:
             case KernelEvent.VERSION:
-                self._contradictory |= self._version is not None and self._begin is not None
-                self._version = self._version or line
+                self._contradictory |= first is not line and KernelEvent.BEGIN in self._first
             case KernelEvent.COMMAND_LINE:
                 self._add_command_line(message.text, line.subject)
             case KernelEvent.DEBUG_AID:
                 self._aids.add(_AIDS[line.subject])
-            case KernelEvent.PANIC:
-                self._panic = self._panic or line
-            case KernelEvent.CALLING:
-                pass  # of interest to the waiter only
+            case _ if line.event in _OF_MACHINE:
+                words = line.subject[:_LONGEST_WORDS]
+                self._machine = replace(self._machine, **{_OF_MACHINE[line.event]: words})
             case _:
-                self._note_machine(line)
-
-    def _note_machine(self, line: KernelLine) -> None:
-        words = line.subject[:_LONGEST_WORDS]
-        match line.event:
-            case KernelEvent.HYPERVISOR:
-                self._machine = replace(self._machine, hypervisor=words)
-            case KernelEvent.PRODUCT:
-                self._machine = replace(self._machine, product=words)
-            case KernelEvent.PROCESSOR:
-                self._machine = replace(self._machine, processor=words)
-            case KernelEvent.MICROCODE:
-                self._machine = replace(self._machine, microcode=words)
-            case _:
-                pass
-
-    def _note_begin(self, line: KernelLine, message: KernelMessage) -> None:
-        if self._begin is not None:
-            self._contradictory |= line.time_us != self._begin.time_us
-            return
-        self._begin = line
-        if message.caller is not None:
-            self._synchronous = message.caller == _INIT_TASK
+                pass  # the first is all that matters, or it is of interest to the waiter only
 
     def _note_returned(self, line: KernelLine) -> None:
         """An initcall that returns before all is unpacked has only begun it.
@@ -148,8 +122,8 @@ class KernelMessages:
         if line.subject != UNPACKING_INITCALL or self._initcall_us is not None:
             return
         self._initcall_us = line.number
-        if self._begin is not None and not _retained(self._command_line or ""):
-            self._synchronous = self._freed is not None
+        if KernelEvent.BEGIN in self._first and not _retained(self._command_line or ""):
+            self._synchronous = KernelEvent.FREED in self._first
 
     def _add_command_line(self, text: str, words: str) -> None:
         """Long ones are cut off, or since 6.19 go on in further lines that begin the same way."""
@@ -166,29 +140,30 @@ class KernelMessages:
         self._command_line = whole[:_LONGEST_COMMAND_LINE]
 
     def _marks(self) -> KernelTimestamps:
-        begin_us, end_us, run_us = (
-            line.time_us if line else None for line in (self._begin, self._freed, self._run)
-        )
+        first = self._first.get
+        begin, freed, run = map(first, (KernelEvent.BEGIN, KernelEvent.FREED, KernelEvent.RUN))
+        version, panic = first(KernelEvent.VERSION), first(KernelEvent.PANIC)
+        begin_us, end_us, run_us = (line.time_us if line else None for line in (begin, freed, run))
         told = [time_us for time_us in (begin_us, end_us, run_us) if time_us is not None]
         words = self._command_line or ""
         return KernelTimestamps(
-            release=self._version.subject[:_LONGEST_WORDS] if self._version else None,
-            version=(self._version.detail[:_LONGEST_WORDS] or None) if self._version else None,
+            release=version.subject[:_LONGEST_WORDS] if version else None,
+            version=(version.detail[:_LONGEST_WORDS] or None) if version else None,
             command_line=self._command_line,
             command_line_whole=self._command_line_whole and not self._command_line_goes_on,
-            begun=self._begin is not None,
-            freed=self._freed is not None,
+            begun=begin is not None,
+            freed=freed is not None,
             begin_us=begin_us,
             end_us=end_us,
             run_init_us=run_us,
-            run_program=self._run.subject[:_LONGEST_WORDS] if self._run else None,
-            loaded_kib=self._freed_kib if self._freed else None,
+            run_program=run.subject[:_LONGEST_WORDS] if run else None,
+            loaded_kib=self._freed_kib if freed else None,
             initcall_us=self._initcall_us,
             synchronous=self._is_synchronous(words),
             retained=_retained(words),
             missed_messages=self._missed,
             failures=tuple(self._failures),
-            panic=self._panic.subject[:_LONGEST_WORDS] if self._panic else None,
+            panic=panic.subject[:_LONGEST_WORDS] if panic else None,
             debug_aids=tuple(sorted(self._aids | _aids_asked_for(words))),
             contradictory=self._contradictory or told != sorted(told),
             messages=self._messages,
@@ -199,11 +174,17 @@ class KernelMessages:
         """Who printed what tells best, then what was asked for, then the version."""
         if self._synchronous is not None:
             return self._synchronous
-        asked = parameters(_for_kernel(command_line), "initramfs_async")
-        if asked and _is_no(asked[-1]):
+        if asked_to_wait(command_line):
             return True
-        version = kernel_version(self._version.subject) if self._version else None
-        return None if version is None else version < _ASYNCHRONOUS_SINCE
+        line = self._first.get(KernelEvent.VERSION)
+        version = kernel_version(line.subject) if line else None
+        return None if version is None else version < ASYNCHRONOUS_SINCE
+
+
+def asked_to_wait(command_line: str) -> bool:
+    """Tell whether a kernel is told to unpack before it goes on (``initramfs_async=0``)."""
+    asked = parameters(_for_kernel(command_line), "initramfs_async")
+    return bool(asked) and _is_no(asked[-1])
 
 
 def _for_kernel(command_line: str) -> str:

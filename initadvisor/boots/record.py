@@ -11,15 +11,7 @@ from initadvisor.boots.attribute import image_evidence
 from initadvisor.boots.boot_class import boot_class, class_with_words, past_class
 from initadvisor.boots.journal import BootEnding
 from initadvisor.boots.kmsg import running_boot
-from initadvisor.boots.loader_times import (
-    ClockPoint,
-    LastSign,
-    RebootGap,
-    loader_times,
-    reboot_gap,
-    same_loader_run,
-    slept,
-)
+from initadvisor.boots.loader_times import loader_times, same_loader_run, slept
 from initadvisor.boots.machine_name import machine_name
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.core.estimates import Certainty
@@ -60,6 +52,9 @@ if TYPE_CHECKING:
 
 
 _WHO_MAY_READ = "run this as root, or as a member of group systemd-journal, who may read them"
+
+_LONGEST_GAP_US = 600_000_000
+"""What takes longer than ten minutes was no reboot that nobody waited in."""
 
 _FOREIGN = Attribution(certainty=Certainty.UNKNOWN, reason="another machine's images are not known")
 
@@ -126,7 +121,7 @@ def running_record(
         times=times,
         read=read_interval(start, times),
         phases=boot_phases(start.method, times),
-        reboot_gap=_gap(journalled),
+        reboot_gap=reboot_gap(journalled),
         evidence=evidence,
         attribution=attribute(evidence, booted_at=started_at),
         rejections=rejections(kernel.timestamps, circumstances),
@@ -177,7 +172,7 @@ def past_record(
         ),
         read=NoInterval(reason="a journal does not tell when a loader read what"),
         phases=_past_phases(boot.startup) if boot.startup else (),
-        reboot_gap=_gap(journalled),
+        reboot_gap=reboot_gap(journalled),
         evidence=evidence,
         attribution=attribute(evidence, booted_at=started_at) if own else _FOREIGN,
         rejections=rejections(timestamps, circumstances),
@@ -248,27 +243,37 @@ def _after_kexec(journalled: Journalled | None) -> bool:
     return end is not None and end.ending is BootEnding.KEXEC
 
 
-def _gap(journalled: Journalled | None) -> RebootGapTime:
+def reboot_gap(journalled: Journalled | None) -> RebootGapTime:
+    """Return the time from the last message of the boot before to the start of this one's kernel.
+
+    Between the two lie the end of the shutdown, the firmware and the loader. It is no time of the
+    loader's, and for loaders that record none themselves: as the rest stays the same, differences
+    between images show in it over several reboots. The kernel's start is told by two clocks at the
+    last message of this boot, by when the wall clock has most likely been synchronised.
+    """
     if journalled is None or journalled.before is None or journalled.before_end is None:
         return RebootGapTime(reason="the journal has no boot before this one")
-    if journalled.end.slept:
-        return RebootGapTime(reason="the machine slept in this boot, its clocks cannot be compared")
-    ending, now = journalled.before_end.ending, journalled.boot.span.last
-    gap = reboot_gap(
-        LastSign(
-            realtime_us=journalled.before.last.realtime_us,
-            synchronised=journalled.before_end.synchronised,
-            rebooted=None if ending is None else ending is BootEnding.REBOOT,
+    last, ending = journalled.boot.span.last, journalled.before_end.ending
+    ended = "is not known to have ended" if ending is None else "did not end"
+    duration_us = last.realtime_us - last.monotonic_us - journalled.before.last.realtime_us
+    problems = (
+        (journalled.end.slept, "the machine slept in this boot, its clocks cannot be compared"),
+        (ending is not BootEnding.REBOOT, f"the boot before {ended} by a reboot"),
+        (
+            not journalled.before_end.synchronised,
+            "the clock of the boot before was not synchronised",
         ),
-        ClockPoint(
-            realtime_us=now.realtime_us,
-            since_start_us=now.monotonic_us,
-            synchronised=journalled.end.synchronised,
+        (not journalled.end.synchronised, "the clock of this boot is not synchronised"),
+        (duration_us <= 0, "the kernel would have started before the boot before it ended"),
+        (
+            duration_us > _LONGEST_GAP_US,
+            f"{duration_us / 1e6:.0f} s lie between the boots, more than ten minutes",
         ),
     )
-    if isinstance(gap, RebootGap):
-        return RebootGapTime(duration_us=gap.duration_us)
-    return RebootGapTime(reason=gap.reason)
+    for applies, reason in problems:
+        if applies:
+            return RebootGapTime(reason=reason)
+    return RebootGapTime(duration_us=duration_us)
 
 
 def _past_phases(startup: StartupTimes) -> tuple[PhaseTime, ...]:
@@ -313,57 +318,57 @@ def rejections(
     same goes for unhashed addresses and trace_printk, however loud their warnings are. What the
     printing costs shows on the command line, which makes such boots a class of their own.
     """
-    return (*_kernel_rejections(timestamps), *_other_rejections(circumstances))
+    return (
+        *_kernel_rejections(timestamps),
+        *_applying(
+            (circumstances.kexec, RejectionReason.KEXEC),
+            (circumstances.emergency, RejectionReason.EMERGENCY),
+            (circumstances.hibernations, RejectionReason.HIBERNATION),
+            (circumstances.soft_reboots, RejectionReason.SOFT_REBOOT),
+            (circumstances.menu_shown, RejectionReason.MENU),
+        ),
+    )
 
 
-def _other_rejections(circumstances: Circumstances) -> Iterator[RejectionReason]:
-    if circumstances.kexec:
-        yield RejectionReason.KEXEC
-    if circumstances.emergency:
-        yield RejectionReason.EMERGENCY
-    if circumstances.hibernations:
-        yield RejectionReason.HIBERNATION
-    if circumstances.soft_reboots:
-        yield RejectionReason.SOFT_REBOOT
-    if circumstances.menu_shown:
-        yield RejectionReason.MENU
+def _applying(*reasons: tuple[object, RejectionReason]) -> Iterator[RejectionReason]:
+    return (reason for applies, reason in reasons if applies)
 
 
 def _kernel_rejections(timestamps: KernelTimestamps) -> Iterator[RejectionReason]:
     if not timestamps.messages:
         yield RejectionReason.NO_MESSAGES
         return
-    yield from _image_rejections(timestamps)
-    if timestamps.contradictory:
-        yield RejectionReason.CONTRADICTORY
-    if timestamps.panic is not None and timestamps.run_program is None:
-        yield RejectionReason.PANICKED
-    if timestamps.debug_aids:
-        yield RejectionReason.DEBUG_KERNEL
-    if _is_crash_kernel(timestamps):
-        yield RejectionReason.CRASH_KERNEL
+    yield from _applying(
+        (timestamps.failures, RejectionReason.UNPACK_FAILED),
+        (timestamps.missed_messages, RejectionReason.MESSAGES_LOST),
+    )
+    if missing := _missing_mark(timestamps):
+        yield missing
+    panicked = timestamps.panic is not None and timestamps.run_program is None
+    yield from _applying(
+        (timestamps.contradictory, RejectionReason.CONTRADICTORY),
+        (panicked, RejectionReason.PANICKED),
+        (timestamps.debug_aids, RejectionReason.DEBUG_KERNEL),
+        (_is_crash_kernel(timestamps), RejectionReason.CRASH_KERNEL),
+    )
 
 
-def _image_rejections(timestamps: KernelTimestamps) -> Iterator[RejectionReason]:
+def _missing_mark(timestamps: KernelTimestamps) -> RejectionReason | None:
     """Tell a mark that was never made from one that was lost.
 
     Where the image is retained nothing marks the end of its unpacking: what is waited for ends with
     it, but where nothing waits it ends unseen. Only a synchronous unpack that the kernel accounts
     for (initcall_debug) is timed all the same.
     """
-    if timestamps.failures:
-        yield RejectionReason.UNPACK_FAILED
-    if timestamps.missed_messages:
-        yield RejectionReason.MESSAGES_LOST
     if _without_initramfs(timestamps):
-        yield RejectionReason.NO_INITRAMFS
-    elif not timestamps.begun:
-        yield RejectionReason.NO_BEGIN
-    elif not timestamps.freed:
-        if timestamps.unpack_us is None:
-            yield RejectionReason.RETAINED if timestamps.retained else RejectionReason.NO_END
-    elif timestamps.unpack_us is None:
-        yield RejectionReason.NO_TIMES
+        return RejectionReason.NO_INITRAMFS
+    if not timestamps.begun:
+        return RejectionReason.NO_BEGIN
+    if timestamps.unpack_us is not None:
+        return None
+    if timestamps.freed:
+        return RejectionReason.NO_TIMES
+    return RejectionReason.RETAINED if timestamps.retained else RejectionReason.NO_END
 
 
 def _without_initramfs(timestamps: KernelTimestamps) -> bool:
