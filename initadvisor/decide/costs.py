@@ -13,11 +13,8 @@ from initadvisor.core.estimates import Estimate
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from initadvisor.decide.arrays import Floats
     from initadvisor.decide.cost import CandidateFacts, Machine, ObservedBoot, Quantity, Shadow
-
-    Floats = NDArray[np.float64]
 
 
 DRAWS = 20_000

@@ -16,16 +16,11 @@ from initadvisor.decide.costs import summary
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from initadvisor.core.estimates import Estimate
     from initadvisor.core.settings import Setting
+    from initadvisor.decide.arrays import Booleans, Floats, Integers
     from initadvisor.decide.cost import CandidateFacts
     from initadvisor.decide.costs import Draws
-
-    Floats = NDArray[np.float64]
-
-    Booleans = NDArray[np.bool_]
 
 
 _EVEN = 0.5
@@ -174,7 +169,7 @@ def _outcome(certain: Booleans, within: Floats, baseline: int, thresholds: Thres
 
 def outcomes_within(
     found: CandidateComparison,
-    ranges: Sequence[NDArray[np.int64]],
+    ranges: Sequence[Integers],
     *,
     baseline: int,
     thresholds: Thresholds,
@@ -223,9 +218,7 @@ def decide_by_size(
     )
 
 
-def chances(
-    draws: Draws, candidates: Sequence[CandidateFacts], *, by_size: bool
-) -> NDArray[np.float64]:
+def chances(draws: Draws, candidates: Sequence[CandidateFacts], *, by_size: bool) -> Floats:
     """Return with which probability each candidate is the best of those that may be chosen."""
     cost = draws.size_mb if by_size else draws.total_ms + draws.extra_ms
     eligible = np.array([candidate.eligible for candidate in candidates])
@@ -239,7 +232,7 @@ def savings(draws: Draws, baseline: int) -> Floats:
     return np.asarray(cost[:, [baseline]] - cost)
 
 
-def _eligible(candidates: Sequence[CandidateFacts], baseline: int) -> NDArray[np.bool_]:
+def _eligible(candidates: Sequence[CandidateFacts], baseline: int) -> Booleans:
     return np.array([c.eligible and i != baseline for i, c in enumerate(candidates)])
 
 

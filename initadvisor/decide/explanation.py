@@ -20,18 +20,13 @@ from initadvisor.decide.decision import gains, outcomes_within
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from initadvisor.core.estimates import Estimate, Evidence
     from initadvisor.core.settings import Setting
+    from initadvisor.decide.arrays import Floats, Integers
     from initadvisor.decide.boot_evidence import ParameterUpdate, PosteriorSummary
     from initadvisor.decide.cost import CandidateFacts
     from initadvisor.decide.costs import ParameterDraws
     from initadvisor.decide.decision import CandidateComparison, Contrast, Thresholds
-
-    Floats = NDArray[np.float64]
-
-    Rows = Sequence[NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +222,7 @@ _MIDDLE = (0.025, 0.975)
 _HALVINGS = 30
 
 
-def ranges_of(values: Floats) -> Rows:
+def ranges_of(values: Floats) -> Sequence[Integers]:
     """Return the rows of 20 ranges of a fact that are equally likely, the smallest values first."""
     return np.array_split(np.argsort(values), _BINS)
 
@@ -362,7 +357,7 @@ class _Along:
         return high
 
 
-def _best_in(gain: Floats, ranges: Rows, baseline: int) -> Sequence[int]:
+def _best_in(gain: Floats, ranges: Sequence[Integers], baseline: int) -> Sequence[int]:
     """Return what gains most on average in each range.
 
     The best of the range before stays so unless the difference is clear. There is none before the

@@ -27,16 +27,11 @@ from initadvisor.decide.decision import CandidateComparison, compare_candidates
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from initadvisor.decide.arrays import Booleans, Floats, Integers
     from initadvisor.decide.cost import CandidateFacts, Decision, Machine
     from initadvisor.decide.costs import ParameterDraws
     from initadvisor.decide.decision import Thresholds
     from initadvisor.decide.posterior.posterior import Posterior
-
-    Floats = NDArray[np.float64]
-
-    Booleans = NDArray[np.bool_]
 
 
 MOST_BOOTS = 40
@@ -209,7 +204,7 @@ class _Beliefs:
         """What is left of the variance of the difference."""
         return max(float(self._covariance[0, 0]), _LEAST_VARIANCE)
 
-    def narrowing(self, columns: NDArray[np.int64]) -> Floats:
+    def narrowing(self, columns: Integers) -> Floats:
         """Return by how much a boot of each would lessen the variance, in ms squared."""
         rows = self._rows(columns)
         seen = self._covariance[rows[:, :, None], rows[:, None, :]]
@@ -227,7 +222,7 @@ class _Beliefs:
         self._covariance = self._covariance - self._covariance[:, rows] @ gain
         self.known_ms2 += before - self.variance_ms2
 
-    def _rows(self, columns: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _rows(self, columns: Integers) -> Integers:
         """Return which quantities a boot of each candidate shows."""
         return np.asarray(1 + columns[:, None] + self._count * np.arange(len(self._noise)))
 
@@ -262,7 +257,7 @@ def _shown(
 def _plan(
     beliefs: _Beliefs,
     question: _Question,
-    allowed: NDArray[np.int64],
+    allowed: Integers,
     thresholds: Thresholds,
     most_boots: int,
 ) -> BootPlan:

@@ -19,13 +19,10 @@ from initadvisor.decide.posterior.smc import log_logistic, smc_sample
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from initadvisor.decide.arrays import Floats
     from initadvisor.decide.cost import Machine, Shadow
     from initadvisor.decide.posterior.boot_summary import Bounds, ShadowSummary
     from initadvisor.decide.posterior.groups import Location
-
-    Floats = NDArray[np.float64]
 
 
 _LEAST_LOG, _MOST_LOG = float(np.log(1e-2)), float(np.log(3.6e6))

@@ -19,17 +19,10 @@ from initadvisor.decide.posterior.smc import log_logistic, log_sum
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from initadvisor.decide.arrays import Booleans, Floats, Integers
     from initadvisor.decide.cost import CandidateFacts, Machine
     from initadvisor.decide.costs import ParameterDraws
     from initadvisor.decide.posterior.boot_summary import Columns, IntervalGroup
-
-    Floats = NDArray[np.float64]
-
-    Integers = NDArray[np.int64]
-
-    Booleans = NDArray[np.bool_]
 
 
 READ_LOG_SD = 0.12

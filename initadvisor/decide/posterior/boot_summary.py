@@ -29,17 +29,10 @@ from initadvisor.records.read_interval import Beside
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from initadvisor.decide.arrays import Booleans, Floats, Integers
     from initadvisor.decide.boot_evidence import BootEvidence
     from initadvisor.decide.cost import CandidateFacts
     from initadvisor.decide.posterior.groups import Location
-
-    Floats = NDArray[np.float64]
-
-    Integers = NDArray[np.int64]
-
-    Booleans = NDArray[np.bool_]
 
 
 T = TypeVar("T")

@@ -20,13 +20,10 @@ from initadvisor.decide.posterior.smc import log_sum, posterior_of_normal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from initadvisor.decide.arrays import Floats
     from initadvisor.decide.cost import CandidateFacts, Machine, Quantity
     from initadvisor.decide.costs import ParameterDraws
     from initadvisor.decide.posterior.groups import Location
-
-    Floats = NDArray[np.float64]
 
 
 _POPULATE, _CPU, _LAB = range(3)

@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
-
-    Integers = NDArray[np.int64]
+    from initadvisor.decide.arrays import Floats, Integers
 
 
 _MAD_TO_SD = 1.4826

@@ -35,15 +35,12 @@ from initadvisor.decide.posterior.boot_unpacking import draw_unpacking
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
+    from initadvisor.decide.arrays import Floats
     from initadvisor.decide.boot_evidence import BootEvidence
     from initadvisor.decide.cost import CandidateFacts, Machine
     from initadvisor.decide.costs import Draws, ParameterDraws
     from initadvisor.decide.posterior.boot_reading import ReadSummary
     from initadvisor.decide.posterior.boot_summary import ShadowSummary, UnpackSummary
-
-    Floats = NDArray[np.float64]
 
 
 _READING, _UNPACKING, _SHADOW = range(3)

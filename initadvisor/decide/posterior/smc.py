@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float64]
+    from initadvisor.decide.arrays import Floats
 
     LogDensity = Callable[[Floats], Floats]
 
