@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from initadvisor.advise.recommendation import Assumption
 from initadvisor.core.codecs import Codec
-from initadvisor.core.estimates import Estimate
 from initadvisor.data.tables import observed_boots
 from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.cost import Machine, Quantity, Shadow
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from initadvisor.advise.boots import BootContext
     from initadvisor.candidates.candidate import Candidate
+    from initadvisor.core.estimates import Estimate
     from initadvisor.data.tables import CalibrationTable
     from initadvisor.lab.evidence import LabEvidence
 
@@ -46,7 +46,6 @@ class Knowledge:
     """A machine for the cost model, and in words what it rests on."""
 
     machine: Machine
-    loader_mb_s: Estimate
     assumptions: tuple[Assumption, ...]
 
 
@@ -88,7 +87,6 @@ def know_machine(
             lab=LAB,
             shadow=shadow,
         ),
-        loader_mb_s=_as_estimate(loader),
         assumptions=(
             Assumption(about=Parameter.LOADER, text=f"the loader's reading: {loader.source}"),
             Assumption(about=Parameter.SHADOW, text=f"the shadow (B1): {_said_of(shadow)}"),
@@ -202,13 +200,3 @@ def _shadow(given_ms: float | None, context: BootContext) -> Shadow:
 
 def _said_of(shadow: Shadow) -> str:
     return shadow.source if shadow.fixed_ms is not None else f"unknown here, {shadow.source}"
-
-
-def _as_estimate(quantity: Quantity) -> Estimate:
-    spread = exp(_Z95 * quantity.log_sd)
-    return Estimate(
-        mean=quantity.median * exp(quantity.log_sd**2 / 2),
-        low=quantity.median / spread,
-        high=quantity.median * spread,
-        source=quantity.source,
-    )

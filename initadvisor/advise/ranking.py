@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from initadvisor.core.settings import Setting
     from initadvisor.decide.boot_evidence import PosteriorSummary
     from initadvisor.decide.cost import DecidingFact, Decision
-    from initadvisor.decide.decision import Contrast
+    from initadvisor.decide.decision import CandidateComparison, Contrast
 
 
 _WORTH_BUILDING = 0.02
@@ -90,9 +90,7 @@ def _closest(
     """Return what comes closest to what is advised, and what would decide where that is open."""
     facts, thresholds = result.facts, decision_input.thresholds
     chosen = result.column(result.decision.setting)
-    found = compare_candidates(
-        result.posterior_costs.draws, facts, baseline=0, thresholds=thresholds
-    )
+    found = _compared(decision_input, result)
     closest = strongest_rival(found, chosen)
     if closest is None:
         return None, None
@@ -113,6 +111,12 @@ def _closest(
         thresholds=thresholds,
     )
     return deciding, rival
+
+
+def _compared(decision_input: DecisionInput, result: DecisionResult) -> CandidateComparison:
+    return compare_candidates(
+        result.posterior_costs.draws, result.facts, baseline=0, thresholds=decision_input.thresholds
+    )
 
 
 def _contrast(result: DecisionResult, one: int, other: int) -> Contrast:
@@ -209,59 +213,44 @@ def _rows(decision_input: DecisionInput, result: DecisionResult) -> list[Row]:
 
 
 def explain(decision_input: DecisionInput, result: DecisionResult) -> Explanation:
-    """Explain a decision: the facts it depends on, and what each kind of evidence did to it."""
-    draws, summary = result.posterior_costs.draws, result.posterior_costs.summary
-    pair = (
-        _smallest(decision_input, result)
-        if decision_input.by_size
-        else _closest_pair(decision_input, result)
-    )
-    explained = Explanation(
-        contrast=None, weights=(), images_share=0.0, steps=(), updates=summary.updates
-    )
-    if pair is None:
-        return explained
-    weakest = Evidence.weakest((result.evidence[pair.advised], result.evidence[pair.rival]))
-    explained = replace(
-        explained,
-        contrast=contrast(draws, result.facts, pair.advised, pair.rival, source=str(weakest)),
-    )
+    """Explain a decision: the facts it depends on, and what each kind of evidence did to it.
+
+    What is advised is held against what is likeliest to be better; where sizes decide, against the
+    smallest beside it.
+    """
+    costs, found = result.posterior_costs, _compared(decision_input, result)
+    advised = result.column(result.decision.setting)
     if decision_input.by_size:
-        return explained
-    found = compare_candidates(
-        draws, result.facts, baseline=0, thresholds=decision_input.thresholds
+        rival = _smallest(decision_input, result, advised)
+    else:
+        closest = strongest_rival(found, advised)
+        rival = closest[0] if closest else None
+    explained = Explanation(
+        contrast=None if rival is None else _contrast(result, advised, rival),
+        weights=(),
+        images_share=0.0,
+        steps=(),
+        updates=costs.summary.updates,
     )
-    parts = result.posterior_costs.posterior.parameters
+    if rival is None or decision_input.by_size:
+        return explained
+    pair, parts = Pair(advised=advised, rival=rival), costs.posterior.parameters
     return replace(
         explained,
-        weights=weights(parts, result.facts, found, summary, pair, baseline=0),
+        weights=weights(parts, result.facts, found, costs.summary, pair, baseline=0),
         images_share=images_share(parts, found, pair),
         steps=tuple(_steps(decision_input, result)),
     )
 
 
-def _closest_pair(decision_input: DecisionInput, result: DecisionResult) -> Pair | None:
-    """Return what is advised and what is likeliest to be better."""
-    advised = result.column(result.decision.setting)
-    found = compare_candidates(
-        result.posterior_costs.draws, result.facts, baseline=0, thresholds=decision_input.thresholds
-    )
-    rival = strongest_rival(found, advised)
-    return None if rival is None else Pair(advised=advised, rival=rival[0])
-
-
-def _smallest(decision_input: DecisionInput, result: DecisionResult) -> Pair | None:
-    """Return what is advised, and the smallest beside it."""
-    advised = result.column(result.decision.setting)
+def _smallest(decision_input: DecisionInput, result: DecisionResult, advised: int) -> int | None:
+    """Return the smallest beside what is advised."""
     others = [
         column
         for column, fact in enumerate(result.facts)
         if column != advised and (fact.eligible or decision_input.candidates[column].today)
     ]
-    if not others:
-        return None
-    rival = min(others, key=lambda column: result.facts[column].size_mb.median)
-    return Pair(advised=advised, rival=rival)
+    return min(others, key=lambda column: result.facts[column].size_mb.median, default=None)
 
 
 def _steps(decision_input: DecisionInput, result: DecisionResult) -> Iterator[ExplanationStep]:

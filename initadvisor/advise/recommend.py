@@ -46,13 +46,11 @@ if TYPE_CHECKING:
     from initadvisor.advise.ranking import RankedCandidates
     from initadvisor.candidates.search_space import CandidateSet, SearchSpace
     from initadvisor.core.config import Config
-    from initadvisor.core.estimates import Estimate
     from initadvisor.core.settings import Setting
     from initadvisor.host import Host
     from initadvisor.image.contents import Lint
     from initadvisor.image.kernel import KernelConfig
     from initadvisor.records.built_image import SkippedSetting
-    from initadvisor.target.disk import Disk
     from initadvisor.target.target import Target
 
 
@@ -159,9 +157,9 @@ class CandidateEvaluation:
         """Weigh the candidates that are there, and estimates of the others."""
         host, search_space = self._host, self._search_space
         candidate_set = estimated_candidate_set(host, search_space, observer=self._observer)
-        candidate_set = replace(
-            candidate_set, skipped=_distinct((*candidate_set.skipped, *self._build_gaps))
-        )
+        # One for each setting: what failed last says why.
+        skipped = {one.setting: one for one in (*candidate_set.skipped, *self._build_gaps)}
+        candidate_set = replace(candidate_set, skipped=tuple(skipped.values()))
         verdicts = verdicts_on(
             host,
             search_space.source,
@@ -237,11 +235,6 @@ class CandidateEvaluation:
         )
 
 
-def _distinct(skipped_settings: tuple[SkippedSetting, ...]) -> tuple[SkippedSetting, ...]:
-    """Return one gap for each setting: what failed last says why."""
-    return tuple({skipped.setting: skipped for skipped in skipped_settings}.values())
-
-
 def _kernel_config(host: Host, request: Request, kernel: str | None) -> KernelConfig | None:
     if request.kernel_config:
         return read_kernel_config(request.kernel_config)
@@ -276,7 +269,9 @@ def recommend(host: Host, request: Request, *, observer: RecommendObserver) -> R
     Raises ``InitadvisorError`` (with its exit code) where there is no image, it cannot be read or
     is none, nothing can be compared, or the lab is asked for and no virtual machine works.
     """
-    config = _config(host, request)
+    config = load_config(host)
+    if request.objective:
+        config = replace(config, objective=request.objective)
     target = sample_target(host) if request.sample else find_target(host, request.image)
     with open_search_space(
         host, target, config, only=request.only, everything=request.everything
@@ -303,7 +298,7 @@ def _recommendation(
     host: Host, target: Target, config: Config, evaluation: CandidateEvaluation, answer: Answer
 ) -> Recommendation:
     candidate_set, ranked = answer.candidate_set, answer.ranked
-    lab = answer.decision_input.unpacking.lab
+    disk, lab = evaluation.disk, answer.decision_input.unpacking.lab
     return Recommendation(
         image=candidate_set.source.path,
         sample=target.sample,
@@ -315,7 +310,14 @@ def _recommendation(
         certainty=config.certainty,
         evidence=ranked.evidence,
         decision=ranked.decision,
-        storage=_storage(evaluation.disk, ranked.summary.now(Parameter.LOADER)),
+        storage=Storage(
+            device=disk.device,
+            kind=disk.kind,
+            read_mb_s=disk.read_mb_s,
+            loader_mb_s=ranked.summary.now(Parameter.LOADER),
+            free_bytes=disk.free_bytes,
+            room_on=disk.room_on,
+        ),
         unpacked_bytes=candidate_set.source.contents.unpacked_bytes,
         whole_boot_ms=evaluation.context.whole_boot_ms,
         rows=ranked.rows,
@@ -329,7 +331,7 @@ def _recommendation(
         assumptions=tuple(_assumptions(config, evaluation, answer)),
         warnings=(
             *candidate_set.baseline.warnings,
-            *evaluation.disk.warnings,
+            *disk.warnings,
             *evaluation.table.warnings,
             *lab.warnings,
             *evaluation.boots.warnings,
@@ -357,11 +359,6 @@ def _assumptions(
             yield Assumption(about=None, text=spread.words if spread else UNKNOWN_BUILD)
 
 
-def _config(host: Host, request: Request) -> Config:
-    config = load_config(host)
-    return replace(config, objective=request.objective) if request.objective else config
-
-
 def _unknown_kernel(kernel: str | None, config: KernelConfig | None) -> tuple[str, ...]:
     """Say once what keeps the verdicts of lint from being certain."""
     if config is not None:
@@ -369,15 +366,4 @@ def _unknown_kernel(kernel: str | None, config: KernelConfig | None) -> tuple[st
     return (
         f"the configuration of {f'Linux {kernel}' if kernel else 'the kernel'} is not known, so it "
         "is not certain which codecs it unpacks: name it with --kernel-config FILE",
-    )
-
-
-def _storage(disk: Disk, loader_mb_s: Estimate) -> Storage:
-    return Storage(
-        device=disk.device,
-        kind=disk.kind,
-        read_mb_s=disk.read_mb_s,
-        loader_mb_s=loader_mb_s,
-        free_bytes=disk.free_bytes,
-        room_on=disk.room_on,
     )

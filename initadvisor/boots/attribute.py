@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
-from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from initadvisor.core.estimates import Certainty
@@ -31,14 +30,6 @@ _STUB_ADDS_BYTES = 65_536
 (credentials, system extensions) leaves the size without a word on the image."""
 
 
-class _Says(Enum):
-    """A witness' word on one image."""
-
-    YES = auto()
-    NO = auto()
-    NOTHING = auto()
-
-
 def attribute(evidence: ImageEvidence, images: tuple[KnownImage, ...]) -> Attribution:
     """Return which of the images a boot used that left these traces.
 
@@ -53,7 +44,7 @@ def attribute(evidence: ImageEvidence, images: tuple[KnownImage, ...]) -> Attrib
     if _freed_more_than_loaded(evidence):
         return _nothing("the kernel freed more than the loader had handed over")
     found = _narrowed(evidence, images, heard)
-    for_them = tuple(w for w in heard if found and _ask(w, evidence, found[0]) is _Says.YES)
+    for_them = tuple(w for w in heard if found and _ask(w, evidence, found[0]))
     if not for_them:
         return _nothing(f"no known image fits {_listed(heard)}")
     if _contents(found) > 1:
@@ -77,14 +68,10 @@ def _narrowed(
     evidence: ImageEvidence, images: tuple[KnownImage, ...], heard: tuple[AttributionSource, ...]
 ) -> tuple[KnownImage, ...]:
     """Return the images that fit, narrowed down by one witness after the other."""
-    proven = [
-        image for image in images if _ask(AttributionSource.DIGEST, evidence, image) is _Says.YES
-    ]
-    fitting = proven or [
-        i for i in images if all(_ask(w, evidence, i) is not _Says.NO for w in heard)
-    ]
+    proven = [image for image in images if _ask(AttributionSource.DIGEST, evidence, image)]
+    fitting = proven or [i for i in images if all(_ask(w, evidence, i) is not False for w in heard)]
     for witness in heard:
-        told = [image for image in fitting if _ask(witness, evidence, image) is _Says.YES]
+        told = [image for image in fitting if _ask(witness, evidence, image)]
         fitting = told or fitting
     return tuple(fitting)
 
@@ -125,9 +112,10 @@ def _spoke(witness: AttributionSource, evidence: ImageEvidence) -> bool:
             return evidence.entry is not None
 
 
-def _ask(witness: AttributionSource, evidence: ImageEvidence, image: KnownImage) -> _Says:
+def _ask(witness: AttributionSource, evidence: ImageEvidence, image: KnownImage) -> bool | None:
+    """Return whether a witness speaks for the image or against it, None where it says nothing."""
     if evidence.from_uki is not None and evidence.from_uki is not image.is_uki:
-        return _Says.NO
+        return False
     match witness:
         case AttributionSource.DIGEST:
             return _digest_says(evidence, image)
@@ -135,44 +123,42 @@ def _ask(witness: AttributionSource, evidence: ImageEvidence, image: KnownImage)
             loaded = evidence.loaded_bytes or 0
             return _size_says(loaded, loaded, image)
         case AttributionSource.TAG:
-            return _yes_or_no(told=image.trial == evidence.trial)
+            return image.trial == evidence.trial
         case AttributionSource.FREED_SIZE:
             freed = (evidence.freed_kib or 0) * 1024
             return _size_says(
                 freed - evidence.page_bytes + 1, freed + evidence.page_bytes - 1, image
             )
         case AttributionSource.ENTRY:
-            known = bool(image.entries)
-            return _yes_or_no(told=evidence.entry in image.entries) if known else _Says.NOTHING
+            return evidence.entry in image.entries if image.entries else None
 
 
-def _digest_says(evidence: ImageEvidence, image: KnownImage) -> _Says:
+def _digest_says(evidence: ImageEvidence, image: KnownImage) -> bool | None:
     """Compare digests where they are of the same bytes.
 
     The digest of what was loaded is that of a file only where nothing was loaded with it and no
     padding was added.
     """
     if image.is_uki:
-        if evidence.section_sha256 is None:
-            return _Says.NOTHING
-        return _yes_or_no(told=evidence.section_sha256 == image.sha256)
+        section = evidence.section_sha256
+        return None if section is None else section == image.sha256
     if evidence.loaded_sha256 == image.sha256:
-        return _Says.YES
+        return True
     as_it_is = evidence.loaded_bytes == image.size_bytes or not image.size_bytes % _ALIGNMENT
     comparable = evidence.loaded_sha256 is not None and not image.beside_bytes and as_it_is
-    return _Says.NO if comparable else _Says.NOTHING
+    return False if comparable else None
 
 
-def _size_says(least: int, most: int, image: KnownImage) -> _Says:
+def _size_says(least: int, most: int, image: KnownImage) -> bool | None:
     """Tell whether between ``least`` and ``most`` bytes can have been loaded with the image."""
     parts = (*image.beside_bytes, image.size_bytes)
     bare = sum(parts)
     padded = sum(-(-part // _ALIGNMENT) * _ALIGNMENT for part in parts)
     if most < bare:
-        return _Says.NO
+        return False
     if image.is_uki:
-        return _Says.YES if least <= padded + _STUB_ADDS_BYTES else _Says.NOTHING
-    return _yes_or_no(told=least <= padded)
+        return True if least <= padded + _STUB_ADDS_BYTES else None
+    return least <= padded
 
 
 def _freed_more_than_loaded(evidence: ImageEvidence) -> bool:
@@ -183,10 +169,6 @@ def _freed_more_than_loaded(evidence: ImageEvidence) -> bool:
     if evidence.freed_kib is None or evidence.loaded_bytes is None:
         return False
     return evidence.freed_kib * 1024 >= evidence.loaded_bytes + 2 * evidence.page_bytes
-
-
-def _yes_or_no(*, told: bool) -> _Says:
-    return _Says.YES if told else _Says.NO
 
 
 def _listed(witnesses: tuple[AttributionSource, ...]) -> str:

@@ -59,11 +59,6 @@ _LONGEST_GAP_US = 600_000_000
 _FOREIGN = Attribution(certainty=Certainty.UNKNOWN, reason="another machine's images are not known")
 
 
-def _no_words(trial: str | None) -> tuple[str, ...]:
-    del trial
-    return ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journalled:
     """What the journal has of a boot; ``before`` and ``before_end``: of the boot before it."""
@@ -79,7 +74,7 @@ def running_record(
     journalled: Journalled | None,
     *,
     attribute: Attribute,
-    extra_cmdline: ExtraCmdline = _no_words,
+    extra_cmdline: ExtraCmdline,
     boot_disk: str | None = None,
     previous: LoaderTimes | None = None,
 ) -> BootRecord:
@@ -135,7 +130,7 @@ def past_record(
     source: RecordSource,
     today: BootClass,
     attribute: Attribute,
-    extra_cmdline: ExtraCmdline = _no_words,
+    extra_cmdline: ExtraCmdline,
 ) -> BootRecord:
     """Return the record of a boot that only a journal tells of.
 

@@ -17,8 +17,15 @@ if TYPE_CHECKING:
 _LONGEST_US = 3_600_000_000
 """One hour: no boot that can be learnt from takes longer between any two of its marks."""
 
-_LARGEST_MB = 1e5
-_OLDEST_DAYS = 1e5
+_BOUNDS = {
+    "unpack_us": (1, _LONGEST_US),
+    "begin_to_init_us": (1, _LONGEST_US),
+    "shadow_us": (0, _LONGEST_US),
+    "rest_us": (0, _LONGEST_US),
+    "read_us": (1, _LONGEST_US),
+    "loaded_mb": (1e-6, 1e5),
+    "age_days": (0, 1e5),
+}
 
 
 class Relation(StrEnum):
@@ -63,20 +70,12 @@ class BootEvidence:
     read_beside: tuple[Beside, ...] = ()
 
     def __post_init__(self) -> None:
-        _require("unpack_us", self.unpack_us, 1, _LONGEST_US)
-        _require("begin_to_init_us", self.begin_to_init_us, 1, _LONGEST_US)
-        _require("shadow_us", self.shadow_us, 0, _LONGEST_US)
-        _require("rest_us", self.rest_us, 0, _LONGEST_US)
-        _require("read_us", self.read_us, 1, _LONGEST_US)
-        _require("loaded_mb", self.loaded_mb, 1e-6, _LARGEST_MB)
-        _require("age_days", self.age_days, 0, _OLDEST_DAYS)
-
-
-def _require(name: str, value: float | None, least: float, most: float) -> None:
-    # Not a number compares with nothing.
-    if value is not None and not least <= value <= most:
-        msg = f"{name}={value!r} is not from {least:g} to {most:g}"
-        raise ValueError(msg)
+        for name, (least, most) in _BOUNDS.items():
+            value = getattr(self, name)
+            # Not a number compares with nothing.
+            if value is not None and not least <= value <= most:
+                msg = f"{name}={value!r} is not from {least:g} to {most:g}"
+                raise ValueError(msg)
 
 
 class Parameter(StrEnum):

@@ -119,13 +119,7 @@ class RecordSource(StrEnum):
     @property
     def rank(self) -> int:
         """What is kept of two records of one boot: that of the higher rank, else the first."""
-        match self:
-            case RecordSource.UNIT:
-                return 3
-            case RecordSource.BACKFILL:
-                return 2
-            case RecordSource.IMPORT:
-                return 1
+        return {RecordSource.UNIT: 3, RecordSource.BACKFILL: 2, RecordSource.IMPORT: 1}[self]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

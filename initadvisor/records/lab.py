@@ -22,13 +22,7 @@ class Engine(StrEnum):
     @property
     def description(self) -> str:
         """What it is, in words."""
-        match self:
-            case Engine.KVM:
-                return "this machine's own kernel on its own processor (QEMU with KVM)"
-            case Engine.UML:
-                return "another kernel, as a process of this machine (user-mode Linux)"
-            case Engine.TCG:
-                return "this machine's own kernel on an emulated processor (QEMU without KVM)"
+        return _DESCRIPTIONS[self]
 
     @property
     def runs_own_kernel(self) -> bool:
@@ -39,6 +33,13 @@ class Engine(StrEnum):
     def keeps_time(self) -> bool:
         """Whether the time it takes says anything about a processor that is not emulated."""
         return self is not Engine.TCG
+
+
+_DESCRIPTIONS = {
+    Engine.KVM: "this machine's own kernel on its own processor (QEMU with KVM)",
+    Engine.UML: "another kernel, as a process of this machine (user-mode Linux)",
+    Engine.TCG: "this machine's own kernel on an emulated processor (QEMU without KVM)",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

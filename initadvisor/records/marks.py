@@ -138,15 +138,15 @@ class WaitEvidence(StrEnum):
     @property
     def description(self) -> str:
         """What it is, in words."""
-        match self:
-            case WaitEvidence.KERNEL:
-                return "the kernel's version or command line"
-            case WaitEvidence.INITCALLS:
-                return "the initcalls of the init task (initcall_debug)"
-            case WaitEvidence.CALLER_IDS:
-                return "the messages of the init task (caller ids)"
-            case WaitEvidence.LINES:
-                return "the silence between messages"
+        return _DESCRIPTIONS[self]
+
+
+_DESCRIPTIONS = {
+    WaitEvidence.KERNEL: "the kernel's version or command line",
+    WaitEvidence.INITCALLS: "the initcalls of the init task (initcall_debug)",
+    WaitEvidence.CALLER_IDS: "the messages of the init task (caller ids)",
+    WaitEvidence.LINES: "the silence between messages",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
