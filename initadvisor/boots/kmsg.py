@@ -57,19 +57,14 @@ def running_boot(host: Host) -> KernelBoot:
     path = host.path(_DEVICE)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb", buffering=0):
+            return read_ring(lambda: os.read(descriptor, _LONGEST_RECORD))
     except PermissionError as err:
         msg = f"cannot read the kernel's messages: {path}: permission denied"
         raise NeedsRootError(msg, hint="run this as root") from err
     except OSError as err:
         msg = f"cannot read the kernel's messages: {path}: {err.strerror}"
         raise InitadvisorError(msg) from err
-    try:
-        return read_ring(lambda: os.read(descriptor, _LONGEST_RECORD))
-    except OSError as err:
-        msg = f"cannot read the kernel's messages: {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
-    finally:
-        os.close(descriptor)
 
 
 def read_ring(read: Callable[[], bytes]) -> KernelBoot:

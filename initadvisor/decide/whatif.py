@@ -405,13 +405,8 @@ class Comparison:
 
 def changed(conditions: Conditions, factor: Factor, value: float) -> Conditions:
     """Return the conditions with one of them changed."""
-    match factor:
-        case Factor.LOADER:
-            return replace(conditions, read_mb_s=value)
-        case Factor.CPU:
-            return replace(conditions, cpu_scale=value)
-        case Factor.SHADOW:
-            return replace(conditions, shadow_ms=value)
+    name = {Factor.LOADER: "read_mb_s", Factor.CPU: "cpu_scale", Factor.SHADOW: "shadow_ms"}[factor]
+    return replace(conditions, **{name: value})
 
 
 def at_speed(mb_s: float, *, name: str = "", source: str = "as given") -> ReadMedium:

@@ -16,6 +16,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from math import inf
 from typing import TYPE_CHECKING
 
 from initadvisor.core.estimates import Certainty
@@ -236,8 +237,8 @@ _LIMITS = ReadLimits(characters=8192, items=256, unknown_names=True)
 _IDENTIFIER = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 _NAMES = (
-    *(attribution, marks, boot_start, boot_start, read_interval),
-    *(Certainty, RejectionReason, Setting, datetime),
+    *(attribution, marks, boot_start, read_interval),
+    *(Certainty, Setting, datetime),
 )
 
 
@@ -266,7 +267,6 @@ _YEAR_US = 366 * 24 * _HOUR_US
 _MOST = {"_us": _YEAR_US, "_ns": _YEAR_US * 1000, "_kib": 1 << 30, "_bytes": 1 << 40}
 """By their unit, what numbers are at most: whoever reads more has misread."""
 
-_STARTED = "record.started_at"
 _FIRST_YEAR, _LAST_YEAR = 1970, 2999
 _LONGEST = 100_000
 """Characters; what is exported as a table has to fit a field of csv's (131072)."""
@@ -284,8 +284,8 @@ def as_text(record: BootRecord) -> str:
     """
     try:
         plain = as_plain(record)
-        _check_numbers(plain)
-        _check_figures(record)
+        if problem := next(_problems(record, plain), None):
+            raise UnfitRecordError(problem)
         text = json.dumps(plain, separators=(",", ":"), allow_nan=False)
         # Lone surrogates: those that stand for a byte of a path can be kept as text, others not.
         json.dumps(plain, ensure_ascii=False).encode("utf-8", "surrogateescape")
@@ -309,35 +309,14 @@ def as_text(record: BootRecord) -> str:
     return text
 
 
-def _check_numbers(plain: Plain) -> None:
-    for where, number in _numbers(plain, "record"):
-        most = next((most for unit, most in _MOST.items() if where.endswith(unit)), None)
-        if number < 0 or (most is not None and number > most):
-            raise _impossible(where, number)
-
-
-def _numbers(plain: Plain, where: str) -> Iterator[tuple[str, float]]:
-    """Yield all numbers with their places."""
-    match plain:
-        case bool() | str() | None:
-            pass
-        case int() | float():
-            yield where, plain
-        case dict():
-            for name, value in plain.items():
-                yield from _numbers(value, f"{where}.{name}")
-        case list():
-            for value in plain:
-                yield from _numbers(value, where)
-
-
-def _check_figures(record: BootRecord) -> None:
-    """Raise for what cannot be together, or is too long for a part of a boot.
+def _problems(record: BootRecord, plain: Plain) -> Iterator[str]:
+    """Say what cannot be, or cannot be together, or is too long for a part of a boot.
 
     Marks of a boot that is no sample may be in any order: that is most often why it is none.
     """
+    yield from _impossible_numbers(plain, "record")
     if not _FIRST_YEAR <= record.started_at.year <= _LAST_YEAR:
-        raise _impossible(_STARTED, record.started_at.isoformat())
+        yield f"record.started_at cannot be {record.started_at.isoformat()}"
     seen = record.shadow
     for name, duration_us in (
         ("unpack_us", record.unpack_us),
@@ -351,18 +330,28 @@ def _check_figures(record: BootRecord) -> None:
         ("rest_us", seen.rest_us),
     ):
         if duration_us is not None and duration_us > _HOUR_US:
-            raise _impossible(name, duration_us)
+            yield f"{name} cannot be {duration_us}"
     if not record.kernel_counts:
         return
     if record.unpack_us is None:
-        msg = "the boot has no time to unpack, and no reason for that"
-        raise UnfitRecordError(msg)
+        yield "the boot has no time to unpack, and no reason for that"
     marks = (record.timestamps.begin_us, record.timestamps.end_us, record.timestamps.run_init_us)
     told = [mark for mark in marks if mark is not None]
     if told != sorted(told):
-        msg = f"the kernel's marks are not in order: {', '.join(map(str, told))}"
-        raise UnfitRecordError(msg)
+        yield f"the kernel's marks are not in order: {', '.join(map(str, told))}"
 
 
-def _impossible(where: str, value: object) -> UnfitRecordError:
-    return UnfitRecordError(f"{where} cannot be {value}")
+def _impossible_numbers(plain: Plain, where: str) -> Iterator[str]:
+    match plain:
+        case bool() | str() | None:
+            pass
+        case int() | float():
+            most = next((most for unit, most in _MOST.items() if where.endswith(unit)), inf)
+            if plain < 0 or plain > most:
+                yield f"{where} cannot be {plain}"
+        case dict():
+            for name, value in plain.items():
+                yield from _impossible_numbers(value, f"{where}.{name}")
+        case list():
+            for value in plain:
+                yield from _impossible_numbers(value, where)
