@@ -137,10 +137,7 @@ def _subject(
 ) -> ComparedSettings:
     if question.table is not None:
         return of_table(truth_table(question.table), config, objective)
-    from initadvisor.advise.recommend import (
-        Request,
-        recommend,  # takes long; tables need it not
-    )
+    from initadvisor.advise.recommend import Request, recommend  # takes long; tables need it not
 
     return of_machine(
         recommend(host, Request(image=question.image), observer=observer), config, objective

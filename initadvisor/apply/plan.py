@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from initadvisor.advise.recommend import Request, recommend
 from initadvisor.apply.commit import require_previous_entry
-from initadvisor.apply.plan import planned_edits
 from initadvisor.apply.plan_values import ApplyPlan, ApplyStep, Blocker, PlannedImage
 from initadvisor.apply.room import lacking, room_needed
 from initadvisor.bootloaders.detect import detect_boot_loader

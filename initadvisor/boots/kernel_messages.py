@@ -54,7 +54,7 @@ class KernelMessages:
 
     def __init__(self) -> None:
         self._waiter = InitramfsWait()
-        self._first: dict[KernelEvent, KernelLine] = {}
+        self._first: dict[KernelEvent, KernelLine] = {}  # of several alike, the first counts
         self._command_line: str | None = None
         self._command_line_whole = True
         self._command_line_goes_on = False
