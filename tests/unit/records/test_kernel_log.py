@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from initadvisor.records.kernel_log import (
-    LONGEST_TEXT,
-    KernelEvent,
-    KernelLine,
-    read_line,
-    read_message,
-)
+from initadvisor.records.kernel_log import KernelEvent, KernelLine, read_line
 
 
 @pytest.mark.parametrize(
@@ -87,71 +79,3 @@ from initadvisor.records.kernel_log import (
 )
 def test_a_line_is_recognised_for_what_it_is(line: str, expected: KernelLine | None) -> None:
     assert read_line(line) == expected
-
-
-@pytest.mark.parametrize(
-    "prefix",
-    [
-        "",
-        "<6>",
-        "Nov 20 23:21:55 host kernel: ",
-        "Nov  7 03:21:55 host kernel: ",
-        "2026-11-20T23:21:55.123456+01:00 host kernel: ",
-        "2026-11-20 23:21:55.123 host kernel: ",
-        "kern  :info  : ",
-        "kern  :notice: ",
-    ],
-)
-def test_what_carriers_put_in_front_is_taken_off(prefix: str) -> None:
-    line = f"{prefix}[    0.500000] Freeing initrd memory: 42152K"
-    expected = KernelLine(event=KernelEvent.FREED, time_us=500_000, number=42152)
-    assert read_line(line) == expected
-
-
-@pytest.mark.parametrize(
-    ("stamp", "time_us", "caller"),
-    [
-        ("[    0.300000][   T12] ", 300_000, "T12"),
-        ("[    0.300000] [    T1] ", 300_000, "T1"),
-        ("[0.300000] ", 300_000, None),
-        ("[    0.300] ", 300_000, None),
-        ("[12345.300000] ", 12_345_300_000, None),
-        ("[4294967.200] ", 4_294_967_200_000, None),
-    ],
-)
-def test_every_stamp_of_a_kernel_s_clock(stamp: str, time_us: int, caller: str | None) -> None:
-    message = read_message(f"{stamp}Unpacking initramfs... done")
-    assert (message.text, message.time_us) == ("Unpacking initramfs... done", time_us)
-    assert message.caller == caller
-
-
-@pytest.mark.parametrize(
-    "stamp",
-    ["[  +0.014341] ", "[<    0.014341>] ", "[Nov 7 10:11] ", "[Fri Nov 20 23:21:55 2026] ", ""],
-)
-def test_other_stamps_are_taken_off_and_give_no_time(stamp: str) -> None:
-    expected = KernelLine(event=KernelEvent.FREED, time_us=None, number=394)
-    assert read_line(f"{stamp}Freeing initrd memory: 394K") == expected
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "> [    0.300000] Trying to unpack rootfs image as initramfs...",
-        'printk("[    0.300000] Trying to unpack rootfs image as initramfs...");',
-        "Nov 20 23:21:55 host cat[99]: [    0.300000] Unpacking initramfs...",
-        "[    0.300000] systemd[1]: Trying to unpack rootfs image as initramfs...",
-        "[    0.3] Trying to unpack rootfs image as initramfs...",
-    ],
-)
-def test_text_that_quotes_a_mark_is_none(line: str) -> None:
-    assert read_line(line) is None
-
-
-def test_a_line_of_any_length_is_looked_at_no_further_than_needed() -> None:
-    assert len(read_message("x" * 10_000_000).text) == LONGEST_TEXT
-
-
-@given(st.one_of(st.text(), st.text(alphabet="[]<>0123456789.TC +:k\n ")))
-def test_no_text_whatever_makes_an_exception(text: str) -> None:
-    read_line(text)

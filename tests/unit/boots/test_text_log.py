@@ -1,0 +1,171 @@
+"""Logs as text: every form met in the wild, several boots in one file, rings that were rotated."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typing_extensions import override
+
+from initadvisor.boots.text_log import read_boots
+from initadvisor.records.marks import Waiting
+
+PLAIN = """\
+[    0.000000] Linux version 6.1.0 (a@b) (cc) #1 SMP
+[    0.300000] Trying to unpack rootfs image as initramfs...
+[    0.500000] Freeing initrd memory: 42152K
+[    0.600000] Run /init as init process
+"""
+
+
+def unpack_times(log: str) -> list[int | None]:
+    """Return the time to unpack of each boot in a log."""
+    return [boot.timestamps.unpack_us for boot in read_boots(io.BytesIO(log.encode()))]
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "",
+        "<6>",
+        "Nov 20 23:21:55 host kernel: ",
+        "Nov  7 03:21:55 host kernel: ",
+        "2026-11-20T23:21:55.123456+01:00 host kernel: ",
+        "2026-11-20 23:21:55.123 host kernel: ",
+        "kern  :info  : ",
+        "kern  :notice: ",
+    ],
+)
+def test_what_carriers_put_in_front_is_taken_off(prefix: str) -> None:
+    assert unpack_times("".join(f"{prefix}{line}\n" for line in PLAIN.splitlines())) == [200_000]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("[    0.300000][   T12] ", "[    0.500000][   T12] "),
+        ("[    0.300000] [   T12] ", "[    0.500000] [   T12] "),
+        ("[0.300000] ", "[0.500000] "),
+        ("[    0.300] ", "[    0.500] "),
+        ("[12345.300000] ", "[12345.500000] "),
+        ("[4294670.331] ", "[4294670.531] "),
+        ("[4294967.200] ", "[    0.104] "),
+    ],
+)
+def test_every_stamp_of_a_kernel_s_clock(begin: str, end: str) -> None:
+    log = f"{begin}Unpacking initramfs... done\n{end}Freeing initrd memory: 394k freed\n"
+    assert unpack_times(log) == [200_000]
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    ["[  +0.014341] ", "[<    0.014341>] ", "[Nov 7 10:11] ", "[Fri Nov 20 23:21:55 2026] ", ""],
+)
+def test_other_stamps_are_taken_off_and_give_no_time(stamp: str) -> None:
+    log = f"{stamp}Unpacking initramfs...\n{stamp}Freeing initrd memory: 394K\n"
+    (boot,) = read_boots(io.BytesIO(log.encode()))
+    assert (boot.timestamps.begun, boot.timestamps.freed) == (True, True)
+    assert boot.timestamps.unpack_us is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "> [    0.300000] Trying to unpack rootfs image as initramfs...",
+        'printk("[    0.300000] Trying to unpack rootfs image as initramfs...");',
+        "Nov 20 23:21:55 host cat[99]: [    0.300000] Unpacking initramfs...",
+        "[    0.300000] systemd[1]: Trying to unpack rootfs image as initramfs...",
+        "[    0.3] Trying to unpack rootfs image as initramfs...",
+    ],
+)
+def test_text_that_quotes_a_mark_is_none(line: str) -> None:
+    assert unpack_times(f"{line}\n[    0.500000] Freeing initrd memory: 42152K\n") == [None]
+
+
+def test_each_boot_of_a_file_is_one() -> None:
+    second = PLAIN.replace("0.500000", "0.700000").replace("0.600000", "0.800000")
+    assert unpack_times(PLAIN + second + PLAIN) == [200_000, 400_000, 200_000]
+
+
+def test_a_clock_that_goes_back_is_another_boot_and_a_little_jitter_is_not() -> None:
+    beheaded = PLAIN.split("\n", 1)[1]
+    later = "[   99.000000] something\n"
+    assert unpack_times(beheaded + later + beheaded) == [200_000, 200_000]
+    assert unpack_times(PLAIN.replace("0.500000] Fr", "0.510000] x\n[    0.500000] Fr")) == [
+        200_000
+    ]
+
+
+def test_early_messages_before_the_version_are_of_the_same_boot() -> None:
+    microcode = "[    0.000000] microcode: updated early to revision 0xf4\n"
+    later = "[   99.000000] something\n"
+    whole = microcode + PLAIN + later
+    assert unpack_times(whole + whole) == [200_000, 200_000]
+
+
+def test_an_overflowing_clock_goes_on_and_the_next_boot_begins_anew() -> None:
+    old = """\
+[4294667.296] Linux version 2.6.15 (a@b) (cc) #1 SMP
+[4294967.200] Unpacking initramfs... done
+[    0.104] Freeing initrd memory: 394k freed
+[    5.000] something
+"""
+    assert unpack_times(old + old) == [200_000, 200_000]
+
+
+def test_a_ring_that_was_rotated_has_no_beginning() -> None:
+    (boot,) = read_boots(io.BytesIO(PLAIN.split("...\n")[1].encode()))
+    assert boot.timestamps.begin_us is None
+    assert boot.timestamps.end_us == 500_000
+    assert boot.timestamps.release is None
+
+
+def test_losses_that_journald_tells_of_are_counted() -> None:
+    lost = "Nov 20 23:21:55 host systemd-journald[231]: Missed 12 kernel messages\n"
+    (boot,) = read_boots(io.BytesIO((lost + PLAIN).encode()))
+    assert boot.timestamps.missed_messages == 12
+
+
+def test_caller_ids_reach_the_judgement() -> None:
+    log = """\
+[    0.000000][    T0] Linux version 6.1.0 (a@b) (cc) #1 SMP
+[    0.300000][   T12] Trying to unpack rootfs image as initramfs...
+[    0.310000][    T1] one
+[    0.499000][   T45] another task's
+[    0.500000][   T12] Freeing initrd memory: 42152K
+[    0.501000][    T1] two
+"""
+    (boot,) = read_boots(io.BytesIO(log.encode()))
+    assert boot.shadow.waiting is Waiting.WAITED
+
+
+def test_a_line_of_any_length_is_looked_at_no_further_than_needed() -> None:
+    class Counting(io.BytesIO):
+        longest = 0
+
+        @override
+        def readline(self, size: int | None = -1, /) -> bytes:
+            line = super().readline(size)
+            self.longest = max(self.longest, len(line))
+            return line
+
+    begin, rest = PLAIN.split("\n", 1)
+    file = Counting(f"{begin}{'x' * 10_000_000}\n{rest}".encode())
+    (boot,) = read_boots(file)
+    assert boot.timestamps.unpack_us == 200_000
+    assert boot.timestamps.messages == 4
+    assert file.longest < 10_000
+
+
+@given(st.one_of(st.binary(), st.text(alphabet="[]<>0123456789.TC +:k\n ").map(str.encode)))
+def test_no_bytes_whatever_make_an_exception(data: bytes) -> None:
+    assert all(boot.timestamps.messages >= 0 for boot in read_boots(io.BytesIO(data)))
+
+
+@given(st.lists(st.sampled_from(PLAIN.splitlines(keepends=True))))
+def test_no_order_of_lines_makes_a_negative_time(lines: list[str]) -> None:
+    for boot in read_boots(io.BytesIO("".join(lines).encode())):
+        if not boot.timestamps.contradictory and boot.timestamps.unpack_us is not None:
+            assert boot.timestamps.unpack_us >= 0
