@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,9 @@ from initadvisor.campaign.record import campaign_stands, require_no_campaign
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.generators.safety import elsewhere
 from initadvisor.host.files import open_regular, sha256_of
-from initadvisor.host.package_managers import clear_stale_locks
+from initadvisor.host.package_managers import busy_package_managers, clear_stale_locks
 from initadvisor.host.record_files import OlderRecordError
+from initadvisor.records.trial_outcome import TrialOutcome
 from initadvisor.transaction.files import raise_all
 from initadvisor.transaction.log import own_records, readable_transactions, unfinished
 from initadvisor.transaction.transaction import (
@@ -32,6 +34,7 @@ from initadvisor.transaction.transaction import (
     TransactionState,
 )
 from initadvisor.transaction.transactions import transactions
+from initadvisor.trial.binding import binding_fault
 from initadvisor.trial.evaluation import BootEvaluation, ProofAction
 from initadvisor.trial.evidence import require_boot_time_unit
 from initadvisor.trial.markers import note_rehearsed, noted_entry, previous_noted, was_rehearsed
@@ -125,11 +128,11 @@ def settle(host: Host) -> tuple[str, ...]:
     return tuple(done)
 
 
-def take_back_before_sleep(host: Host) -> tuple[str, ...]:
-    """Take an armed selection back, for ``settle`` to arm it again when the machine is awake.
+def take_back(host: Host) -> tuple[str, ...]:
+    """Take an armed selection back, for ``settle`` to arm it again unless something has changed.
 
-    A machine that hibernates would come back through the trial's entry. Returns what was done;
-    raises like ``settle``.
+    A machine that hibernates would come back through the trial's entry, and packages may bring
+    another kernel under the same name. Returns what was done; raises like ``settle``.
     """
     if noted_entry(host) is None:
         return ()
@@ -138,13 +141,32 @@ def take_back_before_sleep(host: Host) -> tuple[str, ...]:
     with transactions(host) as engine:
         for transaction in _proving(host):
             armed = transaction.armed_boot
-            if armed is None or not is_of_this_boot(host, armed):
-                continue
-            loader = loader_named(armed.loader)
-            if loader.armed(host).state is OneShotState.OURS:
-                engine.prove(transaction, armed.taken_back)
-                loader.disarm(host)
-                done.append(_told(transaction, "is not armed while the machine sleeps"))
+            if armed is not None and _take_back(host, engine, transaction, armed):
+                done.append(_told(transaction, "is not armed for the time being"))
+    return tuple(done)
+
+
+def withdraw_all(host: Host, *, reason: str) -> tuple[str, ...]:
+    """Undo every transaction that waits for a boot; return what was done, a line each.
+
+    Raises like ``settle``; each is tried, whatever becomes of the others.
+    """
+    if noted_entry(host) is None and not _waiting(host):
+        return ()
+    _require_own_system(host)
+    done: list[str] = []
+    failed: list[InitadvisorError] = []
+    with transactions(host) as engine:
+        for transaction in _proving(host):
+            try:
+                withdraw(host, engine, transaction, reason=reason)
+            except InitadvisorError as err:
+                failed.append(err)
+            else:
+                done.append(_told(transaction, f"is undone: {reason}"))
+    for line in done if failed else ():
+        _log.warning("%s", line)
+    raise_all(failed)
     return tuple(done)
 
 
@@ -162,6 +184,20 @@ def withdraw(
     undone = engine.undo(transaction, reason=reason)
     _clear(host)
     return undone
+
+
+def _take_back(
+    host: Host, engine: Transactions, transaction: Transaction, armed: ArmedBoot
+) -> bool:
+    """Take its selection back and return True; False where nothing of ours is selected."""
+    loader = loader_named(armed.loader)
+    now = loader.armed(host)
+    if now.state is OneShotState.UNREADABLE:
+        msg = f"cannot tell whether a boot is armed, nor take it back: {now.reason}"
+        raise InitadvisorError(msg, hint="do not reboot before that can be read again")
+    if now.state is OneShotState.OURS and is_of_this_boot(host, armed):
+        engine.prove(transaction, replace(armed, taken_back=True))
+    return loader.disarm(host)  # of an earlier boot: what its loader has left is to be seen
 
 
 def _nothing_begun(host: Host) -> bool:
@@ -204,13 +240,20 @@ def _waiting(host: Host) -> tuple[Transaction, ...]:
 def _settled(host: Host, engine: Transactions, transaction: Transaction, armed: ArmedBoot) -> str:
     """Judge a transaction that waits for a boot, do what that means and return it in words."""
     evaluation = judge(host, armed)
+    if evaluation.outcome is TrialOutcome.PENDING and (busy := busy_package_managers(host)):
+        _take_back(host, engine, transaction, armed)
+        return _told(transaction, f"is not armed for the time being: {busy[0]}")
+    if evaluation.verdict is not ProofAction.DROP and (fault := binding_fault(host, armed)):
+        reason = f"{fault} since it was armed"
+        evaluation = replace(evaluation, verdict=ProofAction.DROP, reason=reason)
     what = {ProofStage.REHEARSAL: "the rehearsal", ProofStage.PROOF: "the proving boot"}
     told = f"{what[armed.stage]}: {evaluation.reason}"
     match evaluation.verdict:
         case ProofAction.WAIT:
             return _told(transaction, f"waits; {told}")
         case ProofAction.ARM | ProofAction.PROVE:
-            return _armed_anew(host, engine, transaction, armed, evaluation)
+            with undisturbed(host):
+                return _armed_anew(host, engine, transaction, armed, evaluation)
         case ProofAction.COMMIT:
             with undisturbed(host):
                 try:
@@ -272,7 +315,7 @@ def _arm(
         is_uki=is_uki,
         ignore_unlocking=ignore_unlocking,
     )
-    waiting = engine.prove(transaction, with_entry(armed, plan))
+    waiting = engine.prove(transaction, with_entry(host, armed, plan))
     write_entry(host, plan)
     select_entry(host, plan, ignore_unlocking=ignore_unlocking)
     return waiting

@@ -59,7 +59,7 @@ def _require_sound(found: Campaign, number: int) -> None:
 _CAMPAIGNS = RecordFiles(
     kind=Campaign,
     name="campaign",
-    schema=2,
+    schema=3,
     check=_require_sound,
     if_damaged=_STOP,
     if_older=_STOP,

@@ -123,7 +123,7 @@ def _judged(
 
     Only a rehearsal that has passed does not: there is one of them.
     """
-    if outcome in {TrialOutcome.PENDING, TrialOutcome.ASLEEP, TrialOutcome.RUNNING}:
+    if outcome in {TrialOutcome.PENDING, TrialOutcome.TAKEN_BACK, TrialOutcome.RUNNING}:
         return unchanged(campaign)
     if outcome is TrialOutcome.UNEXPLAINED and campaign.state is _State.ARMING:
         outcome = TrialOutcome.NOT_TRIED  # the run was interrupted: it may never have been selected
@@ -263,16 +263,16 @@ def _armed(campaign: Campaign, event: CampaignEvent) -> Transition:
     return Transition(campaign=after, actions=(CampaignAction.REPORT, *reboot))
 
 
-def _around_sleep(campaign: Campaign, event: CampaignEvent) -> Transition:
-    """Have nothing armed while the machine sleeps, and arm the same again afterwards."""
+def _taken_back(campaign: Campaign, event: CampaignEvent) -> Transition:
+    """Have nothing armed for a while, and arm the same again afterwards."""
     current = campaign.current
     if current is None:
         return unchanged(campaign)
-    if event.kind is _Kind.SLEEP and campaign.state is not _State.BOOTED:
-        asleep = replace(current, armed_boot=current.armed_boot.taken_back)
-        after = replace(campaign, trial_boots=(*campaign.trial_boots[:-1], asleep))
+    if event.kind is _Kind.TAKE_BACK and campaign.state is not _State.BOOTED:
+        waiting = replace(current, armed_boot=replace(current.armed_boot, taken_back=True))
+        after = replace(campaign, trial_boots=(*campaign.trial_boots[:-1], waiting))
         return Transition(campaign=after, actions=(CampaignAction.DISARM,))
-    if event.kind is _Kind.AWAKE and current.armed_boot.asleep and event.trial_boot:
+    if event.kind is _Kind.ARM_AGAIN and current.armed_boot.taken_back and event.trial_boot:
         before = replace(campaign, trial_boots=campaign.trial_boots[:-1])
         return _arming(before, event.trial_boot, event.reason)
     return unchanged(campaign)
@@ -335,8 +335,8 @@ _HANDLERS: Final[Mapping[CampaignEventKind, Callable[[Campaign, CampaignEvent], 
     _Kind.CHOSEN: _chosen,
     _Kind.PLANNED: _planned,
     _Kind.ARMED: _armed,
-    _Kind.SLEEP: _around_sleep,
-    _Kind.AWAKE: _around_sleep,
+    _Kind.TAKE_BACK: _taken_back,
+    _Kind.ARM_AGAIN: _taken_back,
     _Kind.PENDING: of_a_boot,
     _Kind.RUNNING: of_a_boot,
     _Kind.ENDED: of_a_boot,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from initadvisor.core.text import shown
@@ -9,26 +11,42 @@ from initadvisor.core.text import shown
 
 @click.command()
 @click.option(
-    "--before-sleep", is_flag=True, help="Take an armed boot back; without, it is armed again."
+    "--take-back",
+    "step",
+    flag_value="take-back",
+    help="Have no boot armed until settle is run again.",
 )
-def settle(*, before_sleep: bool) -> None:
+@click.option(
+    "--withdraw", "step", flag_value="withdraw", help="Undo what waits for a boot; end a campaign."
+)
+def settle(*, step: str | None) -> None:
     """Judge the boot of a new image or of a trial, and finish or undo what was interrupted.
 
     initadvisor-settle.timer runs this after each boot that something is waiting for. What was done
     is printed, a line each; where there is nothing to do, nothing is.
     """
     from initadvisor.apply import proving
+    from initadvisor.core.errors import InitadvisorError
     from initadvisor.host import Host
+    from initadvisor.transaction.files import raise_all
     from initadvisor.trial import campaigns
 
-    host = Host()
-    done = proving.take_back_before_sleep(host) if before_sleep else proving.settle(host)
-    for line in done:
-        click.echo(shown(line))
-    told = (
-        campaigns.take_back_before_sleep(host)
-        if before_sleep
-        else campaigns.advance(host, may_build=False).told
-    )
-    for line in told:
-        click.echo(shown(line))
+    host, reason = Host(), "it was withdrawn"
+    match step:
+        case "take-back":
+            steps = (partial(proving.take_back, host), partial(campaigns.take_back, host))
+        case "withdraw":
+            steps = (
+                partial(proving.withdraw_all, host, reason=reason),
+                partial(campaigns.withdraw, host, reason=reason),
+            )
+        case _:
+            steps = (partial(proving.settle, host), partial(campaigns.carry_on, host))
+    failed: list[InitadvisorError] = []
+    for do in steps:
+        try:
+            for line in do():
+                click.echo(shown(line))
+        except InitadvisorError as err:  # the other has nothing to do with it
+            failed.append(err)
+    raise_all(failed)

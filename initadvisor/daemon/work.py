@@ -62,9 +62,11 @@ class AdvisorsWork:
         return ()
 
     def _settle(self) -> None:
+        """Also have a campaign's boot withdrawn whose kernel or image was changed: at once."""
         from initadvisor.apply.proving import settle
+        from initadvisor.trial.campaigns import carry_on
 
-        for line in settle(self.host):
+        for line in (*settle(self.host), *carry_on(self.host)):
             _log.warning("%s", shown(line))
 
     def _watch(self, config: Config) -> None:

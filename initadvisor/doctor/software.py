@@ -251,7 +251,7 @@ _WANTED: Final = {
     "initadvisor-sleep.service": ("sleep.target", "an armed boot is not taken back before sleep"),
 }
 """The units that the package itself has others want, and what it means where they do not."""
-_CALLED = re.compile(rb"/\S*/lib/initadvisor/queue\b")
+_CALLED = re.compile(rb"/\S*/lib/initadvisor/(?:queue|disarm)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,17 +267,24 @@ class _Hooks:
 
 
 _PACMAN = _Hooks(
-    names=("95-initadvisor-added.hook", "95-initadvisor-removed.hook"),
+    names=(
+        "05-initadvisor-disarm.hook",
+        "95-initadvisor-added.hook",
+        "95-initadvisor-removed.hook",
+    ),
     places=("/etc/pacman.d/hooks", "/usr/share/libalpm/hooks"),
     run=False,
 )
 _DEBIAN = (
+    _Hooks(names=("initadvisor",), places=("/etc/dpkg/dpkg.cfg.d",), run=False),
+    _Hooks(names=("initadvisor",), places=("/etc/kernel/preinst.d",)),
+    _Hooks(names=("initadvisor",), places=("/etc/kernel/prerm.d",)),
     _Hooks(names=("zz-initadvisor",), places=("/etc/kernel/postinst.d",)),
     _Hooks(names=("zz-initadvisor",), places=("/etc/kernel/postrm.d",)),
     _Hooks(names=("initadvisor",), places=("/etc/initramfs/post-update.d",)),
 )
 _KERNEL_INSTALL = _Hooks(
-    names=("95-initadvisor.install",),
+    names=("05-initadvisor.install", "95-initadvisor.install"),
     places=("/etc/kernel/install.d", "/usr/lib/kernel/install.d"),
 )
 _HOOKS: Final[Mapping[PackageManager, tuple[_Hooks, ...]]] = {
@@ -359,7 +366,7 @@ def hooks(subject: CheckedMachine) -> Iterator[Finding]:
         if (problem := _problem(host, kind, name))
     ]
     for problem in wrong:
-        yield note(f"new kernels are not noticed: {problem}", _INSTALL)
+        yield note(f"new kernels are not noticed in time: {problem}", _INSTALL)
     if not wrong:
         yield fine("new kernels are noticed by themselves")
 

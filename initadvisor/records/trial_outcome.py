@@ -25,8 +25,8 @@ class TrialOutcome(StrEnum):
 
     PENDING = "pending"
     """It is still to come."""
-    ASLEEP = "asleep"
-    """It was taken back before a sleep."""
+    TAKEN_BACK = "taken-back"
+    """It was taken back for as long as the machine sleeps or packages are changed."""
     RUNNING = "running"
     """This boot is its own, and cannot be judged yet."""
     PASSED = "passed"

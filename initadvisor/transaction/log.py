@@ -61,7 +61,7 @@ def _unsound_name(change: FileChange, number: int, index: int) -> str | None:
 _TRANSACTIONS = RecordFiles(
     kind=Transaction,
     name="transaction",
-    schema=2,
+    schema=3,
     check=_require_sound,
     if_damaged=f"{_LEFT}, then move the file away",
     if_older=_LEFT,

@@ -25,6 +25,27 @@ class ProofStage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BoundFile:
+    """A file, as the machine names it, and the SHA-256 of all of it."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootBinding:
+    """Kernel, initramfs and command line that an armed boot was made for.
+
+    ``entry``: what the loader calls the default entry, ``options`` its command line. ``files``:
+    what that entry loads, the kernel first, and then the image that the armed boot loads.
+    """
+
+    entry: str
+    options: str
+    files: tuple[BoundFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArmedBoot:
     """What was armed: a transaction's proving boot, a campaign's trial, or a rehearsal.
 
@@ -34,8 +55,10 @@ class ArmedBoot:
     for, as the machine names it, and ``sha256`` and ``size_bytes`` of what the loader is to load of
     it: of a unified kernel image (``is_uki``) its .initrd section. ``entry``: what the loader calls
     the entry, and ``extra_cmdline`` what that adds to the command line. ``ignore_unlocking``: the
-    user arms although disks are unlocked by what a boot is made of. ``asleep``: it was taken back
-    before the machine went to sleep, and is to be armed again.
+    user arms although disks are unlocked by what a boot is made of. ``bound_to``: what it was made
+    for, None before its entry is planned. ``taken_back``: its selection was, before the machine
+    went to sleep or packages were changed; it is to be armed again unless what it is bound to has
+    changed.
     """
 
     stage: ProofStage
@@ -49,12 +72,8 @@ class ArmedBoot:
     entry: str = ""
     extra_cmdline: tuple[str, ...] = ()
     ignore_unlocking: bool = False
-    asleep: bool = False
-
-    @property
-    def taken_back(self) -> ArmedBoot:
-        """The same before the machine goes to sleep."""
-        return replace(self, asleep=True)
+    bound_to: BootBinding | None = None
+    taken_back: bool = False
 
 
 class Duty(StrEnum):

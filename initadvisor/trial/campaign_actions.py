@@ -118,7 +118,7 @@ class ActionExecutor:
             generator=generator.NAME if generator else "",
             watchdog_s=watchdog_s(self._host),
         )
-        planned = replace(trial_boot, armed_boot=with_entry(armed, self._plan))
+        planned = replace(trial_boot, armed_boot=with_entry(self._host, armed, self._plan))
         return CampaignEvent(kind=CampaignEventKind.PLANNED, trial_boot=planned)
 
     def _planned(self) -> TrialPlan:

@@ -36,6 +36,7 @@ from initadvisor.transaction.transactions import pending, transactions
 from initadvisor.trial.campaign_actions import needs_rehearsal
 from initadvisor.trial.default_boot import default_boot
 from initadvisor.trial.evidence import require_boot_time_unit
+from initadvisor.trial.markers import noted_entry
 from initadvisor.trial.one_boot import is_of_this_boot
 from initadvisor.trial.reboot import cancel_reboot
 from initadvisor.trial.recovery import (
@@ -141,6 +142,11 @@ def advance(
     )
 
 
+def carry_on(host: Host) -> tuple[str, ...]:
+    """Do what a unit does for a campaign: all but building. Returns what was done, a line each."""
+    return advance(host, may_build=False).told
+
+
 def pause(host: Host, *, reason: str = "it was paused") -> Advanced:
     """Have nothing armed, and nothing on the boot partition, until it is resumed.
 
@@ -203,10 +209,17 @@ def stop(host: Host, *, reason: str = "it was stopped") -> Advanced:
     return replace(done, told=(*told, *done.told))
 
 
-def take_back_before_sleep(host: Host) -> tuple[str, ...]:
-    """Take an armed selection back; ``advance`` arms it again when the machine is awake.
+def withdraw(host: Host, *, reason: str) -> tuple[str, ...]:
+    """End what is on or left of a campaign, and return what was done; raises like ``stop``."""
+    if not is_noted_active(host) and noted_entry(host) is None:
+        return ()
+    return stop(host, reason=reason).told
 
-    That of a campaign whose record cannot be read stays taken back.
+
+def take_back(host: Host) -> tuple[str, ...]:
+    """Take an armed selection back; ``advance`` arms it again unless something has changed.
+
+    What no record tells of, or was armed in an earlier boot, stays taken back.
     """
     if not is_noted_active(host):
         return ()
@@ -218,9 +231,11 @@ def take_back_before_sleep(host: Host) -> tuple[str, ...]:
             taken = disarm_unrecorded(host)
         return (f"no trial is armed any more: {err.with_hint}",) if taken else ()
     if trial_boot is None or not is_of_this_boot(host, trial_boot.armed_boot):
-        return ()
-    CampaignRun(host, Unseen()).feed(CampaignEvent(kind=CampaignEventKind.SLEEP))
-    return ("the campaign has no boot armed while the machine sleeps",)
+        with transactions(host):
+            taken = disarm_unrecorded(host)
+        return ("no trial is armed any more",) if taken else ()
+    CampaignRun(host, Unseen()).feed(CampaignEvent(kind=CampaignEventKind.TAKE_BACK))
+    return ("the campaign has no boot armed for the time being",)
 
 
 def next_choice(host: Host, *, observer: CampaignObserver) -> NextTrial | None:

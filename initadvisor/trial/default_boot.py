@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from initadvisor.bootloaders.places import is_file
 from initadvisor.campaign.campaign import DefaultBoot
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.generators.detect import detect_generator
@@ -60,12 +61,12 @@ def image_of(host: Host, default: BootEntry) -> InstalledImage:
 
 
 def _sha256(host: Host, path: str) -> str:
+    if not is_file(host, path):
+        msg = f"{path}, which boots by default, is gone"
+        raise NoDefaultBootError(msg)
     try:
         with open_regular(host.path(path)) as file:
             return sha256_of(file)
-    except FileNotFoundError as err:
-        msg = f"{path}, which boots by default, is gone"
-        raise NoDefaultBootError(msg) from err
     except OSError as err:
         msg = f"cannot read {path}: {err.strerror}"
         raise InitadvisorError(msg) from err

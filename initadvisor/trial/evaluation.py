@@ -137,7 +137,7 @@ def evaluate_boot(armed: ArmedBoot, evidence: ArmedBootEvidence) -> BootEvaluati
 
     Nothing is committed, and no rehearsal passes, without a complete and measured boot of exactly
     that image under that name. What was not tried in the boot after the arming is dropped, not
-    tried again; unless it was taken back before a sleep.
+    tried again; unless it was taken back for a while.
     """
     rebooted = evidence.boot != armed.armed_in_boot
     became = one_shot_outcome(
@@ -145,9 +145,10 @@ def evaluate_boot(armed: ArmedBoot, evidence: ArmedBootEvidence) -> BootEvaluati
     )
     if rebooted and evidence.trial == armed.trial and not evidence.kexec:
         return _judge_trial_boot(armed, evidence, became)
-    if armed.asleep and became in _NOT_TRIED and evidence.journal is JournalEvidence.NOTHING:
-        reason = "it was taken back before the machine went to sleep"
-        return BootEvaluation(verdict=ProofAction.ARM, reason=reason, outcome=TrialOutcome.ASLEEP)
+    if armed.taken_back and became in _NOT_TRIED and evidence.journal is JournalEvidence.NOTHING:
+        reason = "it was taken back while the machine slept or packages were changed"
+        outcome = TrialOutcome.TAKEN_BACK
+        return BootEvaluation(verdict=ProofAction.ARM, reason=reason, outcome=outcome)
     return _judge_other_boot(evidence, became, rebooted=rebooted)
 
 

@@ -21,6 +21,7 @@ from initadvisor.boots.record import running_boot_id
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.refusals import RefusalKind
 from initadvisor.transaction.transaction import ArmedBoot, ProofStage
+from initadvisor.trial.binding import binding_of
 from initadvisor.trial.evaluation import BootEvaluation, evaluate_boot
 from initadvisor.trial.evidence import evidence_of
 from initadvisor.trial.markers import forget_entry, note_entry, noted_entry
@@ -69,7 +70,7 @@ def new_boot(
 
 def once_more(host: Host, armed: ArmedBoot, *, trial: str) -> ArmedBoot:
     """Return the same, to be armed in the running boot under another name."""
-    return replace(armed, trial=trial, armed_in_boot=running_boot_id(host), asleep=False)
+    return replace(armed, trial=trial, armed_in_boot=running_boot_id(host), taken_back=False)
 
 
 def plan_entry(
@@ -107,9 +108,17 @@ def first_planned(
     raise error or without
 
 
-def with_entry(armed: ArmedBoot, plan: TrialPlan) -> ArmedBoot:
-    """Return it with what the planned entry is called and adds to the command line."""
-    return replace(armed, entry=plan.identifier, extra_cmdline=plan.extra_cmdline)
+def with_entry(host: Host, armed: ArmedBoot, plan: TrialPlan) -> ArmedBoot:
+    """Return it with what the planned entry is called, adds to the command line and is bound to.
+
+    Raises ``InitadvisorError`` where a file that it loads cannot be read.
+    """
+    return replace(
+        armed,
+        entry=plan.identifier,
+        extra_cmdline=plan.extra_cmdline,
+        bound_to=binding_of(host, plan),
+    )
 
 
 def write_entry(host: Host, plan: TrialPlan) -> None:

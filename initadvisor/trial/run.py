@@ -1,46 +1,34 @@
-"""Feeds events to a campaign: records what they make of it, then does what follows from that.
-
-Also finds out what became of the armed boot, and what others have changed meanwhile.
-"""
+"""Feeds events to a campaign: records what they make of it, then does what follows from that."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
+from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.campaign.campaign import (
     Campaign,
     CampaignAction,
     CampaignEvent,
     CampaignEventKind,
     CampaignState,
-    Change,
 )
 from initadvisor.campaign.record import forget_active, note_active, read_campaign, write_campaign
 from initadvisor.campaign.step import step
 from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.host.package_managers import busy_package_managers
-from initadvisor.records.trial_outcome import TrialOutcome
 from initadvisor.transaction.transactions import transactions
 from initadvisor.trial.campaign_actions import (
     ActionExecutor,
-    armed_again,
     needs_rehearsal,
     trial_boot_of,
 )
-from initadvisor.trial.default_boot import NoDefaultBootError, default_boot
-from initadvisor.trial.evaluation import ProofAction
-from initadvisor.trial.one_boot import is_of_this_boot, judge
+from initadvisor.trial.campaign_judge import changed, judged
 from initadvisor.trial.reboot import reboot_soon
-from initadvisor.trial.slot import slot_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from initadvisor.bootloaders import BootLoader
-    from initadvisor.campaign.campaign import TrialBoot
     from initadvisor.host import Host
     from initadvisor.trial.candidates import CampaignObserver
 
@@ -203,84 +191,3 @@ class CampaignRun:
                 return CampaignEvent(kind=CampaignEventKind.SETTLED, reason=words)
         trial_boot = trial_boot_of(self._host, campaign, candidate)
         return CampaignEvent(kind=CampaignEventKind.CHOSEN, trial_boot=trial_boot, reason=words)
-
-
-_NOT_ITS_FAULT = frozenset({TrialOutcome.FAILED, TrialOutcome.UNEXPLAINED})
-
-
-def judged(host: Host, campaign: Campaign) -> CampaignEvent | None:
-    """Return what became of the armed boot, None where none is.
-
-    A boot that went wrong after somebody had changed kernel, image or command line tells nothing of
-    the candidate. Raises ``InitadvisorError`` where too little can be read to tell.
-    """
-    trial_boot = campaign.current
-    if trial_boot is None:
-        return None
-    armed = trial_boot.armed_boot
-    evaluation = judge(host, armed, trial_boot=trial_boot)
-    change = changed(host, campaign, loader_named(armed.loader))
-    outcome, reason = evaluation.outcome, evaluation.reason
-    if outcome is TrialOutcome.RUNNING:
-        return CampaignEvent(kind=CampaignEventKind.RUNNING, reason=reason)
-    if evaluation.verdict is ProofAction.WAIT:
-        return (
-            change
-            or _spoilt(host, trial_boot)
-            or CampaignEvent(kind=CampaignEventKind.PENDING, reason=reason)
-        )
-    if outcome is TrialOutcome.ASLEEP:
-        return change or CampaignEvent(
-            kind=CampaignEventKind.AWAKE,
-            trial_boot=armed_again(host, campaign, trial_boot),
-            reason=reason,
-        )
-    if change and change.change and outcome in _NOT_ITS_FAULT:
-        outcome, reason = TrialOutcome.NOT_TRIED, f"{reason}; meanwhile {change.change.words}"
-    return CampaignEvent(
-        kind=CampaignEventKind.ENDED,
-        outcome=outcome,
-        reason=reason,
-        rebooted=not is_of_this_boot(host, armed),
-    )
-
-
-def changed(host: Host, campaign: Campaign, loader: BootLoader) -> CampaignEvent | None:
-    """Return what others have changed of what a campaign rests on, None where nothing has.
-
-    Raises ``UnsafeError`` where a package manager is at work on what is gone, and may bring it back
-    changed.
-    """
-    before = campaign.default_boot
-    if before is None:
-        return None
-    try:
-        now = default_boot(host, loader)
-    except NoDefaultBootError as err:
-        if busy := busy_package_managers(host):
-            msg = f"not going on with the campaign now: {err.message}, and {busy[0]}"
-            raise UnsafeError(msg, hint="try again when it is done") from err
-        return CampaignEvent(
-            kind=CampaignEventKind.CHANGED, change=Change.GONE, default_boot=before
-        )
-    if change := before.change(now):
-        return CampaignEvent(kind=CampaignEventKind.CHANGED, change=change, default_boot=now)
-    if not all(found.today or _is_there(found.path) for found in campaign.ready):
-        return CampaignEvent(
-            kind=CampaignEventKind.CHANGED, change=Change.CANDIDATES, default_boot=now
-        )
-    return None
-
-
-def _spoilt(host: Host, trial_boot: TrialBoot) -> CampaignEvent | None:
-    """Return that what is armed would not boot what was armed, None where it would."""
-    fault = slot_fault(host, trial_boot.armed_boot.image, trial_boot.sha256)
-    if not fault:
-        return None
-    return CampaignEvent(
-        kind=CampaignEventKind.ENDED, outcome=TrialOutcome.NOT_TRIED, reason=fault, rebooted=False
-    )
-
-
-def _is_there(path: str) -> bool:
-    return Path(path).is_file()

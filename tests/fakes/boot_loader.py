@@ -19,6 +19,7 @@ from initadvisor.bootloaders.entry import (
     TrialRequest,
 )
 from initadvisor.core.errors import UnsafeError
+from initadvisor.core.refusals import RefusalKind, refused
 from initadvisor.doctor import status
 from initadvisor.records.boot_start import BootMethod
 from initadvisor.trial import campaign_actions, campaigns, recovery, run
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from initadvisor.core.refusals import Refusal, RefusalKind
+    from initadvisor.core.refusals import Refusal
     from initadvisor.host import Host
 
 _WHO_ASKS = (
@@ -42,7 +43,8 @@ class FakeLoader:
     """Boots ``image`` by default; ``against`` is what it has against arming.
 
     ``selected`` is what it says is next, whatever is. ``unremovable`` is why no entry can be
-    removed.
+    removed. ``before``: images that are loaded before it, such as microcode. ``unclear``: why it
+    is not certain what boots by default.
     """
 
     image: str
@@ -54,6 +56,9 @@ class FakeLoader:
     may_have_entries: bool = True
     selected: OneShot | None = None
     unremovable: Exception | None = None
+    options: str = "root=/dev/sda1"
+    before: tuple[str, ...] = ()
+    unclear: str = ""
 
     def use(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Be the loader that started the machine."""
@@ -75,12 +80,15 @@ class FakeLoader:
     def default_entry(self, host: Host) -> BootEntry:
         """Return the entry with the image."""
         del host
+        if self.unclear:
+            raise refused(RefusalKind.UNCLEAR_DEFAULT, self.unclear, "choose one")
+        images = (*self.before, self.image)
         return BootEntry(
             identifier="default",
             title="Linux",
             kernel=BootFile(named="/vmlinuz", path="/boot/vmlinuz"),
-            initrds=(BootFile(named=self.image, path=self.image),),
-            options="root=/dev/sda1",
+            initrds=tuple(BootFile(named=image, path=image) for image in images),
+            options=self.options,
             source="/boot/loader/entries/default.conf",
         )
 

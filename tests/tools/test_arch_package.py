@@ -190,7 +190,7 @@ def test_nothing_stays_armed_or_enabled(root: Installed) -> None:
         command.write_text(f'#!/bin/sh\necho "called: {name} $*"\n')
         command.chmod(0o755)
     said = root.remove()
-    assert "called: initadvisor settle --before-sleep\n" in said
+    assert "called: initadvisor settle --withdraw\n" in said
     assert "called: systemctl --quiet disable --now initadvisor-measure.timer" in said
 
 

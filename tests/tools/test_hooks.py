@@ -16,13 +16,21 @@ from tests.fixtures.waiting import HANGS_S
 pytestmark = pytest.mark.tools
 
 HOOKS = Path(__file__).parents[2] / "hooks"
-SCRIPTS = sorted(path for path in HOOKS.rglob("*") if path.is_file() and path.suffix != ".hook")
+_READ = {".hook", ".cfg.d"}
+SCRIPTS = sorted(
+    path
+    for path in HOOKS.rglob("*")
+    if path.is_file() and not {path.suffix, "".join(path.parent.suffixes)} & _READ
+)
 
 INSTALL = """
 cd /mnt/hooks
-install -D queue /usr/lib/initadvisor/queue
+install -D -t /usr/lib/initadvisor queue disarm
 install -Dt /usr/lib/kernel/install.d kernel-install/*
 install -m 644 -Dt /usr/share/libalpm/hooks pacman/*
+install -Dt /etc/kernel/preinst.d debian/kernel/preinst.d/*
+install -Dt /etc/kernel/prerm.d debian/kernel/prerm.d/*
+install -m 644 -Dt /etc/dpkg/dpkg.cfg.d debian/dpkg/dpkg.cfg.d/*
 install -Dt /etc/kernel/postinst.d debian/kernel/postinst.d/*
 install -Dt /etc/kernel/postrm.d debian/kernel/postrm.d/*
 install -Dt /etc/initramfs/post-update.d debian/initramfs/post-update.d/*
@@ -30,6 +38,22 @@ rm -rf /var/lib/initadvisor
 queue=/var/lib/initadvisor/queue
 noted() { echo "$1:" $(ls $queue 2>/dev/null); rm -rf $queue; }
 """
+
+# A boot is armed, and what takes it back says with which kernel it would boot then.
+ARMED = """
+mkdir -p /boot /usr/bin
+cat >/usr/bin/initadvisor <<'END'
+#!/bin/sh
+echo "$* while the kernel is $(cat /boot/kernel)"
+exit ${WRONG:-0}
+END
+chmod 755 /usr/bin/initadvisor
+armed() { mkdir -p /var/lib/initadvisor; touch /var/lib/initadvisor/trial-entry; }
+armed
+echo old >/boot/kernel
+"""
+
+TAKEN_BACK = "initadvisor: settle --take-back while the kernel is old"
 
 IMAGES_ARE_MADE = """\
 [Trigger]
@@ -190,6 +214,89 @@ def test_debian_s_kernel_packages_and_update_initramfs_call_ours(work: Path) -> 
         "our own": set(),
         "removed, not purged": set(),
     }
+
+
+def test_pacman_has_nothing_armed_before_it_changes_a_kernel(work: Path) -> None:
+    documentation = "usr/share/doc/kernel"
+    package(work, "1", "boot/kernel")
+    package(work, "2", "usr/lib/initcpio/install/base")
+    package(work, "3", documentation)  # which removes the generator's file
+    package(work, "4", documentation)
+    said = run_in_overlay(
+        INSTALL
+        + ARMED
+        + """
+        mkdir -p /var/lib/pacman/local
+        upgrade() { pacman --config /dev/null --noconfirm --overwrite '*' --upgrade "$@"; }
+        for each in 1 2 3 4; do
+            echo "= package"; upgrade /mnt/kernel-$each.pkg.tar; echo old >/boot/kernel
+        done
+        """,
+        work,
+    )
+    *kernels, last = said.split("= package")[1:]
+    assert len(kernels) == 3
+    for part in kernels:
+        assert TAKEN_BACK in part
+        assert part.index(TAKEN_BACK) < part.index("Processing package changes")
+    assert "settle" not in last
+
+
+def test_dpkg_has_nothing_armed_before_it_changes_packages(work: Path) -> None:
+    tree = work / "kernel"
+    (tree / "DEBIAN").mkdir(parents=True)
+    (tree / "DEBIAN/control").write_text(
+        "Package: a-kernel\nVersion: 1\nArchitecture: all\nMaintainer: a test <a@test>\n"
+        "Description: a kernel\n"
+    )
+    (tree / "boot").mkdir()
+    (tree / "boot/kernel").write_text("new\n")
+    said = run_in_overlay(
+        INSTALL
+        + ARMED
+        + """
+        dpkg-deb --build /mnt/kernel /mnt/kernel.deb
+        dpkg --install /mnt/kernel.deb; echo "= installed: $(cat /boot/kernel)"
+        rm /var/lib/initadvisor/trial-entry; dpkg --remove a-kernel; echo "= nothing armed"
+        rm /usr/lib/initadvisor/disarm; dpkg --install /mnt/kernel.deb; echo "= we are gone: $?"
+        """,
+        work,
+    )
+    before, _, after = said.partition("= installed: new")
+    assert TAKEN_BACK in before
+    assert before.index(TAKEN_BACK) < before.index("Unpacking a-kernel")
+    assert "settle" not in after
+    assert "= we are gone: 0" in said
+
+
+def test_every_other_hook_has_nothing_armed_either(work: Path) -> None:
+    said = run_in_overlay(
+        INSTALL
+        + ARMED
+        + """
+        unset SYSTEMD_LOG_LEVEL
+        for each in preinst.d prerm.d; do
+            echo "= $each"; run-parts --report --arg=6.1.0 --arg=/boot/kernel /etc/kernel/$each
+        done
+        for each in add remove; do
+            echo "= $each"; /usr/lib/kernel/install.d/05-initadvisor.install $each 6.1.0 /entry
+        done
+        for each in kernel-added image-rebuilt; do
+            echo "= $each"; /usr/lib/initadvisor/queue $each 6.1.0
+        done
+        echo "= withdrawn"; /usr/lib/initadvisor/disarm --withdraw
+        echo "= ours"; INITADVISOR_REBUILDING=1 /usr/lib/initadvisor/disarm
+        echo "= wrong"; WRONG=1 /usr/lib/initadvisor/disarm 2>&1; echo "exit $?"
+        """,
+        work,
+    )
+    parts = dict(part.split("\n", 1) for part in said.split("= ")[1:])
+    for name in ("preinst.d", "prerm.d", "add", "remove", "kernel-added", "image-rebuilt"):
+        assert TAKEN_BACK in parts[name], name
+    assert "settle --withdraw" in parts["withdrawn"]
+    assert parts["ours"].strip() == ""
+    assert "do not reboot" in parts["wrong"]
+    assert "exit 0" in parts["wrong"]
 
 
 def test_whatever_is_wrong_the_transaction_goes_on(work: Path) -> None:

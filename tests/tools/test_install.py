@@ -60,6 +60,7 @@ def test_everything_is_installed_and_can_be_read_by_all(
     assert {f"lib/systemd/system/{unit.name}" for unit in units} <= below
     assert {
         "bin/initadvisor",
+        "lib/initadvisor/disarm",
         "lib/initadvisor/queue",
         "lib/systemd/system-preset/90-initadvisor.preset",
         "share/bash-completion/completions/initadvisor",

@@ -119,7 +119,7 @@ def test_sleep_waits_until_nothing_is_armed() -> None:
     assert sleep["Unit"]["Before"] == "sleep.target"
     assert sleep["Unit"]["StopWhenUnneeded"] == "yes"
     assert sleep["Service"]["RemainAfterExit"] == "yes"
-    assert sleep["Service"]["ExecStart"].endswith("initadvisor settle --before-sleep")
+    assert sleep["Service"]["ExecStart"].endswith("initadvisor settle --take-back")
     assert sleep["Service"]["ExecStop"].endswith("initadvisor settle")
 
 

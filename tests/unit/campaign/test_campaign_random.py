@@ -157,9 +157,9 @@ class Machine:
         """See what became of it: nothing yet, a selection that was never made, or any end."""
         current = self.record.current
         assert current is not None
-        if current.armed_boot.asleep and not self.rebooted:
-            again = replace(current, armed_boot=replace(current.armed_boot, asleep=False))
-            return CampaignEvent(kind=CampaignEventKind.AWAKE, trial_boot=again)
+        if current.armed_boot.taken_back and not self.rebooted:
+            again = replace(current, armed_boot=replace(current.armed_boot, taken_back=False))
+            return CampaignEvent(kind=CampaignEventKind.ARM_AGAIN, trial_boot=again)
         if not self.rebooted:
             if self.selected:
                 return CampaignEvent(kind=CampaignEventKind.PENDING)
@@ -202,7 +202,7 @@ ASKED = (
     CampaignEventKind.PAUSE,
     CampaignEventKind.RESUME,
     CampaignEventKind.STOP,
-    CampaignEventKind.SLEEP,
+    CampaignEventKind.TAKE_BACK,
 )
 HAPPENINGS = ("found", "found", "reboot", "reboot", *ASKED, *Change, "start")
 

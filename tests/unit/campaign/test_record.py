@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-DAMAGED = (b"", b"{", b"[]", b"{}", b"null", b'{"schema": 2}', b"\xff\0", b"[" * 90_000)
+DAMAGED = (b"", b"{", b"[]", b"{}", b"null", b'{"schema": 3}', b"\xff\0", b"[" * 90_000)
 
 
 @pytest.fixture

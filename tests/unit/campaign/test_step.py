@@ -68,8 +68,8 @@ ACTIONS: dict[tuple[CampaignState, CampaignEventKind], tuple[CampaignAction, ...
     (S.ARMING, K.PLANNED): (A.WRITE_ENTRY, A.ARM),
     (S.ARMING, K.ARMED): (A.REPORT,),
     (S.ARMING, K.BLOCKED): (*CLEAR, A.REPORT),
-    (S.ARMING, K.SLEEP): (A.DISARM,),
-    (S.ARMED, K.SLEEP): (A.DISARM,),
+    (S.ARMING, K.TAKE_BACK): (A.DISARM,),
+    (S.ARMED, K.TAKE_BACK): (A.DISARM,),
     **{(state, K.REFUSED): (*CLEAR, A.CHOOSE) for state in STANDING},
     **{(state, K.ENDED): (*CLEAR, A.CHOOSE) for state in STANDING},
     **{(state, K.CHANGED): (*CLEAR, A.PREPARE) for state in ACTIVE},
@@ -95,7 +95,7 @@ def test_every_event_in_every_state(state: CampaignState, kind: CampaignEventKin
 
 
 @pytest.mark.parametrize("state", [state for state in S if not state.stands])
-@pytest.mark.parametrize("kind", [K.RUNNING, K.ENDED, K.PENDING, K.SLEEP, K.AWAKE, K.ARMED])
+@pytest.mark.parametrize("kind", [K.RUNNING, K.ENDED, K.PENDING, K.TAKE_BACK, K.ARM_AGAIN, K.ARMED])
 def test_what_comes_too_late_changes_nothing(state: CampaignState, kind: CampaignEventKind) -> None:
     before = campaign(state)
     result = step(before, EVENTS[kind])
@@ -113,7 +113,7 @@ FATES = {
     TrialOutcome.UNREADABLE: (S.PAUSED, 1, ()),
     TrialOutcome.PENDING: (S.ARMED, 0, ()),
     TrialOutcome.RUNNING: (S.ARMED, 0, ()),
-    TrialOutcome.ASLEEP: (S.ARMED, 0, ()),
+    TrialOutcome.TAKEN_BACK: (S.ARMED, 0, ()),
 }
 
 
@@ -290,11 +290,11 @@ def test_one_that_is_paused_does_not_reboot_by_itself_any_more(event: CampaignEv
 
 
 def test_what_was_taken_back_before_a_sleep_is_armed_again_under_another_name() -> None:
-    asleep = step(campaign(S.ARMED), EVENTS[K.SLEEP]).campaign
+    asleep = step(campaign(S.ARMED), EVENTS[K.TAKE_BACK]).campaign
     assert asleep.current is not None
-    assert asleep.current.armed_boot.asleep
-    assert step(campaign(S.ARMED), EVENTS[K.AWAKE]).actions == ()
-    awake = step(asleep, EVENTS[K.AWAKE])
+    assert asleep.current.armed_boot.taken_back
+    assert step(campaign(S.ARMED), EVENTS[K.ARM_AGAIN]).actions == ()
+    awake = step(asleep, EVENTS[K.ARM_AGAIN])
     assert (awake.campaign.state, awake.actions) == (S.ARMING, (A.COPY,))
     assert [found.armed_boot.trial for found in awake.campaign.trial_boots] == ["trial-1-again"]
 

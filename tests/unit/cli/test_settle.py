@@ -23,7 +23,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "state"
 
 
-@pytest.mark.parametrize("arguments", [(), ("--before-sleep",)])
+@pytest.mark.parametrize("arguments", [(), ("--take-back",)])
 def test_nothing_to_do_is_silent_and_leaves_no_trace(
     state: Path, arguments: tuple[str, ...]
 ) -> None:
@@ -34,7 +34,7 @@ def test_nothing_to_do_is_silent_and_leaves_no_trace(
 
 @pytest.mark.parametrize(
     ("function", "arguments"),
-    [("settle", ()), ("take_back_before_sleep", ("--before-sleep",))],
+    [("settle", ()), ("take_back", ("--take-back",))],
 )
 def test_what_was_done_is_told_and_cannot_command_the_terminal(
     monkeypatch: pytest.MonkeyPatch, function: str, arguments: tuple[str, ...]

@@ -173,12 +173,11 @@ def test_every_hook_that_is_looked_for_is_shipped(machine: Machine, distribution
     machine.path("/etc/os-release").write_text(f"ID={distribution}\n")
     for name in ("postinst.d", "postrm.d"):
         machine.path(f"/etc/kernel/{name}/zz-initadvisor").unlink()
-    shipped = {path.name: path for path in (ROOT / "hooks").rglob("*")}
     missing = about(diagnose(machine), Topic.HOOKS, Grade.NOTE)
     for finding in missing:
-        path = finding.text.split()[-4]
-        source = shipped[path.rpartition("/")[2]]
-        target = machine.path(path)
+        target = machine.path(finding.text.split()[-4])
+        named = sorted((ROOT / "hooks").rglob(target.name))
+        source = next((p for p in named if p.parent.name == target.parent.name), named[0])
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(source.read_text())
         target.chmod(source.stat().st_mode)

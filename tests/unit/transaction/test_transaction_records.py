@@ -148,7 +148,7 @@ def test_who_only_reads_is_told_and_moves_nothing(host: Host, older: str) -> Non
 
 def test_what_a_newer_version_has_recorded_stays_where_it_is(host: Host) -> None:
     path = log_directory(host) / "000001.json"
-    path.write_text(path.read_text().replace('"schema": 2', '"schema": 3'))
+    path.write_text(path.read_text().replace('"schema": 3', '"schema": 4'))
     with transactions(host) as engine, pytest.raises(UnsafeError, match="a newer version"):
         engine.recover()
     assert path.exists()

@@ -282,7 +282,7 @@ def test_a_record_of_a_newer_version_is_not_touched(host: Host) -> None:
     with transactions(host) as engine:
         apply(engine)
         [record] = (host.state_dir() / "transactions").glob("*.json")
-        record.write_text(record.read_text().replace('"schema": 2', '"schema": 3'))
+        record.write_text(record.read_text().replace('"schema": 3', '"schema": 4'))
         with pytest.raises(UnsafeError, match="newer version"):
             engine.recover()
         record.write_text("{")

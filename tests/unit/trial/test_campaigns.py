@@ -23,7 +23,7 @@ from initadvisor.transaction.transaction import ProofStage
 from initadvisor.transaction.transactions import pending
 from initadvisor.trial import candidates, run
 from initadvisor.trial import slot as trial_slot
-from initadvisor.trial.campaigns import advance, pause, resume, stop, take_back_before_sleep
+from initadvisor.trial.campaigns import advance, pause, resume, stop, take_back
 from initadvisor.trial.markers import forget_rehearsed, note_rehearsed, noted_entry, was_rehearsed
 from initadvisor.trial.reboot import reboot_now, reboot_soon
 from tests.fixtures.campaign_machine import (
@@ -169,7 +169,7 @@ def test_an_armed_image_that_is_not_there_any_more_is_armed_anew(
     assert loader.entries[EntryKind.TRIAL].request.trial != trial
     [before, _] = ready.record.trial_boots
     assert before.outcome is TrialOutcome.NOT_TRIED
-    assert before.reason.endswith("after it was armed")
+    assert before.reason.endswith("since it was armed")
     assert ready.record.boots == 0
     ready.run()
     assert ready.booted == ["lz4 -9"]
@@ -294,9 +294,11 @@ def test_an_image_that_a_package_manager_is_about_to_replace_is_not_gone(
     ready.start()
     ready.host.path(IMAGE).unlink()
     ready.busy = ("dpkg is at work",)
+    advance(ready.host)
     for _ in range(2):
         with pytest.raises(UnsafeError, match="dpkg is at work"):
             advance(ready.host)
+        assert not ready.provable.loader.is_armed
     assert ready.record.state is CampaignState.ARMED
     ready.busy = ()
     ready.host.path(IMAGE).write_bytes(NEW)
@@ -368,7 +370,7 @@ def test_what_is_armed_is_taken_back_while_the_machine_sleeps(ready: Campaigning
     ready.start()
     loader = ready.provable.loader
     first = loader.entries[EntryKind.TRIAL].request.trial
-    assert take_back_before_sleep(ready.host)
+    assert take_back(ready.host)
     assert not loader.is_armed
     assert settle(ready.host) == ()
     advance(ready.host, may_build=False)

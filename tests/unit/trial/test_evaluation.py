@@ -34,7 +34,7 @@ PROOF = ArmedBoot(
     sha256=IMAGE,
 )
 REHEARSAL = replace(PROOF, stage=ProofStage.REHEARSAL)
-ASLEEP = replace(PROOF, asleep=True)
+TAKEN_BACK = replace(PROOF, taken_back=True)
 NONE, OURS, OTHERS, UNREADABLE = (OneShot(state=state) for state in OneShotState)
 FWUPD = replace(OTHERS, identifier="Boot0007 (fwupd)")
 MEASURED = MeasuredBoot(sha256=IMAGE, reason="/boot/.initadvisor-1-0.new, by the trial's tag")
@@ -60,7 +60,7 @@ def changed(**values: object) -> ArmedBootEvidence:
         # The trial's own boot.
         (PROOF, GOOD, ProofAction.COMMIT, "it booted and is complete"),
         (REHEARSAL, GOOD, ProofAction.PROVE, "it booted and is complete"),
-        (ASLEEP, GOOD, ProofAction.COMMIT, "it booted"),
+        (TAKEN_BACK, GOOD, ProofAction.COMMIT, "it booted"),
         (
             PROOF,
             changed(failed_units=("a.service",)),
@@ -103,9 +103,9 @@ def changed(**values: object) -> ArmedBootEvidence:
         (PROOF, replace(SAME_BOOT, one_shot=FWUPD), ProofAction.DROP, "Boot0007 (fwupd)"),
         (PROOF, replace(SAME_BOOT, one_shot=OTHERS), ProofAction.DROP, "another entry"),
         (PROOF, replace(SAME_BOOT, one_shot=UNREADABLE), ProofAction.WAIT, "cannot be read"),
-        (ASLEEP, replace(SAME_BOOT, one_shot=NONE), ProofAction.ARM, "sleep"),
-        (ASLEEP, SAME_BOOT, ProofAction.ARM, "sleep"),
-        (ASLEEP, replace(SAME_BOOT, one_shot=FWUPD), ProofAction.DROP, "fwupd"),
+        (TAKEN_BACK, replace(SAME_BOOT, one_shot=NONE), ProofAction.ARM, "slept"),
+        (TAKEN_BACK, SAME_BOOT, ProofAction.ARM, "slept"),
+        (TAKEN_BACK, replace(SAME_BOOT, one_shot=FWUPD), ProofAction.DROP, "fwupd"),
         # Another boot since.
         (PROOF, OTHER_BOOT, ProofAction.DROP, "left nothing"),
         (
@@ -131,15 +131,15 @@ def changed(**values: object) -> ArmedBootEvidence:
         (PROOF, replace(OTHER_BOOT, one_shot=OURS, kexec=True), ProofAction.WAIT, "kexec"),
         (PROOF, replace(OTHER_BOOT, one_shot=FWUPD), ProofAction.DROP, "fwupd"),
         (PROOF, replace(OTHER_BOOT, one_shot=UNREADABLE), ProofAction.DROP, "cannot be read"),
-        (ASLEEP, OTHER_BOOT, ProofAction.ARM, "sleep"),
+        (TAKEN_BACK, OTHER_BOOT, ProofAction.ARM, "slept"),
         (
-            ASLEEP,
+            TAKEN_BACK,
             replace(OTHER_BOOT, journal=JournalEvidence.BEGINNING),
             ProofAction.DROP,
             "did not come up",
         ),
         (
-            ASLEEP,
+            TAKEN_BACK,
             replace(OTHER_BOOT, one_shot=OURS),
             ProofAction.DROP,
             "left the selection in place",
@@ -165,7 +165,7 @@ PROOFS = st.builds(
     armed_in_boot=st.sampled_from((ARMED_IN, NEXT)),
     image=st.just("/boot/image"),
     sha256=st.sampled_from((IMAGE, "2" * 64)),
-    asleep=st.booleans(),
+    taken_back=st.booleans(),
 )
 EVIDENCE = st.builds(
     ArmedBootEvidence,
@@ -210,7 +210,7 @@ def test_it_always_ends(proof: ArmedBoot, boots: list[ArmedBootEvidence]) -> Non
 
     Each is judged once, when it has come to its end one way or the other.
     """
-    proof = replace(proof, asleep=False)
+    proof = replace(proof, taken_back=False)
     for number, seen in enumerate(boots):
         ended = Completion.COMPLETE if seen.measured else Completion.FAILED
         evidence = replace(seen, boot=f"{number:032x}", kexec=False, completion=ended)
@@ -228,7 +228,7 @@ def test_a_boot_that_is_not_the_trials_is_waited_for_once(
     proof: ArmedBoot, evidence: ArmedBootEvidence
 ) -> None:
     """What stays without a verdict is this boot's, or one in which no loader had a say."""
-    verdict = evaluate_boot(replace(proof, asleep=False), evidence).verdict
+    verdict = evaluate_boot(replace(proof, taken_back=False), evidence).verdict
     rebooted = evidence.boot != proof.armed_in_boot
     if verdict is ProofAction.WAIT and rebooted and not evidence.kexec:
         assert evidence.trial == proof.trial
@@ -305,7 +305,7 @@ def test_a_fate_never_contradicts_the_verdict(
     judgement = evaluate_boot(proof, evidence)
     passed = judgement.verdict in {ProofAction.COMMIT, ProofAction.PROVE}
     assert passed is (judgement.outcome is TrialOutcome.PASSED)
-    assert (judgement.verdict is ProofAction.ARM) is (judgement.outcome is TrialOutcome.ASLEEP)
+    assert (judgement.verdict is ProofAction.ARM) is (judgement.outcome is TrialOutcome.TAKEN_BACK)
     if judgement.verdict is ProofAction.WAIT:
         assert judgement.outcome in {
             TrialOutcome.PENDING,

@@ -18,7 +18,7 @@ from initadvisor.doctor.findings import CheckedMachine
 from initadvisor.host.record_files import DamagedRecordError
 from initadvisor.lab.observing import Unseen
 from initadvisor.transaction.transaction import TransactionState
-from initadvisor.trial.campaigns import advance, pause, resume, stop, take_back_before_sleep
+from initadvisor.trial.campaigns import advance, pause, resume, stop, take_back
 from initadvisor.trial.markers import note_rehearsed
 from initadvisor.trial.recovery import left_over
 from tests.fixtures.campaign_machine import FOUR, SLOT, Campaigning, make_campaigning
@@ -80,10 +80,10 @@ def test_nothing_is_armed_while_the_machine_sleeps(
     armed: Campaigning, damage: Callable[[bytes], bytes]
 ) -> None:
     record(armed).write_bytes(damage(record(armed).read_bytes()))
-    [told] = take_back_before_sleep(armed.host)
+    [told] = take_back(armed.host)
     assert "initadvisor trial stop" in told
     assert not armed.provable.loader.is_armed
-    assert take_back_before_sleep(armed.host) == ()
+    assert take_back(armed.host) == ()
 
 
 @every_damage

@@ -1,0 +1,261 @@
+"""A boot is armed for one kernel, one initramfs and one command line, and for no other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.apply import proving
+from initadvisor.bootloaders.entry import OneShot, OneShotState
+from initadvisor.campaign.campaign import CampaignState
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.records.trial_outcome import TrialOutcome
+from initadvisor.transaction.transaction import TransactionState
+from initadvisor.trial import binding, campaigns
+from initadvisor.trial.markers import note_rehearsed
+from tests.fixtures.campaign_machine import Campaigning, make_campaigning
+from tests.fixtures.provable_machine import IMAGE, Provable, make_provable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.fixtures.booted import Booted
+
+KERNEL = "/boot/vmlinuz"
+
+
+@pytest.fixture
+def provable(machine: Booted, monkeypatch: pytest.MonkeyPatch) -> Provable:
+    """A machine whose loader was never tried."""
+    return make_provable(machine, monkeypatch)
+
+
+@pytest.fixture
+def ready(machine: Booted, monkeypatch: pytest.MonkeyPatch) -> Campaigning:
+    """A machine whose loader was tried, with candidates."""
+    made = make_campaigning(machine, monkeypatch)
+    note_rehearsed(made.host, made.provable.loader.NAME)
+    return made
+
+
+def upgrade(provable: Provable) -> str:
+    """Replace kernel and image under their names, as a distribution without versions does."""
+    provable.host.path(KERNEL).write_bytes(b"the next kernel")
+    provable.host.path(IMAGE).write_bytes(b"its image")
+    return KERNEL
+
+
+def another_kernel(provable: Provable) -> str:
+    """Replace the kernel only."""
+    provable.host.path(KERNEL).write_bytes(b"another kernel")
+    return KERNEL
+
+
+def no_kernel(provable: Provable) -> str:
+    """Remove the kernel."""
+    provable.host.path(KERNEL).unlink()
+    return KERNEL
+
+
+def another_image(provable: Provable) -> str:
+    """Rebuild today's image."""
+    provable.host.path(IMAGE).write_bytes(b"rebuilt")
+    return IMAGE
+
+
+def another_trial_image(provable: Provable) -> str:
+    """Replace what the armed entry loads."""
+    armed = provable.latest().armed_boot
+    assert armed is not None
+    provable.host.path(armed.image).write_bytes(b"not what was verified")
+    return armed.image
+
+
+def another_command_line(provable: Provable) -> str:
+    """Give the default entry other options."""
+    provable.loader.options = "root=/dev/sdb2"
+    return "command line"
+
+
+def no_certain_default(provable: Provable) -> str:
+    """Have nothing say which entry boots by default."""
+    provable.loader.unclear = "nothing says what boots"
+    return "nothing says what boots"
+
+
+CHANGES = (
+    upgrade,
+    another_kernel,
+    no_kernel,
+    another_image,
+    another_trial_image,
+    another_command_line,
+    no_certain_default,
+)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("rehearsed", [True, False], ids=["proof", "rehearsal"])
+def test_a_proving_boot_is_withdrawn_when_what_it_was_armed_for_changes(
+    provable: Provable, change: Callable[[Provable], str], rehearsed: bool
+) -> None:
+    if rehearsed:
+        note_rehearsed(provable.host, provable.loader.NAME)
+    provable.arm()
+    assert "waits" in proving.settle(provable.host)[0]
+    named = change(provable)
+    [said] = proving.settle(provable.host)
+    assert "is undone" in said
+    assert named in said
+    assert not provable.loader.is_armed
+    assert provable.loader.entries == {}
+    assert provable.latest().state is TransactionState.UNDONE
+
+
+@pytest.mark.parametrize("change", [upgrade, another_kernel, another_command_line])
+def test_a_rehearsal_that_passed_arms_no_image_of_what_changed_meanwhile(
+    provable: Provable, change: Callable[[Provable], str]
+) -> None:
+    provable.arm()
+    provable.reboot()
+    provable.measure()
+    change(provable)
+    [said] = proving.settle(provable.host)
+    assert "is undone" in said
+    assert not provable.loader.is_armed
+
+
+@pytest.mark.parametrize("change", [upgrade, another_kernel, another_command_line])
+def test_what_booted_well_is_not_installed_beside_another_kernel(
+    provable: Provable, change: Callable[[Provable], str]
+) -> None:
+    note_rehearsed(provable.host, provable.loader.NAME)
+    provable.arm()
+    provable.reboot()
+    provable.measure()
+    change(provable)
+    [said] = proving.settle(provable.host)
+    assert "is undone" in said
+    assert provable.installed()[0] == (
+        b"its image" if change is upgrade else provable.installed()[0]
+    )
+    assert provable.latest().state is TransactionState.UNDONE
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_was_taken_back_is_not_armed_again_for_something_else(
+    provable: Provable, change: Callable[[Provable], str]
+) -> None:
+    note_rehearsed(provable.host, provable.loader.NAME)
+    provable.arm()
+    assert proving.take_back(provable.host)
+    change(provable)
+    [said] = proving.settle(provable.host)
+    assert "is undone" in said
+    assert not provable.loader.is_armed
+
+
+@pytest.mark.parametrize("change", [another_kernel, another_image, another_command_line, no_kernel])
+def test_a_campaign_s_boot_is_withdrawn_without_building_anything(
+    ready: Campaigning, change: Callable[[Provable], str]
+) -> None:
+    ready.start()
+    assert ready.provable.loader.is_armed
+    change(ready.provable)
+    campaigns.advance(ready.host, may_build=False)
+    [trial_boot, *_] = ready.record.trial_boots
+    assert trial_boot.outcome is TrialOutcome.NOT_TRIED
+    assert ready.prepared_times == 1
+    if ready.record.state is not CampaignState.ARMED:
+        ready.require_nothing_armed()
+
+
+def test_microcode_beside_the_image_is_part_of_it(provable: Provable) -> None:
+    loader = provable.loader
+    microcode = provable.host.path("/boot/ucode.img")
+    microcode.write_bytes(b"microcode")
+    loader.before = ("/boot/ucode.img",)
+    note_rehearsed(provable.host, loader.NAME)
+    provable.arm()
+    assert "waits" in proving.settle(provable.host)[0]
+    microcode.write_bytes(b"newer microcode")
+    [said] = proving.settle(provable.host)
+    assert "/boot/ucode.img was changed" in said
+    assert not loader.is_armed
+
+
+def test_a_record_that_does_not_say_what_was_armed_is_not_followed(provable: Provable) -> None:
+    waiting = provable.arm()
+    assert waiting.armed_boot is not None
+    without = replace(waiting.armed_boot, bound_to=None)
+    assert "not recorded" in binding.binding_fault(provable.host, without)
+
+
+def test_a_package_manager_at_work_has_nothing_armed(
+    provable: Provable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note_rehearsed(provable.host, provable.loader.NAME)
+    provable.arm()
+    busy = "dpkg is at work"
+    with monkeypatch.context() as patch:
+        patch.setattr(proving, "busy_package_managers", lambda _host: (busy,))
+        [said] = proving.settle(provable.host)
+    assert "is not armed for the time being: " in said
+    assert not provable.loader.is_armed
+    assert "armed for the next boot" in proving.settle(provable.host)[0]
+    assert provable.loader.is_armed
+
+
+def test_a_campaign_has_nothing_armed_while_a_package_manager_is_at_work(
+    ready: Campaigning,
+) -> None:
+    ready.start()
+    ready.busy = ("dpkg is at work",)
+    campaigns.advance(ready.host, may_build=False)
+    assert not ready.provable.loader.is_armed
+    with pytest.raises(InitadvisorError, match="dpkg is at work"):
+        campaigns.advance(ready.host, may_build=False)
+    assert not ready.provable.loader.is_armed
+    ready.busy = ()
+    campaigns.advance(ready.host, may_build=False)
+    assert ready.provable.loader.is_armed
+
+
+def test_what_cannot_be_taken_back_is_said(provable: Provable) -> None:
+    provable.arm()
+    provable.loader.selected = OneShot(state=OneShotState.UNREADABLE, reason="no variables")
+    with pytest.raises(InitadvisorError, match="no variables") as caught:
+        proving.take_back(provable.host)
+    assert "do not reboot" in caught.value.with_hint
+
+
+def test_a_selection_that_an_earlier_boot_has_left_is_taken_back_and_not_forgiven(
+    provable: Provable,
+) -> None:
+    note_rehearsed(provable.host, provable.loader.NAME)
+    provable.arm()
+    provable.reboot()
+    provable.loader.is_armed = True
+    assert proving.take_back(provable.host)
+    assert not provable.loader.is_armed
+    armed = provable.latest().armed_boot
+    assert armed is not None
+    assert not armed.taken_back
+
+
+def test_withdrawing_leaves_nothing(provable: Provable) -> None:
+    provable.arm()
+    [said] = proving.withdraw_all(provable.host, reason="it was withdrawn")
+    assert "is undone: it was withdrawn" in said
+    assert (provable.loader.is_armed, provable.loader.entries) == (False, {})
+    assert proving.withdraw_all(provable.host, reason="again") == ()
+
+
+def test_withdrawing_ends_a_campaign(ready: Campaigning) -> None:
+    ready.start()
+    campaigns.withdraw(ready.host, reason="it was withdrawn")
+    assert ready.record.state is CampaignState.STOPPED
+    ready.require_nothing_armed()
+    assert campaigns.withdraw(ready.host, reason="again") == ()
