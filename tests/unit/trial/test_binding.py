@@ -10,7 +10,11 @@ import pytest
 from initadvisor.apply import proving
 from initadvisor.bootloaders.entry import OneShot, OneShotState
 from initadvisor.campaign.campaign import CampaignState
+from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError
+from initadvisor.daemon.notes import Job, Note, NoteReason, Task, jobs_of
+from initadvisor.daemon.planning import TERMS, Needs
+from initadvisor.daemon.work import AdvisorsWork
 from initadvisor.records.trial_outcome import TrialOutcome
 from initadvisor.transaction.transaction import TransactionState
 from initadvisor.trial import binding, campaigns
@@ -259,3 +263,17 @@ def test_withdrawing_ends_a_campaign(ready: Campaigning) -> None:
     assert ready.record.state is CampaignState.STOPPED
     ready.require_nothing_armed()
     assert campaigns.withdraw(ready.host, reason="again") == ()
+
+
+def test_the_daemon_withdraws_it_with_the_first_of_its_jobs(ready: Campaigning) -> None:
+    """That one waits for no mains power and no idle processors."""
+    assert TERMS[Task.SETTLE].needs is Needs.MANAGERS
+    assert all(
+        Job(task=Task.SETTLE) in jobs_of(Note(reason=reason), Policy.ADVISE)
+        for reason in NoteReason
+    )
+    ready.start()
+    another_kernel(ready.provable)
+    AdvisorsWork(host=ready.host).do(Job(task=Task.SETTLE))
+    assert not ready.provable.loader.is_armed
+    assert ready.record.trial_boots[0].outcome is TrialOutcome.NOT_TRIED
