@@ -7,7 +7,7 @@ from math import hypot, inf, log
 from statistics import median, stdev
 from typing import TYPE_CHECKING
 
-from initadvisor.candidates.build_range import build_range
+from initadvisor.candidates.schedule import build_range
 from initadvisor.core.codecs import Codec
 from initadvisor.core.config import Objective
 from initadvisor.core.estimates import Evidence
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from initadvisor.advise.machine import Knowledge
-    from initadvisor.candidates.build_range import BuildRange
     from initadvisor.candidates.candidate import Candidate
+    from initadvisor.candidates.schedule import BuildRange
     from initadvisor.core.config import Config
     from initadvisor.core.settings import Setting
     from initadvisor.data.tables import CalibrationTable

@@ -15,8 +15,8 @@ from initadvisor.advise.machine import know_machine, unpacking_assumptions
 from initadvisor.advise.ranking import explain, summarise
 from initadvisor.advise.recommendation import Assumption, Recommendation, Storage
 from initadvisor.candidates.build import build_candidates
-from initadvisor.candidates.build_range import UNKNOWN_BUILD
 from initadvisor.candidates.decompression import ROUNDS, BenchObserver, decompression_ms, remember
+from initadvisor.candidates.schedule import UNKNOWN_BUILD
 from initadvisor.candidates.search_space import (
     CandidateSetObserver,
     estimated_candidate_set,

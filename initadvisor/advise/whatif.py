@@ -10,7 +10,7 @@ from math import exp, sqrt
 from typing import TYPE_CHECKING
 
 from initadvisor.advise.truth_tables import truth_table
-from initadvisor.candidates.build_range import build_range
+from initadvisor.candidates.schedule import build_range
 from initadvisor.core.codecs import Codec
 from initadvisor.core.config import Objective
 from initadvisor.core.errors import UsageError
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from initadvisor.advise.recommend import RecommendObserver
     from initadvisor.advise.recommendation import Recommendation, Row
     from initadvisor.advise.truth_tables import TruthTable
-    from initadvisor.candidates.build_range import BuildRange
+    from initadvisor.candidates.schedule import BuildRange
     from initadvisor.core.config import Config
     from initadvisor.decide.upgrades import UpgradePace
     from initadvisor.decide.whatif_values import GivenValue

@@ -17,7 +17,7 @@ from initadvisor.decide.cost import Quantity
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from initadvisor.candidates.sampling import SampledCandidate
+    from initadvisor.candidates.estimates import SampledCandidate
     from initadvisor.generators import Generator
     from initadvisor.host import Host
     from initadvisor.records.built_image import BuiltImage

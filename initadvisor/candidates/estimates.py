@@ -1,31 +1,44 @@
-"""The estimates of settings that were not built, kept by what they were made of."""
+"""What settings would give, estimated from a sample of the content in seconds instead of minutes.
+
+Every compressor is run, as the generator would run it, on blocks taken from all over the content: a
+fast one on the large sample, a slow one on the small sample, which is a part of it. What the whole
+would be follows from fast compressors that are run on everything (``decide.sampling``). Estimates
+are kept by what they were made of.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from math import log
+from typing import IO, TYPE_CHECKING
 
 from initadvisor.candidates.payload import LazyPayload
-from initadvisor.candidates.sampling import Sampled, SampledCandidate, sample_candidates
+from initadvisor.candidates.sampler import Sample, Sampler, Scratch, sample_task
+from initadvisor.candidates.schedule import PEAK_FULL_BYTES, expected_peak_bytes, threads_of
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.settings import Setting
 from initadvisor.core.text import shown
+from initadvisor.data.tables import sampling_error
+from initadvisor.decide.cost import Quantity
+from initadvisor.decide.sampling import Growth, Rung, blocks, growth, related, thinned, whole_size
 from initadvisor.host.cached import keep, read_cached
 from initadvisor.host.files import make_directory
 from initadvisor.host.hardware import cpu_model
 from initadvisor.image import stream_facts
+from initadvisor.records.built_image import SkippedSetting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from initadvisor.candidates.plan import BuildCommand
-    from initadvisor.candidates.sampler import SampleObserver
+    from initadvisor.candidates.sampler import Output, SampleObserver, SampleTask
     from initadvisor.generators import Generator
     from initadvisor.host import Host
-    from initadvisor.records.built_image import SkippedSetting
+    from initadvisor.image.stream_facts import StreamFacts
     from initadvisor.target.source import Source
 
 
@@ -121,3 +134,191 @@ def _load(host: Host, command: BuildCommand) -> SampledCandidate | None:
 def _keep(host: Host, sampled: SampledCandidate) -> None:
     kept = _KeptEstimate(schema=_SCHEMA, cpu=cpu_model(host), sampled=sampled)
     keep(_file(host, sampled.key), kept, what="an estimate")
+
+
+_LARGE_PART, _LARGE_BYTES = 0.11, 8 << 20
+_SMALL_PART, _SMALL_BYTES = 0.035, 3 << 20
+"""How much of the content the samples are, and how much at least."""
+
+_PHASE = 0.5
+_SLOWER_MOST = 1.5
+_EXPANSION = 1.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """What was estimated, and the settings that could not be, with the reasons."""
+
+    candidates: tuple[SampledCandidate, ...]
+    skipped: tuple[SkippedSetting, ...]
+
+
+def sample_candidates(
+    host: Host,
+    generator: Generator,
+    content: IO[bytes],
+    whole_bytes: int,
+    commands: Sequence[BuildCommand],
+    *,
+    directory: Path,
+    observer: SampleObserver,
+) -> Sampled:
+    """Estimate what each recipe would make of the content, a file of ``whole_bytes``.
+
+    ``directory`` is for temporary files. Raises ``OSError`` where there is no room for them.
+    Interrupted by an exception, it kills the compressors and leaves nothing behind.
+    """
+    with contextlib.ExitStack() as stack:
+        scratch = Scratch(directory, stack)
+        most = max(_LARGE_BYTES, int(_LARGE_PART * whole_bytes))
+        least = max(_SMALL_BYTES, int(_SMALL_PART * whole_bytes))
+        large = blocks(whole_bytes, most, phase=_PHASE)
+        everything = len(large) == 1
+        small = blocks(whole_bytes, least, phase=_PHASE) if everything else thinned(large, least)
+        sampler = Sampler(
+            host=host,
+            whole=Sample(content, whole_bytes),
+            large=Sample.taken(content, large, scratch),
+            small=Sample.taken(content, small, scratch),
+            scratch=scratch,
+        )
+        subjects = [sample_task(host, generator, command, whole_bytes) for command in commands]
+        sampler.measure(subjects, observer)
+        found = [estimate(sampler, subject) for subject in subjects]
+    return Sampled(
+        candidates=tuple(one for one in found if isinstance(one, SampledCandidate)),
+        skipped=tuple(one for one in found if isinstance(one, SkippedSetting)),
+    )
+
+
+def estimate(sampler: Sampler, subject: SampleTask) -> SampledCandidate | SkippedSetting:
+    """Return what was found of a setting."""
+    command, whole_bytes = subject.command, sampler.whole.size_bytes
+    if subject.codec is Codec.CAT:
+        return _uncompressed(command, whole_bytes)
+    sample = sampler.sample_of(subject)
+    output = sampler.outputs[command.key, sample]
+    if isinstance(output, str):
+        return SkippedSetting(setting=command.setting, reason=output)
+    scale = whole_bytes / sample.size_bytes
+    cpu_s = output.cpu_s * scale
+    return SampledCandidate(
+        setting=command.setting,
+        key=command.key,
+        main_bytes=whole_size(
+            output.size_bytes,
+            _growth(sampler, subject),
+            sampling_error(subject.codec, slow=subject.slow, far=subject.far),
+            sampled_part=sample.size_bytes / whole_bytes,
+            most_bytes=whole_bytes * _EXPANSION,
+            source=f"{sample.size_bytes / 1e6:.1f} MB of {whole_bytes / 1e6:.1f} MB",
+        ),
+        build_s=cpu_s / threads_of(command.argv, whole_bytes, sampler.host.cores),
+        build_cpu_s=cpu_s,
+        build_peak_bytes=_peak_bytes(subject, output, sample, whole_bytes),
+        decompress_ms=tuple(ms * scale * _slower(sampler, subject) for ms in output.decompress_ms),
+        command=command.argv,
+        sample_bytes=sample.size_bytes,
+        whole_bytes=whole_bytes,
+        facts=output.facts,
+    )
+
+
+def _uncompressed(command: BuildCommand, whole_bytes: int) -> SampledCandidate:
+    return SampledCandidate(
+        setting=command.setting,
+        key=command.key,
+        main_bytes=Quantity(median=float(whole_bytes), source="not compressed"),
+        build_s=0.0,
+        build_cpu_s=0.0,
+        build_peak_bytes=0,
+        decompress_ms=(),
+        command=command.argv,
+        sample_bytes=whole_bytes,
+        whole_bytes=whole_bytes,
+    )
+
+
+def _growth(sampler: Sampler, subject: SampleTask) -> Growth:
+    """Return what the whole is longer than the sample, for this setting."""
+    sample = sampler.sample_of(subject)
+    own = _controlled(sampler, subject, sample)
+    relative = sampler.relatives.get(subject)
+    if relative is None:
+        return own
+    sizes = [sampler.outputs[relative.command.key, one] for one in (sampler.small, sampler.large)]
+    if any(isinstance(size, str) for size in sizes):
+        return own
+    small, large = (
+        log(size.size_bytes) + _controlled(sampler, relative, one).log
+        for size, one in zip(sizes, (sampler.small, sampler.large), strict=True)
+        if not isinstance(size, str)
+    )
+    return related(own, small, large)
+
+
+def _controlled(sampler: Sampler, subject: SampleTask, sample: Sample) -> Growth:
+    rungs = [
+        Rung(
+            window_log=control.window_log,
+            whole_bytes=sampler.control_bytes[control, sampler.whole],
+            sample_bytes=sampler.control_bytes[control, sample],
+        )
+        for control in subject.controls
+    ]
+    in_bytes = log(sampler.whole.size_bytes / sample.size_bytes)
+    return growth(rungs, subject.window_log, in_bytes=in_bytes)
+
+
+def _slower(sampler: Sampler, subject: SampleTask) -> float:
+    """Return how much longer the whole takes for each byte than the sample does.
+
+    Known of a control of the same codec: the one that looks back farthest, as far as this does. A
+    ratio beyond what caches can do is a measurement that was disturbed.
+    """
+    sample = sampler.sample_of(subject)
+    alike = [control for control in subject.controls if control.codec is subject.codec]
+    if not alike:
+        return 1.0
+    control = alike[-1]
+    whole, part = (sampler.control_ms.get((control, of)) for of in (sampler.whole, sample))
+    if not whole or not part:
+        return 1.0
+    ratio = whole / sampler.whole.size_bytes * sample.size_bytes / part
+    return min(max(ratio, 1.0), _SLOWER_MOST)
+
+
+def _peak_bytes(subject: SampleTask, output: Output, sample: Sample, whole_bytes: int) -> int:
+    """Return what the compressor would need: more than for the sample, until its window is full.
+
+    Its tables and those of all threads are with ``PEAK_FULL_BYTES``; how much that takes is known.
+    """
+    if 2**subject.window_log <= sample.size_bytes and subject.codec is not Codec.ZSTD:
+        return output.peak_bytes
+    most = expected_peak_bytes(subject.codec, subject.level)
+    filled = min(1.0, (whole_bytes - sample.size_bytes) / PEAK_FULL_BYTES)
+    return output.peak_bytes + int(max(0, most - output.peak_bytes) * filled)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledCandidate:
+    """A candidate that was not built: what it would be, estimated from a sample of the content.
+
+    ``key`` is that of the candidate's recipe. ``main_bytes``: the length of the main segment.
+    ``build_cpu_s``, ``build_s`` and ``build_peak_bytes``: what its compressor would take.
+    ``decompress_ms``: processor time of user-space decompression of all of it, one value for each
+    time the sample was decompressed. ``command`` is what was run on ``sample_bytes`` of
+    ``whole_bytes``, ``facts`` what the result says of itself.
+    """
+
+    setting: Setting
+    key: str
+    main_bytes: Quantity
+    build_s: float
+    build_cpu_s: float
+    build_peak_bytes: int
+    decompress_ms: tuple[float, ...]
+    command: tuple[str, ...]
+    sample_bytes: int
+    whole_bytes: int
+    facts: tuple[StreamFacts, ...] = ()

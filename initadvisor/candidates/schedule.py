@@ -1,20 +1,26 @@
-"""In which order to build, so that what matters is there first and no processor idles at the end.
+"""What building takes, and in which order to build.
 
-Many compressors use one processor only. A long one of them (lzma: a minute for 100 MB), left to the
-end, has the other processors wait for it; taken first, it delays what the user wants to see. So
-the wanted order is kept while that costs nothing, and a long single-threaded job is taken out of
-turn only when, started later, it would outlast all the rest.
+What matters is to be there first, and no processor is to idle at the end. Many compressors use one
+processor only. A long one of them (lzma: a minute for 100 MB), left to the end, has the other
+processors wait for it; taken first, it delays what the user wants to see. So the wanted order is
+kept while that costs nothing, and a long single-threaded job is taken out of turn only when,
+started later, it would outlast all the rest.
+
+Of an image that was found, not built, only the codec is known: what it took is a range.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import TYPE_CHECKING
 
 from initadvisor.core.codecs import Codec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    from initadvisor.core.settings import Setting
 
 
 COST_S: dict[Codec, dict[int | None, float]] = {
@@ -125,3 +131,54 @@ def next_job(waiting: Sequence[Load], *, cores: int) -> int:
         if load.threads < cores and load.span_s * slowed > left_s
     ]
     return max(urgent, key=lambda index: waiting[index].span_s, default=0)
+
+
+_PAYLOAD_BYTES = 100_000_000
+"""What ``COST_S`` is of; only ratios are taken, so that any would do."""
+
+UNKNOWN_BUILD = (
+    "what building today's image takes is not counted: nothing with its codec is compared, so "
+    "nothing tells"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildRange:
+    """The processor time of the cheapest and of the dearest level of a codec, in seconds."""
+
+    setting: Setting
+    least_s: float
+    most_s: float
+
+    @property
+    def middle_s(self) -> float:
+        """The time as many times the least as the most is of it."""
+        return sqrt(self.least_s * self.most_s)
+
+    @property
+    def words(self) -> str:
+        """What is to be said of it."""
+        return (
+            f"what building today's image takes is not known, as its level is not: taken to be "
+            f"{self.middle_s:.1f} s of processor time, {self.least_s:.1f} to {self.most_s:.1f} s "
+            f"over the levels of {self.setting.codec}"
+        )
+
+
+def build_range(setting: Setting, known: Iterable[tuple[Setting, float]]) -> BuildRange | None:
+    """Return what building some level of the codec takes, None where nothing is known of any.
+
+    ``known``: what was built or estimated, and its processor time in seconds. How much more or less
+    other levels take than those is as it was measured elsewhere, so that it does not matter which
+    of the levels are known.
+    """
+    codec, bounds = setting.codec, []
+    for other, cpu_s in known:
+        if other.codec is not codec:
+            continue
+        level = codec.spec.level if other.level is None else other.level
+        scale = cpu_s / expected_cpu_s(codec, level, _PAYLOAD_BYTES)
+        bounds += [cpu_s, *(scale * cost for cost in COST_S[codec].values())]
+    if not bounds:
+        return None
+    return BuildRange(setting=setting, least_s=min(bounds), most_s=max(bounds))

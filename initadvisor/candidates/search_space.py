@@ -6,8 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from initadvisor.candidates.build import build_candidates, kept_candidates
-from initadvisor.candidates.build_pool import BuildObserver
+from initadvisor.candidates.build import BuildObserver, build_candidates, kept_candidates
 from initadvisor.candidates.candidate import all_candidates
 from initadvisor.candidates.estimates import estimates
 from initadvisor.candidates.plan import build_commands, plan_settings
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from initadvisor.candidates.candidate import Candidate
-    from initadvisor.candidates.sampling import SampledCandidate
+    from initadvisor.candidates.estimates import SampledCandidate
     from initadvisor.core.config import Config
     from initadvisor.core.settings import Setting
     from initadvisor.generators import ConfiguredSetting, Generator

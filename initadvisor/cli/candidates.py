@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from initadvisor.candidates.build_pool import BuildOutcome
+    from initadvisor.candidates.build import BuildOutcome
     from initadvisor.records.built_image import BuiltImage
 
 

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Final
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import UnsafeError
 from initadvisor.generators import InstalledImage
-from initadvisor.generators.dracut_commands import CommandLine, command_line, completed
 from initadvisor.generators.dracut_config import (
+    CommandLine,
+    command_line,
+    completed,
     config_paths,
     effective_setting,
     evaluate_config,
@@ -32,7 +34,7 @@ from initadvisor.generators.private_build import (
 from initadvisor.generators.rewriting import config_files, confirm, refuse_unusable, texts_of
 from initadvisor.generators.safety import require_installed_system
 from initadvisor.host.files import listing
-from initadvisor.rewrite.dracut import with_setting_in
+from initadvisor.rewrite.variables import dracut_edits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -114,7 +116,7 @@ def rewritten(
     paths = config_paths(host, _major(host), texts)
     command = None if _through_3cpio(host) else compressor(host, setting)
     files = config_files(host, paths.files, texts)
-    edits = with_setting_in(files, setting, command, paths.drop_in(host))
+    edits = dracut_edits(files, setting, command, paths.drop_in(host))
     after = {**(texts or {}), **texts_of(edits)}
     found = configured(host, kernel_release, texts=after, image=image)
     confirm(NAME, found, setting, (compressor(host, found.setting), compressor(host, setting)))

@@ -30,8 +30,8 @@ from initadvisor.generators.rewriting import (
 from initadvisor.generators.shell import Evaluation, evaluate
 from initadvisor.host.files import listing
 from initadvisor.image.kernel import KernelConfig
-from initadvisor.rewrite.initramfs_tools import with_setting_in
 from initadvisor.rewrite.syntax import Shell
+from initadvisor.rewrite.variables import initramfs_tools_edits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,7 +107,7 @@ def rewritten(
     files, hooks = _config_paths(host, texts)
     new = name_read_last([path.name for path in files], sorted)
     drop_in = drop_in_named(host.path(f"{_ETC}/conf.d"), new, position=len(files))
-    edits = with_setting_in(config_files(host, [*files, *hooks], texts), setting, drop_in)
+    edits = initramfs_tools_edits(config_files(host, [*files, *hooks], texts), setting, drop_in)
     after = {**(texts or {}), **texts_of(edits)}
     found = configured(host, kernel_release, texts=after, image=image)
     confirm(NAME, found, setting, (compressor(host, found.setting), compressor(host, setting)))

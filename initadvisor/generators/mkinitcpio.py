@@ -36,7 +36,7 @@ from initadvisor.generators.private_build import (
 from initadvisor.generators.rewriting import config_files, confirm, refuse_unusable, texts_of
 from initadvisor.generators.safety import require_installed_system
 from initadvisor.image.kernel import kernel_version
-from initadvisor.rewrite.mkinitcpio import with_setting_in
+from initadvisor.rewrite.variables import mkinitcpio_edits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -111,7 +111,7 @@ def rewritten(
     refuse_unusable(NAME, setting, unusable(host, setting))
     preset = _preset_making(host, image) if image else preset_of(host, kernel_release)
     paths = config_paths(host, preset, _major(host), texts)
-    edits = with_setting_in(config_files(host, paths.files, texts), setting, paths.drop_in(host))
+    edits = mkinitcpio_edits(config_files(host, paths.files, texts), setting, paths.drop_in(host))
     after = {**(texts or {}), **texts_of(edits)}
     found = configured(host, kernel_release, texts=after, image=image)
     confirm(NAME, found, setting, (compressor(host, found.setting), compressor(host, setting)))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from initadvisor.core.codecs import Codec
 from initadvisor.image.cpio import S_IFLNK, S_IFMT, S_IFREG
 from initadvisor.image.findings import LimitReachedError, Limits, printable
-from initadvisor.image.tree import normalised
+from initadvisor.image.inventory import normalised
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initadvisor.image.decompressors import gunzip, lzop
-from initadvisor.image.decompressors.unlzma import USUAL_PROPERTIES
-from initadvisor.image.decompressors.unxz import LZMA2
+from initadvisor.image.decompressors.unxz import LZMA2, USUAL_PROPERTIES
 from initadvisor.image.stream_facts import (
     Bzip2Facts,
     GzipFacts,

@@ -1,24 +1,33 @@
-"""From an image to what is in it: one pass, bounded memory, bounded time."""
+"""From an image to what is in it: one pass, bounded memory, bounded time.
+
+It is read segment by segment: a segment is a plain archive, or a compressed one with the streams
+that hold it. Boot configuration appended to the image (Documentation/admin-guide/bootconfig.rst)
+the kernel cuts off before it unpacks what is left (init/main.c, get_boot_config_from_initrd).
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import io
-from typing import IO, TYPE_CHECKING
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Protocol
 
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import BadImageError
-from initadvisor.image.bootconfig import find_bootconfig
-from initadvisor.image.contents import ByteRange, ImageContents
-from initadvisor.image.decompressors.decompress import MAGIC_BYTES, codec_of
-from initadvisor.image.findings import Budget, Limits
+from initadvisor.image.contents import ByteRange, FindingKind, ImageContents, Segment
+from initadvisor.image.cpio_reader import CpioReader
+from initadvisor.image.decompressors.decompress import MAGIC_BYTES, codec_of, open_stream
+from initadvisor.image.decompressors.unzstd import is_skippable
+from initadvisor.image.findings import Budget, Findings, LimitReachedError, Limits
 from initadvisor.image.inventory import Inventory
 from initadvisor.image.reader import Reader
-from initadvisor.image.segment import SegmentReader
+from initadvisor.image.stream_facts import ZstdFacts
 
 if TYPE_CHECKING:
-    from initadvisor.image.contents import Segment
-    from initadvisor.image.segment import EntryVisitor, Tap
+    from collections.abc import Generator
+
+    from initadvisor.image.cpio_reader import Entry
+    from initadvisor.image.stream_facts import StreamFacts
 
 
 def scan(
@@ -128,3 +137,192 @@ class _Scanner:
         if behind_segment:
             self._segments[-1] = dataclasses.replace(self._segments[-1], padding_bytes=padding)
         return reader.left > 0
+
+
+class Tap(Protocol):
+    """Sees what is unpacked as it comes, and may take the time."""
+
+    def __call__(
+        self, offset: int, stream: Generator[bytes | memoryview, None, StreamFacts]
+    ) -> Generator[bytes | memoryview, None, StreamFacts]:
+        """Hand on a stream of the compressed segment that starts at ``offset`` in the file."""
+        ...
+
+
+class EntryVisitor(Protocol):
+    """Sees the entries of an image with all that they hold."""
+
+    def begin_segment(self, codec: Codec) -> None:
+        """Take note that the entries that follow come from a new segment."""
+        ...
+
+    def visit(self, entry: Entry) -> None:
+        """Take one entry."""
+        ...
+
+    def data(self, piece: bytes | memoryview) -> None:
+        """Take a piece of what the last entry holds; it is valid during the call."""
+        ...
+
+    def trailer(self) -> None:
+        """Take a trailer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentReader:
+    """Reads segments of one image.
+
+    What is in them goes to the inventory, through the tap, and to the witness if there is one.
+    """
+
+    inventory: Inventory
+    budget: Budget
+    tap: Tap | None = None
+    visitor: EntryVisitor | None = None
+
+    def read(self, reader: Reader, codec: Codec, *, first: bool, misaligned: bool) -> Segment:
+        """Read the segment that starts where ``reader`` is.
+
+        ``first`` tells that nothing but zeros was before it in the image, ``misaligned`` that it
+        starts where the kernel demands an offset that is a multiple of four, and it is none.
+        """
+        findings = Findings()
+        start = reader.position
+        if misaligned:
+            findings.add(FindingKind.MISALIGNED, start)
+        self.inventory.begin_segment(codec, findings)
+        if self.visitor:
+            self.visitor.begin_segment(codec)
+        archive = CpioReader(
+            visit=self._visit if self.visitor else self.inventory.visit,
+            trailer=self._trailer if self.visitor else self.inventory.trailer,
+            findings=findings,
+            budget=self.budget,
+            base=start,
+            unpacked=codec is not Codec.CAT,
+            data=self.visitor.data if self.visitor else None,
+        )
+        try:
+            facts: dict[StreamFacts, None] = {}
+            streams = 1
+            if codec is Codec.CAT:
+                _read_plain(reader, archive)
+            else:
+                facts, streams = self._unpack(reader, codec, archive, findings, first=first)
+            archive.finish()
+        except LimitReachedError as err:
+            raise BadImageError(str(err), offset=start) from err
+        if archive.entries and not archive.complete:
+            findings.add(FindingKind.NO_TRAILER, archive.position)
+        return Segment(
+            offset=start,
+            size_bytes=reader.position - start,
+            codec=codec,
+            unpacked_bytes=archive.position,
+            entries=archive.entries,
+            streams=streams,
+            facts=tuple(facts),
+            findings=findings.all(),
+        )
+
+    def _visit(self, entry: Entry) -> None:
+        self.inventory.visit(entry)
+        if self.visitor:
+            self.visitor.visit(entry)
+
+    def _trailer(self) -> None:
+        self.inventory.trailer()
+        if self.visitor:
+            self.visitor.trailer()
+
+    def _unpack(
+        self, reader: Reader, codec: Codec, archive: CpioReader, findings: Findings, *, first: bool
+    ) -> tuple[dict[StreamFacts, None], int]:
+        """Feed the archive from as many streams as it takes; return the facts, each once."""
+        start, streams = reader.position, 0
+        facts: dict[StreamFacts, None] = {}
+        going_on = True
+        while going_on:
+            self.budget.stream()
+            stream = open_stream(codec, reader, verify=True)
+            if self.tap:
+                stream = self.tap(start, stream)
+            last = self._feed(stream, archive, findings, start=start, first=first)
+            facts[last] = None
+            skipped = isinstance(last, ZstdFacts) and last.skippable
+            streams += not skipped
+            going_on = _goes_on(reader, codec, inside=skipped or not archive.between_entries)
+            if going_on and not archive.between_entries:
+                findings.add(FindingKind.SPLIT, archive.position)
+        if first and not archive.position:
+            findings.add(FindingKind.EMPTY, 0)
+        return facts, streams
+
+    def _feed(
+        self,
+        stream: Generator[bytes | memoryview, None, StreamFacts],
+        archive: CpioReader,
+        findings: Findings,
+        *,
+        start: int,
+        first: bool,
+    ) -> StreamFacts:
+        while True:
+            try:
+                piece = next(stream)
+            except StopIteration as end:
+                facts: StreamFacts = end.value
+                return facts
+            self.budget.unpack(len(piece))
+            if first and not archive.position and piece[0] == 0:
+                findings.add(FindingKind.LEADING_ZEROS, 0)
+            if archive.feed(piece) < len(piece):
+                msg = f"junk {archive.position} bytes into what is unpacked from the segment"
+                raise BadImageError(msg, offset=start)
+
+
+def _read_plain(reader: Reader, archive: CpioReader) -> None:
+    while data := reader.read():
+        if left := len(data) - archive.feed(data):
+            reader.position -= left
+            return
+
+
+def _goes_on(reader: Reader, codec: Codec, *, inside: bool) -> bool:
+    """Tell whether what follows directly belongs to the same segment.
+
+    The kernel would say no; but an archive that stops inside an entry goes on in the next stream
+    (bgzip, pbzip2), and skippable frames around zstd's are no segments.
+    """
+    head = reader.peek(MAGIC_BYTES)
+    if is_skippable(head):
+        return codec is Codec.ZSTD
+    return inside and codec_of(head) is codec
+
+
+_MAGIC = b"#BOOTCONFIG\n"
+_FIELDS_BYTES = 8
+_ALIGNMENT = 4
+_DATA_MAX_BYTES = 1 << 15  # XBC_DATA_MAX, include/linux/bootconfig.h
+
+
+def find_bootconfig(file: IO[bytes], size_bytes: int) -> ByteRange | None:
+    """Return where the boot configuration is, None if there is none that the kernel would take.
+
+    A boot loader may have padded it to a multiple of four bytes.
+    """
+    tail = _ALIGNMENT - 1 + len(_MAGIC) + _FIELDS_BYTES
+    data = Reader(file, max(0, size_bytes - tail), size_bytes).read()
+    found = data.rfind(_MAGIC)
+    if found < _FIELDS_BYTES:
+        return None
+    length = int.from_bytes(data[found - _FIELDS_BYTES : found - 4], "little")
+    checksum = int.from_bytes(data[found - 4 : found], "little")
+    start = size_bytes - len(data) + found - _FIELDS_BYTES - length
+    if start < 0 or length > _DATA_MAX_BYTES:
+        return None
+    content = Reader(file, start, start + length).read()
+    if sum(content) & 0xFFFFFFFF != checksum:
+        return None
+    return ByteRange(offset=start, size_bytes=size_bytes - start)

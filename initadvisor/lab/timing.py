@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from time import time_ns
 from typing import TYPE_CHECKING, Protocol
 
-from initadvisor.candidates.build_pool import BuildObserver
+from initadvisor.candidates.build import BuildObserver
 from initadvisor.candidates.search_space import build_candidate_set
 from initadvisor.core.errors import LostVMError, UnsafeError
 from initadvisor.decide.repeats import is_precise, is_settled, log_spread, middles

@@ -70,31 +70,31 @@ class Store:
 
     def begin_lab_run(self, run: LabRun) -> int:
         """Record that a run begins; return the number that its samples are added to."""
-        from initadvisor.store import lab_runs
+        from initadvisor.store import lab
 
         with self._writing():
-            return lab_runs.begin(self._connection, run)
+            return lab.begin(self._connection, run)
 
     def add_sample(self, number: int, sample: LabSample) -> None:
         """Record one boot of a run."""
-        from initadvisor.store import lab_runs
+        from initadvisor.store import lab
 
         with self._writing():
-            lab_runs.add_sample(self._connection, number, sample)
+            lab.add_sample(self._connection, number, sample)
 
     def add_lost(self, number: int, lost: LostBoot) -> None:
         """Record a boot of a run that gave no sample."""
-        from initadvisor.store import lab_runs
+        from initadvisor.store import lab
 
         with self._writing():
-            lab_runs.add_lost(self._connection, number, lost)
+            lab.add_lost(self._connection, number, lost)
 
     def end_lab_run(self, number: int, end: RunEnd, warnings: tuple[str, ...]) -> None:
         """Record why a run ended, and what may have disturbed it."""
-        from initadvisor.store import lab_runs
+        from initadvisor.store import lab
 
         with self._writing():
-            lab_runs.finish(self._connection, number, end, warnings)
+            lab.finish(self._connection, number, end, warnings)
 
     def lab_runs(
         self,
@@ -107,10 +107,10 @@ class Store:
 
         ``engine``: only those of this one.
         """
-        from initadvisor.store import lab_runs
+        from initadvisor.store import lab
 
         with self._reading():
-            return lab_runs.recorded(self._connection, engine=engine, limit=limit, since=since)
+            return lab.runs(self._connection, engine=engine, limit=limit, since=since)
 
     def unpack_samples(
         self, images: Iterable[str], *, engine: Engine, kernel_sha256: str, cpu_model: str
@@ -120,10 +120,10 @@ class Store:
         Only those of this engine, kernel and processor, with nothing beside the unpacking
         (``BootKind.UNPACK``). Images without any are left out.
         """
-        from initadvisor.store import lab_runs
+        from initadvisor.store import lab
 
         with self._reading():
-            return lab_runs.unpack_us(
+            return lab.unpack_us(
                 self._connection,
                 images,
                 engine=engine,
@@ -140,10 +140,10 @@ class Store:
 
     def add_verification(self, verification: Verification) -> None:
         """Record what a kernel made of an image."""
-        from initadvisor.store import verdicts
+        from initadvisor.store import lab
 
         with self._writing():
-            verdicts.add(self._connection, verification)
+            lab.add_verification(self._connection, verification)
 
     def verifications(
         self,
@@ -153,24 +153,24 @@ class Store:
         since: datetime | None = None,
     ) -> tuple[Verification, ...]:
         """Return the verifications of an image, or of all, the newest first."""
-        from initadvisor.store import verdicts
+        from initadvisor.store import lab
 
         with self._reading():
-            return verdicts.recorded(self._connection, image_sha256, limit=limit, since=since)
+            return lab.verifications(self._connection, image_sha256, limit=limit, since=since)
 
     def remember_engine(self, trial: EngineTrial) -> None:
         """Record what came of trying an engine."""
-        from initadvisor.store import verdicts
+        from initadvisor.store import lab
 
         with self._writing():
-            verdicts.remember(self._connection, trial)
+            lab.remember(self._connection, trial)
 
     def engine_trial(self, engine: Engine, circumstances: str) -> EngineTrial | None:
         """Return the trial of an engine in these very circumstances, None if there was none."""
-        from initadvisor.store import verdicts
+        from initadvisor.store import lab
 
         with self._reading():
-            return verdicts.trial_of(self._connection, engine, circumstances)
+            return lab.trial_of(self._connection, engine, circumstances)
 
     def add_boots(
         self,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _DECOMPRESSORS = (
     ("gunzip", "gunzip", 3.0),
     ("bunzip2", "bunzip2", 25.0),
-    ("unlzma", "unlzma", 14.0),
+    ("unxz", "unlzma", 14.0),
     ("unxz", "unxz", 12.0),
     ("lzop", "unlzop", 1.5),
     ("lz4_legacy", "unlz4", 0.7),

@@ -17,8 +17,8 @@ import psutil
 import pytest
 from typing_extensions import override
 
+from initadvisor.candidates.estimates import sample_candidates
 from initadvisor.candidates.plan import build_commands
-from initadvisor.candidates.sampling import sample_candidates
 from initadvisor.core.settings import Setting
 from initadvisor.generators import unknown
 from initadvisor.host import Host
@@ -31,8 +31,8 @@ from tests.fixtures.waiting import HANGS_S, alive, wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from initadvisor.candidates.estimates import Sampled
     from initadvisor.candidates.plan import BuildCommand
-    from initadvisor.candidates.sampling import Sampled
     from initadvisor.host.run import Completed
 
 pytestmark = pytest.mark.tools

@@ -71,7 +71,7 @@ def open_stream(
 
             stream = bunzip2(reader, verify=verify)
         case Codec.LZMA:
-            from initadvisor.image.decompressors.unlzma import unlzma
+            from initadvisor.image.decompressors.unxz import unlzma
 
             stream = unlzma(reader, verify=verify)
         case Codec.XZ:
@@ -106,7 +106,7 @@ def codec_of(head: bytes) -> Codec | None:
     if codec := codec_of_magic(head):
         return codec
     from initadvisor.image.decompressors.lz4_legacy import FRAME_MAGIC
-    from initadvisor.image.decompressors.unlzma import looks_like_lzma
+    from initadvisor.image.decompressors.unxz import looks_like_lzma
     from initadvisor.image.decompressors.unzstd import is_skippable
 
     if head.startswith(FRAME_MAGIC):

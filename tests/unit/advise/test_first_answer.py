@@ -14,7 +14,7 @@ import pytest
 from initadvisor.advise import recommend as evaluation
 from initadvisor.advise import recommend as module
 from initadvisor.advise.recommend import Request, recommend
-from initadvisor.candidates import sampling
+from initadvisor.candidates import estimates
 from initadvisor.candidates.build import build_candidates, cached_candidates
 from initadvisor.core.codecs import Codec
 from initadvisor.core.config import Objective
@@ -67,8 +67,8 @@ def host(tmp_path: Path, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) ->
         (tmp_path / name).write_text(content)
     monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "cache"))
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
-    monkeypatch.setattr(sampling, "_LARGE_BYTES", 3 * BLOCK_BYTES)
-    monkeypatch.setattr(sampling, "_SMALL_BYTES", 2 * BLOCK_BYTES)
+    monkeypatch.setattr(estimates, "_LARGE_BYTES", 3 * BLOCK_BYTES)
+    monkeypatch.setattr(estimates, "_SMALL_BYTES", 2 * BLOCK_BYTES)
     return Host(root=tmp_path, runner=runner)
 
 

@@ -12,7 +12,7 @@ from initadvisor.advise.decision_input import DecisionInput, Unpacking
 from initadvisor.advise.machine import know_machine, unpacking_assumptions
 from initadvisor.advise.ranking import RankedCandidates
 from initadvisor.candidates.candidate import Candidate
-from initadvisor.candidates.sampling import SampledCandidate
+from initadvisor.candidates.estimates import SampledCandidate
 from initadvisor.core.config import Config, Objective
 from initadvisor.core.estimates import Estimate, Evidence
 from initadvisor.core.settings import Setting

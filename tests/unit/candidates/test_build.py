@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from typing_extensions import override
 
-from initadvisor.candidates import build_pool
+from initadvisor.candidates import build as module
 from initadvisor.candidates.build import build_candidates, cached_candidates, kept_candidates
 from initadvisor.candidates.plan import build_commands
 from initadvisor.core.codecs import Codec
@@ -32,7 +32,7 @@ from tests.fixtures.small_images import archive, early_archive, write_image
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from initadvisor.candidates.build_pool import BuildOutcome
+    from initadvisor.candidates.build import BuildOutcome
     from tests.fakes.runner import FakeRunner
 
 ALL = [Setting(codec) for codec in COMPRESSORS]
@@ -356,7 +356,7 @@ def test_candidates_are_for_their_owner_only(host: Host, image: Path) -> None:
 def test_without_room_nothing_is_begun(
     host: Host, image: Path, monkeypatch: pytest.MonkeyPatch, runner: FakeRunner
 ) -> None:
-    monkeypatch.setattr(build_pool, "free_bytes", lambda _: 50_000_000)
+    monkeypatch.setattr(module, "free_bytes", lambda _: 50_000_000)
     with pytest.raises(InitadvisorError, match="50 MB are free"):
         build(host, image, ZSTD)
     assert all(call.argv[1:] == ("--version",) for call in runner.calls)
@@ -368,7 +368,7 @@ def test_when_the_room_runs_out_the_rest_are_gaps(
     def free(path: Path) -> int:
         return 80_000_000 if len(list(path.glob("*.json"))) < 2 else 60_000_000
 
-    monkeypatch.setattr(build_pool, "free_bytes", free)
+    monkeypatch.setattr(module, "free_bytes", free)
     result = build(host, image, *ALL)
     assert len(result.candidates) == 2
     assert len(result.skipped) == len(ALL) - 2

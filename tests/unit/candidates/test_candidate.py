@@ -9,7 +9,7 @@ import pytest
 
 from initadvisor.candidates.build import build_candidates
 from initadvisor.candidates.candidate import all_candidates
-from initadvisor.candidates.sampling import SampledCandidate
+from initadvisor.candidates.estimates import SampledCandidate
 from initadvisor.core.codecs import Codec
 from initadvisor.core.estimates import SizeSource
 from initadvisor.core.settings import Setting

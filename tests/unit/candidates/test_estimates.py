@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from initadvisor.candidates.sampling import Sampled, SampledCandidate
+    from initadvisor.candidates.estimates import Sampled, SampledCandidate
     from tests.fakes.runner import FakeRunner
 
 SETTINGS = tuple(Setting(codec) for codec in (Codec.GZIP, Codec.ZSTD, Codec.CAT))

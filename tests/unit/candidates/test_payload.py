@@ -66,9 +66,7 @@ def unpackings(monkeypatch: pytest.MonkeyPatch) -> Unpackings:
         return counted
 
     monkeypatch.setattr(module, "decompress", counting("again", decompress))
-    monkeypatch.setattr(
-        "initadvisor.image.segment.open_stream", counting("streams read", open_stream)
-    )
+    monkeypatch.setattr("initadvisor.image.scan.open_stream", counting("streams read", open_stream))
     return counts
 
 

@@ -25,7 +25,7 @@ from initadvisor.apply import plan
 from initadvisor.apply.apply import ApplyChoices, apply
 from initadvisor.apply.plan import ApplyRequest, plan_apply
 from initadvisor.apply.plan_values import ApplyStep, Blocker
-from initadvisor.candidates import sampling
+from initadvisor.candidates import estimates
 from initadvisor.cli import root as initadvisor
 from initadvisor.core.codecs import Codec
 from initadvisor.core.estimates import Estimate
@@ -93,8 +93,8 @@ def _same_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Host, "cores", property(lambda _host: 2))
     monkeypatch.setattr(SystemClock, "monotonic_ns", lambda _clock: 0)
     monkeypatch.setattr(timing, "time_ns", lambda: 1)
-    monkeypatch.setattr(sampling, "_LARGE_BYTES", 3 * BLOCK_BYTES)
-    monkeypatch.setattr(sampling, "_SMALL_BYTES", 2 * BLOCK_BYTES)
+    monkeypatch.setattr(estimates, "_LARGE_BYTES", 3 * BLOCK_BYTES)
+    monkeypatch.setattr(estimates, "_SMALL_BYTES", 2 * BLOCK_BYTES)
     monkeypatch.setattr(disk, "cold_read", read_at_once)
     monkeypatch.setattr(os, "statvfs", lambda _path: ROOM)
     monkeypatch.setitem(COMPRESSORS, Codec.GZIP, stored)

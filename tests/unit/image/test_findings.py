@@ -16,7 +16,7 @@ import zstandard
 
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import BadImageError
-from initadvisor.image import tree
+from initadvisor.image import inventory
 from initadvisor.image.cpio import S_IFDIR, CpioWriter
 from initadvisor.image.findings import Limits
 from initadvisor.image.scan import scan
@@ -175,7 +175,7 @@ def test_hard_links_take_bounded_memory() -> None:
 
 def test_links_in_links_end(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = 1 << 17
-    monkeypatch.setattr(tree, "_STEPS_MAX", steps)
+    monkeypatch.setattr(inventory, "_STEPS_MAX", steps)
     file = io.BytesIO()
     with CpioWriter(file) as writer:
         writer.directory("d")

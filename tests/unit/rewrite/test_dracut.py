@@ -6,8 +6,8 @@ import pytest
 
 from initadvisor.core.errors import RefusedRewriteError
 from initadvisor.core.settings import Setting
-from initadvisor.rewrite.dracut import with_setting_in
 from initadvisor.rewrite.files import ConfigFile, DropIn, FileEdit
+from initadvisor.rewrite.variables import dracut_edits
 from tests.fixtures.rewritten_texts import with_dracut
 
 _NEW = "/etc/dracut.conf.d/90-initadvisor.conf"
@@ -68,7 +68,7 @@ def _edits(
         ConfigFile(path=path, text=text, editable=path.startswith("/etc/")) for path, text in files
     ]
     new = DropIn(path=_NEW, position=len(files) if position is None else position)
-    return with_setting_in(
+    return dracut_edits(
         configuration, Setting.parse("zstd -19"), _ZSTD_19, new if drop_in else None
     )
 

@@ -7,7 +7,7 @@ import pytest
 from initadvisor.core.errors import RefusedRewriteError
 from initadvisor.core.settings import Setting
 from initadvisor.rewrite.files import ConfigFile, DropIn
-from initadvisor.rewrite.initramfs_tools import with_setting_in
+from initadvisor.rewrite.variables import initramfs_tools_edits
 from tests.fixtures.rewritten_texts import with_initramfs_tools
 
 _DEBIAN = """#
@@ -100,7 +100,7 @@ def test_a_packages_drop_in_is_overruled_by_one_of_our_own() -> None:
         ConfigFile(path=_HOOK, text="KEYMAP=y\nUMASK=0077\n", editable=False),
     ]
     drop_in = DropIn(path=_NEW, position=2)
-    (edit,) = with_setting_in(files, Setting.parse("zstd -19"), drop_in)
+    (edit,) = initramfs_tools_edits(files, Setting.parse("zstd -19"), drop_in)
     assert edit.path == _NEW
     assert edit.after.endswith("takes it back.\nCOMPRESS=zstd\nCOMPRESSLEVEL=19\n")
 
@@ -108,5 +108,5 @@ def test_a_packages_drop_in_is_overruled_by_one_of_our_own() -> None:
 def test_a_packages_hook_has_the_last_word_and_is_named() -> None:
     files = [_MAIN, ConfigFile(path=_HOOK, text="KEYMAP=y\nCOMPRESS=gzip\n", editable=False)]
     with pytest.raises(RefusedRewriteError, match="COMPRESS and COMPRESSLEVEL") as raised:
-        with_setting_in(files, Setting.parse("zstd"), DropIn(path=_NEW, position=1))
+        initramfs_tools_edits(files, Setting.parse("zstd"), DropIn(path=_NEW, position=1))
     assert (raised.value.path, raised.value.line) == (_HOOK, "COMPRESS=gzip")

@@ -7,8 +7,8 @@ import pytest
 from initadvisor.core.errors import RefusedRewriteError
 from initadvisor.core.settings import Setting
 from initadvisor.rewrite.files import ConfigFile, FileEdit
-from initadvisor.rewrite.mkinitcpio import with_setting_in
 from initadvisor.rewrite.syntax import Shell
+from initadvisor.rewrite.variables import mkinitcpio_edits
 from tests.fixtures.rewritten_texts import with_mkinitcpio
 from tests.fixtures.shells import values_of
 
@@ -189,7 +189,7 @@ def test_what_is_not_certain_is_refused_with_its_line(text: str, line: int, reas
 
 def _edits(setting: str, *texts: str) -> tuple[FileEdit, ...]:
     files = [ConfigFile(path=f"/etc/{i}", text=text) for i, text in enumerate(texts)]
-    return with_setting_in(files, Setting.parse(setting))
+    return mkinitcpio_edits(files, Setting.parse(setting))
 
 
 def _after(edits: tuple[FileEdit, ...]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from initadvisor.core.errors import RefusedRewriteError
 from initadvisor.core.settings import Setting
-from initadvisor.rewrite import mkinitcpio
+from initadvisor.rewrite import variables
 from initadvisor.rewrite.files import ConfigFile
 from initadvisor.rewrite.parser import parse
 from initadvisor.rewrite.syntax import Shell, UnreadableError
@@ -145,7 +145,7 @@ def test_files_read_as_one_text_are_edited_where_it_takes_effect_or_refused(
     texts = [whole(parts, newline=newline) for parts, newline in files]
     given_files = [ConfigFile(path=f"/{i}", text=text) for i, text in enumerate(texts)]
     with contextlib.suppress(RefusedRewriteError):
-        edits = {edit.path: edit for edit in mkinitcpio.with_setting_in(given_files, setting)}
+        edits = {edit.path: edit for edit in variables.mkinitcpio_edits(given_files, setting)}
         after = [edits[f.path].after if f.path in edits else f.text for f in given_files]
         found = values_of(["".join(after)], _MKINITCPIO, shell=Shell.BASH)
         assert found.text("COMPRESSION") == setting.codec

@@ -1,4 +1,4 @@
-"""Lab runs, and the kernels they were of, in the data base.
+"""What the lab found, in the data base: runs, their kernels, verifications, trials of engines.
 
 Every function expects to be called within a transaction.
 """
@@ -12,6 +12,7 @@ from initadvisor.core.settings import Setting
 from initadvisor.records.lab import (
     BootKind,
     Engine,
+    EngineTrial,
     LabKernel,
     LabRun,
     LabSample,
@@ -19,6 +20,8 @@ from initadvisor.records.lab import (
     LostBoot,
     RecordedRun,
     RunEnd,
+    Unpacked,
+    Verification,
 )
 from initadvisor.store.rows import as_bytes, insert, number, text, utc_text, utc_time
 
@@ -99,7 +102,7 @@ def finish(connection: sqlite3.Connection, run: int, end: RunEnd, warnings: Iter
         insert(connection, "lab_warning", {"run": run, "position": position, "warning": warning})
 
 
-def recorded(
+def runs(
     connection: sqlite3.Connection,
     *,
     engine: Engine | None,
@@ -228,4 +231,83 @@ def kernel_of(row: sqlite3.Row) -> LabKernel:
         path=text(row, "kernel_path"),
         sha256=text(row, "kernel_sha256"),
         release=text(row, "kernel_release"),
+    )
+
+
+def add_verification(connection: sqlite3.Connection, verification: Verification) -> None:
+    """Record a verification."""
+    insert(
+        connection,
+        "verification",
+        {
+            "at": utc_text(verification.at),
+            "engine": verification.engine,
+            **kernel_columns(verification.kernel),
+            "image_sha256": verification.image_sha256,
+            "content_sha256": verification.content_sha256,
+            "unpacked": verification.unpacked,
+            "words": verification.reason,
+        },
+    )
+
+
+def verifications(
+    connection: sqlite3.Connection,
+    image_sha256: str | None,
+    *,
+    limit: int | None,
+    since: datetime | None,
+) -> tuple[Verification, ...]:
+    """Return the verifications, of one image or of all, the newest first, at most ``limit``."""
+    rows = connection.execute(
+        "SELECT * FROM verification WHERE (?1 IS NULL OR image_sha256 = ?1) AND at >= ?2 "
+        "ORDER BY number DESC LIMIT ?3",
+        (image_sha256, utc_text(since) if since else "", -1 if limit is None else limit),
+    )
+    return tuple(
+        Verification(
+            at=utc_time(text(row, "at")),
+            engine=Engine(text(row, "engine")),
+            kernel=kernel_of(row),
+            image_sha256=text(row, "image_sha256"),
+            content_sha256=text(row, "content_sha256"),
+            unpacked=Unpacked(text(row, "unpacked")),
+            reason=text(row, "words"),
+        )
+        for row in rows
+    )
+
+
+def remember(connection: sqlite3.Connection, trial: EngineTrial) -> None:
+    """Record what came of trying an engine, in place of an earlier trial in the circumstances."""
+    insert(
+        connection,
+        "engine_trial",
+        {
+            "engine": trial.engine,
+            "circumstances": trial.circumstances,
+            "works": int(trial.works),
+            "reason": trial.reason,
+            "at": utc_text(trial.at),
+        },
+        replace=True,
+    )
+
+
+def trial_of(
+    connection: sqlite3.Connection, engine: Engine, circumstances: str
+) -> EngineTrial | None:
+    """Return what came of trying the engine in these very circumstances, None if never tried."""
+    row = connection.execute(
+        "SELECT * FROM engine_trial WHERE engine = ? AND circumstances = CAST(? AS TEXT)",
+        (engine, as_bytes(circumstances)),
+    ).fetchone()
+    if row is None:
+        return None
+    return EngineTrial(
+        engine=Engine(text(row, "engine")),
+        circumstances=text(row, "circumstances"),
+        works=bool(number(row, "works")),
+        reason=text(row, "reason"),
+        at=utc_time(text(row, "at")),
     )

@@ -15,10 +15,10 @@ from typing import IO, TYPE_CHECKING, Any
 import pytest
 import zstandard
 
-from initadvisor.candidates import sampling
+from initadvisor.candidates import estimates
 from initadvisor.candidates.controls import Control
+from initadvisor.candidates.estimates import sample_candidates
 from initadvisor.candidates.plan import build_commands
-from initadvisor.candidates.sampling import sample_candidates
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import ProgramError
 from initadvisor.core.settings import Setting
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from initadvisor.candidates.sampling import Sampled, SampledCandidate
+    from initadvisor.candidates.estimates import Sampled, SampledCandidate
     from initadvisor.records.built_image import SkippedSetting
     from tests.fakes.runner import FakeRunner
 
@@ -68,8 +68,8 @@ def runner() -> FakeRunner:
 def host(tmp_path: Path, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) -> Host:
     """A machine where samples of a few blocks are enough."""
     monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "cache"))
-    monkeypatch.setattr(sampling, "_LARGE_BYTES", LARGE)
-    monkeypatch.setattr(sampling, "_SMALL_BYTES", SMALL)
+    monkeypatch.setattr(estimates, "_LARGE_BYTES", LARGE)
+    monkeypatch.setattr(estimates, "_SMALL_BYTES", SMALL)
     return Host(root=tmp_path, runner=runner)
 
 
@@ -165,7 +165,7 @@ def test_the_uncompressed_image_is_known_without_any_work(host: Host, runner: Fa
 def test_a_short_content_is_compressed_completely_and_the_size_exact(
     host: Host, codec: Codec, size_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sampling, "_SMALL_BYTES", LARGE)
+    monkeypatch.setattr(estimates, "_SMALL_BYTES", LARGE)
     content = CONTENT[:size_bytes]
     found = one(host, Setting(codec), content=content)
     assert found.sample_bytes == size_bytes

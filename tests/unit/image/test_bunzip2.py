@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from initadvisor.image.decompressors.bzip2_blocks import RunLengths, ends_with_run
+from initadvisor.image.decompressors.bunzip2 import RunLengths, ends_with_run
 
 
 def run_lengths(data: bytes) -> bytes:
