@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from initadvisor.advise.machine import Knowledge
-    from initadvisor.candidates.candidate import Candidate
     from initadvisor.candidates.schedule import BuildRange
+    from initadvisor.candidates.search_space import Candidate
     from initadvisor.core.config import Config
     from initadvisor.core.settings import Setting
     from initadvisor.data.tables import CalibrationTable

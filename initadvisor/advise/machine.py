@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from initadvisor.advise.boots import BootContext
-    from initadvisor.candidates.candidate import Candidate
+    from initadvisor.candidates.search_space import Candidate
     from initadvisor.core.estimates import Estimate
     from initadvisor.data.tables import CalibrationTable
     from initadvisor.lab.evidence import LabEvidence

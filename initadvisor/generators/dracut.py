@@ -22,8 +22,14 @@ from initadvisor.generators.dracut_config import (
     evaluate_config,
     squashes,
 )
-from initadvisor.generators.files import exists, has_program, level_of, modules_suffix
-from initadvisor.generators.kernel_install import entry_images, in_order
+from initadvisor.generators.files import (
+    entry_images,
+    exists,
+    has_program,
+    in_order,
+    level_of,
+    modules_suffix,
+)
 from initadvisor.generators.private_build import (
     PrivateBuild,
     build_privately,

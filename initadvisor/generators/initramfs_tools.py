@@ -16,8 +16,13 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import ConfiguredSetting, InstalledImage
-from initadvisor.generators.files import debian_version, has_program, level_of, modules_suffix
-from initadvisor.generators.kernel_install import in_order
+from initadvisor.generators.files import (
+    debian_version,
+    has_program,
+    in_order,
+    level_of,
+    modules_suffix,
+)
 from initadvisor.generators.private_build import PrivateBuild, build_privately, text_for, write_text
 from initadvisor.generators.rewriting import (
     config_files,

@@ -16,8 +16,7 @@ from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.generators import ConfiguredSetting, InstalledImage
-from initadvisor.generators.files import has_program, level_of
-from initadvisor.generators.kernel_install import entry_images
+from initadvisor.generators.files import entry_images, has_program, level_of
 from initadvisor.generators.mkinitcpio_config import (
     Preset,
     config_paths,

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.generators import InstalledImage
-from initadvisor.generators.files import exists
-from initadvisor.generators.kernel_install import in_order
+from initadvisor.generators.files import exists, in_order
 from initadvisor.generators.rewriting import drop_in_named, name_read_last
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
 from initadvisor.host.files import listing

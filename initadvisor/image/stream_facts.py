@@ -1,7 +1,7 @@
 """What a compressed stream says about itself, as far as a kernel's decompressor cares.
 
 One class per format, because each decompressor of the kernel has rules of its own. The
-``decompressors`` fill them in, ``lint_streams`` compares them with what a kernel accepts.
+``decompressors`` fill them in, ``lint`` compares them with what a kernel accepts.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from initadvisor.candidates.candidate import Candidate
     from initadvisor.candidates.decompression import Stream
+    from initadvisor.candidates.search_space import Candidate
     from initadvisor.host import Host
     from initadvisor.image.contents import ImageContents
     from initadvisor.image.kernel import KernelConfig

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from initadvisor.candidates.candidate import Candidate
+    from initadvisor.candidates.search_space import Candidate
     from initadvisor.core.settings import Setting
     from initadvisor.host import Host
     from initadvisor.records.built_image import SkippedSetting

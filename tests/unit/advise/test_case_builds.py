@@ -18,7 +18,7 @@ from tests.fixtures.decision_cases import case, image, lab_of, weigh
 
 if TYPE_CHECKING:
     from initadvisor.advise.ranking import RankedCandidates
-    from initadvisor.candidates.candidate import Candidate
+    from initadvisor.candidates.search_space import Candidate
 
 BALANCED = Config(objective=Objective.BALANCED)
 SMALL = Memory(total_bytes=460_000_000, available_bytes=200_000_000)

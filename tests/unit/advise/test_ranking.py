@@ -11,8 +11,8 @@ from initadvisor.advise.boots import BootContext
 from initadvisor.advise.decision_input import DecisionInput, Unpacking
 from initadvisor.advise.machine import know_machine, unpacking_assumptions
 from initadvisor.advise.ranking import RankedCandidates
-from initadvisor.candidates.candidate import Candidate
 from initadvisor.candidates.estimates import SampledCandidate
+from initadvisor.candidates.search_space import Candidate
 from initadvisor.core.config import Config, Objective
 from initadvisor.core.estimates import Estimate, Evidence
 from initadvisor.core.settings import Setting

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.advise.recommendation import Recommendation, Row
-    from initadvisor.candidates.candidate import Candidate
+    from initadvisor.candidates.search_space import Candidate
     from initadvisor.vm.engines import Wanted
 
 RELEASE = "6.12.1-amd64"

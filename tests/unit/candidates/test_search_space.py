@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.candidates.build import build_candidates
-from initadvisor.candidates.candidate import all_candidates
 from initadvisor.candidates.estimates import SampledCandidate
+from initadvisor.candidates.search_space import all_candidates
 from initadvisor.core.codecs import Codec
 from initadvisor.core.estimates import SizeSource
 from initadvisor.core.settings import Setting
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from initadvisor.candidates.candidate import Candidate
+    from initadvisor.candidates.search_space import Candidate
     from initadvisor.records.built_image import BuiltImage
     from initadvisor.target.source import Source
 
@@ -105,7 +105,7 @@ def test_what_failed_in_a_trial_is_of_no_use(
 ) -> None:
     built = build_candidates(host, unknown, source, [GZIP, CAT]).candidates
     failed = {built[0].sha256: "it hung"}
-    monkeypatch.setattr("initadvisor.candidates.candidate.failed_in_trials", lambda _: failed)
+    monkeypatch.setattr("initadvisor.candidates.search_space.failed_in_trials", lambda _: failed)
     _, *others = field(host, source, built=built)
     assert {other.setting: other.unusable for other in others} == {
         GZIP: "it failed in a trial: it hung",
