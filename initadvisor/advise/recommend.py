@@ -14,11 +14,11 @@ from initadvisor.advise.decision_input import DecisionInput, Unpacking, decision
 from initadvisor.advise.machine import know_machine, unpacking_assumptions
 from initadvisor.advise.ranking import explain, summarise
 from initadvisor.advise.recommendation import Assumption, Recommendation, Storage
-from initadvisor.candidates.build import build_candidates
+from initadvisor.candidates.build import BuildObserver, build_candidates
 from initadvisor.candidates.decompression import ROUNDS, BenchObserver, decompression_ms, remember
+from initadvisor.candidates.sampler import SampleObserver
 from initadvisor.candidates.schedule import UNKNOWN_BUILD
 from initadvisor.candidates.search_space import (
-    CandidateSetObserver,
     estimated_candidate_set,
     open_search_space,
 )
@@ -71,7 +71,7 @@ class Request:
     explain: bool = False
 
 
-class RecommendObserver(CandidateSetObserver, BenchObserver, LabObserver, Protocol):
+class RecommendObserver(BuildObserver, SampleObserver, BenchObserver, LabObserver, Protocol):
     """Receives progress events."""
 
 

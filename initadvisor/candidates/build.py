@@ -309,7 +309,7 @@ class Silent:
         """See ``BuildObserver.finished``."""
 
     def skipped(self, skipped: SkippedSetting) -> None:
-        """See ``BuildObserver.gap``."""
+        """See ``BuildObserver.skipped``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,7 +142,8 @@ class Builder:
         if installed is None:
             msg = "the image is not one that it makes on this machine"
             raise UnsafeError(msg)
-        path = self.cache.image_path(self._own_key())
+        key = own_uncompressed_key(self.host, self.generator, image_sha256=self.source.sha256)
+        path = self.cache.image_path(key)
         with tempfile.TemporaryDirectory(
             prefix=PARTIAL_PREFIX, dir=self.cache.directory
         ) as directory:
@@ -169,9 +170,6 @@ class Builder:
             derived=False,
         )
         return self._kept(candidate)
-
-    def _own_key(self) -> str:
-        return own_uncompressed_key(self.host, self.generator, image_sha256=self.source.sha256)
 
     def _kept(self, candidate: BuiltImage) -> CachedCandidate:
         installed = self.source.installed

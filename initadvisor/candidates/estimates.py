@@ -15,7 +15,7 @@ from math import log
 from typing import IO, TYPE_CHECKING
 
 from initadvisor.candidates.payload import LazyPayload
-from initadvisor.candidates.sampler import Sample, Sampler, Scratch, sample_task
+from initadvisor.candidates.sampler import Output, Sample, Sampler, Scratch, sample_task
 from initadvisor.candidates.schedule import PEAK_FULL_BYTES, expected_peak_bytes, threads_of
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.candidates.plan import BuildCommand
-    from initadvisor.candidates.sampler import Output, SampleObserver, SampleTask
+    from initadvisor.candidates.sampler import SampleObserver, SampleTask
     from initadvisor.generators import Generator
     from initadvisor.host import Host
     from initadvisor.image.stream_facts import StreamFacts
@@ -246,15 +246,12 @@ def _growth(sampler: Sampler, subject: SampleTask) -> Growth:
     relative = sampler.relatives.get(subject)
     if relative is None:
         return own
-    sizes = [sampler.outputs[relative.command.key, one] for one in (sampler.small, sampler.large)]
-    if any(isinstance(size, str) for size in sizes):
-        return own
-    small, large = (
-        log(size.size_bytes) + _controlled(sampler, relative, one).log
-        for size, one in zip(sizes, (sampler.small, sampler.large), strict=True)
-        if not isinstance(size, str)
-    )
-    return related(own, small, large)
+    logs = [
+        log(output.size_bytes) + _controlled(sampler, relative, one).log
+        for one in (sampler.small, sampler.large)
+        if isinstance(output := sampler.outputs[relative.command.key, one], Output)
+    ]
+    return related(own, *logs) if len(logs) == 2 else own
 
 
 def _controlled(sampler: Sampler, subject: SampleTask, sample: Sample) -> Growth:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from initadvisor.candidates.schedule import expected_cpu_s
@@ -15,7 +16,7 @@ from initadvisor.image.decompressors.decompress import missing_library
 from initadvisor.records.built_image import SkippedSetting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from initadvisor.core.config import Config
     from initadvisor.generators import Generator
@@ -72,29 +73,33 @@ def build_commands(
     host: Host, generator: Generator, settings: Sequence[Setting], *, image_sha256: str
 ) -> tuple[tuple[BuildCommand, ...], tuple[SkippedSetting, ...]]:
     """Return how each setting is built from the image with this digest; gaps where it cannot be."""
-    versions: dict[str, str] = {}
-    found, skipped_settings = [], []
-    for setting in settings:
-        argv = generator.compressor(host, setting)
-        program = argv[0]
-        if host.runner.which(program) is None:
-            skipped_settings.append(
-                SkippedSetting(setting=setting, reason=f"{program} is not installed")
-            )
-            continue
-        if library := missing_library(setting.codec):
-            reason = f"the Python module {library}, to verify it with, is not installed"
-            skipped_settings.append(SkippedSetting(setting=setting, reason=reason))
-            continue
+    version = cache(partial(_program_version, host))
+    planned = [_planned(host, generator, setting, image_sha256, version) for setting in settings]
+    return (
+        tuple(one for one in planned if isinstance(one, BuildCommand)),
+        tuple(one for one in planned if isinstance(one, SkippedSetting)),
+    )
+
+
+def _planned(
+    host: Host,
+    generator: Generator,
+    setting: Setting,
+    image_sha256: str,
+    version: Callable[[str], str],
+) -> BuildCommand | SkippedSetting:
+    argv = generator.compressor(host, setting)
+    if host.runner.which(argv[0]) is None:
+        reason = f"{argv[0]} is not installed"
+    elif library := missing_library(setting.codec):
+        reason = f"the Python module {library}, to verify it with, is not installed"
+    else:
         try:
-            if program not in versions:
-                versions[program] = _program_version(host, program)
+            key = _key(image_sha256, argv, version(argv[0]))
+            return BuildCommand(setting=setting, argv=argv, key=key)
         except ProgramError as err:
-            skipped_settings.append(SkippedSetting(setting=setting, reason=err.message))
-            continue
-        key = _key(image_sha256, argv, versions[program])
-        found.append(BuildCommand(setting=setting, argv=argv, key=key))
-    return tuple(found), tuple(skipped_settings)
+            reason = err.message
+    return SkippedSetting(setting=setting, reason=reason)
 
 
 def own_uncompressed_key(host: Host, generator: Generator, *, image_sha256: str) -> str:

@@ -6,14 +6,13 @@ import contextlib
 from dataclasses import dataclass, replace
 from math import exp
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from initadvisor.campaign.record import failed_in_trials
 from initadvisor.candidates.build import BuildObserver, build_candidates, kept_candidates
 from initadvisor.candidates.decompression import Stream
 from initadvisor.candidates.estimates import estimates
 from initadvisor.candidates.plan import build_commands, plan_settings
-from initadvisor.candidates.sampler import SampleObserver
 from initadvisor.core.codecs import Codec
 from initadvisor.core.estimates import SizeSource
 from initadvisor.core.settings import Setting
@@ -22,20 +21,17 @@ from initadvisor.target.baseline import identified, todays_setting
 from initadvisor.target.source import open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from initadvisor.candidates.estimates import SampledCandidate
+    from initadvisor.candidates.sampler import SampleObserver
     from initadvisor.core.config import Config
-    from initadvisor.generators import ConfiguredSetting, Generator
+    from initadvisor.generators import Generator
     from initadvisor.host import Host
     from initadvisor.records.built_image import BuiltImage, SkippedSetting
     from initadvisor.target.baseline import Baseline
     from initadvisor.target.source import Source
     from initadvisor.target.target import Target
-
-
-class CandidateSetObserver(BuildObserver, SampleObserver, Protocol):
-    """Receives progress events of builds and samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,19 +49,15 @@ class SearchSpace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CandidateSet:
+class CandidateSet(SearchSpace):
     """An image and its candidates; ``candidates`` has today's image first.
 
-    ``baseline`` may say more than that of the ``SearchSpace``: a candidate can show what made the
-    image.
+    ``baseline`` may say more than that of the ``SearchSpace`` before: a candidate can show what
+    made the image.
     """
 
-    source: Source
-    generator: Generator
-    baseline: Baseline
     candidates: tuple[Candidate, ...]
     skipped: tuple[SkippedSetting, ...]
-    kernel_release: str | None
 
 
 @contextlib.contextmanager
@@ -83,7 +75,11 @@ def open_search_space(
     """
     with open_source(target.path, installed=target.installed, host=host) as source:
         generator = target.made_by(source.contents)
-        baseline = todays_setting(source, _configured(host, generator, target))
+        release, configured = source.contents.kernel_release, None
+        if target.installed:  # this machine's generator makes no other image
+            release = target.installed.kernel_release
+            configured = generator.configured(host, release)
+        baseline = todays_setting(source, configured)
         yield SearchSpace(
             source=source,
             generator=generator,
@@ -96,7 +92,7 @@ def open_search_space(
                 also=(baseline.setting,) if baseline.certain else (),
                 everything=everything,
             ),
-            kernel_release=_kernel_release(target, source),
+            kernel_release=release,
         )
 
 
@@ -183,21 +179,9 @@ def _candidate_set(
         baseline=baseline,
         candidates=all_candidates(host, generator, source, baseline, built, sampled),
         skipped=skipped_settings,
+        settings=search_space.settings,
         kernel_release=search_space.kernel_release,
     )
-
-
-def _configured(host: Host, generator: Generator, target: Target) -> ConfiguredSetting | None:
-    """Return what is configured, None for an image this machine's generator does not make."""
-    if target.installed is None:
-        return None
-    return generator.configured(host, target.installed.kernel_release)
-
-
-def _kernel_release(target: Target, source: Source) -> str | None:
-    if target.installed:
-        return target.installed.kernel_release
-    return source.contents.kernel_release
 
 
 _CPIO_ALIGNMENT = 4
@@ -282,23 +266,21 @@ def all_candidates(
         today=True,
     )
     others = [c for c in known if c not in own]
-    failed = failed_in_trials(host)
+    failed = {
+        digest: f"it failed in a trial: {reason}"
+        for digest, reason in failed_in_trials(host).items()
+    }
     return (
         today,
         *(
             replace(
                 other,
                 setting=_named_by_level(host, generator, other.setting, baseline),
-                unusable=generator.unusable(host, other.setting) or _failed(failed, other),
+                unusable=generator.unusable(host, other.setting) or failed.get(other.digest),
             )
             for other in others
         ),
     )
-
-
-def _failed(failed: Mapping[str, str], candidate: Candidate) -> str | None:
-    reason = failed.get(candidate.digest)
-    return None if reason is None else f"it failed in a trial: {reason}"
 
 
 def _built(candidate: BuiltImage) -> Candidate:

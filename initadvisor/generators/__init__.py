@@ -15,21 +15,24 @@ if TYPE_CHECKING:
 
 
 class Generator(Protocol):
-    """What the advisor asks of a generator. The modules of this package are its instances."""
+    """What the advisor asks of a generator. The modules of this package are its instances.
+
+    What an instance does not look at it may call by another name, therefore arguments have none.
+    """
 
     @property
     def NAME(self) -> str:
         """The generator's own name."""
         ...
 
-    def detect(self, host: Host) -> bool:
+    def detect(self, host: Host, /) -> bool:
         """Tell whether this generator is installed on the host.
 
         Which of several makes its images is for ``detect.detect_generator`` to decide.
         """
         ...
 
-    def version(self, host: Host) -> str | None:
+    def version(self, host: Host, /) -> str | None:
         """Return the installed version, None if it does not tell."""
         ...
 
@@ -37,6 +40,7 @@ class Generator(Protocol):
         self,
         host: Host,
         kernel_release: str,
+        /,
         *,
         texts: Mapping[Path, str] | None = None,
         image: InstalledImage | None = None,
@@ -56,6 +60,7 @@ class Generator(Protocol):
         host: Host,
         kernel_release: str,
         setting: Setting,
+        /,
         *,
         texts: Mapping[Path, str] | None = None,
         image: InstalledImage | None = None,
@@ -74,11 +79,11 @@ class Generator(Protocol):
         """
         ...
 
-    def images(self, host: Host) -> tuple[InstalledImage, ...]:
+    def images(self, host: Host, /) -> tuple[InstalledImage, ...]:
         """Return the images of this host, the running kernel's default image first."""
         ...
 
-    def affected(self, host: Host, edits: Sequence[FileEdit]) -> tuple[InstalledImage, ...]:
+    def affected(self, host: Host, edits: Sequence[FileEdit], /) -> tuple[InstalledImage, ...]:
         """Return the images that are made by one of these configuration files, in that order.
 
         The default images of all kernels and their fallback images: the next time they are built,
@@ -89,7 +94,7 @@ class Generator(Protocol):
         ...
 
     def build(
-        self, host: Host, image: InstalledImage, target: Path, texts: Mapping[Path, str]
+        self, host: Host, image: InstalledImage, target: Path, texts: Mapping[Path, str], /
     ) -> None:
         """Have the generator build what ``image`` would be now, as the file ``target``.
 
@@ -103,7 +108,7 @@ class Generator(Protocol):
         """
         ...
 
-    def noted_inside(self, host: Host, texts: Mapping[Path, str]) -> tuple[str, ...]:
+    def noted_inside(self, host: Host, texts: Mapping[Path, str], /) -> tuple[str, ...]:
         """Return the paths in an image that say how it was made.
 
         They differ between builds with other ``texts``: copies of the configuration, or of the
@@ -111,7 +116,7 @@ class Generator(Protocol):
         """
         ...
 
-    def compressor(self, host: Host, setting: Setting) -> tuple[str, ...]:
+    def compressor(self, host: Host, setting: Setting, /) -> tuple[str, ...]:
         """Return the command that turns a cpio on stdin into what the generator would install.
 
         Stdin has to be a pipe for the same bytes: some programs note the time stamp of a regular
@@ -120,21 +125,21 @@ class Generator(Protocol):
         """
         ...
 
-    def default_level(self, host: Host, setting: Setting) -> int | None:
+    def default_level(self, host: Host, setting: Setting, /) -> int | None:
         """Return the level that ``compressor`` ends up with for this setting.
 
         None for ``cat``, and for options that replace levels by something else (``--fast``).
         """
         ...
 
-    def unusable(self, host: Host, setting: Setting) -> str | None:
+    def unusable(self, host: Host, setting: Setting, /) -> str | None:
         """Return why the generator cannot be configured for this setting, None where it can.
 
         Such a setting can be measured, but not recommended.
         """
         ...
 
-    def build_uncompressed(self, host: Host, image: InstalledImage, target: Path) -> None:
+    def build_uncompressed(self, host: Host, image: InstalledImage, target: Path, /) -> None:
         """Have the generator itself build ``image`` without compression, as the file ``target``.
 
         Raises ``UnsafeError`` or ``NeedsRootError`` where that may not or cannot be done, and
@@ -142,11 +147,11 @@ class Generator(Protocol):
         """
         ...
 
-    def needs_own_uncompressed(self, host: Host) -> bool:
+    def needs_own_uncompressed(self, host: Host, /) -> bool:
         """Tell whether ``cat`` has another layout here than the other settings (mkinitcpio)."""
         ...
 
-    def context(self, host: Host) -> tuple[str, ...]:
+    def context(self, host: Host, /) -> tuple[str, ...]:
         """Return in words what in the configuration changes the result more than the codec does."""
         ...
 

@@ -156,9 +156,8 @@ def build(host: Host, image: InstalledImage, target: Path, texts: Mapping[Path, 
     build_privately(host, NAME, target, prepare)
 
 
-def noted_inside(host: Host, texts: Mapping[Path, str]) -> tuple[str, ...]:
+def noted_inside(_host: Host, _texts: Mapping[Path, str]) -> tuple[str, ...]:
     """Return where dracut keeps its command line."""
-    del host, texts
     return NOTED_INSIDE
 
 
@@ -202,9 +201,8 @@ def build_uncompressed(host: Host, image: InstalledImage, target: Path) -> None:
     run_generator(host, argv, directory=target.parent, timeout_s=_BUILD_TIMEOUT_S)
 
 
-def needs_own_uncompressed(host: Host) -> bool:
+def needs_own_uncompressed(_host: Host) -> bool:
     """Tell that ``cat`` has the same layout as every other setting."""
-    del host
     return False
 
 

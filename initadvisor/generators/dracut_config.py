@@ -10,18 +10,16 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import ConfiguredSetting
-from initadvisor.generators.files import has_program, level_of
-from initadvisor.generators.rewriting import drop_in_named, name_read_last
+from initadvisor.generators.files import first_kernel_config, has_program, level_of
+from initadvisor.generators.rewriting import ConfigPaths
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
 from initadvisor.host.files import listing
-from initadvisor.image.kernel import KernelConfig
 from initadvisor.rewrite.syntax import Shell
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
-    from initadvisor.rewrite.files import DropIn
+    from initadvisor.image.kernel import KernelConfig
 
 
 _DROP_INS = "/etc/dracut.conf.d"
@@ -88,23 +86,7 @@ class _Facts:
         return self.kernel.options.get(option) is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DracutConfigPaths:
-    """The files in the order in which dracut sources them; ``names`` are the drop-ins'."""
-
-    files: tuple[Path, ...]
-    names: tuple[str, ...]
-
-    def drop_in(self, host: Host) -> DropIn | None:
-        """Return a file that could be added and is read last, if there is one."""
-        order = partial(version_sorted, host)
-        new = name_read_last(self.names, order, ".conf")
-        return drop_in_named(host.path(_DROP_INS), new, position=len(self.files))
-
-
-def config_paths(
-    host: Host, major: int, texts: Mapping[Path, str] | None = None
-) -> DracutConfigPaths:
+def config_paths(host: Host, major: int, texts: Mapping[Path, str] | None = None) -> ConfigPaths:
     """Return which files dracut reads: dracut.conf, then the drop-ins as ``dropindirs_sort`` does.
 
     That is by name, and of files of the same name the first directory's. ``texts`` may have
@@ -122,7 +104,8 @@ def config_paths(
                 first.setdefault(path.name, path)
     names = version_sorted(host, first)
     files = [main] if main.is_file() else []
-    return DracutConfigPaths(files=(*files, *(first[name] for name in names)), names=names)
+    files += [first[name] for name in names]
+    return ConfigPaths(files=tuple(files), directory=_DROP_INS, names=names)
 
 
 def evaluate_config(host: Host, major: int, texts: Mapping[Path, str] | None = None) -> Evaluation:
@@ -196,10 +179,7 @@ def _kernel_config(host: Host, release: str, major: int) -> KernelConfig | None:
             f"/lib/modules/{release}/source/.config",
             f"/usr/src/linux-{release}/.config",
         ]
-    for place in (*places, f"/boot/config-{release}"):
-        if text := host.read_text(place):
-            return KernelConfig.parse(text, source=place)
-    return None
+    return first_kernel_config(host, (*places, f"/boot/config-{release}"))
 
 
 def _usable_command(facts: _Facts, written: str, release: str, warnings: list[str]) -> str:

@@ -1,6 +1,9 @@
 """What generators ask of the machine: programs, package versions, default levels, and images.
 
-Images are those that kernel-install places on the boot partition: Type
+Images are those that kernel-install places on the boot partition: Type #1 directories and UKIs.
+Layout and names are those of the Boot Loader Specification and kernel-install(8):
+``$BOOT/<entry token>/<release>/initrd`` and ``$BOOT/EFI/Linux/<entry token>-<release>.efi``;
+dracut itself writes ``linux-<release>-<machine id>.efi``.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.generators import InstalledImage
 from initadvisor.host.files import listing
+from initadvisor.image.kernel import KernelConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -86,6 +90,12 @@ def modules_suffix(host: Host, release: str) -> str | None:
     first = listed.partition(":")[0]
     match = re.search(r"\.ko\.\w+$", first)
     return match[0] if match else None
+
+
+def first_kernel_config(host: Host, places: Iterable[str]) -> KernelConfig | None:
+    """Return the kernel configuration that is in the first of these files that holds anything."""
+    texts = ((place, host.read_text(place)) for place in places)
+    return next((KernelConfig.parse(text, source=place) for place, text in texts if text), None)
 
 
 def version_key(name: str) -> tuple[tuple[int, int | str], ...]:

@@ -18,6 +18,7 @@ from initadvisor.core.settings import Setting
 from initadvisor.generators import ConfiguredSetting, InstalledImage
 from initadvisor.generators.files import (
     debian_version,
+    first_kernel_config,
     has_program,
     in_order,
     level_of,
@@ -27,14 +28,12 @@ from initadvisor.generators.private_build import PrivateBuild, build_privately, 
 from initadvisor.generators.rewriting import (
     config_files,
     confirm,
-    drop_in_named,
-    name_read_last,
+    drop_in_read_last,
     refuse_unusable,
     texts_of,
 )
 from initadvisor.generators.shell import Evaluation, evaluate
 from initadvisor.host.files import listing
-from initadvisor.image.kernel import KernelConfig
 from initadvisor.rewrite.syntax import Shell
 from initadvisor.rewrite.variables import initramfs_tools_edits
 
@@ -110,8 +109,8 @@ def rewritten(
     """
     refuse_unusable(NAME, setting, unusable(host, setting))
     files, hooks = _config_paths(host, texts)
-    new = name_read_last([path.name for path in files], sorted)
-    drop_in = drop_in_named(host.path(f"{_ETC}/conf.d"), new, position=len(files))
+    names, directory = [path.name for path in files], host.path(f"{_ETC}/conf.d")
+    drop_in = drop_in_read_last(directory, names, sorted, position=len(files))
     edits = initramfs_tools_edits(config_files(host, [*files, *hooks], texts), setting, drop_in)
     after = {**(texts or {}), **texts_of(edits)}
     found = configured(host, kernel_release, texts=after, image=image)
@@ -178,9 +177,8 @@ def default_level(host: Host, setting: Setting) -> int | None:
     return level_of(setting, setting.codec.spec.level if own is None else own)
 
 
-def unusable(host: Host, setting: Setting) -> str | None:
+def unusable(_host: Host, setting: Setting) -> str | None:
     """Return why mkinitramfs cannot be configured for a setting."""
-    del host
     if setting.codec is Codec.CAT:
         return "initramfs-tools has no uncompressed images: COMPRESS=cat falls back to gzip"
     if setting.options and (len(setting.options) > 1 or setting.level is None):
@@ -188,16 +186,14 @@ def unusable(host: Host, setting: Setting) -> str | None:
     return None
 
 
-def build_uncompressed(host: Host, image: InstalledImage, target: Path) -> None:
+def build_uncompressed(_host: Host, image: InstalledImage, _target: Path) -> None:
     """Raise ``UnsafeError``: mkinitramfs falls back to gzip when told ``cat``."""
-    del host, target
     msg = f"initramfs-tools cannot build {image.path} uncompressed"
     raise UnsafeError(msg)
 
 
-def needs_own_uncompressed(host: Host) -> bool:
+def needs_own_uncompressed(_host: Host) -> bool:
     """Tell that there is no layout of its own for what cannot be built."""
-    del host
     return False
 
 
@@ -257,7 +253,8 @@ def _usable_codec(host: Host, written: str, release: str, warnings: list[str]) -
     if not has_program(host, written, _SEARCH_PATH):
         warnings.append(f"COMPRESS={written!r} is not installed: mkinitramfs uses gzip")
         codec = Codec.GZIP
-    config = _kernel_config(host, release)
+    places = (f"/lib/modules/{release}/config-{release}", f"/boot/config-{release}")
+    config = first_kernel_config(host, places)
     if codec is None or codec is Codec.CAT:
         warnings.append(f"COMPRESS={written!r} is unknown to mkinitramfs: it uses gzip")
         return Codec.GZIP
@@ -269,13 +266,6 @@ def _usable_codec(host: Host, written: str, release: str, warnings: list[str]) -
             raise InitadvisorError(msg)
         return Codec.GZIP
     return codec
-
-
-def _kernel_config(host: Host, release: str) -> KernelConfig | None:
-    for place in (f"/lib/modules/{release}/config-{release}", f"/boot/config-{release}"):
-        if text := host.read_text(place):
-            return KernelConfig.parse(text, source=place)
-    return None
 
 
 def _own_level(host: Host, codec: Codec) -> int | None:

@@ -147,9 +147,8 @@ def build(host: Host, image: InstalledImage, target: Path, texts: Mapping[Path, 
     build_privately(host, NAME, target, prepare)
 
 
-def noted_inside(host: Host, texts: Mapping[Path, str]) -> tuple[str, ...]:
+def noted_inside(_host: Host, _texts: Mapping[Path, str]) -> tuple[str, ...]:
     """Return where ``parse_config`` puts the whole configuration."""
-    del host, texts
     return ("buildconfig",)
 
 
@@ -166,15 +165,13 @@ def compressor(host: Host, setting: Setting) -> tuple[str, ...]:
     return (setting.codec.value, *flags, *setting.options)
 
 
-def default_level(host: Host, setting: Setting) -> int | None:
+def default_level(_host: Host, setting: Setting) -> int | None:
     """Return the level of the setting; mkinitcpio leaves it to the compressor where none is set."""
-    del host
     return level_of(setting, setting.codec.spec.level)
 
 
-def unusable(host: Host, setting: Setting) -> str | None:
+def unusable(_host: Host, _setting: Setting) -> str | None:
     """Return None: COMPRESSION and COMPRESSION_OPTIONS can say everything a setting can."""
-    del host, setting
     return None
 
 

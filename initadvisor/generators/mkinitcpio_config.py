@@ -8,7 +8,6 @@ without kernel or image skipped.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.generators import InstalledImage
 from initadvisor.generators.files import exists, in_order
-from initadvisor.generators.rewriting import drop_in_named, name_read_last
+from initadvisor.generators.rewriting import ConfigPaths
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
 from initadvisor.host.files import listing
 from initadvisor.rewrite.syntax import Shell
@@ -25,31 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from initadvisor.host import Host
-    from initadvisor.rewrite.files import DropIn
 
 
 _CONFIG = "/etc/mkinitcpio.conf"
 _DROP_INS = f"{_CONFIG}.d"
 _DROP_INS_SINCE = 37
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MkinitcpioConfigPaths:
-    """The files in the order in which mkinitcpio makes one text of them.
-
-    ``names`` are the drop-ins'; None where ``-c``, or the preset's ``config``, switches them off.
-    """
-
-    files: tuple[Path, ...]
-    names: tuple[str, ...] | None
-
-    def drop_in(self, host: Host) -> DropIn | None:
-        """Return a file that could be added and is read last, if there is one."""
-        if self.names is None:
-            return None
-        order = partial(version_sorted, host)
-        new = name_read_last(self.names, order, ".conf")
-        return drop_in_named(host.path(_DROP_INS), new, position=len(self.files))
 
 
 def preset_of(host: Host, kernel_release: str) -> Preset | None:
@@ -60,8 +39,11 @@ def preset_of(host: Host, kernel_release: str) -> Preset | None:
 
 def config_paths(
     host: Host, preset: Preset | None, major: int, texts: Mapping[Path, str] | None = None
-) -> MkinitcpioConfigPaths:
-    """Return which files are read; ``texts`` may have drop-ins that do not exist yet.
+) -> ConfigPaths:
+    """Return which files mkinitcpio makes one text of, in that order.
+
+    ``texts`` may have drop-ins that do not exist yet; ``-c``, or the preset's ``config``, switches
+    drop-ins off.
 
     Raises ``InitadvisorError`` if there is no main file.
     """
@@ -71,21 +53,20 @@ def config_paths(
         msg = f"mkinitcpio has no configuration: there is no {main}"
         raise InitadvisorError(msg)
     if chosen or major < _DROP_INS_SINCE:
-        return MkinitcpioConfigPaths(files=(main,), names=None)
+        return ConfigPaths(files=(main,), directory=_DROP_INS, names=None)
     directory = host.path(_DROP_INS)
     names = {
         path.name for path in listing(host, _DROP_INS) if path.suffix == ".conf" and path.is_file()
     }
     names |= {path.name for path in texts or () if path.parent == directory}
     in_order = version_sorted(host, sorted(names))
-    return MkinitcpioConfigPaths(
-        files=(main, *(directory / name for name in in_order)), names=in_order
-    )
+    files = (main, *(directory / name for name in in_order))
+    return ConfigPaths(files=files, directory=_DROP_INS, names=in_order)
 
 
 def evaluate_config(
     host: Host,
-    paths: MkinitcpioConfigPaths,
+    paths: ConfigPaths,
     kernel_release: str,
     texts: Mapping[Path, str] | None = None,
 ) -> Evaluation:

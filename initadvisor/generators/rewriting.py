@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.text import decoded
+from initadvisor.generators.shell import version_sorted
 from initadvisor.host.files import open_regular
 from initadvisor.rewrite.files import ConfigFile, DropIn
 
@@ -43,20 +46,44 @@ def config_files(
     )
 
 
-def name_read_last(
-    names: Iterable[str], order: Callable[[list[str]], Sequence[str]], suffix: str = ""
-) -> str | None:
-    """Return a name that is not taken and that ``order`` puts after all names, if there is one."""
+def drop_in_read_last(
+    directory: Path,
+    names: Iterable[str],
+    order: Callable[[list[str]], Sequence[str]],
+    *,
+    position: int,
+    suffix: str = "",
+) -> DropIn | None:
+    """Return a drop-in that could be added, which is read after ``position`` files.
+
+    Its name is not taken, and ``order`` puts it after all ``names``. None if there is no such name.
+    """
     taken = set(names)
     for name in (f"{name}{suffix}" for name in _NAMES):
         if name not in taken and order([*taken, name])[-1] == name:
-            return name
+            return DropIn(path=str(directory / name), position=position)
     return None
 
 
-def drop_in_named(directory: Path, name: str | None, *, position: int) -> DropIn | None:
-    """Return the drop-in of that name, which is read after ``position`` files; None without one."""
-    return DropIn(path=str(directory / name), position=position) if name else None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigPaths:
+    """The files in the order in which bash reads them.
+
+    ``names`` are those of the drop-ins, which are in ``directory``, or beside it and hidden by what
+    has the same name there; None where drop-ins are switched off.
+    """
+
+    files: tuple[Path, ...]
+    directory: str
+    names: tuple[str, ...] | None
+
+    def drop_in(self, host: Host) -> DropIn | None:
+        """Return a file that could be added and is read last, if there is one."""
+        if self.names is None:
+            return None
+        directory, order = host.path(self.directory), partial(version_sorted, host)
+        position = len(self.files)
+        return drop_in_read_last(directory, self.names, order, position=position, suffix=".conf")
 
 
 def texts_of(edits: Sequence[FileEdit]) -> Mapping[Path, str]:

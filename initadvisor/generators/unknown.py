@@ -32,33 +32,31 @@ _FLAGS: Final = {
 }
 
 
-def detect(host: Host) -> bool:
+def detect(_host: Host) -> bool:
     """Tell that this is never what makes a machine's images."""
-    del host
     return False
 
 
-def version(host: Host) -> str | None:
+def version(_host: Host) -> str | None:
     """Return None: there is no program."""
-    del host
     return None
 
 
 def configured(
-    host: Host,
+    _host: Host,
     kernel_release: str,
     *,
     texts: Mapping[Path, str] | None = None,
     image: InstalledImage | None = None,
 ) -> ConfiguredSetting:
     """Raise ``InitadvisorError``: nothing is configured where there is no generator."""
-    del host, texts, image
+    del texts, image
     msg = f"no generator on this machine makes images for Linux {kernel_release}"
     raise InitadvisorError(msg, hint="give an image with --image FILE")
 
 
 def rewritten(
-    host: Host,
+    _host: Host,
     kernel_release: str,
     setting: Setting,
     *,
@@ -66,69 +64,59 @@ def rewritten(
     image: InstalledImage | None = None,
 ) -> tuple[FileEdit, ...]:
     """Raise ``UnsafeError``: there is no generator to configure."""
-    del host, texts, image
+    del texts, image
     msg = f"no generator on this machine can be configured for {setting} and Linux {kernel_release}"
     raise UnsafeError(msg)
 
 
-def images(host: Host) -> tuple[InstalledImage, ...]:
+def images(_host: Host) -> tuple[InstalledImage, ...]:
     """Return no images."""
-    del host
     return ()
 
 
-def affected(host: Host, edits: Sequence[FileEdit]) -> tuple[InstalledImage, ...]:
+def affected(_host: Host, _edits: Sequence[FileEdit]) -> tuple[InstalledImage, ...]:
     """Return no images."""
-    del host, edits
     return ()
 
 
-def build(host: Host, image: InstalledImage, target: Path, texts: Mapping[Path, str]) -> None:
+def build(host: Host, image: InstalledImage, target: Path, _texts: Mapping[Path, str]) -> None:
     """Raise ``UnsafeError``: there is no generator to build with."""
-    del texts
     build_uncompressed(host, image, target)
 
 
-def noted_inside(host: Host, texts: Mapping[Path, str]) -> tuple[str, ...]:
+def noted_inside(_host: Host, _texts: Mapping[Path, str]) -> tuple[str, ...]:
     """Return nothing."""
-    del host, texts
     return ()
 
 
-def compressor(host: Host, setting: Setting) -> tuple[str, ...]:
+def compressor(_host: Host, setting: Setting) -> tuple[str, ...]:
     """Return the tool's command line with what the kernel needs of it."""
-    del host
     if setting.codec is Codec.CAT:
         return ("cat",)
     return (setting.codec.value, *_FLAGS.get(setting.codec, ()), *setting.options, "-c")
 
 
-def default_level(host: Host, setting: Setting) -> int | None:
+def default_level(_host: Host, setting: Setting) -> int | None:
     """Return the level of the setting, the tool's own where it has none."""
-    del host
     return level_of(setting, setting.codec.spec.level)
 
 
-def unusable(host: Host, setting: Setting) -> str | None:
+def unusable(_host: Host, _setting: Setting) -> str | None:
     """Return None: what another machine's generator can do is not known."""
-    del host, setting
     return None
 
 
-def build_uncompressed(host: Host, image: InstalledImage, target: Path) -> None:
+def build_uncompressed(_host: Host, image: InstalledImage, _target: Path) -> None:
     """Raise ``UnsafeError``: there is no generator to build with."""
-    del host, target
     msg = f"no generator on this machine builds {image.path}"
     raise UnsafeError(msg)
 
 
-def needs_own_uncompressed(host: Host) -> bool:
+def needs_own_uncompressed(_host: Host) -> bool:
     """Tell that nothing is known of another layout."""
-    del host
     return False
 
 
-def context(host: Host) -> tuple[str, ...]:
+def context(_host: Host) -> tuple[str, ...]:
     """Return nothing."""
-    del host
     return ()

@@ -152,7 +152,7 @@ class CpioReader:
         if len(data) < HEADER_BYTES:
             return 0
         magic = bytes(data[:6])
-        self._budget.header()
+        self._budget.headers.take()
         fields = self._header(magic, data[6:HEADER_BYTES], offset)
         inode, mode, uid, gid, links, _, size, major, minor, *node, name_bytes, checksum = fields
         name_area = name_area_bytes(name_bytes)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from initadvisor.core.codecs import Codec
 from initadvisor.image.cpio import S_IFLNK, S_IFMT, S_IFREG
-from initadvisor.image.findings import LimitReachedError, Limits, printable
+from initadvisor.image.findings import Limits, names_allowance, printable
 from initadvisor.image.inventory import normalised
 
 if TYPE_CHECKING:
@@ -88,11 +88,11 @@ _NONE = _Content(0, _EMPTY)
 
 
 class ImageListing:
-    """Takes every entry of an image with its data (``EntryVisitor``); the last of a name counts."""
+    """Takes every entry of an image with its data (``scan``); the last of a name counts."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self._paths: dict[bytes, _Listed] = {}
-        self._room = (limits or Limits()).names_bytes
+        self._room = names_allowance((limits or Limits()).names_bytes)
         self._linked: dict[tuple[tuple[int, int], int], list[_Content]] = {}
         self._shared: dict[bytes, list[_Content]] = {}
         self._current: Entry | None = None
@@ -107,15 +107,12 @@ class ImageListing:
     def visit(self, entry: Entry) -> None:
         """Take one entry; raises ``LimitReachedError`` for names beyond all measure."""
         self._finish()
-        self._room -= len(entry.name) + len(entry.head) + _ENTRY_BYTES
-        if self._room < 0:
-            msg = "more names than fit the memory set aside for them"
-            raise LimitReachedError(msg)
+        self._room.take(len(entry.name) + len(entry.head) + _ENTRY_BYTES)
         self._current = entry
         self._digest = hashlib.sha256()
 
     def data(self, piece: bytes | memoryview) -> None:
-        """Take a piece of the data of the last entry."""
+        """Take a piece of the data of the last entry; it is valid during the call."""
         self._digest.update(piece)
 
     def trailer(self) -> None:

@@ -59,32 +59,30 @@ class Limits:
     names_bytes: int = 64 << 20
 
 
+class Allowance:
+    """What is left of one limit; ``exceeded`` is said of an image that takes more."""
+
+    def __init__(self, limit: int, exceeded: str) -> None:
+        self._left = limit
+        self._exceeded = exceeded
+
+    def take(self, amount: int = 1) -> None:
+        """Account for what was taken; raises ``LimitReachedError`` once it is too much."""
+        self._left -= amount
+        if self._left < 0:
+            raise LimitReachedError(self._exceeded)
+
+
+def names_allowance(limit_bytes: int) -> Allowance:
+    """Return the memory for names of directories, links or files."""
+    return Allowance(limit_bytes, "more names than fit the memory set aside for them")
+
+
 class Budget:
     """What is left of the limits while one image is read."""
 
     def __init__(self, limits: Limits) -> None:
-        self.limits = limits
-        self._unpacked_bytes = limits.unpacked_bytes
-        self._headers = limits.headers
-        self._streams = limits.streams
-
-    def unpack(self, size_bytes: int) -> None:
-        """Account for unpacked bytes; like all here, raises ``LimitReachedError``."""
-        self._unpacked_bytes -= size_bytes
-        if self._unpacked_bytes < 0:
-            msg = f"more than {self.limits.unpacked_bytes} bytes when unpacked: a bomb"
-            raise LimitReachedError(msg)
-
-    def header(self) -> None:
-        """Account for one cpio header."""
-        self._headers -= 1
-        if self._headers < 0:
-            msg = f"more than {self.limits.headers} cpio headers"
-            raise LimitReachedError(msg)
-
-    def stream(self) -> None:
-        """Account for one compressed stream."""
-        self._streams -= 1
-        if self._streams < 0:
-            msg = f"more than {self.limits.streams} compressed streams"
-            raise LimitReachedError(msg)
+        unpacked, streams = limits.unpacked_bytes, limits.streams
+        self.unpacked = Allowance(unpacked, f"more than {unpacked} bytes when unpacked: a bomb")
+        self.headers = Allowance(limits.headers, f"more than {limits.headers} cpio headers")
+        self.streams = Allowance(streams, f"more than {streams} compressed streams")

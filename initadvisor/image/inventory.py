@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from initadvisor.core.codecs import Codec
 from initadvisor.image.contents import FileKind, FindingKind, KindUse, StoredFile
 from initadvisor.image.cpio import S_IFDIR, S_IFLNK, S_IFMT, S_IFREG
-from initadvisor.image.findings import Findings, LimitReachedError, printable
+from initadvisor.image.findings import Allowance, Findings, names_allowance, printable
 
 if TYPE_CHECKING:
     from initadvisor.image.cpio_reader import Entry
@@ -199,8 +199,8 @@ class Tree:
         """``names_bytes`` limits the memory this may take."""
         self._nodes: dict[bytes, bytes | None] = dict.fromkeys(_BUILT_IN)
         self._linked: dict[tuple[tuple[int, int], int, int], bool] = {}
-        self._room = names_bytes
-        self._steps = _STEPS_MAX
+        self._room = names_allowance(names_bytes)
+        self._steps = Allowance(_STEPS_MAX, "symbolic links in symbolic links without end")
 
     def place(self, path: bytes, entry: Entry) -> FindingKind | None:
         """Add an entry at its normalised path; return why the kernel drops it, None if it does not.
@@ -214,7 +214,7 @@ class Tree:
             key = (entry.device, entry.inode, kind)
             if not self._linked.setdefault(key, directory is not None):
                 return FindingKind.DROPPED_LINK if directory is not None else _MISSING
-            self._take(_NODE_BYTES)
+            self._room.take(_NODE_BYTES)
         if directory is None:
             return _MISSING
         self._put(b"%b/%b" % (directory, leaf) if directory else leaf, kind, entry.head)
@@ -226,10 +226,10 @@ class Tree:
 
     def _put(self, path: bytes, kind: int, target: bytes) -> None:
         if kind == S_IFDIR:
-            self._take(len(path) + _NODE_BYTES)
+            self._room.take(len(path) + _NODE_BYTES)
             self._nodes[path] = None
         elif kind == S_IFLNK:
-            self._take(len(path) + len(target) + _NODE_BYTES)
+            self._room.take(len(path) + len(target) + _NODE_BYTES)
             self._nodes[path] = target
         elif path:
             self._nodes.pop(path, None)
@@ -261,17 +261,8 @@ class Tree:
     def _parts(self, path: bytes) -> list[bytes]:
         """Return the components of a path, the last one first."""
         parts = path.split(b"/")[::-1]
-        self._steps -= len(parts)
-        if self._steps < 0:
-            msg = "symbolic links in symbolic links without end"
-            raise LimitReachedError(msg)
+        self._steps.take(len(parts))
         return parts
-
-    def _take(self, size: int) -> None:
-        self._room -= size
-        if self._room < 0:
-            msg = "more names than fit the memory set aside for them"
-            raise LimitReachedError(msg)
 
 
 _MISSING = FindingKind.MISSING_PARENT

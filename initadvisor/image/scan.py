@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from initadvisor.image.cpio_reader import Entry
+    from initadvisor.image.difference import ImageListing
     from initadvisor.image.stream_facts import StreamFacts
 
 
@@ -35,19 +36,19 @@ def scan(
     *,
     limits: Limits | None = None,
     tap: Tap | None = None,
-    visitor: EntryVisitor | None = None,
+    listing: ImageListing | None = None,
 ) -> ImageContents:
     """Read an initramfs, or the one in a unified kernel image; the file must be seekable.
 
     Everything a kernel would unpack is accepted, and what it would refuse as long as it can be
     read: ``image.lint`` tells the two apart. What is unpacked goes through ``tap``, and every entry
-    to ``visitor``.
+    to ``listing``.
 
     Raises ``BadImageError`` for what is truncated, damaged, no initramfs at all, or over the
     limits.
     """
     size_bytes = file.seek(0, io.SEEK_END)
-    scanner = _Scanner(file, limits or Limits(), tap, visitor)
+    scanner = _Scanner(file, limits or Limits(), tap, listing)
     if Reader(file, 0, size_bytes).peek(2) == b"MZ":
         from initadvisor.image.pe import read_uki
 
@@ -66,13 +67,13 @@ class _Scanner:
     """Reads the stretches of a file that a boot loader hands to the kernel in a row."""
 
     def __init__(
-        self, file: IO[bytes], limits: Limits, tap: Tap | None, visitor: EntryVisitor | None
+        self, file: IO[bytes], limits: Limits, tap: Tap | None, listing: ImageListing | None
     ) -> None:
         self._file = file
         self._limits = limits
         self._inventory = Inventory(limits.names_bytes)
         self._reader = SegmentReader(
-            inventory=self._inventory, budget=Budget(limits), tap=tap, visitor=visitor
+            inventory=self._inventory, budget=Budget(limits), tap=tap, listing=listing
         )
         self._segments: list[Segment] = []
         self._junk: ByteRange | None = None
@@ -149,37 +150,17 @@ class Tap(Protocol):
         ...
 
 
-class EntryVisitor(Protocol):
-    """Sees the entries of an image with all that they hold."""
-
-    def begin_segment(self, codec: Codec) -> None:
-        """Take note that the entries that follow come from a new segment."""
-        ...
-
-    def visit(self, entry: Entry) -> None:
-        """Take one entry."""
-        ...
-
-    def data(self, piece: bytes | memoryview) -> None:
-        """Take a piece of what the last entry holds; it is valid during the call."""
-        ...
-
-    def trailer(self) -> None:
-        """Take a trailer."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentReader:
     """Reads segments of one image.
 
-    What is in them goes to the inventory, through the tap, and to the witness if there is one.
+    What is in them goes to the inventory, through the tap, and to the listing if there is one.
     """
 
     inventory: Inventory
     budget: Budget
     tap: Tap | None = None
-    visitor: EntryVisitor | None = None
+    listing: ImageListing | None = None
 
     def read(self, reader: Reader, codec: Codec, *, first: bool, misaligned: bool) -> Segment:
         """Read the segment that starts where ``reader`` is.
@@ -192,16 +173,16 @@ class SegmentReader:
         if misaligned:
             findings.add(FindingKind.MISALIGNED, start)
         self.inventory.begin_segment(codec, findings)
-        if self.visitor:
-            self.visitor.begin_segment(codec)
+        if self.listing:
+            self.listing.begin_segment(codec)
         archive = CpioReader(
-            visit=self._visit if self.visitor else self.inventory.visit,
-            trailer=self._trailer if self.visitor else self.inventory.trailer,
+            visit=self._visit if self.listing else self.inventory.visit,
+            trailer=self._trailer if self.listing else self.inventory.trailer,
             findings=findings,
             budget=self.budget,
             base=start,
             unpacked=codec is not Codec.CAT,
-            data=self.visitor.data if self.visitor else None,
+            data=self.listing.data if self.listing else None,
         )
         try:
             facts: dict[StreamFacts, None] = {}
@@ -228,13 +209,13 @@ class SegmentReader:
 
     def _visit(self, entry: Entry) -> None:
         self.inventory.visit(entry)
-        if self.visitor:
-            self.visitor.visit(entry)
+        if self.listing:
+            self.listing.visit(entry)
 
     def _trailer(self) -> None:
         self.inventory.trailer()
-        if self.visitor:
-            self.visitor.trailer()
+        if self.listing:
+            self.listing.trailer()
 
     def _unpack(
         self, reader: Reader, codec: Codec, archive: CpioReader, findings: Findings, *, first: bool
@@ -244,7 +225,7 @@ class SegmentReader:
         facts: dict[StreamFacts, None] = {}
         going_on = True
         while going_on:
-            self.budget.stream()
+            self.budget.streams.take()
             stream = open_stream(codec, reader, verify=True)
             if self.tap:
                 stream = self.tap(start, stream)
@@ -274,7 +255,7 @@ class SegmentReader:
             except StopIteration as end:
                 facts: StreamFacts = end.value
                 return facts
-            self.budget.unpack(len(piece))
+            self.budget.unpacked.take(len(piece))
             if first and not archive.position and piece[0] == 0:
                 findings.add(FindingKind.LEADING_ZEROS, 0)
             if archive.feed(piece) < len(piece):

@@ -320,7 +320,7 @@ def read_image(path: Path) -> ReadImage:
     """Read an image to its end; raises ``BadImageError`` for what is none."""
     listing = ImageListing()
     with open_regular(path) as file:
-        contents = scan(file, visitor=listing)
+        contents = scan(file, listing=listing)
         size_bytes = file.seek(0, os.SEEK_END)
         stretches = sections_of_uki(file, size_bytes) if contents.uki else {}
         return ReadImage(

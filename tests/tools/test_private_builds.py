@@ -82,7 +82,7 @@ def read(path: Path) -> tuple[Codec, ImageListing]:
     """Return an image's codec and what is in it."""
     listing = ImageListing()
     with path.open("rb") as file:
-        return scan(file, visitor=listing).main.codec, listing
+        return scan(file, listing=listing).main.codec, listing
 
 
 def snapshot(root: Path) -> set[tuple[str, int, int]]:

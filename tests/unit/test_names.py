@@ -43,7 +43,7 @@ GONE = {
     "FirstWaiter": "InitramfsWait",
     "first_waiter": "initramfs_wait",
     "ImageTraces": "ImageEvidence",
-    "Witness": "AttributionSource, EntryVisitor",
+    "Witness": "AttributionSource, ImageListing",
     "Fate": "TrialOutcome",
     "Left": "JournalEvidence",
     "Proof": "ArmedBoot",

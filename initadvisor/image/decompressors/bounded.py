@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import BadImageError
 from initadvisor.image.reader import CHUNK_BYTES
 
 if TYPE_CHECKING:
+    from bz2 import BZ2Decompressor
     from collections.abc import Callable, Generator
+    from lzma import LZMADecompressor
 
     from initadvisor.image.reader import Reader
 
@@ -16,26 +18,8 @@ if TYPE_CHECKING:
 _INPUT_BYTES = 1 << 18
 
 
-class Decompressor(Protocol):
-    """What ``bz2.BZ2Decompressor`` and ``lzma.LZMADecompressor`` have in common."""
-
-    @property
-    def eof(self) -> bool:
-        """The stream's end was reached."""
-        ...
-
-    @property
-    def unused_data(self) -> bytes:
-        """The input beyond the stream's end."""
-        ...
-
-    def decompress(self, data: bytes, max_length: int = -1) -> bytes:
-        """Take input, give at most ``max_length`` bytes of output."""
-        ...
-
-
 def bounded_decompress(
-    decompressor: Decompressor,
+    decompressor: BZ2Decompressor | LZMADecompressor,
     reader: Reader,
     *,
     name: str,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import BadImageError
@@ -27,14 +26,6 @@ _WITH_LEVEL = 0x0940
 """The version of the format that added the level and the upper half of the time."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Header:
-    version: int
-    method: int
-    flags: int
-    filtered: bool
-
-
 def unlzop(reader: Reader, *, verify: bool) -> Generator[bytes, None, LzopFacts]:
     """Unpack one file; with ``verify`` its checksums are computed, which the kernel never does.
 
@@ -43,8 +34,8 @@ def unlzop(reader: Reader, *, verify: bool) -> Generator[bytes, None, LzopFacts]
     import lzo
 
     start = reader.position
-    header = _header(reader)
-    if header.filtered:
+    version, method, flags, filtered = _header(reader)
+    if filtered:
         msg = "lzop data that went through a filter, in the file that starts"
         raise BadImageError(msg, offset=start)
     largest, compressed, checksum_ok = 0, False, True
@@ -54,7 +45,7 @@ def unlzop(reader: Reader, *, verify: bool) -> Generator[bytes, None, LzopFacts]
         if not 0 < packed <= length <= _BLOCK_LIMIT_BYTES:
             msg = f"lzop block of {packed} bytes for {length}"
             raise BadImageError(msg, offset=block_start)
-        checksums = _checksums(reader, header.flags, stored=packed == length)
+        checksums = _checksums(reader, flags, stored=packed == length)
         block = reader.exactly(packed, f"the lzop block that starts at {block_start}")
         if packed < length:
             try:
@@ -70,16 +61,17 @@ def unlzop(reader: Reader, *, verify: bool) -> Generator[bytes, None, LzopFacts]
             checksum_ok = _agrees(block, checksums)
         yield block
     return LzopFacts(
-        version=header.version,
-        method=header.method,
-        flags=header.flags,
+        version=version,
+        method=method,
+        flags=flags,
         block_bytes=largest,
         compressed_blocks=compressed,
         checksum_ok=checksum_ok,
     )
 
 
-def _header(reader: Reader) -> _Header:
+def _header(reader: Reader) -> tuple[int, int, int, bool]:
+    """Move past a file's header; return version, method and flags, and whether it has a filter."""
     start = reader.position
     if reader.exactly(len(MAGIC), "an lzop header") != MAGIC:
         msg = "not lzop although it starts with the magic that the kernel takes for it"
@@ -97,7 +89,7 @@ def _header(reader: Reader) -> _Header:
     if flags & F_EXTRA_FIELD:
         reader.exactly(_number(reader, 4), "an lzop extra field")
         reader.exactly(4, "an lzop extra field")
-    return _Header(version=version, method=method, flags=flags, filtered=filtered)
+    return version, method, flags, filtered
 
 
 def _checksums(reader: Reader, flags: int, *, stored: bool) -> dict[int, int]:

@@ -16,7 +16,7 @@ from initadvisor.core.errors import (
 )
 from initadvisor.core.settings import Setting
 from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, unknown
-from initadvisor.generators.rewriting import name_read_last
+from initadvisor.generators.rewriting import drop_in_read_last
 from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:
@@ -253,8 +253,12 @@ def test_a_file_for_root_only_needs_root(host: Host, monkeypatch: pytest.MonkeyP
 
 
 def test_the_name_that_is_read_last_is_the_first_that_is() -> None:
-    assert name_read_last([], sorted) == "90-initadvisor"
-    assert name_read_last(["90-initadvisor", "9-a"], sorted) == "zz-initadvisor"
-    assert name_read_last(["a.conf"], sorted, ".conf") == "zz-initadvisor.conf"
-    assert name_read_last(["zzz"], sorted) == "zzz-initadvisor"
-    assert name_read_last(["{"], sorted) is None
+    def path_beside(names: list[str], suffix: str = "") -> str | None:
+        found = drop_in_read_last(Path("/d"), names, sorted, position=2, suffix=suffix)
+        return found.path if found else None
+
+    assert path_beside([]) == "/d/90-initadvisor"
+    assert path_beside(["90-initadvisor", "9-a"]) == "/d/zz-initadvisor"
+    assert path_beside(["a.conf"], ".conf") == "/d/zz-initadvisor.conf"
+    assert path_beside(["zzz"]) == "/d/zzz-initadvisor"
+    assert path_beside(["{"]) is None

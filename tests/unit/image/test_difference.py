@@ -36,7 +36,7 @@ _FILES = {"etc/one": b"1" * 5000, "etc/two": b"2", "empty": b"", "kernel/x86/uco
 def listing(image: bytes, limits: Limits | None = None) -> ImageListing:
     """Return what is in an image."""
     found = ImageListing(limits)
-    scan(io.BytesIO(image), visitor=found)
+    scan(io.BytesIO(image), listing=found)
     return found
 
 
