@@ -22,7 +22,7 @@ from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.decide.cost import Outcome
 from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.generators.rewriting import texts_of
-from initadvisor.generators.safety import require_installed_system
+from initadvisor.generators.running import require_installed_system
 from initadvisor.host.replace import require_changeable, require_plain
 from initadvisor.lab.verify import require_engine
 from initadvisor.rewrite.files import FileEdit

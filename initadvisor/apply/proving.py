@@ -19,7 +19,7 @@ from initadvisor.bootloaders.entry import OneShotState
 from initadvisor.boots.loaded_files import loaded_part
 from initadvisor.campaign.record import campaign_stands, require_no_campaign
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.generators.safety import elsewhere
+from initadvisor.generators.running import elsewhere
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.package_managers import busy_package_managers, clear_stale_locks
 from initadvisor.host.record_files import OlderRecordError

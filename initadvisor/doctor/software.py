@@ -15,7 +15,7 @@ from initadvisor.core.settings import Setting
 from initadvisor.doctor.findings import fine, note, obstacle
 from initadvisor.generators import unknown
 from initadvisor.generators.detect import detect_generator
-from initadvisor.generators.safety import elsewhere
+from initadvisor.generators.running import elsewhere
 from initadvisor.host.configuration import CONFIG_PATH, load_config
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.image.decompressors.decompress import LIBRARIES, missing_library

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from initadvisor.core.errors import UnsafeError
 from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, unknown
-from initadvisor.generators.safety import refuse_unsupported
+from initadvisor.generators.running import refuse_unsupported
 from initadvisor.host.files import listing
 
 if TYPE_CHECKING:

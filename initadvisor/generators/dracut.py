@@ -30,15 +30,15 @@ from initadvisor.generators.files import (
     level_of,
     modules_suffix,
 )
-from initadvisor.generators.private_build import (
+from initadvisor.generators.rewriting import config_files, confirm, refuse_unusable, texts_of
+from initadvisor.generators.running import (
     PrivateBuild,
     build_privately,
+    require_installed_system,
     run_generator,
     text_for,
     write_text,
 )
-from initadvisor.generators.rewriting import config_files, confirm, refuse_unusable, texts_of
-from initadvisor.generators.safety import require_installed_system
 from initadvisor.host.files import listing
 from initadvisor.rewrite.variables import dracut_edits
 

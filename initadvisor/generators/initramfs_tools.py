@@ -24,7 +24,6 @@ from initadvisor.generators.files import (
     level_of,
     modules_suffix,
 )
-from initadvisor.generators.private_build import PrivateBuild, build_privately, text_for, write_text
 from initadvisor.generators.rewriting import (
     config_files,
     confirm,
@@ -32,6 +31,7 @@ from initadvisor.generators.rewriting import (
     refuse_unusable,
     texts_of,
 )
+from initadvisor.generators.running import PrivateBuild, build_privately, text_for, write_text
 from initadvisor.generators.shell import Evaluation, evaluate
 from initadvisor.host.files import listing
 from initadvisor.rewrite.syntax import Shell

@@ -25,15 +25,15 @@ from initadvisor.generators.mkinitcpio_config import (
     preset_images,
     preset_of,
 )
-from initadvisor.generators.private_build import (
+from initadvisor.generators.rewriting import config_files, confirm, refuse_unusable, texts_of
+from initadvisor.generators.running import (
     PrivateBuild,
     build_privately,
+    require_installed_system,
     run_generator,
     text_for,
     write_text,
 )
-from initadvisor.generators.rewriting import config_files, confirm, refuse_unusable, texts_of
-from initadvisor.generators.safety import require_installed_system
 from initadvisor.image.kernel import kernel_version
 from initadvisor.rewrite.variables import mkinitcpio_edits
 

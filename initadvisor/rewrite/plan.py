@@ -13,8 +13,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import RefusedRewriteError
-from initadvisor.rewrite.edits import DesiredAssignment, Edit, applied, edits_for
-from initadvisor.rewrite.files import ConfigFile, FileEdit
+from initadvisor.rewrite.files import (
+    ConfigFile,
+    DesiredAssignment,
+    Edit,
+    FileEdit,
+    applied,
+    edits_for,
+)
 from initadvisor.rewrite.survey import CommandPlace, Unit, VariableOrigin, find, refusal, survey
 from initadvisor.rewrite.syntax import Array
 

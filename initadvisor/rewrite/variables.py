@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import RefusedRewriteError
-from initadvisor.rewrite.edits import DesiredAssignment
-from initadvisor.rewrite.files import ReadingRules
+from initadvisor.rewrite.files import DesiredAssignment, ReadingRules
 from initadvisor.rewrite.plan import rewrite
 from initadvisor.rewrite.syntax import Shell
 

@@ -29,7 +29,7 @@ from initadvisor.campaign.record import (
     write_campaign,
 )
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
-from initadvisor.generators.safety import elsewhere
+from initadvisor.generators.running import elsewhere
 from initadvisor.host.record_files import DamagedRecordError, OlderRecordError
 from initadvisor.lab.observing import Unseen
 from initadvisor.transaction.transactions import pending, transactions

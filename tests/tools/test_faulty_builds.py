@@ -13,7 +13,7 @@ from initadvisor.apply.plan import ApplyRequest, plan_apply
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import ProgramError, UnsafeError
 from initadvisor.core.settings import Setting
-from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, private_build
+from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, running
 from initadvisor.host import Host
 from initadvisor.lab.observing import Unseen
 from initadvisor.target import target as target_module
@@ -140,7 +140,7 @@ def system(
         path.write_text(text)
     monkeypatch.setenv("CACHE_DIRECTORY", str(work))
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
-    for module in (apply_plan, private_build):  # an unpacked tree has no process 1
+    for module in (apply_plan, running):  # an unpacked tree has no process 1
         monkeypatch.setattr(module, "require_installed_system", lambda _host, _name: None)
     monkeypatch.setattr(apply_plan, "recommend", nothing_weighed)
     monkeypatch.setattr(target_module, "detect_generator", lambda _host: generator)

@@ -20,8 +20,8 @@ from initadvisor.apply.plan import ApplyRequest, plan_apply
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import ProgramError, UnsafeError
 from initadvisor.core.settings import Setting
-from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, private_build
-from initadvisor.generators.private_build import REBUILDING
+from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, running
+from initadvisor.generators.running import REBUILDING
 from initadvisor.host import run
 from initadvisor.lab.observing import Unseen
 from initadvisor.target import target as target_module
@@ -165,7 +165,7 @@ def system(
     monkeypatch.setattr(target_module, "detect_generator", lambda _host: generator)
     monkeypatch.setattr(apply_plan, "recommend", nothing_weighed)
     monkeypatch.setattr(apply_plan, "_of_the_boot_loader", lambda _host, _images: ())
-    monkeypatch.setattr(private_build, "_TIMEOUT_S", HANGS_S)
+    monkeypatch.setattr(running, "_TIMEOUT_S", HANGS_S)
     begun = tmp_path.with_name(f"{tmp_path.name}-begun")
     time_is_up_once(monkeypatch, run, begun.exists)
     found = System(machine=machine, generator=generator, script=made.path(script), begun=begun)

@@ -12,13 +12,7 @@ from initadvisor.apply.plan import ApplyRequest, plan_apply
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, ProgramError
 from initadvisor.core.settings import Setting
-from initadvisor.generators import (
-    InstalledImage,
-    dracut,
-    initramfs_tools,
-    mkinitcpio,
-    private_build,
-)
+from initadvisor.generators import InstalledImage, dracut, initramfs_tools, mkinitcpio, running
 from initadvisor.generators.rewriting import texts_of
 from initadvisor.host import Host
 from initadvisor.image.contents import Verdict
@@ -59,7 +53,7 @@ _INITRAMFS_TOOLS = {
 @pytest.fixture(autouse=True)
 def _installed_system(monkeypatch: pytest.MonkeyPatch) -> None:
     """An unpacked tree has no process 1; that such places are refused is another test's matter."""
-    monkeypatch.setattr(private_build, "require_installed_system", lambda _host, _name: None)
+    monkeypatch.setattr(running, "require_installed_system", lambda _host, _name: None)
 
 
 def system(tree: Tree, tmp_path: Path, files: Mapping[str, str]) -> Host:

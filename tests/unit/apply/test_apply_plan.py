@@ -22,7 +22,7 @@ from initadvisor.core.errors import (
 from initadvisor.core.refusals import Refusal, RefusalKind, refused
 from initadvisor.core.settings import Setting
 from initadvisor.decide.cost import Outcome
-from initadvisor.generators.safety import require_installed_system
+from initadvisor.generators.running import require_installed_system
 from initadvisor.host import replace
 from initadvisor.lab.observing import Unseen
 from initadvisor.trial.evidence import require_boot_time_unit

@@ -14,7 +14,7 @@ from initadvisor.generators import (
     dracut,
     initramfs_tools,
     mkinitcpio,
-    private_build,
+    running,
     unknown,
 )
 from initadvisor.host import run
@@ -58,7 +58,7 @@ def machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Machine:
     """Return a machine with all generators' configurations, on which they may be run."""
-    monkeypatch.setattr(private_build, "require_installed_system", lambda _host, _name: None)
+    monkeypatch.setattr(running, "require_installed_system", lambda _host, _name: None)
     write("/usr/bin/mkinitcpio", "declare -r version='41'\n").chmod(0o755)
     write("/usr/lib/dracut/dracut-version.sh", "DRACUT_VERSION=106\n")
     write(_CONFIG["mkinitcpio"], "COMPRESSION=gzip\nHOOKS=(base)\n")
@@ -157,7 +157,7 @@ def test_a_generator_that_hangs_is_killed_with_all_it_has_started(
     script.write_text(_HANGING.replace("$PIDS", str(pids)))
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
-    monkeypatch.setattr(private_build, "_TIMEOUT_S", HANGS_S)
+    monkeypatch.setattr(running, "_TIMEOUT_S", HANGS_S)
     time_is_up_once(monkeypatch, run, pids.exists)
     real = Machine(root=machine.root, runner=SystemRunner())
     with pytest.raises(ProgramError, match="did not end within 1800 s"):

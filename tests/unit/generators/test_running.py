@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from initadvisor.core.errors import NeedsRootError
-from initadvisor.generators.safety import elsewhere
+from initadvisor.generators.running import elsewhere
 from initadvisor.host import Host
 from tests.fakes.runner import FakeRunner
 
