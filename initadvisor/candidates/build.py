@@ -191,65 +191,67 @@ _EXPANSION_BYTES = 1 << 20
 """No compressor makes its input longer than by this factor, plus this for its own frame."""
 
 
+@dataclass(frozen=True, slots=True)
 class BuildPool:
-    """Where several candidates are built at once."""
+    """Where several candidates are built at once, at most ``jobs``."""
 
-    def __init__(self, builder: Builder, results: BuildResults, jobs: int) -> None:
-        self._workshop = builder
-        self._ledger = results
-        self._jobs = jobs
-        self._running: dict[Future[tuple[CachedCandidate, bool]], tuple[BuildCommand, Load]] = {}
+    builder: Builder
+    results: BuildResults
+    jobs: int
+    running: dict[Future[tuple[CachedCandidate, bool]], tuple[BuildCommand, Load]] = field(
+        default_factory=dict
+    )
 
     def build_all(self, wanted: Sequence[BuildCommand]) -> None:
-        """Build every recipe, or note its gap."""
+        """Build every candidate, or note why it is skipped."""
         self._check_room()
         waiting = [(command, self._load(command)) for command in wanted]
-        pool = ThreadPoolExecutor(max_workers=self._jobs)
+        pool = ThreadPoolExecutor(max_workers=self.jobs)
         try:
-            while waiting or self._running:
+            while waiting or self.running:
                 self._start(waiting, pool)
-                done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+                done, _ = wait(self.running, return_when=FIRST_COMPLETED)
                 for future in done:
                     self._take(future)
         except BaseException:
-            self._workshop.stop.set()
-            self._workshop.host.runner.stop_all()
+            self.builder.stop.set()
+            self.builder.host.runner.stop_all()
             raise
         finally:
             pool.shutdown(cancel_futures=True)
 
     def _start(self, waiting: list[tuple[BuildCommand, Load]], pool: ThreadPoolExecutor) -> None:
-        cores = self._workshop.host.cores
+        cores = self.builder.host.cores
         while waiting and may_start(
-            [load for _, load in self._running.values()], cores=cores, jobs=self._jobs
+            [load for _, load in self.running.values()], cores=cores, jobs=self.jobs
         ):
             index = next_job([load for _, load in waiting], cores=cores)
             if self._room_left() < 0:
-                if self._running:
+                if self.running:
                     return  # what runs now will take less than the worst case
                 command, _ = waiting.pop(index)
-                reason = f"no room left in {self._workshop.cache.directory}"
-                self._ledger.skip(SkippedSetting(setting=command.setting, reason=reason))
+                reason = f"no room left in {self.builder.cache.directory}"
+                self.results.skip(SkippedSetting(setting=command.setting, reason=reason))
                 continue
             command, load = waiting.pop(index)
-            self._ledger.observer.started(command.setting)
-            self._running[pool.submit(self._workshop.build, command)] = (command, load)
+            self.results.observer.started(command.setting)
+            self.running[pool.submit(self.builder.build, command)] = (command, load)
 
     def _take(self, future: Future[tuple[CachedCandidate, bool]]) -> None:
-        command, _ = self._running.pop(future)
+        command, _ = self.running.pop(future)
         try:
             cached, new = future.result()
         except InitadvisorError as err:
-            self._ledger.skip(SkippedSetting(setting=command.setting, reason=err.message))
+            self.results.skip(SkippedSetting(setting=command.setting, reason=err.message))
         except OSError as err:
             reason = f"cannot write the candidate: {err.strerror}"
-            self._ledger.skip(SkippedSetting(setting=command.setting, reason=reason))
+            self.results.skip(SkippedSetting(setting=command.setting, reason=reason))
         else:
-            self._ledger.candidate(command.setting, cached.candidate, cached=not new)
+            self.results.candidate(command.setting, cached.candidate, cached=not new)
 
     def _load(self, command: BuildCommand) -> Load:
-        host, generator = self._workshop.host, self._workshop.generator
-        payload_bytes = self._workshop.source.contents.main.unpacked_bytes
+        host, generator = self.builder.host, self.builder.generator
+        payload_bytes = self.builder.source.contents.main.unpacked_bytes
         level = generator.default_level(host, command.setting)
         return Load(
             cpu_s=expected_cpu_s(command.setting.codec, level, payload_bytes),
@@ -257,19 +259,19 @@ class BuildPool:
         )
 
     def _worst_bytes(self) -> int:
-        source = self._workshop.source
+        source = self.builder.source
         payload_bytes = source.contents.main.unpacked_bytes
         return source.prefix_bytes + int(payload_bytes * _EXPANSION) + _EXPANSION_BYTES
 
     def _room_left(self) -> int:
         """Return what would be free if one more started and all that run became the longest."""
-        free = free_bytes(self._workshop.cache.directory) - self._workshop.payload.missing_bytes
-        return free - _HEADROOM_BYTES - self._worst_bytes() * (len(self._running) + 1)
+        free = free_bytes(self.builder.cache.directory) - self.builder.payload.missing_bytes
+        return free - _HEADROOM_BYTES - self._worst_bytes() * (len(self.running) + 1)
 
     def _check_room(self) -> None:
         """Raise ``InitadvisorError`` unless the unpacked image and one candidate surely fit."""
-        directory = self._workshop.cache.directory
-        payload_bytes = self._workshop.source.contents.main.unpacked_bytes
+        directory = self.builder.cache.directory
+        payload_bytes = self.builder.source.contents.main.unpacked_bytes
         needed = payload_bytes + self._worst_bytes() + _HEADROOM_BYTES
         free = free_bytes(directory)
         if free < needed:

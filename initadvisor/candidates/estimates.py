@@ -9,13 +9,14 @@ are kept by what they were made of.
 from __future__ import annotations
 
 import contextlib
+import tempfile
 import threading
 from dataclasses import dataclass, replace
 from math import log
 from typing import IO, TYPE_CHECKING
 
 from initadvisor.candidates.payload import LazyPayload
-from initadvisor.candidates.sampler import Output, Sample, Sampler, Scratch, sample_task
+from initadvisor.candidates.sampler import Output, Sample, Sampler, sample_task
 from initadvisor.candidates.schedule import PEAK_FULL_BYTES, expected_peak_bytes, threads_of
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError
@@ -169,7 +170,10 @@ def sample_candidates(
     Interrupted by an exception, it kills the compressors and leaves nothing behind.
     """
     with contextlib.ExitStack() as stack:
-        scratch = Scratch(directory, stack)
+
+        def new_file() -> IO[bytes]:
+            return stack.enter_context(tempfile.TemporaryFile(dir=directory))
+
         most = max(_LARGE_BYTES, int(_LARGE_PART * whole_bytes))
         least = max(_SMALL_BYTES, int(_SMALL_PART * whole_bytes))
         large = blocks(whole_bytes, most, phase=_PHASE)
@@ -178,9 +182,9 @@ def sample_candidates(
         sampler = Sampler(
             host=host,
             whole=Sample(content, whole_bytes),
-            large=Sample.taken(content, large, scratch),
-            small=Sample.taken(content, small, scratch),
-            scratch=scratch,
+            large=Sample.taken(content, large, new_file),
+            small=Sample.taken(content, small, new_file),
+            new_file=new_file,
         )
         subjects = [sample_task(host, generator, command, whole_bytes) for command in commands]
         sampler.measure(subjects, observer)

@@ -8,7 +8,6 @@ each byte is seen on the controls, of which there is both.
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -27,15 +26,15 @@ from initadvisor.image.decompressors.decompress import open_stream
 from initadvisor.image.reader import Reader
 
 if TYPE_CHECKING:
-    import contextlib
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from initadvisor.candidates.controls import Control
     from initadvisor.candidates.plan import BuildCommand
     from initadvisor.generators import Generator
     from initadvisor.host import Host
     from initadvisor.image.stream_facts import StreamFacts
+
+    NewFile = Callable[[], IO[bytes]]
 
 
 _SLOW_CPU_S = 15.0
@@ -104,18 +103,6 @@ def sample_task(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Scratch:
-    """Where temporary files are: they have no names, and ``stack`` closes them."""
-
-    directory: Path
-    stack: contextlib.ExitStack
-
-    def file(self) -> IO[bytes]:
-        """Open a new one; raises ``OSError`` where there is no room."""
-        return self.stack.enter_context(tempfile.TemporaryFile(dir=self.directory))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
     """A part of the content, or all of it, in a file."""
@@ -125,10 +112,10 @@ class Sample:
 
     @classmethod
     def taken(
-        cls, content: IO[bytes], stretches: Sequence[SampleBlock], scratch: Scratch
+        cls, content: IO[bytes], stretches: Sequence[SampleBlock], new_file: NewFile
     ) -> Sample:
         """Copy stretches of the content into a file."""
-        file = scratch.file()
+        file = new_file()
         for piece in pieces_of(content, stretches):
             file.write(piece)
         file.flush()
@@ -149,13 +136,16 @@ class Output:
 
 @dataclass(slots=True, kw_only=True)
 class Sampler:
-    """What is measured, and what came of it; a reason in words where a compressor failed."""
+    """What is measured, and what came of it; a reason in words where a compressor failed.
+
+    ``new_file`` opens temporary files without names; it raises ``OSError`` where there is no room.
+    """
 
     host: Host
     whole: Sample
     large: Sample
     small: Sample
-    scratch: Scratch
+    new_file: NewFile
     outputs: dict[tuple[str, Sample], Output | str] = field(default_factory=dict)
     control_bytes: dict[tuple[Control, Sample], int] = field(default_factory=dict)
     control_streams: dict[tuple[Control, Sample], Compressed] = field(default_factory=dict)
@@ -202,7 +192,7 @@ class Sampler:
     def _control(self, control: Control, part: Sample) -> None:
         everything = (SampleBlock(offset=0, size_bytes=part.size_bytes),)
         pieces = until_stopped(pieces_of(part.file, everything), self.stop)
-        file = self.scratch.file()
+        file = self.new_file()
         size_bytes = control.compressed_bytes(pieces, into=file)
         self.control_bytes[control, part] = size_bytes
         self.control_streams[control, part] = Compressed(
@@ -211,7 +201,7 @@ class Sampler:
 
     def _compress(self, subject: SampleTask, sample: Sample) -> None:
         command = subject.command
-        file = self.scratch.file()
+        file = self.new_file()
         try:
             with piped(sample.file) as pipe:
                 completed = self.host.runner.run(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Protocol
 
 from initadvisor.core.codecs import Codec
@@ -64,7 +63,10 @@ def scan(
 
 
 class _Scanner:
-    """Reads the stretches of a file that a boot loader hands to the kernel in a row."""
+    """Reads the stretches of a file that a boot loader hands to the kernel in a row.
+
+    What is in them goes to the inventory, through the tap, and to the listing if there is one.
+    """
 
     def __init__(
         self, file: IO[bytes], limits: Limits, tap: Tap | None, listing: ImageListing | None
@@ -72,9 +74,9 @@ class _Scanner:
         self._file = file
         self._limits = limits
         self._inventory = Inventory(limits.names_bytes)
-        self._reader = SegmentReader(
-            inventory=self._inventory, budget=Budget(limits), tap=tap, listing=listing
-        )
+        self._budget = Budget(limits)
+        self._tap = tap
+        self._listing = listing
         self._segments: list[Segment] = []
         self._junk: ByteRange | None = None
 
@@ -93,10 +95,7 @@ class _Scanner:
                 msg = f"more than {self._limits.segments} segments"
                 raise BadImageError(msg, offset=start)
             misaligned = (start - part.offset) % 4 != 0 and Codec.CAT in {codec, previous}
-            segment = self._reader.read(
-                reader, codec, first=not self._segments, misaligned=misaligned
-            )
-            self._segments.append(segment)
+            self._segments.append(self._segment(reader, codec, misaligned=misaligned))
             previous = codec
 
     def contents(
@@ -139,50 +138,27 @@ class _Scanner:
             self._segments[-1] = dataclasses.replace(self._segments[-1], padding_bytes=padding)
         return reader.left > 0
 
-
-class Tap(Protocol):
-    """Sees what is unpacked as it comes, and may take the time."""
-
-    def __call__(
-        self, offset: int, stream: Generator[bytes | memoryview, None, StreamFacts]
-    ) -> Generator[bytes | memoryview, None, StreamFacts]:
-        """Hand on a stream of the compressed segment that starts at ``offset`` in the file."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SegmentReader:
-    """Reads segments of one image.
-
-    What is in them goes to the inventory, through the tap, and to the listing if there is one.
-    """
-
-    inventory: Inventory
-    budget: Budget
-    tap: Tap | None = None
-    listing: ImageListing | None = None
-
-    def read(self, reader: Reader, codec: Codec, *, first: bool, misaligned: bool) -> Segment:
+    def _segment(self, reader: Reader, codec: Codec, *, misaligned: bool) -> Segment:
         """Read the segment that starts where ``reader`` is.
 
-        ``first`` tells that nothing but zeros was before it in the image, ``misaligned`` that it
-        starts where the kernel demands an offset that is a multiple of four, and it is none.
+        ``misaligned`` tells that it starts where the kernel demands an offset that is a multiple of
+        four, and it is none.
         """
         findings = Findings()
         start = reader.position
         if misaligned:
             findings.add(FindingKind.MISALIGNED, start)
-        self.inventory.begin_segment(codec, findings)
-        if self.listing:
-            self.listing.begin_segment(codec)
+        self._inventory.begin_segment(codec, findings)
+        if self._listing:
+            self._listing.begin_segment(codec)
         archive = CpioReader(
-            visit=self._visit if self.listing else self.inventory.visit,
-            trailer=self._trailer if self.listing else self.inventory.trailer,
+            visit=self._visit if self._listing else self._inventory.visit,
+            trailer=self._trailer if self._listing else self._inventory.trailer,
             findings=findings,
-            budget=self.budget,
+            budget=self._budget,
             base=start,
             unpacked=codec is not Codec.CAT,
-            data=self.listing.data if self.listing else None,
+            data=self._listing.data if self._listing else None,
         )
         try:
             facts: dict[StreamFacts, None] = {}
@@ -190,7 +166,7 @@ class SegmentReader:
             if codec is Codec.CAT:
                 _read_plain(reader, archive)
             else:
-                facts, streams = self._unpack(reader, codec, archive, findings, first=first)
+                facts, streams = self._unpack(reader, codec, archive, findings)
             archive.finish()
         except LimitReachedError as err:
             raise BadImageError(str(err), offset=start) from err
@@ -208,35 +184,35 @@ class SegmentReader:
         )
 
     def _visit(self, entry: Entry) -> None:
-        self.inventory.visit(entry)
-        if self.listing:
-            self.listing.visit(entry)
+        self._inventory.visit(entry)
+        if self._listing:
+            self._listing.visit(entry)
 
     def _trailer(self) -> None:
-        self.inventory.trailer()
-        if self.listing:
-            self.listing.trailer()
+        self._inventory.trailer()
+        if self._listing:
+            self._listing.trailer()
 
     def _unpack(
-        self, reader: Reader, codec: Codec, archive: CpioReader, findings: Findings, *, first: bool
+        self, reader: Reader, codec: Codec, archive: CpioReader, findings: Findings
     ) -> tuple[dict[StreamFacts, None], int]:
         """Feed the archive from as many streams as it takes; return the facts, each once."""
         start, streams = reader.position, 0
         facts: dict[StreamFacts, None] = {}
         going_on = True
         while going_on:
-            self.budget.streams.take()
+            self._budget.streams.take()
             stream = open_stream(codec, reader, verify=True)
-            if self.tap:
-                stream = self.tap(start, stream)
-            last = self._feed(stream, archive, findings, start=start, first=first)
+            if self._tap:
+                stream = self._tap(start, stream)
+            last = self._feed(stream, archive, findings, start)
             facts[last] = None
             skipped = isinstance(last, ZstdFacts) and last.skippable
             streams += not skipped
             going_on = _goes_on(reader, codec, inside=skipped or not archive.between_entries)
             if going_on and not archive.between_entries:
                 findings.add(FindingKind.SPLIT, archive.position)
-        if first and not archive.position:
+        if not self._segments and not archive.position:
             findings.add(FindingKind.EMPTY, 0)
         return facts, streams
 
@@ -245,9 +221,7 @@ class SegmentReader:
         stream: Generator[bytes | memoryview, None, StreamFacts],
         archive: CpioReader,
         findings: Findings,
-        *,
         start: int,
-        first: bool,
     ) -> StreamFacts:
         while True:
             try:
@@ -255,12 +229,22 @@ class SegmentReader:
             except StopIteration as end:
                 facts: StreamFacts = end.value
                 return facts
-            self.budget.unpacked.take(len(piece))
-            if first and not archive.position and piece[0] == 0:
+            self._budget.unpacked.take(len(piece))
+            if not self._segments and not archive.position and piece[0] == 0:
                 findings.add(FindingKind.LEADING_ZEROS, 0)
             if archive.feed(piece) < len(piece):
                 msg = f"junk {archive.position} bytes into what is unpacked from the segment"
                 raise BadImageError(msg, offset=start)
+
+
+class Tap(Protocol):
+    """Sees what is unpacked as it comes, and may take the time."""
+
+    def __call__(
+        self, offset: int, stream: Generator[bytes | memoryview, None, StreamFacts]
+    ) -> Generator[bytes | memoryview, None, StreamFacts]:
+        """Hand on a stream of the compressed segment that starts at ``offset`` in the file."""
+        ...
 
 
 def _read_plain(reader: Reader, archive: CpioReader) -> None:

@@ -109,8 +109,8 @@ def explained(action: str, path: Path, *, remedy: str = _BY_HAND) -> Iterator[No
 
 def damaged(path: Path, why: object, *, remedy: str = _BY_HAND) -> DamagedError:
     """Return the error for a data base that holds what the program never wrote."""
-    msg = f"cannot read {path}: it is no data base, or a damaged one ({shown(str(why))})"
-    return DamagedError(msg, hint=remedy)
+    why = f"it is no data base, or a damaged one ({shown(str(why))})"
+    return DamagedError(_unreadable(path, why), hint=remedy)
 
 
 def is_there(path: Path) -> bool:
@@ -123,23 +123,23 @@ def is_there(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except PermissionError as err:
-        msg = f"cannot read {path}: only its owner may"
-        raise NeedsRootError(msg) from err
+        raise NeedsRootError(_unreadable(path, "only its owner may")) from err
     except NotADirectoryError as err:
-        msg = f"cannot read {path}: {path.parent} is no directory"
         hint = "STATE_DIRECTORY or XDG_STATE_HOME has to name a directory"
-        raise InitadvisorError(msg, hint=hint) from err
+        why = f"{path.parent} is no directory"
+        raise InitadvisorError(_unreadable(path, why), hint=hint) from err
     except OSError as err:
-        msg = f"cannot read {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
+        raise InitadvisorError(_unreadable(path, err.strerror)) from err
     if not stat.S_ISREG(status.st_mode):
-        msg = f"cannot read {path}: not an ordinary file"
-        raise InitadvisorError(msg, hint=_BY_HAND)
+        raise InitadvisorError(_unreadable(path, "not an ordinary file"), hint=_BY_HAND)
     # Opening the file to see, and closing it, would drop this process's locks on it (fcntl(2)).
     if not os.access(path, os.R_OK):
-        msg = f"cannot read {path}: only its owner may"
-        raise NeedsRootError(msg)
+        raise NeedsRootError(_unreadable(path, "only its owner may"))
     return True
+
+
+def _unreadable(path: Path, why: str | None) -> str:
+    return f"cannot read {path}: {why}"
 
 
 def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:

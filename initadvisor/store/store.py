@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import UsageError
 from initadvisor.records.boot import UnfitRecordError, as_text
-from initadvisor.store import boots
+from initadvisor.store import boot_figures, boots
 from initadvisor.store.connection import damaged, explained, transaction
 from initadvisor.store.opening import opened_for_reading, opened_for_writing
 
@@ -252,8 +252,6 @@ class Store:
         self, *, since: datetime | None = None, limit: int | None = None
     ) -> tuple[BootFigures, ...]:
         """Return this machine's boots in figures, the latest first."""
-        from initadvisor.store import boot_figures
-
         with self._reading():
             return boot_figures.figures(self._connection, since=since, limit=limit)
 
@@ -262,8 +260,6 @@ class Store:
 
         This machine's come first, then the latest.
         """
-        from initadvisor.store import boot_figures
-
         with self._reading():
             return boot_figures.groups(self._connection, since=since)
 
