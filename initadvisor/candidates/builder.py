@@ -114,7 +114,9 @@ class Builder:
         """
         wanted = command.setting.codec
         size_bytes = file.seek(0, os.SEEK_END) - offset
-        found = _codec_at(file, offset)
+        file.seek(offset)
+        head = file.read(len(_CPIO_MAGICS[0]))
+        found = Codec.CAT if head in _CPIO_MAGICS else codec_of_magic(head)
         if found is not wanted:
             msg = f"{command.argv[0]} wrote {found or 'something'}, not {wanted}"
             raise InitadvisorError(msg)
@@ -182,12 +184,6 @@ class Builder:
         )
         self.cache.keep(cached)
         return cached
-
-
-def _codec_at(file: IO[bytes], offset: int) -> Codec | None:
-    file.seek(offset)
-    head = file.read(len(_CPIO_MAGICS[0]))
-    return Codec.CAT if head in _CPIO_MAGICS else codec_of_magic(head)
 
 
 def _size_and_digest(file: IO[bytes]) -> tuple[int, str]:

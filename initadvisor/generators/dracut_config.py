@@ -265,12 +265,6 @@ class CommandLine:
     level: int | None = None
     after: tuple[str, ...] = ()
 
-    def completed(self, options: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the whole command line; ``options`` replace the level if they have one."""
-        own_level = any(_LEVEL.match(option) for option in options)
-        level = () if own_level or self.level is None else (f"-{self.level}",)
-        return (self.program, *self.before, *level, *options, *self.after)
-
 
 _PIGZ: Final = CommandLine(program="pigz", level=9, after=("-n", "-T", "-R"))
 _LBZIP2: Final = CommandLine(program="lbzip2", level=9)
@@ -315,13 +309,16 @@ def command_line(codec: Codec, *, pigz: bool, lbzip2: bool, through_3cpio: bool)
 def completed(line: CommandLine, setting: Setting) -> tuple[str, ...]:
     """Return the command line for a setting: dracut's own, or the text for ``compress=``.
 
+    The setting's options replace the level if they have one.
+
     xz forgets a level once a filter chain is given, so ``-9 --lzma2=dict=1MiB`` (dracut's
     compress_level_xz) changes nothing (observed with xz 5.4); the level goes into the chain.
     """
     chain = next((word for word in line.after if word.startswith("--lzma2=")), None)
     levels = [match[1] for option in setting.options if (match := _LEVEL.match(option))]
     if chain is None or not levels:
-        return line.completed(setting.options)
+        level = () if levels or line.level is None else (f"-{line.level}",)
+        return (line.program, *line.before, *level, *setting.options, *line.after)
     with_level = chain.replace("--lzma2=", f"--lzma2=preset={levels[-1]},")
     others = tuple(option for option in setting.options if not _LEVEL.match(option))
     after = tuple(with_level if word == chain else word for word in line.after)

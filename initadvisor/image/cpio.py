@@ -49,10 +49,6 @@ class CpioWriter:
         """Add a regular file; its directory must have been added."""
         self.entry(path, S_IFREG | mode, data)
 
-    def symlink(self, path: str, target: str) -> None:
-        """Add a symbolic link."""
-        self.entry(path, S_IFLNK | 0o777, target.encode())
-
     def entry(
         self,
         path: str | bytes,

@@ -213,10 +213,14 @@ class Tree:
         if entry.links > 1 and kind not in {S_IFDIR, S_IFLNK}:
             key = (entry.device, entry.inode, kind)
             if not self._linked.setdefault(key, directory is not None):
-                return FindingKind.DROPPED_LINK if directory is not None else _MISSING
+                return (
+                    FindingKind.DROPPED_LINK
+                    if directory is not None
+                    else FindingKind.MISSING_PARENT
+                )
             self._room.take(_NODE_BYTES)
         if directory is None:
-            return _MISSING
+            return FindingKind.MISSING_PARENT
         self._put(b"%b/%b" % (directory, leaf) if directory else leaf, kind, entry.head)
         return None
 
@@ -263,9 +267,6 @@ class Tree:
         parts = path.split(b"/")[::-1]
         self._steps.take(len(parts))
         return parts
-
-
-_MISSING = FindingKind.MISSING_PARENT
 
 
 def normalised(name: bytes) -> bytes:

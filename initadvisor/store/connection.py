@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 _WAIT_S = 5.0
 """How long to wait for another process; what is written at once takes milliseconds."""
 
-_MEMORY = ":memory:"
-
 MOVED_ASIDE = "whatever is measured next moves it aside and begins a new one"
 """The remedy for what is found whenever a data base is opened for writing."""
 
@@ -66,7 +64,7 @@ def connect(path: Path, how: str) -> sqlite3.Connection:
 
 def connect_memory() -> sqlite3.Connection:
     """Open an empty data base that is gone when it is closed."""
-    return _prepared(sqlite3.connect(_MEMORY, isolation_level=None))
+    return _prepared(sqlite3.connect(":memory:", isolation_level=None))
 
 
 def beside(path: Path, what: str) -> Path:

@@ -61,10 +61,9 @@ def _header(reader: Reader) -> int:
     if flags & FEXTRA:
         length = int.from_bytes(reader.exactly(2, "a gzip header"), "little")
         reader.exactly(length, "a gzip header")
-    if flags & FNAME:
-        _skip_text(reader)
-    if flags & FCOMMENT:
-        _skip_text(reader)
+    for text in (FNAME, FCOMMENT):
+        if flags & text:
+            _skip_text(reader)
     if flags & FHCRC:
         reader.exactly(2, "a gzip header")
     return flags

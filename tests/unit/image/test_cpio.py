@@ -10,7 +10,7 @@ import pytest
 
 from initadvisor.core.errors import BadImageError
 from initadvisor.image.contents import FindingKind
-from initadvisor.image.cpio import HEADER_BYTES, CpioWriter, sum_of_bytes
+from initadvisor.image.cpio import HEADER_BYTES, S_IFLNK, CpioWriter, sum_of_bytes
 from initadvisor.image.cpio_reader import CpioReader, Entry
 from initadvisor.image.findings import Budget, Findings, Limits
 from tests.fixtures.images import archive, entry
@@ -47,7 +47,7 @@ def sample() -> bytes:
         writer.directory("d", mode=0o750)
         writer.file("d/empty", b"")
         writer.file("d/file", b"0123456789", mode=0o600)
-        writer.symlink("d/link", "file")
+        writer.entry("d/link", S_IFLNK | 0o777, b"file")
         writer.entry("d/null", 0o020666, device=(1, 3))
         writer.entry("d/hard", 0o100644, links=2, inode=99)
         writer.entry(b"d/\xff", 0o100644, bytes(5000), links=2, inode=99)

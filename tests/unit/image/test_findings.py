@@ -17,7 +17,7 @@ import zstandard
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import BadImageError
 from initadvisor.image import inventory
-from initadvisor.image.cpio import S_IFDIR, CpioWriter
+from initadvisor.image.cpio import S_IFDIR, S_IFLNK, CpioWriter
 from initadvisor.image.findings import Limits
 from initadvisor.image.scan import scan
 from tests.fixtures import images
@@ -180,7 +180,8 @@ def test_links_in_links_end(monkeypatch: pytest.MonkeyPatch) -> None:
     with CpioWriter(file) as writer:
         writer.directory("d")
         for number in range(39):
-            writer.symlink(f"d/{number}", f"{number + 1}/" + "./" * 1900)
+            target = f"{number + 1}/" + "./" * 1900
+            writer.entry(f"d/{number}", S_IFLNK | 0o777, target.encode())
         for _ in range(5000):
             writer.entry("d/0/lost", 0o100644)
 

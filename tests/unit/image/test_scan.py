@@ -9,7 +9,7 @@ import pytest
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import BadImageError
 from initadvisor.image.contents import ByteRange, FileKind, FindingKind, ImageContents
-from initadvisor.image.cpio import CpioWriter
+from initadvisor.image.cpio import S_IFLNK, CpioWriter
 from initadvisor.image.scan import scan
 from tests.fixtures import images
 from tests.fixtures.images import archive, compress, entry, padded, pe
@@ -282,7 +282,7 @@ def test_directories_may_be_symbolic_links(
         writer.directory("usr")
         writer.directory("usr/lib")
         for name, target in links.items():
-            writer.symlink(name, target)
+            writer.entry(name, S_IFLNK | 0o777, target.encode())
         writer.file(path, b"x")
     assert (FindingKind.MISSING_PARENT in kinds_found(read(file.getvalue()))) != found
 
