@@ -205,7 +205,7 @@ def test_the_second_time_no_program_is_run_but_for_its_version(
     first = asked(host, image, build=build)
     runner.calls.clear()
     read: Counter[str] = Counter()
-    for name in ("segment.open_stream", "decompressors.decompress.open_stream"):
+    for name in ("scan.open_stream", "decompressors.decompress.open_stream"):
         monkeypatch.setattr(
             f"initadvisor.image.{name}", lambda *_args, _name=name, **_named: read.update([_name])
         )
