@@ -44,7 +44,7 @@ if len(sys.argv) > 1:
 
         def _advise(self, config):
             print(work._in_words(recommend(host, Request(image=image, build=True),
-                                           observer=self.told)), file=sys.stderr)
+                                           observer=self.reporter)), file=sys.stderr)
             return ()
 
     worker = Worker(host=host)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from initadvisor.advise.machine import LOADER_FIXED, LOADER_LOG_SD
+from initadvisor.advise.machine import LAB, LOADER_FIXED, LOADER_LOG_SD
 from initadvisor.advise.truth_tables import truth_table, truth_table_names
 from initadvisor.core.codecs import Codec
 from initadvisor.data.tables import observed_boots, shipped_calibration
@@ -27,7 +27,6 @@ from initadvisor.decide.posterior.posterior import sample_posterior
 from initadvisor.decide.whatif_values import Span
 from initadvisor.records.marks import Waiting
 from initadvisor.records.read_interval import Beside, IntervalSource
-from tests.unit.measure.test_guest_evidence import LAB
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -109,7 +109,7 @@ def _default_image(host: Host) -> InstalledImage | None:
 
 def _noted(release: str | None) -> str | None:
     """Return a release as a note may name it; what it cannot name is the default image's."""
-    note = Note.parse(f"{NoteReason.IMAGE_REBUILT}@{release}")
+    note = Note.parse(f"{NoteReason.IMAGE_REBUILT}@{release}") if release else None
     return note.release if note else None
 
 
