@@ -80,7 +80,7 @@ def test_nothing_else_may_be_armed_while_one_stands(host: Host) -> None:
 def test_what_a_newer_version_has_recorded_is_left_alone(host: Host) -> None:
     write_campaign(host, campaign(CampaignState.ARMED))
     [path] = (host.state_dir() / "campaigns").iterdir()
-    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 3, "new": 1}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 4, "new": 1}))
     with pytest.raises(UnsafeError, match="a newer version"):
         read_campaign(host)
 

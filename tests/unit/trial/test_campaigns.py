@@ -21,7 +21,7 @@ from initadvisor.records.trial_outcome import TrialOutcome
 from initadvisor.store.store import open_store
 from initadvisor.transaction.transaction import ProofStage
 from initadvisor.transaction.transactions import pending
-from initadvisor.trial import candidates, run
+from initadvisor.trial import campaign_judge, candidates, run
 from initadvisor.trial import slot as trial_slot
 from initadvisor.trial.campaigns import advance, pause, resume, stop, take_back
 from initadvisor.trial.markers import forget_rehearsed, note_rehearsed, noted_entry, was_rehearsed
@@ -496,7 +496,7 @@ def test_today_s_image_is_looked_at_once_more_before_it_is_rehearsed_with(
 def test_what_changes_as_fast_as_it_is_prepared_is_given_up(
     ready: Campaigning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "_is_there", lambda _path: False)
+    monkeypatch.setattr(campaign_judge, "_is_there", lambda _path: False)
     with pytest.raises(InitadvisorError, match="goes in circles"):
         ready.start()
     stop(ready.host)
