@@ -24,6 +24,7 @@ from initadvisor.transaction import files
 from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import FileRole, SettingChange
 from initadvisor.transaction.transactions import pending, transactions
+from initadvisor.trial.risks import require_return
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +41,10 @@ _BUILDING = "images were built"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyChoices:
-    """What the user takes upon himself; fields as the options of ``initadvisor apply``."""
+    """What the user takes upon himself; fields as the options of ``initadvisor apply``.
+
+    ``attended``: a person asks for it, and may be needed at the machine.
+    """
 
     immediate: bool = False
     unverified: bool = False
@@ -48,6 +52,7 @@ class ApplyChoices:
     without_backup: bool = False
     without_entry: bool = False
     ignore_unlocking: bool = False
+    attended: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +92,8 @@ def apply(
     # Known again once a kernel was asked; refused here already, before building takes minutes.
     direct = choices.immediate or proven_by(host, plan.setting, kernel_release=None) is not None
     _require_nothing_in_the_way(plan, choices, direct=direct)
+    if not direct and not choices.attended:
+        require_return(host)
     generator = generator_of_image(plan.generator)
     with staged_images(host, generator, plan, observer=observer) as staged:
         observer.built(staged)
@@ -119,7 +126,11 @@ def apply(
                 transaction = commit(host, engine, transaction, entry=entry)
             else:
                 transaction = arm_proof(
-                    host, engine, transaction, ignore_unlocking=choices.ignore_unlocking
+                    host,
+                    engine,
+                    transaction,
+                    ignore_unlocking=choices.ignore_unlocking,
+                    attended=choices.attended,
                 )
     return Applied(transaction=transaction, proven=proven, unverified=unverified)
 

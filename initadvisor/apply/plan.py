@@ -6,6 +6,7 @@ changes in configuration files, for one image or for all of them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ from initadvisor.rewrite.files import FileEdit
 from initadvisor.target.target import default_image
 from initadvisor.transaction.transactions import pending
 from initadvisor.trial.evidence import require_boot_time_unit
+from initadvisor.trial.risks import unguarded_default
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -254,6 +256,7 @@ def _refused(step: ApplyStep, check: Callable[[], object]) -> Iterator[Blocker]:
 
 
 def _warnings(host: Host, known: _Known, images: Sequence[PlannedImage]) -> Iterator[str]:
+    yield from _risk(host)
     if known.doubt:
         yield known.doubt
     for planned in images:
@@ -266,6 +269,13 @@ def _warnings(host: Host, known: _Known, images: Sequence[PlannedImage]) -> Iter
             return
         if enforced:
             yield "Secure Boot is on: a unified kernel image that comes out unsigned is refused"
+
+
+def _risk(host: Host) -> Iterator[str]:
+    """Say where the proving boot, if it fails, may need a person."""
+    with contextlib.suppress(InitadvisorError):  # no loader that is known: that is in the way
+        if reason := unguarded_default(host):
+            yield f"a proving boot that fails may wait for a person at the machine: {reason}"
 
 
 _COPIES = (

@@ -253,7 +253,7 @@ def _apply(host: Host, plan: ApplyPlan, release: str, observer: ApplyObserver) -
     record_change(host, change)
     building = _Building(observer)
     try:
-        applied = apply(host, plan, ApplyChoices(), observer=building)
+        applied = apply(host, plan, ApplyChoices(attended=False), observer=building)
     except InitadvisorError as err:
         if building.begun:
             record_change(host, replace(change, failed=err.message))

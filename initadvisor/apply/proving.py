@@ -67,12 +67,18 @@ _AT_REST = frozenset({Duty.WAIT, Duty.NOTHING})
 
 
 def arm_proof(
-    host: Host, engine: Transactions, transaction: Transaction, *, ignore_unlocking: bool = False
+    host: Host,
+    engine: Transactions,
+    transaction: Transaction,
+    *,
+    ignore_unlocking: bool = False,
+    attended: bool = True,
 ) -> Transaction:
     """Have a verified transaction wait for one boot of its image, and arm that boot.
 
     On a machine whose loader has not been tried, today's image is armed first (the rehearsal).
     ``ignore_unlocking``: also where what unlocks the disks may not like another image.
+    ``attended``: a person is at the machine (``plan_entry``).
 
     Raises ``UnsafeError`` (``RefusedError``) where something is against it, ``InitadvisorError``
     where it fails; the transaction is undone and nothing of ours is left then.
@@ -87,7 +93,13 @@ def arm_proof(
         loader = detect_boot_loader(host).NAME
         stage = ProofStage.PROOF if was_rehearsed(host, loader) else ProofStage.REHEARSAL
         return _arm(
-            host, engine, transaction, loader=loader, stage=stage, ignore_unlocking=ignore_unlocking
+            host,
+            engine,
+            transaction,
+            loader=loader,
+            stage=stage,
+            ignore_unlocking=ignore_unlocking,
+            attended=attended,
         )
 
 
@@ -279,8 +291,15 @@ def _armed_anew(
         note_rehearsed(host, armed.loader)
         stage = ProofStage.PROOF
     with _undone_on_error(host, engine, transaction):
-        ignore = armed.ignore_unlocking
-        _arm(host, engine, transaction, loader=armed.loader, stage=stage, ignore_unlocking=ignore)
+        _arm(
+            host,
+            engine,
+            transaction,
+            loader=armed.loader,
+            stage=stage,
+            ignore_unlocking=armed.ignore_unlocking,
+            attended=False,
+        )
     image = "today's image" if stage is ProofStage.REHEARSAL else "the new image"
     return _told(transaction, f"has {image} armed for the next boot; {evaluation.reason}")
 
@@ -293,13 +312,14 @@ def _arm(
     loader: str,
     stage: ProofStage,
     ignore_unlocking: bool,
+    attended: bool,
 ) -> Transaction:
     """Write a trial's entry and select it for one boot; what is waited for is recorded before that.
 
     Raises ``UnsafeError`` (``RefusedError``) where something is against it and ``InitadvisorError``
     where it fails; what was recorded and written is then for the caller to undo.
     """
-    plan = _planned(host, transaction, loader=loader, stage=stage)
+    plan = _planned(host, transaction, loader=loader, stage=stage, attended=attended)
     is_uki = plan.default.is_uki
     with open_regular(host.path(plan.request.image)) as file:
         part = loaded_part(file, is_uki=is_uki)
@@ -321,7 +341,9 @@ def _arm(
     return waiting
 
 
-def _planned(host: Host, transaction: Transaction, *, loader: str, stage: ProofStage) -> TrialPlan:
+def _planned(
+    host: Host, transaction: Transaction, *, loader: str, stage: ProofStage, attended: bool
+) -> TrialPlan:
     """Plan an entry with the first of the images that the default entry loads."""
     if transaction.setting is None:
         msg = f"transaction {transaction.number} is about no setting that a boot could prove"
@@ -336,7 +358,7 @@ def _planned(host: Host, transaction: Transaction, *, loader: str, stage: ProofS
             replaces=change.path,
             image=change.path if stage is ProofStage.REHEARSAL else change.staged,
             generator=transaction.setting.generator,
-            watchdog_s=None,  # a campaign names the hardware's
+            attended=attended,
         )
         for change in transaction.files
         if change.role is FileRole.IMAGE

@@ -1,8 +1,9 @@
 """What a trial's entry adds to the command line, and where.
 
 A kernel that panics hangs for ever unless told otherwise (CONFIG_PANIC_TIMEOUT is 0 by default),
-and dracut opens a shell where the root does not come up: a trial has to restart by itself, so that
-the default entry is booted again.
+and most images open a shell or wait for a person where the root does not come up: a trial has to
+restart by itself, so that the default entry is booted again. What does that with which generator,
+and after how long, was measured: see docs/guests.md.
 """
 
 from __future__ import annotations
@@ -20,16 +21,39 @@ if TYPE_CHECKING:
 
 _TRIAL = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
 _UNTIL_INIT = re.compile(r'((?:"[^"]*"|[^"])*?)(?<!\S)--(?!\S)')
-_PANIC_S = 30
+PANIC_S = 30
+"""After how long a kernel that panicked restarts the machine."""
+
+GUARD_S = 600
+"""Long enough for somebody to type a passphrase."""
+
+_GUARD = (
+    "rdinit=/bin/sh",
+    "--",
+    "-c",
+    f'": >/dev/null;(sleep {GUARD_S}&&test -e /init||exit;mkdir -p /proc;'
+    'mount -t proc proc /proc;echo b>/proc/sysrq-trigger)& exec /init"',
+)
+"""The image's shell leaves a process behind and becomes /init. dash does not do that where there is
+no /dev/null, be it a file (observed: klibc's, in images of initramfs-tools). Whoever goes on to the
+root file system removes /init with all else in the initramfs, or ends its processes; without /init
+the guard does nothing. Double quotes mean the same to the kernel and to GRUB, which has no variable
+to replace here, and nothing is a pattern or a word to the scripts that read the command line.
+"""
+
 _LONGEST_COMMAND_LINE = 2047
 """What x86 and arm64 keep of it; the rest is cut off (COMMAND_LINE_SIZE with its final NUL)."""
 
 
-def extra_cmdline(trial: str, *, generator: str, watchdog_s: int | None = None) -> tuple[str, ...]:
+def extra_cmdline(
+    trial: str, *, generator: str, watchdog_s: int | None = None, guarded: bool = False
+) -> tuple[str, ...]:
     """Return the words for a trial of an image that ``generator`` (``Generator.NAME``) made.
 
     ``watchdog_s``: have the hardware's watchdog restart a machine that hangs silently, after so
-    many seconds; only for machines that are known to have one.
+    many seconds; only for machines that are known to have one. ``guarded``: have the image's shell
+    restart a machine that is still in the initramfs after ``GUARD_S``, only for images that
+    have what it takes (``trial.risks.unguarded``) and options that ``may_be_guarded``.
 
     Raises ``UsageError`` for a name of a trial that does not fit on a command line, or a watchdog
     that would never let a boot finish.
@@ -37,15 +61,21 @@ def extra_cmdline(trial: str, *, generator: str, watchdog_s: int | None = None) 
     if not _TRIAL.fullmatch(trial):
         msg = f"{trial!r} is no name for a trial: small letters, digits and '-' only, 40 at most"
         raise UsageError(msg)
-    words = [f"{TRIAL_TAG}={trial}", f"panic={_PANIC_S}"]
-    if generator == "dracut":  # dracut.cmdline(7); initramfs-tools and mkinitcpio honour panic=
+    words = [f"{TRIAL_TAG}={trial}", f"panic={PANIC_S}"]
+    if generator == "dracut":  # dracut.cmdline(7); initramfs-tools honours panic=
         words += ["rd.shell=0", "rd.emergency=reboot"]
     if watchdog_s is not None:
-        if watchdog_s < _PANIC_S:
-            msg = f"a watchdog of {watchdog_s} s is too short: no less than {_PANIC_S} s"
+        if watchdog_s < PANIC_S:
+            msg = f"a watchdog of {watchdog_s} s is too short: no less than {PANIC_S} s"
             raise UsageError(msg)
         words += [f"systemd.watchdog_sec={watchdog_s}", f"watchdog.open_timeout={watchdog_s}"]
-    return tuple(words)
+    return (*words, *_GUARD) if guarded else tuple(words)
+
+
+def may_be_guarded(options: str) -> bool:
+    """Tell whether the options leave it to others what is started first, and with what."""
+    kernels, inits = _split_at_init(options)
+    return not inits and not parameters(kernels, "rdinit")
 
 
 def new_parameters(options: str, words: Sequence[str]) -> tuple[str, ...]:

@@ -33,7 +33,6 @@ from initadvisor.trial.one_boot import (
     with_entry,
     write_entry,
 )
-from initadvisor.trial.risks import watchdog_s
 from initadvisor.trial.slot import UnfitError, clear_slot, fill_slot, slot_beside
 
 if TYPE_CHECKING:
@@ -46,10 +45,14 @@ _POLICY = "trial"
 
 
 class ActionExecutor:
-    """Does what has to be done to the machine while other runs are kept out."""
+    """Does what has to be done to the machine while other runs are kept out.
 
-    def __init__(self, host: Host) -> None:
+    ``attended``: a person is at the machine.
+    """
+
+    def __init__(self, host: Host, *, attended: bool) -> None:
         self._host = host
+        self._attended = attended
         self._plan: TrialPlan | None = None
 
     def do(self, action: CampaignAction, campaign: Campaign) -> CampaignEvent | None:
@@ -116,7 +119,7 @@ class ActionExecutor:
             replaces=default.image,
             image=armed.image,
             generator=generator.NAME if generator else "",
-            watchdog_s=watchdog_s(self._host),
+            attended=self._attended and not campaign.reboots,
         )
         planned = replace(trial_boot, armed_boot=with_entry(self._host, armed, self._plan))
         return CampaignEvent(kind=CampaignEventKind.PLANNED, trial_boot=planned)

@@ -45,6 +45,7 @@ from initadvisor.trial.recovery import (
     without_damaged_record,
     without_older_records,
 )
+from initadvisor.trial.risks import require_return
 from initadvisor.trial.run import REHEARSAL_WORDS, Advanced, CampaignRun
 from initadvisor.trial.slot import require_free_slot, slot_beside
 
@@ -119,6 +120,8 @@ def require_startable(host: Host, options: CampaignOptions) -> None:
             if refusal.kind.may_be_overridden:
                 hint += "; --ignore-unlocking goes on all the same"
             raise UnsafeError(refusal.reason, hint=hint)
+    if options.reboots:
+        require_return(host)
 
 
 def advance(
@@ -164,6 +167,8 @@ def resume(host: Host, *, observer: CampaignObserver, reboots: bool | None = Non
     """
     _require_own_system(host)
     _set_older_aside(host)
+    if reboots:
+        require_return(host)
     with transactions(host):
         campaign = read_campaign(host)
         if campaign.state.is_over:

@@ -25,6 +25,7 @@ from initadvisor.trial.binding import binding_of
 from initadvisor.trial.evaluation import BootEvaluation, evaluate_boot
 from initadvisor.trial.evidence import evidence_of
 from initadvisor.trial.markers import forget_entry, note_entry, noted_entry
+from initadvisor.trial.risks import no_return, unguarded, watchdog_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -81,15 +82,22 @@ def plan_entry(
     replaces: str,
     image: str,
     generator: str,
-    watchdog_s: int | None,
+    attended: bool,
 ) -> TrialPlan:
     """Plan the entry that loads ``image``, made by ``generator``, in place of ``replaces``.
 
-    ``watchdog_s`` as in ``extra_cmdline``. Raises like ``BootLoader.trial``.
+    A person is at the machine if it is ``attended``; otherwise ``UnsafeError`` is raised where a
+    boot that fails may wait for one. Raises like ``BootLoader.trial`` besides.
     """
-    parameters = extra_cmdline(trial, generator=generator, watchdog_s=watchdog_s)
+    found = loader_named(loader)
+    reason = unguarded(host, image, found.default_entry(host).options)
+    if reason and not attended:
+        raise no_return(reason)
+    parameters = extra_cmdline(
+        trial, generator=generator, watchdog_s=watchdog_s(host), guarded=reason is None
+    )
     request = TrialRequest(trial=trial, replaces=replaces, image=image, parameters=parameters)
-    return loader_named(loader).trial(host, request)
+    return found.trial(host, request)
 
 
 def first_planned(

@@ -1,10 +1,19 @@
-"""What a trial may cost: when a person is needed, and what keeps that from happening."""
+"""What brings a failed trial back: the guard in its image, the watchdog, or a person."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.bootloaders.extra_cmdline import GUARD_S, PANIC_S, may_be_guarded
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.host.files import open_regular
+from initadvisor.image.difference import ImageListing
+from initadvisor.image.scan import scan
+from initadvisor.image.tree import normalised
+
 if TYPE_CHECKING:
+    from initadvisor.bootloaders.entry import BootEntry
     from initadvisor.host import Host
 
 
@@ -13,6 +22,9 @@ _WATCHDOG_S = 600
 
 _NO_HARDWARE = ("Software Watchdog",)
 """What the kernel's own timer calls itself (drivers/watchdog/softdog.c): it hangs with the rest."""
+
+_PLACES = (b"bin", b"sbin", b"usr/bin", b"usr/sbin")
+"""Where shells look by themselves, without a PATH."""
 
 
 def watchdog_s(host: Host) -> int | None:
@@ -27,22 +39,104 @@ def watchdog_s(host: Host) -> int | None:
     return None
 
 
-def risks(host: Host) -> tuple[str, ...]:
-    """Return what may happen in a trial's boot, in sentences, the harmless first."""
-    by_itself = (
-        "A trial whose kernel panics restarts by itself after 30 s. The boot after a trial that "
-        "fails, however it does, is the default entry's again."
+def unguarded(host: Host, image: str, options: str) -> str | None:
+    """Return why a boot of this image with these options cannot be guarded, None where it can.
+
+    The guard (``extra_cmdline``) is what restarts a machine whose image finds no root, opens a
+    shell, waits in emergency.target or hangs: see the table in docs/guests.md. The image is read.
+    """
+    if not may_be_guarded(options):
+        return "the default entry says itself what is started first (rdinit=), or with what (--)"
+    found = ImageListing()
+    try:
+        with open_regular(host.path(image)) as file:
+            scan(file, listing=found)
+    except (InitadvisorError, OSError) as err:
+        return f"{image} cannot be read: {err}"
+    if lacking := _lacking(found):
+        return f"{image} has no {', '.join(lacking)}"
+    return None
+
+
+def unguarded_default(host: Host) -> str | None:
+    """Return why trials of what boots by default cannot be guarded; see ``unguarded``.
+
+    Raises ``InitadvisorError`` where it is not known what boots by default.
+    """
+    default = detect_boot_loader(host).default_entry(host)
+    return unguarded(host, _image_of(default), default.options)
+
+
+def require_return(host: Host) -> None:
+    """Raise ``UnsafeError`` where a trial that fails may wait for a person."""
+    if reason := unguarded_default(host):
+        raise no_return(reason)
+
+
+def no_return(reason: str) -> UnsafeError:
+    """Return the refusal of a boot that nobody attends; ``reason`` as from ``unguarded``."""
+    msg = f"no trial boots unattended: one that fails may wait for a person, since {reason}"
+    hint = (
+        "stay at the machine: initadvisor apply --confirm and trial start or next (without "
+        "--reboot) arm one boot at a time; mkinitcpio's hook base has what is needed"
     )
-    limit_s = watchdog_s(host)
-    if limit_s is None:
-        person = (
-            "This machine has no hardware watchdog: a trial that hangs without a word waits for "
-            "somebody to reset the machine or switch it off. It then boots as always."
+    return UnsafeError(msg, hint=hint)
+
+
+def risks(host: Host) -> tuple[str, ...]:
+    """Return what may happen in a trial's boot, in sentences, the harmless first.
+
+    Raises ``InitadvisorError`` where it is not known what boots by default.
+    """
+    always = (
+        f"A trial whose kernel panics restarts by itself after {PANIC_S} s. The boot after a trial "
+        "that fails, however it does, is the default entry's again."
+    )
+    if reason := unguarded_default(host):
+        before = (
+            f"A trial that does not find its root file system or hangs before that may wait for "
+            f"somebody to reset the machine or switch it off, since {reason}. It then boots as "
+            "always."
         )
     else:
-        person = (
-            f"The hardware's watchdog restarts the machine {limit_s // 60} min after a trial "
-            "hangs, but only once systemd runs: before that, somebody has to reset the machine or "
-            "switch it off. It then boots as always."
+        before = (
+            f"A trial that does not find its root file system, or hangs before that, restarts by "
+            f"itself {GUARD_S // 60} min after it has been unpacked, at the latest."
         )
-    return by_itself, person
+    return always, before, _elsewhere(watchdog_s(host))
+
+
+def _elsewhere(limit_s: int | None) -> str:
+    """Say what no guard sees: a kernel that has not come so far, and what follows it."""
+    person = "somebody has to reset the machine or switch it off. It then boots as always."
+    silent = "What hangs without a word in the firmware or the kernel stays so"
+    if limit_s is None:
+        return (
+            f"{silent}, and so does what hangs or waits for a person later, in the root file "
+            f"system: this machine has no hardware watchdog, and {person}"
+        )
+    return (
+        f"{silent} until systemd has the hardware's watchdog run: {person} From then on that "
+        f"restarts the machine {limit_s // 60} min after systemd or the kernel hangs, but not "
+        "where systemd itself waits for a person (emergency mode)."
+    )
+
+
+def _image_of(default: BootEntry) -> str:
+    """Return the file with the initramfs: of several it is the last, microcode comes first."""
+    return (
+        default.kernel.path if default.is_uki or not default.initrds else default.initrds[-1].path
+    )
+
+
+def _lacking(image: ImageListing) -> tuple[str, ...]:
+    """Return the names of what the guard needs and the image has not."""
+    paths = image.paths()
+    linked = normalised(paths[b"bin"].target) if b"bin" in paths else b""
+    wanted = {
+        "/init": (b"init",),
+        "/bin/sh": (b"bin/sh", (linked or b"bin") + b"/sh"),
+        "sleep": tuple(place + b"/sleep" for place in _PLACES),
+        "mount": tuple(place + b"/mount" for place in _PLACES),
+    }
+    return tuple(name for name, places in wanted.items() if paths.keys().isdisjoint(places))

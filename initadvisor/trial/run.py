@@ -66,7 +66,7 @@ class CampaignRun:
         self._observer = observer
         self._may_build = may_build
         self._attended = attended
-        self._executor = ActionExecutor(host)
+        self._executor = ActionExecutor(host, attended=attended)
         self._number: int | None = None
         self._told: list[str] = []
 

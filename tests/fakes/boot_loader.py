@@ -22,7 +22,7 @@ from initadvisor.core.errors import UnsafeError
 from initadvisor.core.refusals import RefusalKind, refused
 from initadvisor.doctor import status
 from initadvisor.records.boot_start import BootMethod
-from initadvisor.trial import campaign_actions, campaigns, recovery, run
+from initadvisor.trial import campaign_actions, campaigns, recovery, risks, run
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _WHO_ASKS = (
     *(apply_loaded, apply_plan, commit, proving, status),
-    *(campaigns, campaign_actions, run, recovery),
+    *(campaigns, campaign_actions, run, recovery, risks),
 )
 
 

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from tests.vm.boot import Boot
 
-SHOW_MARKS = "dmesg | grep -E 'Trying to unpack|Freeing initrd|Run /init|Linux version'"
+SHOW_MARKS = "dmesg | grep -E 'Trying to unpack|Freeing initrd|Run /|Linux version'"
 """For the script of a boot with ``quiet``: dmesg(1) prints stamps as the console does."""
 
 _STAMP = r"(?:^|guest: > )\[ *(\d+)\.(\d{6})\] "
 _BEGIN = re.compile(_STAMP + r"Trying to unpack rootfs image as initramfs\.\.\.$")
 _END = re.compile(_STAMP + r"Freeing initrd memory: (\d+)K$")
-_RUN = re.compile(_STAMP + r"Run /init as init process$")
+_RUN = re.compile(_STAMP + r"Run (?:/init|/bin/sh) as init process$")
 _VERSION = re.compile(r"^\[ *\d+\.\d{6}\] Linux version ")
 _BOOT_ID = re.compile(r"guest: ready boot=([0-9a-f]{32}) ")
 

@@ -120,6 +120,20 @@ def test_a_new_setting_waits_for_its_boot_as_if_a_person_had_applied_it(
     assert len(policy_changes(machine)) == 1
 
 
+def test_what_may_wait_for_a_person_is_not_begun(
+    appliable: tuple[Machine, FakeLoader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, loader = appliable
+    loader.options += " rdinit=/mine"
+    monkeypatch.setattr(applying, "proven_by", lambda *_args, **_named: None)
+    before = snapshot(machine)
+    with pytest.raises(UnsafeError, match="may wait for a person"):
+        apply_advice(machine, observer=TOLD)
+    assert snapshot(machine) == before
+    assert not loader.is_armed
+    assert policy_changes(machine) == (), "nothing was built: it may be possible another time"
+
+
 def test_advice_to_keep_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine, _ = make_appliable(tmp_path, monkeypatch, Outcome.KEEP)
     before = snapshot(machine)

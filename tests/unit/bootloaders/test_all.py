@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import tempfile
 from pathlib import Path
@@ -18,6 +19,7 @@ from initadvisor.bootloaders.entry import (
     TrialRequest,
     one_shot_outcome,
 )
+from initadvisor.bootloaders.extra_cmdline import extra_cmdline
 from initadvisor.bootloaders.grub import grub
 from initadvisor.bootloaders.managed_files import PREFIX
 from initadvisor.bootloaders.systemd_boot import systemd_boot
@@ -69,6 +71,20 @@ def test_a_trial_differs_in_its_image_its_title_and_our_words(case: Case) -> Non
     for initrd in default.initrds:
         tried = initrd.path == machine.installed
         assert (initrd.named in plan.text) is not tried
+
+
+def test_the_words_for_init_come_last_and_stay_one_word(case: Case) -> None:
+    loader, machine = case
+    words = extra_cmdline("t1", generator="dracut", guarded=True)
+    guarded = dataclasses.replace(machine.request, parameters=words)
+    plan = loader.trial(machine.host, guarded)
+    assert plan.extra_cmdline == words
+    assert plan.options.endswith(" ".join(words))
+    kept = comparable_command_line(plan.options, extra_cmdline=words)
+    assert kept == comparable_command_line(loader.default_entry(machine.host).options)
+    loader.write(machine.host, plan)
+    loader.arm(machine.host, plan)
+    assert loader.armed(machine.host).state is OneShotState.OURS
 
 
 def test_planning_changes_nothing(case: Case) -> None:

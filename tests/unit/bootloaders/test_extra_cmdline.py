@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import subprocess
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.bootloaders.extra_cmdline import extra_cmdline, new_parameters, with_parameters
+from initadvisor.bootloaders.extra_cmdline import (
+    extra_cmdline,
+    may_be_guarded,
+    new_parameters,
+    with_parameters,
+)
 from initadvisor.core.errors import UnsafeError, UsageError
 from initadvisor.records.boot_class import command_line_words, comparable_command_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TAG = "initadvisor.trial=t1"
 
@@ -19,6 +30,46 @@ def test_a_trial_restarts_by_itself_whichever_generator_made_it() -> None:
         *(TAG, "panic=30"),
         *("rd.shell=0", "rd.emergency=reboot"),
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "may_be"),
+    [
+        ("root=/dev/sda1 ro", True),
+        ("root=/dev/sda1 init=/bin/bash", True),
+        ("root=/dev/sda1 rdinit=/mine", False),
+        ("root=/dev/sda1 -- single", False),
+        ("root=/dev/sda1 --", False),
+        ('root=/dev/sda1 "a -- b"', True),
+    ],
+)
+def test_a_guard_takes_nobody_elses_place(options: str, may_be: bool) -> None:
+    assert may_be_guarded(options) is may_be
+
+
+def test_a_guard_is_started_by_the_shell_and_becomes_init() -> None:
+    *_, shell, dashes, option, script = extra_cmdline("t1", generator="dracut", guarded=True)
+    assert (shell, dashes, option) == ("rdinit=/bin/sh", "--", "-c")
+    assert command_line_words(script) == (script,)
+    assert script.endswith(')& exec /init"')
+    assert not set("$\\*?['=") & set(script), "to GRUB, to the kernel or to a shell it is special"
+
+
+@pytest.mark.parametrize("has_init", [True, False])
+def test_a_guard_acts_in_the_initramfs_only(tmp_path: Path, has_init: bool) -> None:
+    """The script, with the places it names below a directory."""
+    script = extra_cmdline("t1", generator="dracut", guarded=True)[-1].strip('"')
+    for place in ("/dev", "/proc"):
+        (tmp_path / place[1:]).mkdir()
+        script = script.replace(place, f"{tmp_path}{place}")
+    script = script.replace("mount -t proc proc", "true").replace("sleep 600", "sleep 0")
+    init = tmp_path / "init"
+    if has_init:
+        init.write_text("#!/bin/sh\n")
+    script = script.replace("exec /init", "wait").replace("/init", str(init))
+    subprocess.run(["/bin/sh", "-c", script], check=True, timeout=300)
+    asked = tmp_path / "proc/sysrq-trigger"
+    assert asked.read_text() == "b\n" if has_init else not asked.exists()
 
 
 def test_a_watchdog_is_only_there_where_it_is_asked_for() -> None:

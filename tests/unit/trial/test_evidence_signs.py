@@ -12,7 +12,6 @@ from initadvisor.host import Host
 from initadvisor.records.boot import RebootGapTime, RejectionReason
 from initadvisor.records.trial_outcome import BootEndSigns
 from initadvisor.trial.evidence import known_panics, signs_since
-from initadvisor.trial.risks import risks, watchdog_s
 from tests.fixtures.boots import boot_record
 
 if TYPE_CHECKING:
@@ -94,17 +93,3 @@ def test_another_entry_was_chosen_only_where_no_panic_fits_in_between(
     record = boot_record(rejections=rejections)
     record = replace(record, reboot_gap=RebootGapTime(duration_us=gap_us))
     assert signs_since(Host(root=tmp_path), ARMED_S, record).menu is chosen
-
-
-@pytest.mark.parametrize(
-    ("identity", "limit_s"), [("iTCO_wdt\n", 600), ("Software Watchdog\n", None), ("\n", None)]
-)
-def test_only_a_watchdog_of_the_hardware_restarts_what_hangs(
-    tmp_path: Path, identity: str, limit_s: int | None
-) -> None:
-    write(tmp_path, "sys/class/watchdog/watchdog0/identity", identity)
-    host = Host(root=tmp_path)
-    assert watchdog_s(host) == limit_s
-    *_, person = risks(host)
-    assert ("no hardware watchdog" in person) is (limit_s is None)
-    assert "reset the machine" in person

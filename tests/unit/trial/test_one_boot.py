@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.bootloaders.entry import EntryKind, TrialPlan
+from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import UnsafeError
 from initadvisor.core.refusals import Refusal, RefusalKind
 from initadvisor.host import Host
@@ -20,6 +21,7 @@ from initadvisor.trial.one_boot import (
     write_entry,
 )
 from tests.fakes.boot_loader import FakeLoader
+from tests.fixtures.small_images import GUARD_FILES, guarded_image
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +46,7 @@ def loader(monkeypatch: pytest.MonkeyPatch) -> FakeLoader:
     return made
 
 
-def planned(host: Host, watchdog_s: int | None = None) -> TrialPlan:
+def planned(host: Host, *, attended: bool = True) -> TrialPlan:
     """Plan an entry with the new image."""
     return plan_entry(
         host,
@@ -53,7 +55,7 @@ def planned(host: Host, watchdog_s: int | None = None) -> TrialPlan:
         replaces=IMAGE,
         image=NEW,
         generator="dracut",
-        watchdog_s=watchdog_s,
+        attended=attended,
     )
 
 
@@ -61,14 +63,35 @@ def test_no_two_boots_have_a_name() -> None:
     assert len({new_name("trial", 1) for _ in range(100)}) == 100
 
 
-@pytest.mark.parametrize("watchdog_s", [None, 600])
-def test_only_who_asks_for_the_watchdog_has_it(
-    host: Host, loader: FakeLoader, watchdog_s: int | None
-) -> None:
+@pytest.mark.parametrize("identity", ["iTCO_wdt", "Software Watchdog"])
+def test_a_watchdog_of_the_hardware_is_used(host: Host, loader: FakeLoader, identity: str) -> None:
     assert loader.entries == {}
-    words = planned(host, watchdog_s).extra_cmdline
-    assert ("systemd.watchdog_sec=600" in words) is (watchdog_s is not None)
+    path = host.path("/sys/class/watchdog/watchdog0/identity")
+    path.parent.mkdir(parents=True)
+    path.write_text(f"{identity}\n")
+    words = planned(host).extra_cmdline
+    assert ("systemd.watchdog_sec=600" in words) is (identity == "iTCO_wdt")
     assert "initadvisor.trial=apply-1-0" in words
+
+
+def test_an_image_that_can_guard_its_boot_does(host: Host, loader: FakeLoader) -> None:
+    assert loader.entries == {}
+    assert "rdinit=/bin/sh" not in planned(host).extra_cmdline
+    host.path(NEW).write_bytes(guarded_image(8, codec=Codec.ZSTD))
+    assert planned(host, attended=False).extra_cmdline[-4:-1] == ("rdinit=/bin/sh", "--", "-c")
+
+
+@pytest.mark.parametrize("lacking", ["init", "bin/sh", "bin/sleep", "bin/mount", ""])
+def test_what_may_wait_for_a_person_is_planned_for_one_who_is_there_only(
+    host: Host, loader: FakeLoader, lacking: str
+) -> None:
+    files = [name for name in GUARD_FILES if name != lacking]
+    host.path(NEW).write_bytes(guarded_image(8, codec=Codec.ZSTD, files=files))
+    if not lacking:
+        loader.options = "root=/dev/sda1 rdinit=/mine"
+    with pytest.raises(UnsafeError, match="may wait for a person"):
+        planned(host, attended=False)
+    assert "rdinit=/bin/sh" not in planned(host).extra_cmdline
 
 
 def test_an_entry_that_cannot_be_written_is_noted(
