@@ -18,6 +18,7 @@ from initadvisor.campaign.campaign import (
     TrialCandidate,
 )
 from initadvisor.campaign.record import read_campaign
+from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import UnsafeError
 from initadvisor.generators import InstalledImage
 from initadvisor.host import Host
@@ -28,6 +29,7 @@ from initadvisor.trial.campaigns import CampaignOptions, advance, pause, resume,
 from initadvisor.trial.candidates import NextTrial
 from initadvisor.trial.markers import note_rehearsed
 from tests.fixtures.loader_machines import LOADERS, Machine
+from tests.fixtures.small_images import guarded_image
 from tests.fixtures.trees import write
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
     from initadvisor.bootloaders import BootLoader
 
-IMAGE = b"\x02\x21\x4c\x18 a candidate"
+IMAGE = guarded_image(8, codec=Codec.LZ4)
 RELEASE = "6.1.0-50-amd64"
 BOOT = "11111111-1111-4111-8111-111111111111"
 Case = tuple["BootLoader", Machine]
