@@ -64,7 +64,7 @@ def main() -> None:
 def _request(kind: str, replaced: str, image: str, name: str) -> TrialRequest:
     if kind == EntryKind.PREVIOUS:
         return TrialRequest(kind=EntryKind.PREVIOUS, replaces=replaced, image=image, label=name)
-    words = extra_cmdline(name, generator="initramfs-tools")
+    words = extra_cmdline(name, generator="initramfs-tools", guarded=True)
     return TrialRequest(trial=name, replaces=replaced, image=image, parameters=words)
 
 
