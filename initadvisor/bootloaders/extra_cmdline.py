@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import UnsafeError, UsageError
-from initadvisor.records.boot_class import parameters
+from initadvisor.records.boot_class import command_line_words, parameters
 from initadvisor.records.boot_start import TRIAL_TAG
 
 if TYPE_CHECKING:
@@ -41,6 +41,10 @@ the guard does nothing. Double quotes mean the same to the kernel and to GRUB, w
 to replace here, and nothing is a pattern or a word to the scripts that read the command line.
 """
 
+_KERNELS_OWN = frozenset(
+    ("debug", "nomodeset", "noresume", "nosmt", "quiet", "ro", "rootwait", "rw")
+)
+"""Words without a value that every kernel takes itself (kernel-parameters.txt)."""
 _LONGEST_COMMAND_LINE = 2047
 """What x86 and arm64 keep of it; the rest is cut off (COMMAND_LINE_SIZE with its final NUL)."""
 
@@ -73,9 +77,16 @@ def extra_cmdline(
 
 
 def may_be_guarded(options: str) -> bool:
-    """Tell whether the options leave it to others what is started first, and with what."""
+    """Tell whether the options leave it to others what is started first, and with what.
+
+    A word without a value that the kernel does not know, such as ``splash``, is handed to what is
+    started first, before all that stands behind ``--`` (init/main.c: unknown_bootoption): the
+    image's shell would take it for a script.
+    """
     kernels, inits = _split_at_init(options)
-    return not inits and not parameters(kernels, "rdinit")
+    words = {word for word in command_line_words(kernels) if not {"=", "."} & set(word)}
+    return not inits and not parameters(kernels, "rdinit") and words <= _KERNELS_OWN
+
 
 
 def new_parameters(options: str, words: Sequence[str]) -> tuple[str, ...]:

@@ -46,7 +46,10 @@ def unguarded(host: Host, image: str, options: str) -> str | None:
     shell, waits in emergency.target or hangs: see the table in docs/guests.md. The image is read.
     """
     if not may_be_guarded(options):
-        return "the default entry says itself what is started first (rdinit=), or with what (--)"
+        return (
+            "the default entry says itself what is started first (rdinit=), or with what (--, or a "
+            "word that is none of the kernel's, such as splash)"
+        )
     found = ImageListing()
     try:
         with open_regular(host.path(image)) as file:

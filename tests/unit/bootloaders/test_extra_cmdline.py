@@ -40,7 +40,11 @@ def test_a_trial_restarts_by_itself_whichever_generator_made_it() -> None:
         ("root=/dev/sda1 rdinit=/mine", False),
         ("root=/dev/sda1 -- single", False),
         ("root=/dev/sda1 --", False),
-        ('root=/dev/sda1 "a -- b"', True),
+        ('root=/dev/sda1 x="a -- b"', True),
+        ('root=/dev/sda1 "a -- b"', False),
+        ("root=/dev/sda1 ro quiet systemd.show_status", True),
+        ("root=/dev/sda1 ro quiet splash", False),
+        ("root=/dev/sda1 single", False),
     ],
 )
 def test_a_guard_takes_nobody_elses_place(options: str, may_be: bool) -> None:
