@@ -9,8 +9,8 @@ from initadvisor.bootloaders.extra_cmdline import GUARD_S, PANIC_S, may_be_guard
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host.files import open_regular
 from initadvisor.image.difference import ImageListing
+from initadvisor.image.inventory import normalised
 from initadvisor.image.scan import scan
-from initadvisor.image.tree import normalised
 
 if TYPE_CHECKING:
     from initadvisor.bootloaders.entry import BootEntry

@@ -1,4 +1,4 @@
-"""Conventions of the tree: tests import nothing from tests, docs/architecture.md is true.
+"""Conventions of the tree: tests import nothing from tests, and pages name what exists.
 
 What several tests need is in tests/fixtures and tests/fakes.
 """
@@ -143,16 +143,18 @@ def test_what_a_module_defines_is_found() -> None:
     assert defined(source) == {"A", "B", "C", "C.d", "C.e", "g"}
 
 
-def test_every_place_that_the_architecture_names_exists() -> None:
+@pytest.mark.parametrize("page", ["docs/architecture.md", "SECURITY.md"])
+def test_every_place_that_a_page_names_exists(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
     missing = []
-    for path, names in places(PAGE):
+    for path, names in places(text):
         file = found_in(path)
         if not file.is_file():
             missing.append(path)
         else:
             there = defined(file.read_text(encoding="utf-8"))
             missing += [f"{path}: {name}" for name in names if name not in there]
-    missing += [path for path in paths(PAGE) if not found_in(path).exists()]
+    missing += [path for path in paths(text) if not found_in(path).exists()]
     assert missing == []
 
 
