@@ -44,14 +44,14 @@ def split(content: str | None, kind: EntryKind) -> Custom:
     if content is None:
         return Custom(rest=None, block=None)
     name = identifier(kind)
-    blocks = list(_pattern(kind).finditer(content))
-    marks = content.count(f"BEGIN {name}") + content.count(f"END {name}")
-    if marks != 2 * len(blocks) or len(blocks) > 1:
+    marks = content.count(f"BEGIN {name}"), content.count(f"END {name}")
+    if marks == (0, 0):
+        return Custom(rest=content, block=None)
+    # Counted first: with many beginnings the pattern would look for an end behind each of them.
+    block = _pattern(kind).search(content) if marks == (1, 1) else None
+    if block is None:
         reason = f"the block of {name} in custom.cfg was changed by somebody else"
         raise refused(RefusalKind.FOREIGN_ENTRY, reason, "remove it by hand")
-    if not blocks:
-        return Custom(rest=content, block=None)
-    block = blocks[0]
     before, after = content[: block.start()], content[block.end() :]
     # The line that was ended has to stay so while something follows: our other block, or a line
     # that somebody has added.

@@ -19,7 +19,7 @@ _TOKEN = re.compile(
       (?P<comment>\#[^\n]*)
     | (?P<end>[\n;])
     | (?P<blank>(?:[ \t\r]|\\\n)+)
-    | (?P<word>(?:'[^']*' | "(?:\\.|[^"\\])*" | \$\{[^}\n]*\} | \\. | [^\s;'"\\])+)
+    | (?P<word>(?:'[^']*' | "(?:\\.|[^"\\])*" | \$\{[^{}\n]*\} | \\. | [^\s;'"\\])+)
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -35,6 +35,9 @@ _PIECE = re.compile(
 _OPENING = frozenset({"if", "for", "while", "until"})
 _CLOSING = frozenset({"fi", "done"})
 _PREFIXES = frozenset({"then", "else", "do", "elif"}) | _OPENING
+
+_DEEPEST = 100
+"""A menu has an entry in a submenu or two."""
 
 
 class ScriptError(Exception):
@@ -99,56 +102,56 @@ class Statement:
 def statements(text: str) -> tuple[Statement, ...]:
     """Return the statements of a script in the order in which they begin.
 
-    Raises ``ScriptError`` for unbalanced quotes and braces.
+    Raises ``ScriptError`` for unbalanced quotes and braces, and for more than 100 blocks inside of
+    one another.
     """
-    return tuple(_Scanner(text).statements(0, (), top=True)[0])
-
-
-class _Scanner:
-    """Goes through a text once."""
-
-    def __init__(self, text: str) -> None:
-        self._tokens = list(_tokens(text))
-
-    def statements(
-        self, index: int, blocks: tuple[Statement, ...], *, top: bool
-    ) -> tuple[list[Statement], int]:
-        """Return the statements of a block, and the index of the brace that ends it."""
-        found: list[Statement] = []
-        words: list[GrubWord] = []
-        depth = 0
-        while index < len(self._tokens):
-            word = self._tokens[index]
-            if word is not None and word.raw == "{" and words:
-                head = Statement(words=tuple(words), blocks=blocks, conditional=depth > 0)
-                inner, index = self.statements(index + 1, (*blocks, head), top=False)
-                body = (word.end, self._at(index).start)
-                found.append(replace(head, body=body))
-                found += inner
-                words = []
-            elif word is not None and not words and word.raw == "}":
-                if top:
-                    msg = f"a brace without an opening one at character {word.start}"
-                    raise ScriptError(msg)
-                return found, index
-            elif word is not None and not words and word.raw in _PREFIXES | _CLOSING:
-                depth += (word.raw in _OPENING) - (word.raw in _CLOSING)
-            elif word is not None:
-                words.append(word)
-            if word is None and words:
+    found: list[Statement] = []
+    words: list[GrubWord] = []
+    open_blocks: list[_Block] = []
+    depth = 0
+    for word in _tokens(text):
+        blocks = open_blocks[-1].inner if open_blocks else ()
+        if word is None:
+            if words:
                 found.append(Statement(words=tuple(words), blocks=blocks, conditional=depth > 0))
                 words = []
-            index += 1
-        if not top:
-            msg = "a brace is not closed"
-            raise ScriptError(msg)
-        return found, index
+        elif word.raw == "{" and words:
+            if len(open_blocks) == _DEEPEST:
+                msg = f"more than {_DEEPEST} blocks inside of one another at character {word.start}"
+                raise ScriptError(msg)
+            head = Statement(words=tuple(words), blocks=blocks, conditional=depth > 0)
+            open_blocks.append(_Block(head, len(found), word.end, depth))
+            found.append(head)
+            words, depth = [], 0
+        elif word.raw == "}" and not words:
+            if not open_blocks:
+                msg = f"a brace without an opening one at character {word.start}"
+                raise ScriptError(msg)
+            block = open_blocks.pop()
+            found[block.index] = replace(block.head, body=(block.body_start, word.start))
+            depth = block.depth
+        elif not words and word.raw in _PREFIXES | _CLOSING:
+            depth += (word.raw in _OPENING) - (word.raw in _CLOSING)
+        else:
+            words.append(word)
+    if open_blocks:
+        msg = "a brace is not closed"
+        raise ScriptError(msg)
+    return tuple(found)
 
-    def _at(self, index: int) -> GrubWord:
-        word = self._tokens[index]
-        if word is None:
-            raise AssertionError(index)
-        return word
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A block whose end is still to come: the ``index`` of its head, and the depth around it."""
+
+    head: Statement
+    index: int
+    body_start: int
+    depth: int
+
+    @property
+    def inner(self) -> tuple[Statement, ...]:
+        return (*self.head.blocks, self.head)
 
 
 def _tokens(text: str) -> Iterator[GrubWord | None]:

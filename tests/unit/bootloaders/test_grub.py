@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +18,7 @@ from initadvisor.core.errors import UnsafeError
 from initadvisor.core.refusals import RefusalKind, RefusedError
 from tests.fakes.boot_programs import block
 from tests.fixtures.loader_machines import Machine, armed_machine, grub_machine
+from tests.fixtures.operations import grows_in_proportion
 from tests.fixtures.trees import write
 
 if TYPE_CHECKING:
@@ -429,3 +432,50 @@ def test_statements_know_where_they_are() -> None:
         ("k", 0, False),
     ]
     assert [word.raw for word in found[8].words] == ["i", "j"]
+
+
+@pytest.mark.parametrize("opening", ["menuentry x {\n", "submenu x { ", "a { b; c { "])
+@pytest.mark.parametrize("count", [200, 5_000, 100_000])
+def test_blocks_inside_of_too_many_others_are_refused(opening: str, count: int) -> None:
+    with pytest.raises(ScriptError, match="more than 100 blocks inside of one another"):
+        statements(opening * count + "}\n" * (opening.count("{") * count))
+
+
+def test_a_hundred_blocks_inside_of_one_another_are_read() -> None:
+    found = statements("a {\n" * 100 + "b\n" + "}\n" * 100)
+    assert len(found) == 101
+    assert len(found[-1].blocks) == 100
+    assert found[0].body == (3, len("a {\n" * 100 + "b\n" + "}\n" * 100) - 2)
+
+
+@pytest.mark.parametrize(
+    "piece", ["a { b; }\n", "if a; then\n", "a ${b\n", "# {\n", "a '{' \"}\"\n"]
+)
+def test_a_script_is_read_in_work_that_grows_with_it(piece: str) -> None:
+    def work(count: int) -> Callable[[], object]:
+        return lambda: statements(piece * count)
+
+    assert grows_in_proportion(work, few=200)
+
+
+@pytest.mark.parametrize("kind", EntryKind)
+@pytest.mark.parametrize("mark", ["BEGIN", "END", "both"])
+def test_a_file_full_of_our_marks_is_refused_before_blocks_are_looked_for(
+    kind: EntryKind, mark: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind each beginning an end would be looked for: 4,000 times in up to 4,000 lines."""
+    whole = grub_custom.joined(None, "", kind)
+    begin, end = whole.splitlines(keepends=True)
+    content = {"BEGIN": begin, "END": end, "both": whole}[mark] * 4_000
+    searched: list[str] = []
+
+    def search(text: str) -> list[None]:
+        searched.append(text)
+        return []
+
+    pattern = SimpleNamespace(search=search, finditer=search)
+    engine = SimpleNamespace(**{**vars(re), "compile": lambda *_: pattern})
+    monkeypatch.setattr(grub_custom, "re", engine)
+    with pytest.raises(RefusedError, match="was changed by somebody else"):
+        grub_custom.split(content, kind)
+    assert searched == []
