@@ -17,6 +17,7 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.generators import InstalledImage
 from initadvisor.host.files import listing
+from initadvisor.host.process import SYSTEM_DIRECTORIES
 from initadvisor.image.kernel import KernelConfig
 
 if TYPE_CHECKING:
@@ -27,22 +28,10 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
 
 
-PACKAGE_MANAGER_PATH = (
-    "/usr/local/sbin",
-    "/usr/local/bin",
-    "/usr/sbin",
-    "/usr/bin",
-    "/sbin",
-    "/bin",
-)
-"""Where a program started by a package manager's hook finds programs."""
-
 _NUMBERS = re.compile(r"(\d+)")
 
 
-def has_program(
-    host: Host, program: str, directories: Iterable[str] = PACKAGE_MANAGER_PATH
-) -> bool:
+def has_program(host: Host, program: str, directories: Iterable[str] = SYSTEM_DIRECTORIES) -> bool:
     """Tell whether a shell with this search path finds ``program``; a path is looked up as it is.
 
     Only what lies below the host's root counts, so that the answer is the generator's, which has a

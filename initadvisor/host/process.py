@@ -27,12 +27,20 @@ if TYPE_CHECKING:
 
 _OOM_FIRST = "1000"
 
+SYSTEM_DIRECTORIES = (
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+)
+"""Where programs are looked for, whatever PATH this process was given."""
+
 
 def search_path() -> str:
-    """Return PATH with the sbin directories, which an ordinary user's often lacks."""
-    path = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    path += [d for d in ("/usr/local/sbin", "/usr/sbin", "/sbin") if d not in path]
-    return os.pathsep.join(path)
+    """Return the PATH of every program that is run."""
+    return os.pathsep.join(SYSTEM_DIRECTORIES)
 
 
 def environment(extra: Mapping[str, str] | None) -> dict[str, str]:

@@ -155,7 +155,7 @@ class SystemRunner:
         self._stopped = False
 
     def which(self, program: str) -> Path | None:
-        """Return where ``program`` is found in a PATH that always has the sbin directories."""
+        """Return where ``program`` is found in the system's directories, whatever PATH says."""
         found = shutil.which(program, path=search_path())
         return Path(found) if found else None
 

@@ -8,15 +8,25 @@ from typing import IO, TYPE_CHECKING
 
 from typing_extensions import override
 
+from initadvisor.host import process
 from initadvisor.host.run import Completed, Priority, SystemRunner
 from tests.fakes.runner import FakeRunner
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-SHELLS = {"bash", "sh"}
+    import pytest
+
+SHELLS = {"bash", "sh", "unshare"}
+"""Shells, and what gives them a sandbox."""
 
 _RUN = {*SHELLS, "sort"}
+
+
+def programs_in(monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:
+    """Have the programs of a directory come before those of the system."""
+    found = (str(directory), *process.SYSTEM_DIRECTORIES)
+    monkeypatch.setattr(process, "SYSTEM_DIRECTORIES", found)
 
 
 class ShellRunner(FakeRunner):

@@ -20,6 +20,7 @@ from initadvisor.records.lab import Engine
 from initadvisor.store.store import open_store
 from initadvisor.vm import engines
 from initadvisor.vm.engines import FOR_VERIFYING, Wanted, machine_for
+from tests.fakes.scripts import programs_in
 from tests.fixtures.debian import Suite, debian
 from tests.fixtures.generated import dracut_image, initramfs_tools_image
 from tests.fixtures.waiting import HANGS_S, wait_until
@@ -231,7 +232,7 @@ def test_a_kvm_that_hangs_is_tried_once(
     )
     monkeypatch.setattr(engines, "KVM_TRIAL_S", 0.2)
     monkeypatch.setattr(engines, "_EMULATED_TRIAL_S", HANGS_S)
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    programs_in(monkeypatch, programs)
     monkeypatch.setenv("STATE_DIRECTORY", str(place / "state"))
     runner = Watched()
     host = Host(root=place / "root", runner=runner)

@@ -21,9 +21,10 @@ from initadvisor.candidates.estimates import sample_candidates
 from initadvisor.candidates.plan import build_commands
 from initadvisor.core.settings import Setting
 from initadvisor.generators import unknown
-from initadvisor.host import Host
+from initadvisor.host import Host, process
 from initadvisor.host.run import SystemRunner
 from initadvisor.lab.observing import Unseen
+from tests.fakes.scripts import programs_in
 from tests.fixtures.content import mixed_content
 from tests.fixtures.small_images import archive, write_image
 from tests.fixtures.waiting import HANGS_S, alive, wait_until
@@ -114,7 +115,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, 
     """Put a script in the place of a program."""
     directory = tmp_path / "programs"
     directory.mkdir()
-    monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
+    programs_in(monkeypatch, directory)
 
     def put(name: str, script: str) -> None:
         path = directory / name
@@ -177,8 +178,7 @@ def test_a_compressor_that_is_gone_since_is_a_gap(
     programs("gzip", "exit 0")
     host = Host(root=tmp_path)
     wanted = planned(host, [Setting.parse("gzip")])
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("initadvisor.host.run.search_path", lambda: str(tmp_path))
+    monkeypatch.setattr(process, "SYSTEM_DIRECTORIES", (str(tmp_path),))
     [gap] = sampled(host, wanted).skipped
     assert gap.reason == "cannot run gzip: not installed"
 

@@ -21,6 +21,7 @@ from initadvisor.host import run
 from initadvisor.host.run import SystemRunner
 from initadvisor.rewrite.files import FileEdit
 from tests.fakes.generators import FakeGenerators, Ordered
+from tests.fakes.scripts import programs_in
 from tests.fixtures.hosts import RELEASE, Machine
 from tests.fixtures.trees import GLOBAL, write_variable
 from tests.fixtures.waiting import HANGS_S, alive, time_is_up_once, wait_until
@@ -156,7 +157,7 @@ def test_a_generator_that_hangs_is_killed_with_all_it_has_started(
     script.parent.mkdir()
     script.write_text(_HANGING.replace("$PIDS", str(pids)))
     script.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
+    programs_in(monkeypatch, script.parent)
     monkeypatch.setattr(running, "_TIMEOUT_S", HANGS_S)
     time_is_up_once(monkeypatch, run, pids.exists)
     real = Machine(root=machine.root, runner=SystemRunner())

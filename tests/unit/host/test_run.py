@@ -16,6 +16,7 @@ import pytest
 from initadvisor.core.errors import ProgramError
 from initadvisor.host import run
 from initadvisor.host.run import Priority, SystemRunner
+from tests.fakes.scripts import programs_in
 from tests.fixtures.idle_programs import run_when_idle
 from tests.fixtures.waiting import HANGS_S, alive, time_is_up_once, wait_until
 
@@ -211,10 +212,28 @@ def test_stop_all_kills_what_runs_and_lets_nothing_start(priority: Priority) -> 
         runner.run(["true"], timeout_s=HANGS_S, priority=priority)
 
 
-def test_programs_are_found_in_the_sbin_directories(
+def test_programs_are_those_of_the_system_whatever_path_says(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("own", "env", "sh"):
+        (tmp_path / name).write_text("#!/bin/sh\necho own\n", encoding="ascii")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:.:")
+    monkeypatch.chdir(tmp_path)
+    runner = SystemRunner()
+    assert runner.which("own") is None
+    with pytest.raises(ProgramError, match="not installed"):
+        runner.run(["own"], timeout_s=HANGS_S)
+    for priority in Priority:
+        said = runner.run(["env"], timeout_s=HANGS_S, priority=priority).stdout.decode()
+        assert str(tmp_path) not in said
+        path = next(line for line in said.splitlines() if line.startswith("PATH="))
+        assert path == "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    assert runner.run(["sh", "-c", "command -v own"], timeout_s=HANGS_S, check=False).stdout == b""
+
+
+def test_a_program_must_be_executable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    programs_in(monkeypatch, tmp_path)
     program = tmp_path / "own"
     program.write_text("#!/bin/sh\n", encoding="ascii")
     assert SystemRunner().which("own") is None
