@@ -33,7 +33,7 @@ class Cursor:
         self.at = 0
         self.commands: list[Command] = []
         self.comments: list[Comment] = []
-        self.here_documents: list[tuple[int, str, bool]] = []
+        self.here_documents: list[tuple[int, str, bool, bool]] = []
         self.depth = 0
         self.functions = 0
         self.bound = False
@@ -90,7 +90,8 @@ class Cursor:
     def read_newline(self) -> None:
         """Go to the next line, past the here-documents that start there."""
         self.at += 1
-        for offset, delimiter, tabs in self.here_documents:
+        for offset, delimiter, tabs, expanded in self.here_documents:
+            start = self.at
             while True:
                 if self.at >= len(self.text):
                     msg = "a here-document that does not end"
@@ -101,13 +102,24 @@ class Cursor:
                 self.at = min(end + 1, len(self.text))
                 if (line.lstrip("\t") if tabs else line) == delimiter:
                     break
+            if expanded:
+                self.note_expansions(start, self.at)
         self.here_documents.clear()
+
+    def note_expansions(self, start: int, end: int) -> None:
+        """Note a text that is no command, if the shell expands something in it."""
+        if not {"$", "`"}.isdisjoint(self.text[start:end]):
+            self.commands.append(
+                Command(start=start, end=end, in_function=self.functions > 0, test=True)
+            )
 
     def read_redirections(self) -> None:
         """Read what a compound command is redirected to."""
         self.skip_blanks()
+        start = self.at
         while self.read_redirection():
             self.skip_blanks()
+        self.note_expansions(start, self.at)
 
     def read_redirection(self) -> bool:
         """Read one redirection, if one comes; a here-document's text follows after the line."""
@@ -121,7 +133,9 @@ class Cursor:
             if target.value is None or target.continued:
                 msg = "a here-document with a computed end"
                 raise UnreadableError(msg, offset=match.start())
-            self.here_documents.append((match.start(), target.value, match[1] == "<<-"))
+            expanded = self.text[target.start : target.end] == target.value
+            here = (match.start(), target.value, match[1] == "<<-", expanded)
+            self.here_documents.append(here)
         return True
 
     def read_word(self) -> Word:

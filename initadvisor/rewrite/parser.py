@@ -10,6 +10,7 @@ import re
 
 from initadvisor.rewrite.assignment import DECLARING, read_assignment
 from initadvisor.rewrite.cursor import Cursor
+from initadvisor.rewrite.obstacles import redefines
 from initadvisor.rewrite.syntax import Assignment, Command, Script, Shell, UnreadableError, Word
 from initadvisor.rewrite.words import META, skip_parentheses
 
@@ -129,6 +130,7 @@ class _Parser(Cursor):
             self.at += len(word)
             self._read_compound(word, start)
         elif function := _FUNCTION.match(self.text, start):
+            self._refuse_builtin(function[0].split("(")[0].rstrip(), start)
             self.at = function.end()
             self._read_body()
         else:
@@ -150,7 +152,7 @@ class _Parser(Cursor):
                 self._read_test(start)
             case "function":
                 self.skip_blanks()
-                self.read_word()
+                self._refuse_builtin(self.read_word().value, start)
                 if parentheses := _NO_ARGUMENTS.match(self.text, self.at):
                     self.at = parentheses.end()
                 self._read_body()
@@ -160,6 +162,11 @@ class _Parser(Cursor):
             case _:
                 raise _unexpected(word, start)
         self._finish_compound()
+
+    def _refuse_builtin(self, name: str | None, start: int) -> None:
+        if name is None or redefines(name):
+            msg = f"a function that takes the place of {name or 'a command'}"
+            raise UnreadableError(msg, offset=start)
 
     def _read_prefixed(self) -> None:
         with self.nested():
@@ -245,7 +252,8 @@ class _Parser(Cursor):
             self.at += 1
         while True:
             self.skip_blanks()
-            self.read_word()
+            pattern = self.read_word()
+            self.note_expansions(pattern.start, pattern.end)
             self.skip_blanks()
             mark = self.text[self.at : self.at + 1]
             self.at += 1

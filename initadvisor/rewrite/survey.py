@@ -1,20 +1,26 @@
-"""What a generator's files, read one after the other, say about one variable.
-
-That is: which commands set it for certain, and which may do so in a way nobody can foresee.
-"""
+"""What a generator's files, read one after the other, say about one variable."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import RefusedRewriteError
+from initadvisor.rewrite.expressions import numbers
+from initadvisor.rewrite.obstacles import (
+    always_matters,
+    assigned,
+    ends_reading,
+    ends_shell,
+    is_dynamic,
+    may_change,
+    names_given,
+)
 from initadvisor.rewrite.parser import parse
 from initadvisor.rewrite.syntax import Array, Command, Script, UnreadableError, Word
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from initadvisor.rewrite.files import ConfigFile, ReadingRules
     from initadvisor.rewrite.syntax import Assignment
@@ -149,14 +155,20 @@ def refusal(unit: Unit, offset: int, reason: str, hint: str) -> RefusedRewriteEr
 def find(units: Sequence[Unit], name: str) -> VariableOrigin:
     """Return where a variable gets its value, and what stands in the way of knowing it."""
     places = [CommandPlace(unit=unit, command=c) for unit in units for c in unit.script.commands]
-    sure = [(i, a) for i, place in enumerate(places) if (a := assigned(place.command, name))]
+    sure = [
+        (i, a)
+        for i, place in enumerate(places)
+        if (a := assigned(place.command, place.unit.text, name))
+    ]
+    known = _numbers(units)
+    found_obstacles = [_obstacle(place, name, known) for place in places]
     last = sure[-1][0] if sure else -1
     base = max((i for i, assignment in sure if not assignment.append), default=-1)
     before = [assignment for i, assignment in sure if i < base]
     obstacles = [
         obstacle
         for i, place in enumerate(places)
-        if (obstacle := _obstacle(place, name))
+        if (obstacle := found_obstacles[i])
         and (i > base or always_matters(place.command) or ends_shell(place.command))
     ]
     obstacles += [
@@ -166,7 +178,7 @@ def find(units: Sequence[Unit], name: str) -> VariableOrigin:
     ]
     if not sure:
         return VariableOrigin(obstacles=tuple(obstacles))
-    suspects = [place for place in places[: max(base, 0)] if _obstacle(place, name)]
+    suspects = any(found_obstacles[: max(base, 0)])
     return VariableOrigin(
         place=places[last],
         assignment=sure[-1][1],
@@ -176,12 +188,20 @@ def find(units: Sequence[Unit], name: str) -> VariableOrigin:
     )
 
 
-def _obstacle(place: CommandPlace, name: str) -> UncertainCommand | None:
-    if assigned(place.command, name):
+def _numbers(units: Sequence[Unit]) -> frozenset[str]:
+    """Return the variables that hold nothing but numbers in every unit that sets them."""
+    named = {name for unit in units for c in unit.script.commands for name in names_given(c)}
+    found = [numbers(unit.script.commands, unit.text) for unit in units]
+    every = frozenset(name for each, _ in found for name in each)
+    return every.difference(named, *(others for _, others in found))
+
+
+def _obstacle(place: CommandPlace, name: str, known: Collection[str]) -> UncertainCommand | None:
+    if assigned(place.command, place.unit.text, name):
         return None
     if reason := may_change(place.command, place.unit.text, name):
         return UncertainCommand(place=place, reason=reason)
-    if reason := is_dynamic(place.command):
+    if reason := is_dynamic(place.command, place.unit.text, known):
         return UncertainCommand(place=place, reason=reason, vague=True)
     if ends_shell(place.command):
         return UncertainCommand(place=place, reason="the shell may end here", vague=True)
@@ -215,104 +235,3 @@ def _all(array: Array) -> tuple[str, ...] | None:
     if any(word.value is None for word in array.elements):
         return None
     return tuple(word.value or "" for word in array.elements)
-
-
-_READS_FILES = frozenset({".", "source"})
-_RUNS_TEXT = frozenset({"eval", "trap", "alias", "enable"})
-_ENDS = frozenset({"return", "exit", "exec"})
-_DECLARES = frozenset({"export", "declare", "typeset"})
-_HARMLESS = frozenset({"echo", ":", "true", "false", "[", "test"})
-
-
-def assigned(command: Command, name: str) -> Assignment | None:
-    """Return the last assignment by which a command surely sets the variable, if it does.
-
-    Besides ``NAME=value`` that is ``export``, ``declare`` or ``typeset`` of it without options.
-    """
-    if not command.plain or not (not command.words or _declares_plainly(command)):
-        return None
-    found = [a for a in command.assignments if a.name == name and a.whole]
-    return found[-1] if found else None
-
-
-def ends_reading(command: Command) -> bool:
-    """Tell whether a command may end the reading of its file before what follows it."""
-    return _verb(command) in _ENDS
-
-
-def ends_shell(command: Command) -> bool:
-    """Tell whether a command may end the shell, so that no other file is read either."""
-    return _verb(command) in _ENDS - {"return"}
-
-
-def is_dynamic(command: Command) -> str:
-    """Return why a command may set any variable, "" if it cannot."""
-    if command.test or not command.words:
-        return ""
-    verb = _verb(command)
-    if verb is None:
-        return "the name of a command is computed"
-    if verb in _READS_FILES:
-        return "another file is read here"
-    if verb in _RUNS_TEXT:
-        return f"{verb} may set anything"
-    return ""
-
-
-def may_change(command: Command, text: str, name: str) -> str:
-    """Return why a command that does not plainly set the variable may do so, "" if it cannot."""
-    code = text[command.start : command.end]
-    if not re.search(rf"(?<![A-Za-z0-9_]){name}(?![A-Za-z0-9_])", code):
-        return ""
-    if any(assignment.name == name for assignment in command.assignments):
-        return _why_not_plain(command)
-    if _declares_plainly(command):
-        return ""
-    harmless = not command.words or command.test or _verb(command) in _HARMLESS
-    if harmless and (command.test or command.words or command.assignments):
-        changing = re.search(rf"\$\{{{name}:?=|\(\([^)]*{name}", code)
-        return f"{name} may be set in an expression" if changing else ""
-    reads = re.compile(rf"\$(?:{name}(?![A-Za-z0-9_])|\{{#?{name}(?:\[[@*0-9]+\])?\}})")
-    if re.search(rf"(?<![A-Za-z0-9_]){name}(?![A-Za-z0-9_])", reads.sub("", code)):
-        return f"a command is given the name {name} here"
-    return ""
-
-
-def always_matters(command: Command) -> bool:
-    """Tell whether a command can take effect elsewhere than where it stands.
-
-    A function runs when it is called, ``declare -i`` or ``readonly`` change what later assignments
-    do.
-    """
-    verb = _verb(command)
-    lasting = verb in {"readonly", "local"} or (
-        verb in _DECLARES and not _declares_plainly(command)
-    )
-    return command.in_function or lasting
-
-
-def _why_not_plain(command: Command) -> str:
-    if command.in_function:
-        return "the assignment is inside a function"
-    if not command.plain:
-        return "the assignment depends on a condition or runs in a command of its own"
-    if command.words and _verb(command) in _DECLARES | {"readonly", "local"}:
-        return f"the assignment is made by {_verb(command)} with options or for good"
-    if command.words:
-        return "the assignment is for one command only"
-    return "the assignment is to one element"
-
-
-def _declares_plainly(command: Command) -> bool:
-    options = [word for word in command.words[1:] if word.value is None or word.value[:1] in "-+"]
-    return _verb(command) in _DECLARES and not options
-
-
-def _verb(command: Command) -> str | None:
-    """Return the name of the command that is run, "" where there is none; None if computed."""
-    words = [word.value for word in command.words]
-    while words and words[0] in {"command", "builtin"}:
-        words = [word for word in words[1:] if word != "--"]
-    if not words:
-        return ""
-    return words[0]

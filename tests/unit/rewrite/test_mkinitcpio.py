@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from initadvisor.core.errors import RefusedRewriteError
 from initadvisor.core.settings import Setting
+from initadvisor.rewrite.expressions import may_set_any
 from initadvisor.rewrite.files import ConfigFile, FileEdit
-from initadvisor.rewrite.syntax import Shell
+from initadvisor.rewrite.syntax import Command, Shell
 from initadvisor.rewrite.variables import mkinitcpio_edits
+from tests.fixtures.operations import grows_in_proportion
 from tests.fixtures.rewritten_texts import with_mkinitcpio
 from tests.fixtures.shells import values_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _DEFAULT = """# vim:set ft=sh:
 # Modules that are loaded before any hook runs:
@@ -125,6 +132,93 @@ def test_options_keep_the_form_they_were_written_in(options: str, before: str, a
     read = values_of([rewritten], ("COMPRESSION_OPTIONS", "X"), shell=Shell.BASH)
     assert read.words("COMPRESSION_OPTIONS") == setting.options
     assert read.text("X") == "1"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "COMPRESSION=x export A=1",
+        "COMPRESSION=x export COMPRESSION",
+        "builtin declare COMPRESSION=5",
+        "command -- declare COMPRESSION=5",
+        "command -p declare COMPRESSION=5",
+        "declare COMPR''ESSION=5",
+        'export "COMPRESSION=5"',
+        "printf -v COMPR''ESSION 5",
+        'A=COMPRESSION; declare "$A=5"',
+        'A=COMPRESSION; read "$A" <<<5',
+        "declare -i A; A=COMPR''ESSION=5",
+        "a[COMPRESSION=5]=1",
+        "a=([COMPRESSION=5]=1)",
+        "declare a[COMPRESSION=5]=1",
+        'declare "a[COMPRESSION=5]=1"',
+        "unset 'a[COMPRESSION=5]'",
+        "A=${a[COMPRESSION=5]}",
+        "A=${#a[COMPRESSION=5]}",
+        "a[$A]=1",
+        "A=$((COMPRESSION=5))",
+        'A="$(( (1) + (COMPRESSION=5) ))"',
+        "A=$((\\\n COMPRESSION=5))",
+        "A=$(($B))$(($(echo COMPR''ESSION=5)))",
+        "A=$[COMPRESSION=5]",
+        "A=$[$(date +%s)]",
+        "A=${B:COMPRESSION=5}",
+        'A="${B:0:COMPRESSION=5}"',
+        "A=${B:$C}",
+        "A=${B[0]:COMPRESSION=5}",
+        "B=COMPR''ESSION=5; A=${C:B}",
+        "B=COMPR''ESSION=5; ((B))",
+        "B=COMPR''ESSION=5; a[B]=1",
+        "B=COMPR''ESSION=5; A=$((1 + ${B}))",
+        "B=COMPR''ESSION=5; [[ B -gt 1 ]]",
+        "B=COMPR''ESSION=5; let B",
+        "for B in COMPR''ESSION=5; do ((B)); done",
+        "read B <<<COMPR''ESSION=5; ((B))",
+        "A=${!B}",
+        "A=${B@P}",
+        "A=${ COMPR''ESSION=5; }",
+        "[[ -v a[COMPRESSION=5] ]]",
+        "[ -v 'a[COMPRESSION=5]' ]",
+        "COMPRESSION=zstd A=$((COMPRESSION=5))",
+        "export COMPRESSION=zstd A=${COMPRESSION[0]:=5}",
+        "echo {COMPRESSION}>/dev/null",
+        ": <<E\n$((COMPRESSION=5))\nE",
+        "case a in $((COMPRESSION=5))) ;; esac",
+        "{ :; } >/tmp/$((COMPRESSION=5))",
+        "export() { COMPRESSION=5; }; export A",
+        "function : { eval A=1; }; :",
+    ],
+)
+def test_what_may_change_the_variable_by_the_way_is_refused(text: str) -> None:
+    with pytest.raises(RefusedRewriteError):
+        with_mkinitcpio(f"COMPRESSION=xz\n{text}\n", Setting.parse("zstd"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A=$((1 << 2)) B=$((A + 1))",
+        "for ((i = 0; i < 2; i++)); do A=${B:1:2}; done",
+        "A=4; ((A > 2)) && B=$((A / 2))",
+        "A=${B:-x}${C:+y}${#B}${a[0]}${a[@]}${B: -1}",
+        "[[ -n $A && ${#a[@]} -gt 0 ]]",
+        "a[0]=1 a+=([1]=2)",
+        "declare -A T=([x]=1); export A=1 B",
+        "cat <<E >/dev/null\nCOMPRESSION $A\nE",
+    ],
+)
+def test_what_computes_but_cannot_change_the_variable_is_no_obstacle(text: str) -> None:
+    after = with_mkinitcpio(f"COMPRESSION=xz\n{text}\n", Setting.parse("zstd")).text
+    assert after == f"COMPRESSION=zstd\n{text}\n"
+
+
+@pytest.mark.parametrize("opening", ["${", "((", "$[", "${a[", "[(", "a[", "${a:", "{a["])
+def test_expressions_are_looked_for_in_work_that_grows_with_the_text(opening: str) -> None:
+    def work(count: int) -> Callable[[], object]:
+        command = Command(start=0, end=count * len(opening), words=())
+        return lambda: may_set_any(command, opening * count, ())
+
+    assert grows_in_proportion(work, few=500)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,128 @@
+"""Expressions: what the shell computes where it reads a word, and may set a variable by.
+
+Arithmetic takes the value of a variable for an expression in turn (bash(1), "Arithmetic
+Evaluation"), so that it is harmless only with variables that hold numbers. Commands are looked at
+as they are written: what single quotes keep from the shell counts as well.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from initadvisor.rewrite.syntax import Array
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from initadvisor.rewrite.syntax import Command
+
+
+_OPENING = re.compile(
+    r"""
+      (?P<arithmetic> \(\( )
+    | (?P<old> \$\[ )
+    | (?P<subscript> \$?\{ \#? \w+ \[ (?! (?:[0-9]+|[@*]) \] ) )
+    | (?P<substring> \$\{ (?:\w+|[@*]) (?: \[ (?:[0-9]+|[@*]) \] )? : (?![-=?+]) )
+    | (?P<any> \$\{ (?: [ \t\n|(!] | (?:\w+|[@*]) (?: \[ (?:[0-9]+|[@*]) \] )? @P ) )
+    """,
+    re.VERBOSE,
+)
+_CLOSING = {"arithmetic": ("(", ")"), "old": ("[", "]"), "subscript": ("[", "]")}
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_LENGTH = re.compile(r"\"?\$(?:\{#\w+(?:\[[@*]\])?\}|[#?])\"?")
+_EXPANDED = re.compile(r"\"?\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\})\"?")
+_COMPUTED = frozenset("$`[\\\"'")
+_COMPARING = re.compile(r"(?<!\S)-(?:eq|ne|lt|le|gt|ge|v|R)(?!\S)")
+_NUMBER = re.compile(r"[-+]?[0-9]*|\$\(\([^()]*\)\)")
+_COUNTED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:[-+*/%]?=(?!=)|\+\+|--)")
+_INDEX = re.compile(r"\[([^]]*)\]\+?=")
+_LOOP = re.compile(r"\A(?:for|select)\s+([A-Za-z_]\w*)")
+
+
+def numbers(commands: Iterable[Command], text: str) -> tuple[set[str], set[str]]:
+    """Return the variables that commands set to numbers, and those that they set to anything."""
+    found: set[str] = set()
+    others: set[str] = set()
+    for command in commands:
+        for each in command.assignments:
+            raw = text[each.value.start : each.value.end]
+            (found if each.whole and _NUMBER.fullmatch(raw) else others).add(each.name)
+        if not (command.words or command.assignments or command.test):
+            others.update(_LOOP.findall(text[command.start : command.end]))
+        for expression in _expressions(_code(command, text)):
+            found.update(_COUNTED.findall(expression or ""))
+    return found, others
+
+
+def may_set_any(command: Command, text: str, numbers: Collection[str]) -> bool:
+    """Tell whether an expression in a command may set a variable that it does not name.
+
+    ``numbers`` are the variables that are known to hold numbers.
+    """
+    code = _code(command, text)
+    found = [*_expressions(code), *_subscripts(command, text)]
+    if command.test:  # what [[ compares as numbers is arithmetic
+        parts = re.split(r"&&|\|\|", code.strip("[] \t\n"))
+        found += [_COMPARING.sub("-", part) for part in parts if _COMPARING.search(part)]
+    return any(each is None or _is_open(each, numbers) for each in found)
+
+
+def may_set(command: Command, text: str, name: str) -> bool:
+    """Tell whether an expression in a command may set ``name``, which it spells."""
+    code = _code(command, text)
+    if re.search(rf"\$\{{{name}(?:\[(?:[0-9]+|[@*])\])?:?=", code):
+        return True
+    if re.search(rf"\{{{name}(?:\[[^]\n{{]*\])?\}}[<>&]", code):  # the number of a descriptor
+        return True
+    spelled = re.compile(rf"(?<![A-Za-z0-9_]){name}(?![A-Za-z0-9_])")
+    found = (*_expressions(code), *_subscripts(command, text))
+    compared = command.test and _COMPARING.search(code) and spelled.search(code)
+    return bool(compared) or any(each is not None and spelled.search(each) for each in found)
+
+
+def _code(command: Command, text: str) -> str:
+    return text[command.start : command.end].replace("\\\n", "")
+
+
+def _subscripts(command: Command, text: str) -> Iterator[str]:
+    """Yield what is in the brackets of ``NAME[...]=`` and of ``NAME=([...]=...)``."""
+    options = [w.value for w in command.words if w.value and w.value.startswith("-")]
+    associative = any("A" in option for option in options)
+    for assignment in command.assignments:
+        if not assignment.whole:
+            start = assignment.start + len(assignment.name) + 1
+            yield text[start : text.index("=", text.index("]", start))].rstrip("+").rstrip("]")
+        if isinstance(assignment.value, Array) and not associative:
+            for word in assignment.value.elements:
+                if text[word.start] == "[":
+                    index = _INDEX.match(text, word.start, word.end)
+                    yield index[1] if index else text[word.start : assignment.value.end]
+
+
+def _expressions(code: str) -> Iterator[str | None]:
+    """Yield the expressions of a command, the outer ones whole; None for what may be anything."""
+    at = 0
+    while match := _OPENING.search(code, at):
+        at = match.end()
+        kind = match.lastgroup or ""
+        if kind == "any":
+            yield None
+            continue
+        opening, closing = _CLOSING.get(kind, ("{", "}"))
+        depth = 2 if kind == "arithmetic" else 1
+        end = at
+        while end < len(code) and depth:
+            depth += (code[end] == opening) - (code[end] == closing)
+            end += 1
+        yield code[at:end].rstrip(closing)
+        at = end
+
+
+def _is_open(expression: str, numbers: Collection[str]) -> bool:
+    """Tell whether an expression depends on more than numbers."""
+    rest = _LENGTH.sub("0", expression)
+    names = [first or second for first, second in _EXPANDED.findall(rest)]
+    rest = _EXPANDED.sub("0", rest)
+    names += _IDENTIFIER.findall(rest)
+    return not _COMPUTED.isdisjoint(rest) or any(name not in numbers for name in names)
