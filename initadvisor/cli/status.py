@@ -131,6 +131,8 @@ def print_status(found: Status) -> None:
     if found.configured:
         source = shown(found.configured.source)
         click.echo(f"Configured: {shown(str(found.configured.setting))} ({source})")
+        for warning in found.configured.warnings:
+            click.echo(f"  {shown(warning)}")
     _print_running(found.running)
     _print_entries(found.entries)
     print_list("Not over", [f"{_name(t)}: {_to_do(t)}" for t in found.pending])

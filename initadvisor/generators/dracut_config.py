@@ -148,7 +148,7 @@ def effective_setting(
     written = config.value(name)
     origin = config.origin(name)
     source = str(origin) if written and origin else f"default of dracut {version}"
-    warnings: list[str] = []
+    warnings = list(config.warnings)
     if inherited := os.environ.get("INITRD_COMPRESS"):
         warnings.append(
             f"INITRD_COMPRESS={inherited} in this environment would replace the configured "

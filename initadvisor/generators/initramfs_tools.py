@@ -87,7 +87,7 @@ def configured(
     if not config.get("COMPRESS"):
         msg = f"mkinitramfs would stop: nothing below {host.path(_ETC)} sets COMPRESS"
         raise InitadvisorError(msg)
-    warnings: list[str] = []
+    warnings = list(config.warnings)
     codec = _usable_codec(host, written, kernel_release, warnings)
     setting = Setting(codec, (f"-{level}",) if level else ())
     if setting.level is not None and setting.level not in codec.spec.levels:

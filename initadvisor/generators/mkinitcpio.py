@@ -248,7 +248,7 @@ def _effective(
     host: Host, config: Evaluation, preset: Preset | None, kernel_release: str
 ) -> ConfiguredSetting:
     """Follow ``validate_compression``: ``-z``, then COMPRESSION, then the default."""
-    warnings: list[str] = []
+    warnings = list(config.warnings)
     written = config.value("COMPRESSION")
     options = config.get("COMPRESSION_OPTIONS")
     chosen = (preset.compress if preset else None) or ""

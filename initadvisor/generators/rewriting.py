@@ -39,11 +39,27 @@ def config_files(
     return tuple(
         ConfigFile(
             path=str(path),
-            text=texts[path] if texts and path in texts else _text_of(path),
+            text=texts[path] if texts and path in texts else config_text(path),
             editable=path.is_relative_to(etc) and not path.is_symlink(),
         )
         for path in paths
     )
+
+
+def config_text(path: Path) -> str:
+    """Return what a configuration file holds, nothing for a link to /dev/null, which hides a file.
+
+    Raises ``InitadvisorError`` for what cannot be read or is larger than 1 MiB, ``NeedsRootError``
+    where only root may.
+    """
+    if path.is_char_device():
+        return ""
+    with open_regular(path) as file:
+        content = file.read(_LIMIT_BYTES + 1)
+    if len(content) > _LIMIT_BYTES:
+        msg = f"cannot read {path}: larger than {_LIMIT_BYTES} bytes"
+        raise InitadvisorError(msg)
+    return decoded(content)
 
 
 def drop_in_read_last(
@@ -113,14 +129,3 @@ def confirm(
         f"({found.source})"
     )
     raise UnsafeError(msg, hint="; ".join(found.warnings) or f"look into {found.source}")
-
-
-def _text_of(path: Path) -> str:
-    if path.is_char_device():  # a link to /dev/null hides a file of the same name
-        return ""
-    with open_regular(path) as file:
-        content = file.read(_LIMIT_BYTES + 1)
-    if len(content) > _LIMIT_BYTES:
-        msg = f"cannot rewrite {path}: larger than {_LIMIT_BYTES} bytes"
-        raise InitadvisorError(msg)
-    return decoded(content)

@@ -1,39 +1,61 @@
 """Reads configuration that is shell code the way its owner does: a shell sources it.
 
 Nothing else gives the value that takes effect: these files test the machine, append to arrays, read
-other files. The shell gets no stdin, a minimal environment, and limits on time, memory and output,
-so that a configuration that never ends or never stops printing is an error and not a hang.
+other files. The shell is in a sandbox (``host/sandbox.py``) with limits on time, memory and output,
+so that a configuration that never ends or never stops printing is an error and not a hang. Where no
+sandbox can be had the files are only read: what their text does not tell stays unknown.
 """
 
 from __future__ import annotations
 
 import contextlib
 import tempfile
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from initadvisor.core.errors import InitadvisorError, NeedsRootError, ProgramError
-from initadvisor.core.text import encoded
-from initadvisor.rewrite.syntax import Shell
+from initadvisor.core.errors import InitadvisorError, ProgramError, RefusedRewriteError
+from initadvisor.core.text import encoded, shown
+from initadvisor.generators.rewriting import config_text
+from initadvisor.host.sandbox import NoSandboxError, run_inside
+from initadvisor.rewrite.files import ConfigFile, ReadingRules
+from initadvisor.rewrite.survey import find, survey
+from initadvisor.rewrite.syntax import Array, Shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from initadvisor.host import Host
+    from initadvisor.host.run import Completed
+    from initadvisor.rewrite.survey import VariableOrigin
 
 
-_TIMEOUT_S = 5.0
+_TIMEOUT_S = 10.0
 
-# The scripts speak on descriptor 3, every word ended by NUL: "=" and the status of the last file
-# read, then NAME, ATTRIBUTES, COUNT, VALUES... of each variable, then "#". A file that exits the
-# shell leaves its subshell without them. What a file may have changed (options, IFS, functions of
-# the same name) is undone before the report.
+_STARTED = b"@\0"
+_HIDDEN = ("/tmp", "/var/tmp", "/dev")  # noqa: S108  what a sandbox does not show
+
+# The scripts speak on descriptor 3, every word ended by NUL: "@" when they start, then "=" and the
+# status of the last file read, then NAME, ATTRIBUTES, COUNT, VALUES... of each variable, then "#".
+# A file that exits the shell leaves its subshell without them. What a file may have changed is
+# undone before the report: options, IFS, traps, aliases, and functions that have the names of
+# commands. bash finds functions first; in POSIX mode, which an assignment turns on, special
+# builtins come before them. What cannot be undone (readonly) ends the subshell.
+# Arguments: the sizes of the texts, which are on stdin.
 # ulimit: 1 GiB of memory, 16 or 32 MiB (depending on the shell's unit) of output.
 _PROLOGUE = r"""
 exec 3>&1 1>/dev/null
+printf '@\0' >&3
 ulimit -v 1048576
 ulimit -f 32768
+__count=0
+for __size in $1; do
+    head -c "$__size" >"/tmp/initadvisor.$__count" || exit
+    __count=$((__count + 1))
+done
+exec </dev/null
+shift
 """
 
 _BASH = (
@@ -44,21 +66,6 @@ __merged=$1 __patterns=$2
 shift 2
 __files=("$@")
 set --
-__report() {
-    local __name __pattern
-    builtin printf '=\0%s\0' "$1" >&3
-    for __name in $(builtin compgen -v); do
-        for __pattern in $__patterns; do
-            if [[ $__name == $__pattern ]]; then
-                local -n __value=$__name
-                builtin printf '%s\0' "$__name" "${__value@a}-" "${#__value[@]}" "${__value[@]}" >&3
-                unset -n __value
-                break
-            fi
-        done
-    done
-    builtin printf '#\0' >&3
-}
 for ((__count = 0; __count <= ${#__files[@]}; ++__count)); do
     (
         # Without a trap, bash -c replaces the subshell by the last program a sourced file runs
@@ -73,9 +80,27 @@ for ((__count = 0; __count <= ${#__files[@]}; ++__count)); do
                 __status=$?
             done
         fi
+        POSIXLY_CORRECT=1
+        trap - DEBUG ERR RETURN EXIT
+        unset -f builtin || exit
+        builtin unalias -a || exit
         set +eu -f
         IFS=$' \t\n'
-        __report "$__status"
+        __names=$(builtin compgen -v)
+        [[ $'\n'$__names$'\n' == *$'\n__count\n'* ]] || exit
+        builtin printf '=\0%s\0' "$__status" >&3 || exit
+        for __name in $__names; do
+            for __pattern in $__patterns; do
+                if [[ $__name == $__pattern ]]; then
+                    builtin declare -n __value=$__name || exit
+                    builtin printf '%s\0' "$__name" "${__value@a}-" "${#__value[@]}" \
+                        "${__value[@]}" >&3 || exit
+                    unset -n __value
+                    break
+                fi
+            done
+        done
+        builtin printf '#\0' >&3
     )
 done
 """
@@ -98,12 +123,16 @@ while [ "$__count" -le "$__total" ]; do
             . "$__file" 3>&-
             __status=$?
         done
+        trap - EXIT
+        unset -f command printf || exit
         set +eu -f
         unset IFS
         command printf '=\0%s\0' "$__status" >&3
         for __name in $__names; do
             eval "__set=\${$__name+set} __value=\${$__name-}"
-            [ -z "$__set" ] || command printf '%s\0' "$__name" - 1 "$__value" >&3
+            case $__set in
+                set) command printf '%s\0' "$__name" - 1 "$__value" >&3 || exit ;;
+            esac
         done
         command printf '#\0' >&3
     )
@@ -136,15 +165,23 @@ class Evaluation:
     """The variables after all files were read, and how they came about.
 
     ``steps[n]`` holds the variables after the first ``n`` files; ``status`` is what the last
-    ``.`` command returned.
+    ``.`` command returned. ``warnings`` say when no shell evaluated the files; ``unknown`` holds by
+    name why it cannot be told then what a variable is.
     """
 
     files: tuple[Path, ...]
     steps: tuple[Mapping[str, Variable], ...]
     status: int
+    warnings: tuple[str, ...] = ()
+    unknown: Mapping[str, InitadvisorError] = field(default_factory=dict)
 
     def get(self, name: str) -> Variable | None:
-        """Return a variable as it is at the end, None if it is not set."""
+        """Return a variable as it is at the end, None if it is not set.
+
+        Raises ``InitadvisorError`` where the files were only read and do not tell.
+        """
+        if name in self.unknown:
+            raise self.unknown[name]
         return self.steps[-1].get(name)
 
     def value(self, name: str) -> str:
@@ -180,55 +217,115 @@ def evaluate(
     Raises ``NeedsRootError`` where a file may not be read, and ``InitadvisorError`` when the shell
     is not installed, does not end in time, or a file ends it.
     """
-    texts = texts or {}
-    for file in files:
-        if file not in texts:
-            _check_readable(file)
+    given = {file: text for file, text in (texts or {}).items() if file in files}
+    texts = {file: given[file] if file in given else config_text(file) for file in files}
+    given |= {file: texts[file] for file in files if _is_hidden(file)}
     if host.runner.which(shell) is None:
         msg = f"cannot evaluate {_listed(files)}: {shell} is not installed"
         raise InitadvisorError(msg)
     try:
-        with _placed(files, texts) as placed:
-            done = host.runner.run(
-                [*_command(shell, names, merged), *placed],
-                timeout_s=_TIMEOUT_S,
-                check=False,
-                env=env,
-            )
+        done = _sourced(host, shell, files, names, given, merged=merged, env=env)
     except ProgramError as err:
         msg = f"cannot evaluate {_listed(files)}: {shell} did not end within {_TIMEOUT_S:g} s"
         raise InitadvisorError(msg, hint="does the configuration wait or loop?") from err
+    except NoSandboxError as err:
+        return _read(shell, files, names, texts, merged=merged, why=err.message)
     steps, status = _parse(done.stdout)
     if done.returncode != 0 or len(steps) != len(files) + 1:
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        msg = f"cannot evaluate {_listed(files)}: it ends the shell that reads it"
-        raise InitadvisorError(msg, hint=_printable(said[-1]) if said else None)
+        msg = (
+            f"cannot evaluate {_listed(files)}: it ends the shell that reads it, or keeps it from "
+            "telling what was set"
+        )
+        raise InitadvisorError(msg, hint=shown(said[-1])[:200] if said else None)
     return Evaluation(files=tuple(files), steps=tuple(steps), status=status)
 
 
-@contextlib.contextmanager
-def _placed(files: Sequence[Path], texts: Mapping[Path, str]) -> Iterator[list[Path]]:
-    """Put the texts into files that only this user can see, for as long as they are read."""
-    with tempfile.TemporaryDirectory(prefix="initadvisor-") as directory:
-        placed = []
-        for index, file in enumerate(files):
+def _sourced(
+    host: Host,
+    shell: Shell,
+    files: Sequence[Path],
+    names: Sequence[str],
+    texts: Mapping[Path, str],
+    *,
+    merged: bool,
+    env: Mapping[str, str] | None,
+) -> Completed:
+    """Have a shell in a sandbox source the files, those of ``texts`` as copies."""
+    sizes: list[str] = []
+    places: list[str] = []
+    with tempfile.TemporaryFile() as copies:
+        for file in files:
             if file in texts:
-                copy = Path(directory, str(index))
-                copy.write_bytes(encoded(texts[file]))
-                placed.append(copy)
+                places.append(f"/tmp/initadvisor.{len(sizes)}")  # noqa: S108  the sandbox's own
+                sizes.append(str(copies.write(encoded(texts[file]))))
             else:
-                placed.append(file)
-        yield placed
+                places.append(str(file))
+        copies.seek(0)
+        options: tuple[str, ...] = ("-c", _SH, "sh", " ".join(sizes))
+        if shell is Shell.BASH:
+            options = ("--noprofile", "--norc", "-c", _BASH, "bash", " ".join(sizes))
+            options = (*options, "1" if merged else "0")
+        return run_inside(
+            host,
+            [shell.value, *options, " ".join(names), *places],
+            word=_STARTED,
+            timeout_s=_TIMEOUT_S,
+            env=env,
+            stdin=copies,
+        )
 
 
-def _command(shell: Shell, names: Sequence[str], merged: bool) -> tuple[str, ...]:
-    wanted = " ".join(names)
-    match shell:
-        case Shell.BASH:
-            options = ("--noprofile", "--norc", "-c", _BASH, "bash", "1" if merged else "0")
-            return ("bash", *options, wanted)
-        case Shell.SH:
-            return ("sh", "-c", _SH, "sh", wanted)
+def _read(
+    shell: Shell,
+    files: Sequence[Path],
+    names: Sequence[str],
+    texts: Mapping[Path, str],
+    *,
+    merged: bool,
+    why: str,
+) -> Evaluation:
+    """Return what the text of the files says for certain, where nothing may run it."""
+    configs = [ConfigFile(path=str(file), text=texts[file]) for file in files]
+    reading = ReadingRules(shell=shell, merged=merged)
+    unknown: dict[str, InitadvisorError] = {}
+    steps: list[dict[str, Variable]] = []
+    for count in range(len(files) + 1):
+        try:
+            units = survey(configs[:count], reading)
+        except RefusedRewriteError as err:
+            raise _not_told(err.message, why) from err
+        every = [a for unit in units for c in unit.script.commands for a in c.assignments]
+        arrays = {each.name for each in every if isinstance(each.value, Array)}
+        wanted = {a.name for a in every if any(fnmatchcase(a.name, each) for each in names)}
+        steps.append({})
+        unknown.clear()
+        for name in sorted(wanted | {n for n in names if n.isidentifier()}):
+            found = find(units, name)
+            value = None if found.obstacles else _told(found)
+            if value and value.is_array == (name in arrays):
+                steps[-1][name] = value
+            elif found.place or found.obstacles:
+                reason = "the shell computes it"
+                if found.obstacles:
+                    first = found.obstacles[0]
+                    reason = first.place.refusal(first.reason, "").message
+                unknown[name] = _not_told(f"what {name} is: {reason}", why)
+    warning = f"{_listed(files)} was only read, not evaluated: {why}"
+    return Evaluation(
+        files=tuple(files), steps=tuple(steps), status=0, warnings=(warning,), unknown=unknown
+    )
+
+
+def _told(found: VariableOrigin) -> Variable | None:
+    """Return what assignments make of a variable; None where that is nothing or not known."""
+    if found.since and all(isinstance(each.value, Array) for each in found.since):
+        return None if found.words is None else Variable(values=found.words, is_array=True)
+    return None if found.text is None or not found.since else Variable(values=(found.text,))
+
+
+def _not_told(what: str, why: str) -> InitadvisorError:
+    return InitadvisorError(f"cannot tell without running it {what}: {why}")
 
 
 def version_sorted(host: Host, names: Iterable[str]) -> tuple[str, ...]:
@@ -244,16 +341,9 @@ def version_sorted(host: Host, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(done.stdout.decode(errors="surrogateescape").split("\0")[:-1])
 
 
-def _check_readable(file: Path) -> None:
-    try:
-        with file.open("rb"):
-            pass
-    except PermissionError as err:
-        msg = f"cannot read {file}: only root may"
-        raise NeedsRootError(msg) from err
-    except OSError as err:
-        msg = f"cannot read {file}: {err.strerror}"
-        raise InitadvisorError(msg) from err
+def _is_hidden(file: Path) -> bool:
+    """Tell whether a sandbox does not show the file, be it through a link."""
+    return any(file.resolve().is_relative_to(place) for place in _HIDDEN)
 
 
 def _parse(output: bytes) -> tuple[list[dict[str, Variable]], int]:
@@ -283,7 +373,3 @@ def _variable(words: Iterator[str]) -> Variable:
 
 def _listed(files: Sequence[Path]) -> str:
     return " + ".join(str(file) for file in files)
-
-
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in text)[:200]

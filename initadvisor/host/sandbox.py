@@ -1,8 +1,11 @@
-"""Whether this process is in a sandbox, and how it runs a program outside of it.
+"""Programs outside of the sandbox that this process may be in, and programs inside of one.
 
 A hardened unit hides modules, devices and directories; what is made there for the whole machine
 lacks them. systemd starts the program in a transient unit instead. A unit that is to do this needs
 AF_UNIX and the system bus.
+
+What only has to be evaluated gets a sandbox: another transient unit, or namespaces of its own where
+there is no systemd to ask (unshare(1)).
 """
 
 from __future__ import annotations
@@ -13,15 +16,17 @@ import os
 import re
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from initadvisor.core.errors import ProgramError, UnsafeError
+from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
+from initadvisor.core.text import shown
 from initadvisor.host.process import environment
 from initadvisor.host.run import Completed, Priority, failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+    from typing import IO
 
     from initadvisor.host import Host
 
@@ -53,7 +58,7 @@ def run_outside(
     program = host.runner.which(str(argv[0]))
     if reason is None or program is None:
         return host.runner.run(argv, timeout_s=timeout_s, env=env, priority=Priority.IDLE)
-    if host.runner.which("systemd-run") is None or not host.path("/run/systemd/system").is_dir():
+    if not _manager_starts_units(host):
         msg = f"not running {argv[0]} in a sandbox ({reason}): it would not see the whole machine"
         raise UnsafeError(msg, hint="run it from a shell of root's")
     if is_private(host, directory):
@@ -61,39 +66,209 @@ def run_outside(
         raise UnsafeError(msg, hint="let CACHE_DIRECTORY be outside of /tmp and /var/tmp")
     log.info("running %s in a unit of its own: %s", argv[0], reason)
     words = (str(program), *(str(word) for word in argv[1:]))
-    unit = f"initadvisor-{uuid.uuid4().hex[:12]}.service"
-    command = tuple(_transient(host, unit, words, timeout_s=timeout_s, env=env))
-    try:
-        done = host.runner.run(command, timeout_s=timeout_s, check=False)
-    except BaseException:
-        # Who asked systemd for the unit is dead; the unit is not.
-        with contextlib.suppress(ProgramError):
-            host.runner.run(["systemctl", "stop", unit], timeout_s=_STOP_TIMEOUT_S, check=False)
-        raise
-    done = replace(done, argv=words)
+    done = _run_in_unit(host, words, _OUTSIDE, timeout_s=timeout_s, env=env)
     if done.returncode != 0:
         raise failure(done)
     return done
 
 
+_OUTSIDE: Final = {
+    "CPUSchedulingPolicy": "idle",
+    "IOSchedulingClass": "idle",
+    "OOMScoreAdjust": "1000",
+}
+
+_PROCESSES: Final = 256
+
+_INSIDE: Final = {
+    # A user of its own, who may write nowhere else: the file system is read-only, /tmp private.
+    "DynamicUser": "yes",
+    "PrivateTmp": "yes",
+    "ProtectSystem": "strict",
+    "ProtectHome": "read-only",
+    # Only root can read some of what a configuration reads.
+    "AmbientCapabilities": "CAP_DAC_READ_SEARCH",
+    "CapabilityBoundingSet": "CAP_DAC_READ_SEARCH",
+    "NoNewPrivileges": "yes",
+    "PrivateDevices": "yes",
+    "PrivateNetwork": "yes",
+    "ProtectControlGroups": "yes",
+    "ProtectKernelLogs": "yes",
+    "ProtectKernelModules": "yes",
+    "ProtectKernelTunables": "yes",
+    "ProtectProc": "invisible",
+    "KeyringMode": "private",
+    "RestrictNamespaces": "yes",
+    "RestrictRealtime": "yes",
+    "RestrictSUIDSGID": "yes",
+    "SystemCallFilter": "~@network-io @clock @debug @module @mount @raw-io @reboot @swap",
+    "SystemCallErrorNumber": "EPERM",
+    "OOMScoreAdjust": "1000",
+    "TasksMax": f"{_PROCESSES}",
+    # Each is told of in the journal, and there are several in a run.
+    "LogLevelMax": "warning",
+}
+
+# Arguments: the program. What is mounted is made read-only first, all at once as far as mount(8)
+# does that (not /, for one), then one by one; what is covered by other mounts cannot be reached.
+# What has to be writable, and what there is of devices, is put over it. The program is a child of
+# process 1: signals end it, and whatever it has started ends with process 1.
+_ENTER: Final = r"""
+set -eu
+writable() {
+    grep -v ' - autofs ' /proc/self/mountinfo | while read -r _ _ _ _ point options _; do
+        case $options:$point in
+            ro[,:]* | *:/tmp) ;;
+            *) printf '%s\n' "$options,ro $point" ;;
+        esac
+    done
+}
+mount -n -t tmpfs -o mode=755,nosuid initadvisor /tmp
+writable | sed 's/\(.*\) \(.*\)/none \2 none remount,bind,\1 0 0/' >/tmp/fstab
+mount -n -a -T /tmp/fstab 2>/dev/null || :
+writable | sed 's/\\/\\0/g' | while read -r options point; do
+    point=$(printf '%b.' "$point")
+    point=${point%.}
+    if ! mount -n -o "remount,bind,$options" "$point" && mountpoint -q "$point"; then
+        exit 1
+    fi 2>/dev/null
+done
+mkdir /tmp/shm
+ln -s /proc/self/fd /tmp/fd
+: >/tmp/null >/tmp/zero >/tmp/random >/tmp/urandom
+cat >/tmp/fstab <<END
+/dev/null /tmp/null none bind 0 0
+/dev/zero /tmp/zero none bind 0 0
+/dev/random /tmp/random none bind 0 0
+/dev/urandom /tmp/urandom none bind 0 0
+initadvisor /tmp/shm tmpfs mode=1777,nosuid,nodev,size=64m 0 0
+initadvisor /var/tmp tmpfs mode=1777,nosuid,nodev,size=64m 0 0
+initadvisor /proc proc ro,nosuid,nodev,noexec 0 0
+END
+mount -n -a -T /tmp/fstab
+mount -n -o remount,bind,ro,nosuid /tmp
+mount -n --move /tmp /dev
+mount -n -t tmpfs -o mode=1777,nosuid,nodev,size=64m initadvisor /tmp
+cd /
+unset TMPDIR
+"$@"
+exit $?
+"""
+
+
+class NoSandboxError(InitadvisorError):
+    """There is no sandbox to be had here; the message says why."""
+
+
+def run_inside(
+    host: Host,
+    argv: Sequence[str | Path],
+    *,
+    word: bytes,
+    timeout_s: float,
+    env: Mapping[str, str] | None = None,
+    stdin: IO[bytes] | None = None,
+) -> Completed:
+    """Run one program where it can change nothing and nothing of it is left.
+
+    The whole system is read-only, /tmp is empty, there is no network, and no device of the machine.
+    The program says ``word`` first: where it does not, that was no sandbox. It may fail.
+
+    Raises ``NoSandboxError`` where none can be had, as for an ordinary user without user
+    namespaces, and ``ProgramError`` when the program takes too long or talks too much.
+    """
+    reasons = []
+    if host.is_root and _manager_starts_units(host) and (found := host.runner.which(str(argv[0]))):
+        words = (str(found), *(str(each) for each in argv[1:]))
+        done = _run_in_unit(host, words, _INSIDE, timeout_s=timeout_s, env=env, stdin=stdin)
+        if done.stdout.startswith(word):
+            return done
+        reasons.append(_last_words("systemd-run", done))
+        if stdin:
+            stdin.seek(0)
+    if host.runner.which("unshare") is None:
+        reasons.append("unshare is not installed")
+    else:
+        command = (*_namespaces(host), "sh", "-c", _ENTER, "sh", *_powerless(host), *argv)
+        done = host.runner.run(command, timeout_s=timeout_s, check=False, env=env, stdin=stdin)
+        if done.stdout.startswith(word):
+            return done
+        reasons.append(_last_words("unshare", done))
+    msg = f"no sandbox can be made here: {'; '.join(reasons)}"
+    raise NoSandboxError(msg)
+
+
+def _namespaces(host: Host) -> tuple[str, ...]:
+    user = () if host.is_root else ("--user", "--map-root-user")
+    spaces = ("--mount", "--net", "--ipc", "--uts", "--pid", "--fork", "--kill-child")
+    return ("unshare", *user, *spaces, "--propagation", "private")
+
+
+def _powerless(host: Host) -> tuple[str, ...]:
+    """Return what makes nobody of root, who may read what root may; another user stays itself."""
+    words = ["prlimit", f"--nproc={_PROCESSES}", "setpriv", "--no-new-privs"]
+    kept = "-all"
+    if host.is_root:
+        kept = "-all,+dac_read_search"
+        words += ["--reuid=65534", "--regid=65534", "--clear-groups", f"--ambient-caps={kept}"]
+    return (*words, f"--inh-caps={kept}", f"--bounding-set={kept}")
+
+
+def _last_words(program: str, done: Completed) -> str:
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    return shown(said[-1])[:200] if said else f"{program} exited with status {done.returncode}"
+
+
+def _manager_starts_units(host: Host) -> bool:
+    there = host.path("/run/systemd/system").is_dir()
+    return there and host.runner.which("systemd-run") is not None
+
+
+def _run_in_unit(
+    host: Host,
+    words: tuple[str, ...],
+    properties: Mapping[str, str],
+    *,
+    timeout_s: float,
+    env: Mapping[str, str] | None,
+    stdin: IO[bytes] | None = None,
+) -> Completed:
+    """Run a program in a transient unit, which is stopped when the run is cut short."""
+    unit = f"initadvisor-{uuid.uuid4().hex[:12]}.service"
+    command = tuple(_transient(host, unit, words, properties, timeout_s=timeout_s, env=env))
+    try:
+        done = host.runner.run(command, timeout_s=timeout_s, check=False, stdin=stdin)
+    except BaseException:
+        # Who asked systemd for the unit is dead; the unit is not.
+        with contextlib.suppress(ProgramError):
+            host.runner.run(["systemctl", "stop", unit], timeout_s=_STOP_TIMEOUT_S, check=False)
+        raise
+    return replace(done, argv=words)
+
+
 def _transient(
-    host: Host, unit: str, words: Sequence[str], *, timeout_s: float, env: Mapping[str, str]
+    host: Host,
+    unit: str,
+    words: Sequence[str],
+    properties: Mapping[str, str],
+    *,
+    timeout_s: float,
+    env: Mapping[str, str] | None,
 ) -> Iterator[str]:
     """Return the command: environment, priority and time limit as ``SystemRunner.run`` has them."""
     yield from ("systemd-run", "--wait", "--pipe", "--collect", "--quiet", f"--unit={unit}")
-    properties = {
+    yield f"--description={words[0]} of initadvisor"
+    every = {
         "Type": "exec",
-        "CPUSchedulingPolicy": "idle",
-        "IOSchedulingClass": "idle",
-        "OOMScoreAdjust": "1000",
         "KillSignal": "SIGKILL",
         # Only for when nobody is left who would stop it in time.
         "RuntimeMaxSec": f"{timeout_s + _GRACE_S:.0f}",
+        **properties,
     }
     if own := own_unit(host):
         # Without After=, which would have it wait for a oneshot unit (us) to end before it starts.
-        properties["BindsTo"] = own
-    yield from (f"--property={name}={value}" for name, value in properties.items())
+        every["BindsTo"] = own
+    yield from (f"--property={name}={value}" for name, value in every.items())
     yield from (f"--setenv={name}={value}" for name, value in environment(env).items())
     yield "--"
     # systemd puts variables in (systemd.service(5)), and not every version can be told not to.

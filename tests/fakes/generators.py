@@ -68,7 +68,9 @@ class FakeGenerators(FakeRunner):
     ) -> Completed:
         words = tuple(str(word) for word in argv)
         if words[0] in SHELLS:
-            return SystemRunner().run(words, timeout_s=timeout_s, check=check, env=env, cwd=cwd)
+            return SystemRunner().run(
+                words, timeout_s=timeout_s, check=check, stdin=stdin, env=env, cwd=cwd
+            )
         if words[0] not in {*_OUTPUT, "dracut"}:
             return FakeRunner.run(
                 self, words, timeout_s=timeout_s, check=check, stdin=stdin, stdout=stdout, env=env

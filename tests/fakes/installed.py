@@ -53,7 +53,9 @@ class InstalledRunner:
         """Run inside the tree; what fails raises ``ProgramError``."""
         words = [str(word) for word in argv]
         if words[0] in SHELLS:
-            return SystemRunner().run(words, timeout_s=timeout_s, check=check, env=env, cwd=cwd)
+            return SystemRunner().run(
+                words, timeout_s=timeout_s, check=check, stdin=stdin, env=env, cwd=cwd
+            )
         del timeout_s, check, cwd, priority
         words = [self._inside(word) for word in words]
         self.calls.append(tuple(words))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.fixtures.systemd_container import run_under_systemd
+from tests.fixtures.systemd_container import REPOSITORY, run_under_systemd
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -211,6 +211,99 @@ if Path("/mnt/held").exists():
 print("unit:", unit.wait(timeout=300))
 print(Path("/mnt/unit-said").read_text())
 """
+
+EVALUATED = r"""
+import os, subprocess, sys, time
+from pathlib import Path
+
+sys.path.insert(0, os.getcwd())
+from initadvisor.core.errors import InitadvisorError
+from initadvisor.generators import shell
+from initadvisor.host import Host
+from initadvisor.host.sandbox import run_inside
+
+HARDENED = "--hardened" in sys.argv
+
+
+def said(script):
+    done = run_inside(Host(), ["bash", "-c", f"echo @; {script}"], word=b"@", timeout_s=300)
+    return " ".join(done.stdout.decode().split()[1:]) + done.stderr.decode()
+
+
+def units():
+    listed = subprocess.run(["systemctl", "list-units", "--all", "--plain", "--no-legend"],
+                            capture_output=True, text=True).stdout
+    return sum("initadvisor-" in line for line in listed.splitlines())
+
+
+Path("/etc/only-root").write_text("secret\n")
+Path("/etc/only-root").chmod(0o600)
+print("user:", said("(($(id -u) > 60000)) && echo another"))
+print("control group:", said("cat /proc/self/cgroup | grep -c initadvisor-"))
+print("reads:", said("cat /etc/only-root"))
+for place in ("/", "/etc", "/usr", "/var/lib", "/run", "/mnt", "/root"):
+    print(f"writes {place}:", said(f"touch {place}/x 2>/dev/null && echo may"))
+print("tmp:", said("ls /tmp | wc -l; touch /tmp/x /var/tmp/x && echo may"))
+print("network:", said("tail -n +3 /proc/net/dev | cut -d: -f1"))
+print("devices:", said("ls /dev/kmsg /dev/mem /dev/watchdog /dev/sda 2>/dev/null"))
+print("socket:", said("exec 9<>/dev/tcp/127.0.0.1/1" ) != "" and "none")
+print("bus:", said("systemctl list-units >/dev/null 2>&1 && echo talks"))
+print("kills:", said("kill -0 1 2>/dev/null && echo may"))
+said("setsid sleep 4321 >/dev/null 2>&1 & sleep 0.2")
+print("left:", "sleep\\x004321" in "".join(
+    ascii(p.read_text()) for p in Path("/proc").glob("[0-9]*/cmdline") if p.exists()), units())
+Path("/etc/my.conf").write_text("X=$(cat /etc/only-root)\nbuiltin() { :; }\necho x >/etc/made\n")
+Path("/etc/endless.conf").write_text("setsid sleep 4322 & while :; do :; done\n")
+conf = Path("/etc/my.conf")
+for kind in shell.Shell:
+    found = shell.evaluate(Host(), kind, [conf], ("X", "Y"))
+    print(kind, found.value("X"), found.warnings)
+    found = shell.evaluate(Host(), kind, [conf], ("X", "Y"), texts={conf: "X=\"a\udcff\"\n"})
+    print(kind, ascii(found.value("X")), found.warnings)
+print("made:", Path("/etc/made").exists())
+shell._TIMEOUT_S = 2
+try:
+    shell.evaluate(Host(), shell.Shell.BASH, [Path("/etc/endless.conf")], ("X",))
+except InitadvisorError as err:
+    print("endless:", err.message)
+print("left:", units())
+if not HARDENED:
+    text = Path("REPOSITORY/systemd/initadvisor-measure.service").read_text()
+    dropped = ("Exec", "Standard", "Condition", "MemoryMax", "DeviceAllow", "ProtectHome")
+    kept = [line for line in text.splitlines() if not line.startswith(dropped)]
+    at = kept.index("[Service]") + 1
+    kept[at:at] = [
+        f"ExecStart={sys.executable} /mnt/inside.py --hardened",
+        "WorkingDirectory=REPOSITORY",
+        "StandardOutput=truncate:/mnt/hardened", "StandardError=inherit",
+        "ReadWritePaths=/mnt /etc",
+    ]
+    Path("/run/systemd/system/measure-like.service").write_text("\n".join(kept))
+    subprocess.run(["systemctl", "daemon-reload"], check=True)
+    print("unit:", subprocess.run(["systemctl", "start", "measure-like.service"]).returncode)
+    print("HARDENED")
+    print(Path("/mnt/hardened").read_text())
+"""
+
+
+def test_configuration_is_evaluated_in_a_unit_that_can_change_nothing(tmp_path: Path) -> None:
+    code = EVALUATED.replace("REPOSITORY", str(REPOSITORY))
+    free, _, hardened = run_under_systemd(code, tmp_path).partition("unit: 0\nHARDENED\n")
+    for said in (free, hardened.rstrip("\n")):
+        lines = dict(line.split(":", 1) for line in said.splitlines() if ":" in line)
+        assert lines["user"] == " another", said
+        assert lines["control group"] == " 1", said
+        assert lines["reads"] == " secret", said
+        assert {value for key, value in lines.items() if key.startswith("writes ")} == {" "}, said
+        assert lines["tmp"] == " 0 may", said
+        assert lines["network"] == " lo", said
+        assert (lines["devices"], lines["bus"], lines["kills"]) == (" ", " ", " "), said
+        assert lines["socket"] == " none", said
+        assert "left: False 0\n" in said
+        assert "bash secret ()\nbash 'a\\ufffd' ()\nsh secret ()\nsh 'a\\ufffd' ()\n" in said
+        assert lines["made"] == " False"
+        assert "endless.conf: bash did not end within 2 s" in lines["endless"]
+        assert said.rstrip("\n").endswith("left: 0")
 
 
 def test_the_unit_that_replaces_files_can_keep_everybody_away(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from initadvisor.cli.status import status
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import UnsafeError
 from initadvisor.core.settings import Setting
+from initadvisor.generators import shell
+from initadvisor.host.sandbox import NoSandboxError
 from tests.fixtures.dracut_machine import (
     CONFIG,
     IMAGE,
@@ -60,6 +62,25 @@ def test_status_of_a_machine_to_which_nothing_was_done(machine: Machine) -> None
     assert "This boot used: not known (this boot was not measured" in said
     assert "Boot loader: fake" in said
     assert "Kept" not in said
+
+
+def test_status_says_when_the_configuration_was_only_read(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del machine
+
+    def none_to_be_had(*_: object, **__: object) -> None:
+        msg = "no sandbox can be made here: no namespaces"
+        raise NoSandboxError(msg)
+
+    monkeypatch.setattr(shell, "run_inside", none_to_be_had)
+    reason = "was only read, not evaluated: no sandbox can be made here: no namespaces"
+    said = told(status)
+    assert said.startswith("Configured: gzip (")
+    assert reason in said
+    document = json.loads(CliRunner().invoke(status, ["--json"]).stdout)
+    assert document["configured"]["setting"] == "gzip"
+    assert [each for each in document["configured"]["warnings"] if each.endswith(reason)]
 
 
 def test_status_of_what_was_done(machine: Machine) -> None:

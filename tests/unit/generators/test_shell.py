@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.generators import dracut, initramfs_tools, mkinitcpio
 from initadvisor.generators import shell as module
 from initadvisor.generators.shell import Variable, evaluate, version_sorted
 from initadvisor.host import Host
 from initadvisor.rewrite.syntax import Shell
 from tests.fakes.runner import FakeRunner
+from tests.fixtures.cache import cache_dir
+from tests.fixtures.hosts import Machine
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from initadvisor.generators import Generator
     from tests.fixtures.hosts import Write
+
+_COMMANDS = (
+    *("builtin", "command", "compgen", "printf", "declare", "unset", "unalias", "trap", "exit"),
+    *("set", "exec", "shopt", "local", "cat", "head", "test", "["),
+)
 
 
 @pytest.mark.parametrize("shell", Shell)
@@ -69,13 +78,154 @@ def test_carriage_returns_are_part_of_the_value(host: Host, write: Write) -> Non
         "IFS=1; set -u; X=1\n",
         "set -f; exec 3>&1; X=1\n",
         "X=1; cat\n",
+        'command() { :; }; builtin() { builtin "$@"; }; X=1\n',
+        "trap 'echo \"#\"; exit 7' EXIT; X=1\n",
+        "alias printf=: command=: builtin=: unset=:; X=1\n",
+        "X=1; sleep 3600 & while :; do :; done &\n",
+        "X=1; echo x >/etc/initadvisor-was-here\n",
     ],
-    ids=["prints", "redefines printf", "changes IFS", "plays with descriptors", "reads stdin"],
+    ids=[
+        *("prints", "redefines printf", "changes IFS", "plays with descriptors", "reads stdin"),
+        *("redefines builtin", "has a trap", "has aliases"),
+        *("leaves something running", "would change the machine"),
+    ],
 )
 def test_what_a_file_does_besides_does_not_disturb(
     host: Host, write: Write, shell: Shell, text: str
 ) -> None:
     assert evaluate(host, shell, [write("/a", text)], ("X",)).value("X") == "1"
+
+
+@pytest.mark.parametrize("name", _COMMANDS)
+@pytest.mark.parametrize("body", [":", '{name} "$@"', "exit 0", "while :; do return; done"])
+def test_a_function_that_has_the_name_of_a_command_does_not_disturb(
+    host: Host, write: Write, name: str, body: str
+) -> None:
+    file = write("/a", f"X=1\nfunction {name} {{ {body.format(name=name)}; }}\n")
+    assert evaluate(host, Shell.BASH, [file], ("X",)).value("X") == "1"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'function builtin { builtin "$@"; }; readonly -f builtin\n',
+        "enable -n printf\n",
+        "enable -n compgen\n",
+        "enable -n unalias\n",
+        "readonly POSIXLY_CORRECT IFS\n",
+        "shopt -s extdebug; trap false DEBUG\n",
+        "set -n\n",
+        "exec true\n",
+        "trap 'kill -9 $BASHPID' DEBUG\n",
+    ],
+)
+def test_what_keeps_the_shell_from_telling_is_an_error_and_not_a_wrong_answer(
+    host: Host, write: Write, text: str
+) -> None:
+    file = write("/a", f"X=1\n{text}")
+    with pytest.raises(InitadvisorError, match=f"cannot evaluate {file}: it ends the shell"):
+        evaluate(host, Shell.BASH, [file], ("X",))
+
+
+def test_what_starts_ever_more_processes_ends(
+    host: Host, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_TIMEOUT_S", 2.0)
+    file = write("/a", "for i in {1..400}; do sleep 60 & done\n")
+    with pytest.raises(InitadvisorError, match="cannot evaluate"):
+        evaluate(host, Shell.BASH, [file], ("X",))
+
+
+def test_what_a_file_reads_is_there(host: Host, write: Write) -> None:
+    text = "X=$(cat /etc/passwd)\n[ -r /proc/self/stat ] && Y=$(cat <(echo 1) 2>/dev/null)\n"
+    values = evaluate(host, Shell.BASH, [write("/a", text)], ("X", "Y"))
+    assert values.value("X") == Path("/etc/passwd").read_text().rstrip("\n")
+    assert values.value("Y") == "1"
+
+
+def test_a_file_that_a_sandbox_shows_is_read_where_it_is(host: Host) -> None:
+    with tempfile.NamedTemporaryFile("w", dir=cache_dir(), suffix=" x") as file:
+        file.write('X=${BASH_SOURCE[0]}; . "${BASH_SOURCE[0]%/*}/none" 2>/dev/null; Y=1\n')
+        file.flush()
+        values = evaluate(host, Shell.BASH, [Path(file.name)], ("X", "Y"))
+    assert (values.value("X"), values.value("Y")) == (file.name, "1")
+
+
+class TestWithoutASandbox:
+    """What the text says for certain, marked as that."""
+
+    @pytest.fixture
+    def host(self, tmp_path: Path) -> Host:
+        """Return a machine with shells, on which no namespaces can be made."""
+        runner = FakeRunner(programs=["bash", "sh", "unshare"])
+        runner.answer("unshare", stderr="unshare: unshare failed: Operation not permitted\n")
+        return Machine(root=tmp_path, runner=runner)
+
+    @pytest.mark.parametrize("shell", Shell)
+    def test_the_last_assignment_is_found_and_the_answer_marked(
+        self, host: Host, write: Write, shell: Shell
+    ) -> None:
+        files = [write("/a", "X=1 Y=1\n"), write("/b", "X='2 3' # $Z\n")]
+        values = evaluate(host, shell, files, ("X", "Y", "Z"))
+        assert (values.value("X"), values.value("Y"), values.get("Z")) == ("2 3", "1", None)
+        assert (values.origin("X"), values.origin("Y")) == (files[1], files[0])
+        [warning] = values.warnings
+        assert warning == (
+            f"{files[0]} + {files[1]} was only read, not evaluated: no sandbox can be made here: "
+            "unshare: unshare failed: Operation not permitted"
+        )
+
+    def test_arrays_patterns_and_merged_texts_are_read(self, host: Host, write: Write) -> None:
+        files = [
+            write("/a", "a_image=(1 '2 3')\n"),
+            write("/b", "a_image+=(4)\nX=z"),
+            write("/c", "y"),
+        ]
+        values = evaluate(host, Shell.BASH, files, ("*_image", "X"), merged=True)
+        assert values.get("a_image") == Variable(values=("1", "2 3", "4"), is_array=True)
+        assert values.value("X") == "zy"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "X=$(nproc)\n",
+            "X=1; [ -e / ] && X=2\n",
+            "X=1; . /x\n",
+            "X=1; eval X=2\n",
+            "X=(1); X=2\n",
+            "X=1; ((Y))\n",
+            "if :; then X=1; fi\n",
+        ],
+    )
+    def test_what_only_a_shell_can_tell_is_an_error(
+        self, host: Host, write: Write, text: str
+    ) -> None:
+        values = evaluate(host, Shell.BASH, [write("/a", text)], ("X", "Z"))
+        with pytest.raises(InitadvisorError, match="cannot tell without running it what X is"):
+            values.value("X")
+
+    def test_what_is_not_understood_is_an_error(self, host: Host, write: Write) -> None:
+        with pytest.raises(InitadvisorError, match=r"cannot tell without running it .*/a, line 1"):
+            evaluate(host, Shell.BASH, [write("/a", "X='\n")], ("X",))
+
+    @pytest.mark.parametrize(
+        "generator", [mkinitcpio, dracut, initramfs_tools], ids=lambda g: g.NAME
+    )
+    def test_each_generator_s_answer_is_marked(
+        self, host: Host, write: Write, generator: Generator
+    ) -> None:
+        write("/etc/mkinitcpio.conf", "COMPRESSION=xz\n")
+        write("/etc/dracut.conf", "compress=xz\n")
+        write("/etc/initramfs-tools/initramfs.conf", "COMPRESS=xz\n")
+        write("/usr/bin/xz", "").chmod(0o755)
+        found = generator.configured(host, "6.1.0")
+        assert str(found.setting).startswith("xz")
+        assert sum("was only read, not evaluated" in each for each in found.warnings) == 1
+
+    def test_nothing_of_it_was_run(self, host: Host, write: Write) -> None:
+        evaluate(host, Shell.BASH, [write("/a", "X=1\n")], ("X",))
+        assert isinstance(host.runner, FakeRunner)
+        assert [argv[0] for argv in host.runner.argvs] == ["unshare"]
 
 
 @pytest.mark.parametrize("shell", Shell)
@@ -133,7 +283,7 @@ def test_a_file_for_root_only_needs_root(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(type(file), "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(NeedsRootError, match="only root may"):
         evaluate(host, Shell.BASH, [file], ("X",))
 
