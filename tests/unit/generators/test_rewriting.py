@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from initadvisor.core.errors import (
 from initadvisor.core.settings import Setting
 from initadvisor.generators import dracut, initramfs_tools, mkinitcpio, unknown
 from initadvisor.generators.rewriting import drop_in_read_last
+from tests.fixtures.cache import cache_dir
 from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:
@@ -161,9 +163,11 @@ def test_a_kernel_that_cannot_unpack_it_is_noticed_before_anything_is_written(
 
 
 def test_what_another_file_sets_to_something_else_is_noticed(host: Host, write: Write) -> None:
-    write("/etc/more", "COMPRESSION_OPTIONS=(-1)\n")
-    write(_MKINITCPIO, f". {host.path('/etc/more')}\nCOMPRESSION=xz\n")
-    _assert_refused(mkinitcpio, host, Setting(Codec.ZSTD), r"would use zstd -1 all the same")
+    with tempfile.NamedTemporaryFile("w", dir=cache_dir()) as more:  # where a sandbox shows it
+        more.write("COMPRESSION_OPTIONS=(-1)\n")
+        more.flush()
+        write(_MKINITCPIO, f". {more.name}\nCOMPRESSION=xz\n")
+        _assert_refused(mkinitcpio, host, Setting(Codec.ZSTD), r"would use zstd -1 all the same")
 
 
 def test_a_broken_configuration_is_refused(host: Host, write: Write) -> None:
