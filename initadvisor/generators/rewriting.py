@@ -7,10 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.core.text import decoded
-from initadvisor.generators.shell import version_sorted
-from initadvisor.host.files import open_regular
+from initadvisor.core.errors import UnsafeError
+from initadvisor.generators.shell import config_text, version_sorted
 from initadvisor.rewrite.files import ConfigFile, DropIn
 
 if TYPE_CHECKING:
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from initadvisor.rewrite.files import FileEdit
 
 
-_LIMIT_BYTES = 1 << 20
 _NAMES = ("90-initadvisor", "zz-initadvisor", "zzz-initadvisor", "zzzzzz-initadvisor")
 
 
@@ -44,22 +41,6 @@ def config_files(
         )
         for path in paths
     )
-
-
-def config_text(path: Path) -> str:
-    """Return what a configuration file holds, nothing for a link to /dev/null, which hides a file.
-
-    Raises ``InitadvisorError`` for what cannot be read or is larger than 1 MiB, ``NeedsRootError``
-    where only root may.
-    """
-    if path.is_char_device():
-        return ""
-    with open_regular(path) as file:
-        content = file.read(_LIMIT_BYTES + 1)
-    if len(content) > _LIMIT_BYTES:
-        msg = f"cannot read {path}: larger than {_LIMIT_BYTES} bytes"
-        raise InitadvisorError(msg)
-    return decoded(content)
 
 
 def drop_in_read_last(

@@ -15,8 +15,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, ProgramError, RefusedRewriteError
-from initadvisor.core.text import encoded, shown
-from initadvisor.generators.rewriting import config_text
+from initadvisor.core.text import decoded, encoded, shown
+from initadvisor.host.files import open_regular
 from initadvisor.host.sandbox import NoSandboxError, run_inside
 from initadvisor.rewrite.files import ConfigFile, ReadingRules
 from initadvisor.rewrite.survey import find, survey
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 _TIMEOUT_S = 10.0
+_LIMIT_BYTES = 1 << 20
 
 _STARTED = b"@\0"
 _HIDDEN = ("/tmp", "/var/tmp", "/dev")  # noqa: S108  what a sandbox does not show
@@ -326,6 +327,22 @@ def _told(found: VariableOrigin) -> Variable | None:
 
 def _not_told(what: str, why: str) -> InitadvisorError:
     return InitadvisorError(f"cannot tell without running it {what}: {why}")
+
+
+def config_text(path: Path) -> str:
+    """Return what a configuration file holds, nothing for a link to /dev/null, which hides a file.
+
+    Raises ``InitadvisorError`` for what cannot be read or is larger than 1 MiB, ``NeedsRootError``
+    where only root may.
+    """
+    if path.is_char_device():
+        return ""
+    with open_regular(path) as file:
+        content = file.read(_LIMIT_BYTES + 1)
+    if len(content) > _LIMIT_BYTES:
+        msg = f"cannot read {path}: larger than {_LIMIT_BYTES} bytes"
+        raise InitadvisorError(msg)
+    return decoded(content)
 
 
 def version_sorted(host: Host, names: Iterable[str]) -> tuple[str, ...]:
