@@ -88,7 +88,6 @@ def may_be_guarded(options: str) -> bool:
     return not inits and not parameters(kernels, "rdinit") and words <= _KERNELS_OWN
 
 
-
 def new_parameters(options: str, words: Sequence[str]) -> tuple[str, ...]:
     """Return those of ``words`` that do not take effect with these options already."""
     return tuple(word for word in words if not _takes_effect(options, word))

@@ -93,17 +93,17 @@ def _running(host: Host) -> RunningBoot:
     try:
         boot_id = running_boot_id(host)
         with open_store(host, readonly=True) as store:
-            latest = store.boots(source=RecordSource.UNIT, limit=1)
+            record = store.boot(boot_id)
     except InitadvisorError as err:
         return RunningBoot(reason=err.message)
-    if not latest or latest[0].boot_id != boot_id:
+    if record is None or record.source is not RecordSource.UNIT:
         return RunningBoot(reason=_NOT_MEASURED)
-    found = latest[0].attribution
+    found = record.attribution
     return RunningBoot(
         reason=found.reason,
         certainty=found.certainty,
         image=found.image.path if found.image else None,
-        setting=latest[0].setting,
+        setting=record.setting,
     )
 
 

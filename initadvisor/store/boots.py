@@ -74,6 +74,16 @@ def recorded(
         yield as_record(from_json(text(row, "record")))
 
 
+def boot(connection: sqlite3.Connection, boot_id: str) -> BootRecord | None:
+    """Return the record of one boot, None where there is none."""
+    row = connection.execute(
+        "SELECT record FROM boot JOIN boot_record ON boot_record.boot = boot.number "
+        "WHERE boot_id = ?",
+        (boot_id,),
+    ).fetchone()
+    return None if row is None else as_record(from_json(text(row, "record")))
+
+
 def known(connection: sqlite3.Connection) -> Mapping[str, RecordSource]:
     """Return the identifiers of all boots that are recorded, and where each record is from."""
     rows = connection.execute("SELECT boot_id, source FROM boot")

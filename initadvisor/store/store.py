@@ -243,6 +243,14 @@ class Store:
         with self._reading():
             yield from boots.recorded(self._connection, since=since, limit=limit, source=source)
 
+    def boot(self, boot_id: str) -> BootRecord | None:
+        """Return the record of one boot, None where there is none.
+
+        To ask for the running one: it is not the latest where the clock has gone back.
+        """
+        with self._reading():
+            return boots.boot(self._connection, boot_id)
+
     def known_boots(self) -> Mapping[str, RecordSource]:
         """Return the identifiers of all recorded boots, and where each record is from."""
         with self._reading():

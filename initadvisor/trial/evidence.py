@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.bootloaders import BootLoader
-    from initadvisor.boots.journal import Journal
+    from initadvisor.boots.journal import BootSpan, Journal
     from initadvisor.campaign.campaign import TrialBoot
     from initadvisor.host import Host
     from initadvisor.records.boot import BootRecord
@@ -127,8 +127,8 @@ def require_boot_time_unit(host: Host) -> None:
 
 def _record(host: Host, boot: str) -> BootRecord | None:
     with open_store(host, readonly=True) as store:
-        latest = store.boots(source=RecordSource.UNIT, limit=1)
-    return next((record for record in latest if record.boot_id == boot), None)
+        record = store.boot(boot)
+    return record if record is not None and record.source is RecordSource.UNIT else None
 
 
 def _journal_evidence(host: Host, armed: ArmedBoot, boot: str) -> JournalEvidence:
@@ -142,16 +142,24 @@ def _journal_evidence(host: Host, armed: ArmedBoot, boot: str) -> JournalEvidenc
 
 
 def _journal_evidence_in(journal: Journal, armed: ArmedBoot, boot: str) -> JournalEvidence:
-    span = journal.span(boot)
-    for _ in range(_MOST_BOOTS):
-        span = journal.before(span) if span else None
-        if span is None or span.boot_id == armed.armed_in_boot:
-            break
+    for span in _boots_since(journal, armed.armed_in_boot, boot)[:_MOST_BOOTS]:
         found = journal.read(span)
         if armed.trial in parameters(found.kernel.timestamps.command_line or "", TRIAL_TAG):
             came_up = found.startup is not None and not found.emergency
             return JournalEvidence.WHOLE if came_up else JournalEvidence.BEGINNING
     return JournalEvidence.NOTHING
+
+
+def _boots_since(journal: Journal, armed_in_boot: str, boot: str) -> list[BootSpan]:
+    """Return the boots that may lie between two: first those that do by the wall clock.
+
+    A clock that went back puts a boot before the one that armed it, or after the running one.
+    """
+    spans = {span.boot_id: span for span in journal.spans()}
+    ends = [spans.pop(boot_id, None) for boot_id in (armed_in_boot, boot)]
+    first, last = (span.first.realtime_us if span else 0 for span in ends)
+    others = reversed(spans.values())
+    return sorted(others, key=lambda span: not first < span.first.realtime_us < last)
 
 
 def _systemctl(host: Host, *words: str) -> str:

@@ -27,6 +27,7 @@ from initadvisor.trial.markers import (
     previous_noted,
     was_rehearsed,
 )
+from tests.fixtures.journals import START_US
 from tests.fixtures.provable_machine import (
     ACTIVE,
     IMAGE,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from initadvisor.transaction.transaction import ArmedBoot, Transaction
     from tests.fixtures.booted import Booted
 
+DAY_US = 86_400_000_000
 FWUPD = OneShot(state=OneShotState.OTHERS, identifier="Boot0007")
 
 
@@ -80,6 +82,23 @@ def require_old(provable: Provable, reason: str) -> None:
     assert not provable.loader.is_armed
     assert noted_entry(provable.host) is None
     assert settle(provable.host) == ()
+
+
+@pytest.mark.parametrize(
+    "start_us",
+    [START_US + 9 * DAY_US, START_US, 86_400_000_000],
+    ids=["to an earlier boot's", "before all boots", "to 1970"],
+)
+def test_a_clock_that_went_back_keeps_no_proof_waiting(provable: Provable, start_us: int) -> None:
+    provable.measure()
+    provable.arm()
+    provable.reboot()
+    provable.measure()
+    settle(provable.host)
+    provable.reboot(start_us=start_us)
+    provable.measure()
+    assert "is done" in settle(provable.host)[0]
+    assert provable.installed() == (NEW, NEW_TEXT)
 
 
 def test_a_loader_is_tried_with_today_s_image_first(provable: Provable) -> None:
@@ -196,14 +215,16 @@ def cannot_unpack(provable: Provable) -> None:
     provable.measure()
 
 
-def too_soon(provable: Provable) -> None:
-    """Have the trial's boot come up, and another one after it."""
+def too_soon(
+    provable: Provable, *, start_us: int | None = None, later_us: int | None = None
+) -> None:
+    """Have the trial's boot come up, and another one after it; by these clocks, if told."""
     trial = proof(provable).trial
-    provable.reboot()
+    provable.reboot(start_us=start_us)
     fields = {**provable.machine.boot.entries[1].fields}
     fields["MESSAGE"] = f"Kernel command line: {LINE} {TRIAL_TAG}={trial}"
     provable.machine.boot.entries[1] = replace(provable.machine.boot.entries[1], fields=fields)
-    provable.reboot()
+    provable.reboot(start_us=later_us)
     provable.measure()
 
 
@@ -224,6 +245,12 @@ def crashed(provable: Provable) -> None:
         (fails_its_checks, "did not reach boot-complete.target: check.service failed"),
         (cannot_unpack, "could not unpack the image"),
         (too_soon, "it came up, but the machine was restarted before"),
+        (partial(too_soon, start_us=START_US), "it came up, but the machine was restarted"),
+        (partial(too_soon, later_us=START_US), "it came up, but the machine was restarted"),
+        (
+            partial(too_soon, start_us=START_US, later_us=START_US + DAY_US),
+            "it came up, but the machine was restarted",
+        ),
         (crashed, "it began to boot but did not come up"),
     ],
 )

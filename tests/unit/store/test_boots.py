@@ -284,3 +284,11 @@ def test_what_the_program_never_wrote_is_called_damage(host: Host, path: Path, c
     assert not list(path.parent.glob("*.aside*"))
     assert caught.value.hint is not None
     assert caught.value.hint.startswith("move it away")
+
+
+def test_one_boot_is_found_whatever_its_clock_said(host: Host) -> None:
+    back = replace(boot_record(8), started_at=EPOCH - timedelta(days=9000))
+    add(host, *(boot_record(number) for number in range(3)), back)
+    with open_store(host, readonly=True) as store:
+        assert store.boot(back.boot_id) == back
+        assert store.boot("0" * 32) is None
