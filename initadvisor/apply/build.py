@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.apply.plan_values import ApplyStep, RebuiltImage, StagedImage
+from initadvisor.apply.signers import require_same_signers
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.text import shown
 from initadvisor.firmware.efi_variables import enforces_signatures
@@ -86,9 +87,7 @@ def _stage(
     new = read_built(generator, directory / "new")
     require_codec(generator, image, new, plan.setting)
     _require_same(image.path, _difference(control, new, noted))
-    if image.uki and not new.signed and enforces_signatures(host):
-        msg = f"Secure Boot is on, and {generator.NAME} made {image.path} without a signature"
-        raise UnsafeError(msg, hint="nothing was changed")
+    _require_signed(host, generator, image, new, directory / "new")
     judged = linted(host, image, new)
     observer.doing(f"comparing {image.path} with what a rebuild gives")
     updates, unreadable = _updates(image.path, control, noted)
@@ -103,6 +102,19 @@ def _stage(
         updates=updates,
         unreadable=unreadable,
     )
+
+
+def _require_signed(
+    host: Host, generator: Generator, image: InstalledImage, built: ReadImage, path: Path
+) -> None:
+    """Raise ``UnsafeError`` where a unified kernel image would not start with Secure Boot on."""
+    if not image.uki:
+        return
+    if not built.signed and enforces_signatures(host):
+        msg = f"Secure Boot is on, and {generator.NAME} made {image.path} without a signature"
+        raise UnsafeError(msg, hint="nothing was changed")
+    if image.path.exists():
+        require_same_signers(host, image.path, path)
 
 
 def _require_same(path: Path, found: ImageDifference) -> None:
@@ -223,9 +235,7 @@ def _build(
     built = read_built(generator, directory / "old")
     require_codec(generator, image, built, setting)
     linted(host, image, built)
-    if image.uki and not built.signed and enforces_signatures(host):
-        msg = f"Secure Boot is on, and {generator.NAME} made {image.path} without a signature"
-        raise UnsafeError(msg, hint="nothing was changed")
+    _require_signed(host, generator, image, built, directory / "old")
     return RebuiltImage(
         image=image,
         staged=directory / "old",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from initadvisor.advise.recommend import Request, recommend
 from initadvisor.apply.commit import require_previous_entry
 from initadvisor.apply.plan_values import ApplyPlan, ApplyStep, Blocker, PlannedImage
 from initadvisor.apply.room import lacking, room_needed
+from initadvisor.apply.signers import signers
 from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.bootloaders.safety import require_no_binding
 from initadvisor.campaign.record import require_no_campaign
@@ -219,6 +221,9 @@ def _obstacles(
         reason = f"transaction {waiting.number} ({waiting.purpose}) is {waiting.state}"
         yield Blocker(step=ApplyStep.BUILD, reason=reason, remedy="initadvisor status shows it")
     rebuilt = [planned.image for planned in images if planned.rebuilt]
+    for image in rebuilt:
+        if image.uki:  # what cannot be verified is not replaced: found out before building
+            yield from _refused(ApplyStep.BUILD, partial(signers, host, image.path))
     yield from _refused(ApplyStep.VERIFYING, lambda: require_engine(host, rebuilt))
     yield from _of_the_boot_loader(host, images)
 

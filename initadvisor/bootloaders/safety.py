@@ -4,7 +4,8 @@ A disk may be unlocked by a TPM only as long as image and command line stay what
 gives the key away while its registers (PCRs) hold what they held when it was sealed. Those that a
 trial changes are measured from the boot options (1), the programs and boot data that were started
 (4, 5), GRUB's commands (8), the loaded files (9), and systemd-stub's parts and options (11, 12);
-see the UAPI group's "Linux TPM PCR Registry".
+see the UAPI group's "Linux TPM PCR Registry". Only the disk's own header tells; a key that lies
+elsewhere, or a token of another program's, may depend on anything, and counts as not known.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from initadvisor.bootloaders.crypttab import OpenDisk, keys_elsewhere
 from initadvisor.bootloaders.entry import EntryKind, OneShot, OneShotState
 from initadvisor.bootloaders.places import is_file, read_bytes
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, ProgramError, UnsafeError
@@ -154,6 +156,14 @@ _CHANGED_BY_TRIAL: Final = frozenset({1, 4, 5, 8, 9, 11, 12})
 _TIMEOUT_S = 20
 _ANOTHER_TYPE = 1
 """What ``cryptsetup isLuks`` exits with; a device that cannot be read gives another status."""
+
+_NOT_UNLOCKED = frozenset({"VERITY", "INTEGRITY", "SUBDEV"})
+"""Mappings of cryptsetup's that nobody has given a key to (``CRYPT-`` and this in their name)."""
+
+_BOUND_TO_NO_BOOT = frozenset({"systemd-fido2", "systemd-pkcs11", "systemd-recovery", "ssh"})
+"""Tokens that need a device, a person or a server, whatever was booted."""
+
+_KNOWN_PINS = frozenset({"tpm2", "tang", "sss", "pkcs11"})
 _CLEVIS_PCRS = re.compile(r'"pcr_ids"\s*:\s*"(?P<pcrs>[\d,\s]*)"')
 
 
@@ -163,39 +173,65 @@ def require_no_binding(host: Host) -> None:
     Or where that cannot be found out. Both may be overridden: the worst is that somebody has to
     type the passphrase.
     """
-    for device in open_devices(host):
-        bound = _bound(host, device) & _CHANGED_BY_TRIAL
+    for disk in _open_disks(host):
+        bound = _bound(host, disk) & _CHANGED_BY_TRIAL
         if bound:
             registers = ", ".join(map(str, sorted(bound)))
-            reason = f"{device} is unlocked by a TPM that is bound to PCR {registers}"
+            reason = f"{disk.device} is unlocked by a TPM that is bound to PCR {registers}"
             remedy = "bind it to PCR 7, or have the passphrase at hand and override this"
             raise refused(RefusalKind.BOUND_TO_TPM, reason, remedy)
 
 
 def open_devices(host: Host) -> tuple[str, ...]:
     """Return the devices of the encrypted disks that are open now, by the kernel's mappings."""
-    found: list[str] = []
+    return tuple(dict.fromkeys(disk.device for disk in _open_disks(host)))
+
+
+def _open_disks(host: Host) -> Iterator[OpenDisk]:
     for mapping in sorted(host.path("/sys/block").glob("dm-*")):
-        uuid = read_bytes(mapping / "dm/uuid") or b""
-        if uuid.startswith(b"CRYPT-LUKS"):
-            found += [f"/dev/{part.name}" for part in sorted((mapping / "slaves").glob("*"))]
-    return tuple(dict.fromkeys(found))
+        words = (read_bytes(mapping / "dm/uuid") or b"").decode(errors="replace").strip()
+        kind, _, rest = words.removeprefix("CRYPT-").partition("-")
+        if not words.startswith("CRYPT-") or kind in _NOT_UNLOCKED:
+            continue
+        uuid, _, name = rest.partition("-") if kind.startswith("LUKS") else ("", "", rest)
+        called = (read_bytes(mapping / "dm/name") or b"").decode(errors="replace").strip()
+        for part in sorted((mapping / "slaves").glob("*")):
+            yield OpenDisk(
+                device=f"/dev/{part.name}",
+                format=kind.lower(),
+                uuid=uuid,
+                names=frozenset({name, called} - {""}),
+            )
 
 
-def _bound(host: Host, device: str) -> set[int]:
-    path = host.path(device)
-    is_luks2: list[str | Path] = ["cryptsetup", "isLuks", "--type", "luks2", path]
+def _bound(host: Host, disk: OpenDisk) -> set[int]:
+    bound, tokens = set[int](), frozenset[str]()
+    if disk.format.startswith("luks"):
+        bound, tokens = _told_by_header(host, disk)
+    for why in keys_elsewhere(host, disk, tokens=tokens):
+        raise _unknown(disk.device, why)
+    return bound
+
+
+def _told_by_header(host: Host, disk: OpenDisk) -> tuple[set[int], frozenset[str]]:
+    """Return the registers that a LUKS header binds a key to, and the types of its tokens."""
+    path = host.path(disk.device)
+    is_luks: list[str | Path] = ["cryptsetup", "isLuks", "--type", disk.format, path]
     try:
-        answered = host.runner.run(is_luks2, timeout_s=_TIMEOUT_S, check=False)
+        answered = host.runner.run(is_luks, timeout_s=_TIMEOUT_S, check=False)
         if answered.returncode == _ANOTHER_TYPE:
-            return _bound_by_clevis(host, path)
+            raise _unknown(disk.device, "its header is not on it")
+        if disk.format == "luks1":
+            return _bound_by_clevis(host, path), frozenset()
         header: list[str | Path] = ["cryptsetup", "luksDump", "--dump-json-metadata", path]
         metadata = from_json(host.runner.run(header, timeout_s=_TIMEOUT_S).stdout)
-        return {pcr for token in metadata["tokens"].values() for pcr in _of_token(token)}
+        tokens = list(metadata["tokens"].values())
+        bound = {pcr for token in tokens for pcr in _of_token(token)}
+        return bound, frozenset(token["type"] for token in tokens)
     except ProgramError as err:
-        raise _unknown(device, err.message) from err
+        raise _unknown(disk.device, err.message) from err
     except (ValueError, KeyError, TypeError, AttributeError) as err:
-        raise _unknown(device, "its header is not understood") from err
+        raise _unknown(disk.device, "its header is not understood") from err
 
 
 def _bound_by_clevis(host: Host, path: Path) -> set[int]:
@@ -203,7 +239,10 @@ def _bound_by_clevis(host: Host, path: Path) -> set[int]:
     if host.runner.which("clevis") is None:
         return set()
     listed = host.runner.run(["clevis", "luks", "list", "-d", path], timeout_s=_TIMEOUT_S)
-    return set(_of_pins(listed.stdout.decode(errors="replace")))
+    text = listed.stdout.decode(errors="replace")
+    for line in text.splitlines():
+        _require_known_pin(line.split()[1])
+    return set(_of_pins(text))
 
 
 def _of_token(token: dict[str, Any]) -> Iterator[int]:
@@ -216,17 +255,27 @@ def _of_token(token: dict[str, Any]) -> Iterator[int]:
             yield from _CHANGED_BY_TRIAL
     elif token["type"] == "clevis":
         yield from _of_pins(_pins(token["jwe"]["protected"]))
+    elif token["type"] not in _BOUND_TO_NO_BOOT:
+        msg = f"no token of type {token['type']} is known"
+        raise ValueError(msg)
 
 
 def _pins(protected: str) -> str:
     """Return what a header of clevis' (JWE, RFC 7516) says of its pins, as text."""
     padded = protected + "=" * (-len(protected) % 4)
     header = from_json(base64.urlsafe_b64decode(padded))
+    _require_known_pin(header["clevis"]["pin"])
     # Shamir's sharing (the pin sss) has pins of its own, encoded again.
     shares = header["clevis"].get("sss", {}).get("jwe", [])
     return json.dumps(header["clevis"]) + "".join(
         _pins(share.partition(".")[0]) for share in shares
     )
+
+
+def _require_known_pin(pin: str) -> None:
+    if pin not in _KNOWN_PINS:
+        msg = f"no pin {pin} is known"
+        raise ValueError(msg)
 
 
 def _of_pins(text: str) -> Iterator[int]:

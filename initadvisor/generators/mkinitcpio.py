@@ -7,12 +7,14 @@ version 41: ``validate_compression`` chooses the compressor, ``build_image`` add
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.core.codecs import Codec
-from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.errors import BadImageError, InitadvisorError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.generators import ConfiguredSetting, InstalledImage
@@ -34,7 +36,9 @@ from initadvisor.generators.running import (
     text_for,
     write_text,
 )
+from initadvisor.host.files import open_regular
 from initadvisor.image.kernel import kernel_version
+from initadvisor.image.pe import read_uki
 from initadvisor.rewrite.variables import mkinitcpio_edits
 
 if TYPE_CHECKING:
@@ -312,13 +316,14 @@ def private_build(
     is the same, because it switches drop-ins off. The rest is as ``process_preset`` passes it: of
     options that are given twice mkinitcpio takes the last, therefore ours stand behind the
     preset's. Post hooks (signing, copying) are for installed images, but for a unified kernel image
-    where Secure Boot is on: they sign it, and it could not be started otherwise.
+    that is signed, or where Secure Boot is on: they sign it, and it could not take the other's
+    place otherwise.
 
     Raises ``UnsafeError`` for a unified kernel image that no preset describes.
     """
     config, built = place / "mkinitcpio.conf", place / "image"
     write_text(config, "".join(text_for(host, file, texts) for file in files))
-    signed = image.uki and enforces_signatures(host)
+    signed = image.uki and (_is_signed(image.path) or enforces_signatures(host))
     hooks = () if signed else ("--nopost",)
     ours = ("-c", config, "-U" if image.uki else "-g", built, *hooks)
     if preset is None:
@@ -338,3 +343,12 @@ def private_build(
         # A unified kernel image says in its os-release section which preset it is of.
         env={"MKINITCPIO_PROCESS_PRESET": f"{preset.file.stem}-{preset.name}"},
     )
+
+
+def _is_signed(path: Path) -> bool:
+    """Tell whether a unified kernel image is installed and signed, whoever signed it."""
+    if not path.exists():
+        return False
+    with open_regular(path) as file, contextlib.suppress(BadImageError):
+        return read_uki(file, file.seek(0, os.SEEK_END)).signed
+    return False

@@ -25,6 +25,10 @@ _PROFILE = ".profile"
 _DIRECTORIES = {b"\x0b\x01": 96, b"\x0b\x02": 112}
 """Where an optional header's data directories start, by its magic (PE32, PE32+)."""
 
+_CHECKSUM = 64
+_HEADERS_SIZE = slice(60, 64)
+"""Where an optional header has the file's checksum, and how long all headers are."""
+
 _CERTIFICATES = 4
 """The number of the directory that says where signatures are."""
 
@@ -64,7 +68,7 @@ def read_uki(file: IO[bytes], size_bytes: int) -> Uki:
         ucode=sections.get(".ucode"),
         uname=_text(file, sections.get(".uname"), most_bytes=256),
         command_line=_text(file, sections.get(".cmdline"), most_bytes=4096),
-        signed=_is_signed(optional),
+        signed=_certificates(optional) is not None,
     )
 
 
@@ -94,13 +98,55 @@ def _headers(reader: Reader) -> tuple[int, bytes]:
     return fields[1], reader.exactly(fields[5], "a PE file's header")
 
 
-def _is_signed(optional: bytes) -> bool:
+def _certificates(optional: bytes) -> ByteRange | None:
     start = _DIRECTORIES.get(optional[:2])
     if start is None:
-        return False
+        return None
     count = int.from_bytes(optional[start - 4 : start], "little")
     entry = optional[start + 8 * _CERTIFICATES : start + 8 * (_CERTIFICATES + 1)]
-    return count > _CERTIFICATES and len(entry) == 8 and any(entry[:4]) and any(entry[4:])
+    if count <= _CERTIFICATES or len(entry) < 8 or not (any(entry[:4]) and any(entry[4:])):
+        return None
+    offset, size_bytes = struct.unpack("<II", entry)
+    return ByteRange(offset=offset, size_bytes=size_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeLayout:
+    """What of a PE file its signatures are of: the stretches ``signed``, in this order.
+
+    ``certificates``: where the signatures are, None without.
+    """
+
+    size_bytes: int
+    certificates: ByteRange | None
+    signed: tuple[ByteRange, ...]
+
+
+def pe_layout(file: IO[bytes], size_bytes: int) -> PeLayout:
+    """Return what is signed of a PE file; raises ``BadImageError`` for one that is damaged.
+
+    Everything but the checksum, the entry that says where the signatures are, and these.
+    """
+    reader = Reader(file, 0, size_bytes)
+    count, optional = _headers(reader)
+    start = reader.position - len(optional)
+    certificates = _certificates(optional)
+    if certificates is None:
+        return PeLayout(size_bytes=size_bytes, certificates=None, signed=())
+    entry = start + _DIRECTORIES[optional[:2]] + 8 * _CERTIFICATES
+    headers_end = int.from_bytes(optional[_HEADERS_SIZE], "little")
+    cuts = [0, start + _CHECKSUM, start + _CHECKSUM + 4, entry, entry + 8, headers_end]
+    table = [_SECTION_HEADER.unpack(reader.exactly(40, "a section table")) for _ in range(count)]
+    stored = sorted((offset, size) for *_, size, offset in table if size)
+    bounds = [*zip(cuts[::2], cuts[1::2], strict=True), *((at, at + n) for at, n in stored)]
+    hashed = headers_end + sum(size for _, size in stored)
+    bounds.append((hashed, certificates.offset))
+    end = certificates.offset + certificates.size_bytes
+    if end != size_bytes or any(not 0 <= low <= high <= size_bytes for low, high in bounds):
+        msg = "PE file whose signatures are not behind everything else,"
+        raise BadImageError(msg, offset=certificates.offset)
+    signed = tuple(ByteRange(offset=low, size_bytes=high - low) for low, high in bounds)
+    return PeLayout(size_bytes=size_bytes, certificates=certificates, signed=signed)
 
 
 def _sections(reader: Reader, count: int) -> Iterator[tuple[str, ByteRange]]:

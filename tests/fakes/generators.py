@@ -1,4 +1,7 @@
-"""Generators that write what a test wants, where their command line says; shells are real."""
+"""Generators that write what a test wants, where their command line says.
+
+Shells and OpenSSL are real.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import IO, TYPE_CHECKING
 
 from typing_extensions import override
 
+from initadvisor.core.errors import ProgramError
 from initadvisor.host.run import Completed, Priority, SystemRunner
 from tests.fakes.runner import FakeRunner
 from tests.fakes.scripts import SHELLS
@@ -38,7 +42,9 @@ class Ordered:
 
 @dataclass(slots=True)
 class FakeGenerators(FakeRunner):
-    """Runs shells, and has ``make`` do what a generator would; it may write, raise or do nothing.
+    """Runs shells and openssl, and has ``make`` do what a generator would.
+
+    It may write, raise or do nothing.
 
     Other programs are answered from the table. A generator leaves litter in TMPDIR, as real ones do
     when they are killed.
@@ -46,6 +52,7 @@ class FakeGenerators(FakeRunner):
 
     make: Callable[[Ordered], None] = lambda _order: None
     orders: list[Ordered] = field(default_factory=list)
+    refuses_openssl: bool = False
 
     @override
     def which(self, program: str) -> Path | None:
@@ -67,7 +74,10 @@ class FakeGenerators(FakeRunner):
         priority: Priority = Priority.NORMAL,
     ) -> Completed:
         words = tuple(str(word) for word in argv)
-        if words[0] in SHELLS:
+        if words[0] == "openssl" and self.refuses_openssl:
+            msg = "cannot run openssl: not installed"
+            raise ProgramError(msg)
+        if words[0] in {*SHELLS, "openssl"}:
             return SystemRunner().run(
                 words, timeout_s=timeout_s, check=check, stdin=stdin, env=env, cwd=cwd
             )

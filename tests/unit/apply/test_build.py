@@ -30,6 +30,7 @@ from tests.fixtures.dracut_machine import (
     unlike,
 )
 from tests.fixtures.hosts import RELEASE
+from tests.fixtures.signing import Signer, make_signer
 from tests.fixtures.small_images import signed, uki
 
 if TYPE_CHECKING:
@@ -237,6 +238,86 @@ def test_a_uki_without_a_signature_is_refused_where_one_is_needed(
         staged(machine)
     generator(machine).make = unified_and_signed
     assert [one.image.path for one in staged(machine)] == [path]
+
+
+@pytest.fixture(scope="module")
+def owner(tmp_path_factory: pytest.TempPathFactory) -> Signer:
+    """Whose keys this machine's firmware trusts."""
+    return make_signer(tmp_path_factory.mktemp("owner"), "owner")
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory: pytest.TempPathFactory) -> Signer:
+    """Somebody else."""
+    return make_signer(tmp_path_factory.mktemp("stranger"), "stranger")
+
+
+def damaged(image: bytes) -> bytes:
+    """Return a signed image that is not what was signed any more."""
+    return image.replace(b"MZ kernel", b"MZ broken")
+
+
+@pytest.mark.parametrize("secure_boot", [False, True])
+@pytest.mark.parametrize(
+    ("installed", "made", "why"),
+    [
+        ("owner", "owner", ""),
+        ("owner", "owner+stranger", ""),
+        ("owner", "none", "signature|not signed with the same key"),
+        ("owner", "claimed", "cannot tell who signed"),
+        ("owner", "stranger", "not signed with the same key"),
+        ("owner", "damaged", "a signature that is of another file"),
+        ("owner+stranger", "owner", "not signed with the same keys"),
+        ("damaged", "owner", "a signature that is of another file"),
+        ("claimed", "claimed", "cannot tell who signed"),
+    ],
+)
+def test_a_signed_uki_is_replaced_only_by_one_that_the_same_keys_have_signed(
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: Signer,
+    stranger: Signer,
+    secure_boot: bool,
+    installed: str,
+    made: str,
+    why: str,
+) -> None:
+    monkeypatch.setattr(build, "enforces_signatures", lambda _host: secure_boot)
+    ways: dict[str, Callable[[bytes], bytes]] = {
+        "none": lambda plain: plain,
+        "claimed": signed,
+        "owner": lambda plain: owner.signed(signed(plain)),
+        "stranger": lambda plain: stranger.signed(signed(plain)),
+        "owner+stranger": lambda plain: stranger.signed(owner.signed(signed(plain))),
+        "damaged": lambda plain: damaged(owner.signed(signed(plain))),
+    }
+    path = make_unified(machine)
+    path.write_bytes(ways[installed](path.read_bytes()))
+
+    def make(order: Ordered) -> None:
+        order.image.write_bytes(ways[made](uki(image(ordered_codec(order)))))
+
+    generator(machine).make = make
+    if why:
+        with pytest.raises(UnsafeError, match=why):
+            staged(machine)
+    else:
+        assert [one.image.path for one in staged(machine)] == [path]
+
+
+def test_without_openssl_no_signed_uki_is_replaced(machine: Machine, owner: Signer) -> None:
+    path = make_unified(machine)
+    path.write_bytes(owner.signed(signed(path.read_bytes())))
+    chosen = planned(machine)
+    assert chosen.blockers == ()
+    generator(machine).refuses_openssl = True
+    missing = planned(machine)
+    assert [(blocker.step, "who signed" in blocker.reason) for blocker in missing.blockers] == [
+        (ApplyStep.BUILD, True)
+    ]
+    with pytest.raises(UnsafeError, match="not installed"):
+        staged(machine, chosen)
+    assert generator(machine).orders  # found out at the end, too, if not before
 
 
 def test_what_is_in_a_uki_beside_the_initramfs_is_compared_too(machine: Machine) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,10 +21,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def encrypted(root: Path, *tokens: dict[str, Any]) -> Machine:
+UUID = "0123456789abcdef0123456789abcdef"
+
+
+def encrypted(root: Path, *tokens: dict[str, Any], kind: str = f"LUKS2-{UUID}") -> Machine:
     """Return a machine with an open LUKS2 disk that has these tokens, and a mapping of LVM's."""
     machine = systemd_boot_machine(root)
-    write(root, "/sys/block/dm-0/dm/uuid", "CRYPT-LUKS2-0123-root\n")
+    write(root, "/sys/block/dm-0/dm/uuid", f"CRYPT-{kind}-root\n")
     write(root, "/sys/block/dm-0/slaves/sda3/dev", "8:3\n")
     write(root, "/sys/block/dm-1/dm/uuid", "LVM-0123\n")
     write(root, "/sys/block/dm-1/slaves/dm-0/dev", "254:0\n")
@@ -141,8 +145,8 @@ def test_a_missing_cryptsetup_is_a_reason(tmp_path: Path) -> None:
 def test_older_headers_are_asked_of_clevis(
     tmp_path: Path, listed: str, registers: str | None
 ) -> None:
-    machine = encrypted(tmp_path)
-    machine.programs.answer(["cryptsetup", "isLuks"], returncode=1)
+    machine = encrypted(tmp_path, kind=f"LUKS1-{UUID}")
+    machine.programs.answer(["cryptsetup", "isLuks"])
     require_no_binding(machine.host)  # without clevis, nothing has bound it
     machine.programs.programs = ("bootctl", "clevis")
     machine.programs.answer(["clevis", "luks", "list", "-d", str(tmp_path / "dev/sda3")], listed)
@@ -150,4 +154,145 @@ def test_older_headers_are_asked_of_clevis(
         require_no_binding(machine.host)
         return
     with pytest.raises(RefusedError, match=registers):
+        require_no_binding(machine.host)
+
+
+TPM2 = {"type": "systemd-tpm2", "tpm2-pcrs": [7]}
+FIDO2 = {"type": "systemd-fido2"}
+HYPHENED = f"{UUID[:8]}-{UUID[8:12]}-{UUID[12:16]}-{UUID[16:20]}-{UUID[20:]}"
+
+
+@pytest.mark.parametrize(
+    ("line", "tokens"),
+    [
+        ("root UUID=x none luks,header=/boot/root.header", ()),
+        ("root UUID=x none luks,header=/boot/root.header:UUID=y", (TPM2,)),
+        ("root UUID=x /etc/root.blob tpm2-device=auto", (TPM2,)),
+        ("root UUID=x /etc/root.blob tpm2-device=auto,tpm2-pcrs=7", ()),
+        ("root UUID=x none luks,tpm2-device=auto", ()),
+        ("root UUID=x - tpm2-device=auto", (FIDO2,)),
+        ("root UUID=x none tpm2-pcrlock=/var/lib/pcrlock.json", ()),
+        ("root UUID=x none fido2-device=auto", (TPM2,)),
+        ("root UUID=x /etc/fido.blob fido2-device=auto,fido2-cid=abc", (FIDO2,)),
+        ("root UUID=x none pkcs11-uri=auto", ()),
+        ("root UUID=x /key:LABEL=stick luks", ()),
+        ("root\tUUID=x\t/dev/sdb4\tkeyfile-size=4096", ()),
+        ("root UUID=x /run/key.socket luks", ()),
+        ("root UUID=x none luks,keyscript=/usr/local/sbin/tpm2-getkey", ()),
+    ],
+)
+@pytest.mark.parametrize("table", ["/etc/crypttab", "/etc/crypttab.initramfs"])
+def test_a_key_that_is_not_in_the_header_is_a_reason_to_be_overridden(
+    tmp_path: Path, table: str, line: str, tokens: tuple[dict[str, Any], ...]
+) -> None:
+    machine = encrypted(tmp_path, *tokens)
+    place = tmp_path / "run/key.socket"
+    place.parent.mkdir(exist_ok=True)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(place))
+    require_no_binding(machine.host)
+    write(tmp_path, table, f"# a comment\n\n{line}\n")
+    with pytest.raises(RefusedError, match=f"/dev/sda3 is unlocked: {table} has ") as caught:
+        require_no_binding(machine.host)
+    assert caught.value.refusal.kind is RefusalKind.UNKNOWN_UNLOCKING
+    plan = systemd_boot.trial(machine.host, machine.request)
+    systemd_boot.write(machine.host, plan)
+    with pytest.raises(RefusedError, match="cannot be told"):
+        systemd_boot.arm(machine.host, plan)
+    assert systemd_boot.armed(machine.host).state is OneShotState.NONE
+    systemd_boot.arm(machine.host, plan, accepted={RefusalKind.UNKNOWN_UNLOCKING})
+
+
+@pytest.mark.parametrize(
+    ("line", "tokens"),
+    [
+        ("root UUID=x", ()),
+        ("root UUID=x none luks,discard", ()),
+        ("root UUID=x /etc/keys/root.key luks,discard", ()),
+        ("root UUID=x none tpm2-device=auto", (TPM2,)),
+        ("root UUID=x - luks,fido2-device=auto", (FIDO2, TPM2)),
+        ("# root UUID=x none header=/boot/root.header", ()),
+        ("backup UUID=z none header=/boot/backup.header,noauto", ()),
+    ],
+)
+def test_what_the_header_tells_or_what_is_not_open_is_no_reason(
+    tmp_path: Path, line: str, tokens: tuple[dict[str, Any], ...]
+) -> None:
+    machine = encrypted(tmp_path, *tokens)
+    write(tmp_path, "/etc/crypttab", f"{line}\n")
+    require_no_binding(machine.host)
+
+
+@pytest.mark.parametrize(
+    ("words", "is_reason"),
+    [
+        ("rd.luks.options=header=/root.header", True),
+        (f"rd.luks.options={HYPHENED}=tpm2-device=auto", True),
+        (f"luks.options=luks-{HYPHENED}=fido2-device=auto", True),
+        ("rd.luks.options=discard,timeout=0", False),
+        (f"rd.luks.options={HYPHENED[::-1]}=tpm2-device=auto", False),
+        (f"rd.luks.key={HYPHENED}=/key:LABEL=stick", True),
+        (f"rd.luks.key={HYPHENED}=/etc/keys/root.key", False),
+        (f"rd.luks.data={HYPHENED}=/dev/sda3", True),
+        ("cryptkey=LABEL=stick:ext4:/key", True),
+        ("cryptkey=rootfs:/crypto_keyfile.bin", False),
+    ],
+)
+def test_what_the_command_line_says_of_keys_counts(
+    tmp_path: Path, words: str, is_reason: bool
+) -> None:
+    machine = encrypted(tmp_path)
+    write(tmp_path, "/proc/cmdline", f"root=/dev/mapper/root {words} quiet\n")
+    if not is_reason:
+        require_no_binding(machine.host)
+        return
+    with pytest.raises(RefusedError, match="cannot be told") as caught:
+        require_no_binding(machine.host)
+    assert caught.value.refusal.kind is RefusalKind.UNKNOWN_UNLOCKING
+
+
+@pytest.mark.parametrize("kind", [f"LUKS1-{UUID}", f"LUKS2-{UUID}"])
+def test_a_disk_whose_header_is_elsewhere_is_a_reason(tmp_path: Path, kind: str) -> None:
+    """Whatever says where it is: nobody has to, cryptsetup open --header does."""
+    machine = encrypted(tmp_path, kind=kind)
+    machine.programs.answer(["cryptsetup", "isLuks"], returncode=1)
+    with pytest.raises(RefusedError, match="its header is not on it") as caught:
+        require_no_binding(machine.host)
+    assert caught.value.refusal.kind is RefusalKind.UNKNOWN_UNLOCKING
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        {"type": "made-up"},
+        {"type": "luks2-keyring", "key_description": "cryptsetup"},
+        clevis({"clevis": {"pin": "made-up", "made-up": {}}}),
+        clevis(shared({"clevis": {"pin": "made-up", "made-up": {}}})),
+    ],
+)
+def test_a_token_of_another_program_is_a_reason(tmp_path: Path, token: dict[str, Any]) -> None:
+    machine = encrypted(tmp_path, token)
+    with pytest.raises(RefusedError, match="not understood") as caught:
+        require_no_binding(machine.host)
+    assert caught.value.refusal.kind is RefusalKind.UNKNOWN_UNLOCKING
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "is_reason"),
+    [
+        ("PLAIN", "root /dev/sda3 /dev/urandom swap", False),
+        ("PLAIN", "root /dev/sda3 /etc/blob plain,tpm2-device=auto", True),
+        ("BITLK", "root /dev/sda3 /key:LABEL=stick bitlk", True),
+        ("VERITY", "root /dev/sda3 /key:LABEL=stick", False),
+    ],
+)
+def test_disks_without_a_header_of_tokens(
+    tmp_path: Path, kind: str, line: str, is_reason: bool
+) -> None:
+    machine = encrypted(tmp_path, kind=kind)
+    write(tmp_path, "/etc/crypttab", f"{line}\n")
+    if not is_reason:
+        require_no_binding(machine.host)
+        return
+    with pytest.raises(RefusedError, match="cannot be told"):
         require_no_binding(machine.host)

@@ -23,6 +23,7 @@ from initadvisor.rewrite.files import FileEdit
 from tests.fakes.generators import FakeGenerators, Ordered
 from tests.fakes.scripts import programs_in
 from tests.fixtures.hosts import RELEASE, Machine
+from tests.fixtures.small_images import archive, signed, uki
 from tests.fixtures.trees import GLOBAL, write_variable
 from tests.fixtures.waiting import HANGS_S, alive, time_is_up_once, wait_until
 
@@ -271,6 +272,17 @@ class TestMkinitcpio:
         write_variable(machine.root, "SetupMode", b"\0", GLOBAL)
         for path in ("/boot/d.img", "/efi/d.efi"):
             mkinitcpio.build(machine, image(machine, path, uki=path.endswith(".efi")), target, {})
+        assert ["--nopost" in order.argv for order in runner.orders] == [True, False]
+
+    @pytest.mark.usefixtures("preset")
+    def test_post_hooks_sign_a_uki_that_takes_the_place_of_a_signed_one(
+        self, machine: Machine, runner: FakeGenerators, target: Path
+    ) -> None:
+        installed = machine.path("/efi/d.efi")
+        for content in (uki(archive()), signed(uki(archive()))):
+            installed.parent.mkdir(exist_ok=True)
+            installed.write_bytes(content)
+            mkinitcpio.build(machine, image(machine, "/efi/d.efi", uki=True), target, {})
         assert ["--nopost" in order.argv for order in runner.orders] == [True, False]
 
     @pytest.mark.usefixtures("preset")

@@ -1,0 +1,113 @@
+"""What crypttab and the command line say of keys that are not in an encrypted disk's own header.
+
+See crypttab(5) of systemd and of Debian, systemd-cryptsetup-generator(8), dracut.cmdline(7), and
+mkinitcpio's hook encrypt. What is kept outside of the header (a header file, a key that a TPM or a
+token has sealed, a key on another device) does not tell what it depends on.
+"""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from initadvisor.bootloaders.places import read_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from initadvisor.host import Host
+
+
+_TABLES = ("/etc/crypttab", "/etc/crypttab.initramfs")
+_NO_KEY = frozenset({"", "none", "-"})
+_ONCE = frozenset({"/dev/urandom", "/dev/random", "/dev/hw_random"})
+"""Keys that are thrown away: what is in such a disk is gone after each boot."""
+
+_TOKENS = {"tpm2": "systemd-tpm2", "fido2": "systemd-fido2", "pkcs11": "systemd-pkcs11"}
+"""Which token has in the header what an option of this prefix asks for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenDisk:
+    """An encrypted disk that is open now, as the kernel maps it.
+
+    ``format``: as cryptsetup(8) calls it (luks2, plain); ``uuid`` a LUKS header's, without hyphens,
+    "" of the others; ``names``: what the mapping is called.
+    """
+
+    device: str
+    format: str
+    uuid: str
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unlocking:
+    """How one place says that a disk is unlocked."""
+
+    place: str
+    key: str = ""
+    options: tuple[str, ...] = ()
+
+
+def keys_elsewhere(host: Host, disk: OpenDisk, *, tokens: frozenset[str]) -> Iterator[str]:
+    """Yield in words what unlocks a disk and is not in its header, which has ``tokens``.
+
+    Raises ``NeedsRootError`` where only root may read what is said, else ``InitadvisorError``.
+    """
+    for said in (*_from_tables(host, disk), *_from_command_line(host, disk)):
+        yield from _elsewhere(host, said, tokens)
+
+
+def _elsewhere(host: Host, said: _Unlocking, tokens: frozenset[str]) -> Iterator[str]:
+    has_key = said.key not in _NO_KEY | _ONCE
+    for option in said.options:
+        name = option.partition("=")[0]
+        token = _TOKENS.get(name.partition("-")[0]) if "-" in name else None
+        if name in {"header", "keyscript"} or (token and (has_key or token not in tokens)):
+            yield f"{said.place} has {option}"
+    if has_key and (":" in said.key or said.key.startswith("/dev/") or _is_socket(host, said.key)):
+        yield f"{said.place} has its key in {said.key}"
+
+
+def _is_socket(host: Host, path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(host.path(path).stat().st_mode)
+    except OSError:
+        return False
+
+
+def _from_tables(host: Host, disk: OpenDisk) -> Iterator[_Unlocking]:
+    for table in _TABLES:
+        content = (read_bytes(host.path(table)) or b"").decode(errors="surrogateescape")
+        for line in content.splitlines():
+            name, _, key, options = [*line.split(None, 4), "", "", "", ""][:4]
+            if name in disk.names:
+                yield _Unlocking(place=table, key=key, options=tuple(options.split(",")))
+
+
+def _from_command_line(host: Host, disk: OpenDisk) -> Iterator[_Unlocking]:
+    for word in (host.read_text("/proc/cmdline") or "").split():
+        name, _, value = word.partition("=")
+        short = name.removeprefix("rd.")
+        if short in {"luks.options", "luks.key", "luks.data"}:
+            uuid, equals, rest = value.partition("=")
+            named = uuid.lower().removeprefix("luks-").replace("-", "")
+            if equals and _is_uuid(named):
+                if named != disk.uuid:
+                    continue
+                value = rest
+        match short:
+            case "luks.options":
+                yield _Unlocking(place=f"{name}=", options=tuple(value.split(",")))
+            case "luks.key":
+                yield _Unlocking(place=f"{name}=", key=value)
+            case "luks.data":
+                yield _Unlocking(place=f"{name}=", options=("header",))
+            case "cryptkey" if not value.startswith("rootfs:"):
+                yield _Unlocking(place=f"{name}=", key=value)
+
+
+def _is_uuid(text: str) -> bool:
+    return len(text) == 32 and all(letter in "0123456789abcdef" for letter in text)
