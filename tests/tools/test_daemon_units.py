@@ -248,6 +248,23 @@ print(inside("written", "/bin/sh -c 'touch /etc/ours /boot/ours && echo may; tou
 """
 )
 
+EFI_VARIABLES = (
+    PRELUDE
+    + r"""
+variables = Path("/sys/firmware/efi/efivars")
+subprocess.run(["mount", "-o", "remount,rw", "/sys"], check=True)
+variables.mkdir(parents=True)
+subprocess.run(["mount", "-t", "tmpfs", "variables", variables], check=True)
+for unit in sorted((REPOSITORY / "systemd").glob("*.service")):
+    kept = re.findall(r"^(?:Protect|Read|Private)\w+=.*$", unit.read_text(), re.MULTILINE)
+    words = [word for line in kept for word in ("-p", line)]
+    tried = f"touch {variables}/ours && echo may; touch {variables.parent}/ours || echo not"
+    command = ["systemd-run", "--wait", "--pipe", "--quiet", *words, "sh", "-c", tried]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    print(unit.name, *said.split())
+"""
+)
+
 
 def test_the_real_daemon_takes_notes_in_and_leaves_what_fails_to_a_timer(tmp_path: Path) -> None:
     """In a container nothing may be settled, and there is no image: advising fails."""
@@ -282,3 +299,15 @@ def test_virtual_machines_work_in_its_sandbox(tmp_path: Path) -> None:
     assert "tcg: True" in said, said
     assert "may\n" in said
     assert "'/usr/ours': Read-only file system" in said
+
+
+def test_whoever_arms_a_boot_may_write_efi_variables_and_nothing_else_of_the_kernel(
+    tmp_path: Path,
+) -> None:
+    said = run_under_systemd(EFI_VARIABLES, tmp_path)
+    assert said.splitlines() == [
+        "initadvisor-measure.service not",
+        "initadvisor-settle.service may not",
+        "initadvisor-sleep.service may not",
+        "initadvisord.service may not",
+    ]

@@ -228,7 +228,7 @@ def test_whoever_replaces_files_may_do_all_that_takes() -> None:
     settle = sandbox("initadvisor-settle")
     assert sandbox("initadvisor-sleep") == settle
     daemon = sandbox("initadvisord")
-    for kind in ("CapabilityBoundingSet", "ReadWritePaths", "ReadOnlyPaths"):
+    for kind in ("CapabilityBoundingSet", "ReadWritePaths"):
         lines = [line for line in settle if line.startswith(f"{kind}=")]
         assert lines
         assert set(lines) <= set(daemon)

@@ -24,16 +24,13 @@ SLEEP = UNITS / "initadvisor-sleep.service"
 SERVICES = sorted(UNITS.glob("*.service"))
 KINDS = {".service", ".timer", ".path"}
 MOST_EXPOSURE = 2.0
-MORE_EXPOSURE = {"initadvisord.service": 2.1}
-"""It replaces files as the others do, and runs virtual machines beside: QEMU writes the code that
-it runs, and user-mode Linux traces.
-"""
 
 
 def analyze(*arguments: str | Path) -> str:
     """Return what systemd-analyze(1) says."""
     program = shutil.which("systemd-analyze")
-    assert program is not None, "systemd-analyze is missing; tools/setup test installs it"
+    if program is None:
+        pytest.skip("systemd-analyze is missing; tools/setup test installs it")
     done = subprocess.run(
         [program, *map(str, arguments)], check=True, capture_output=True, text=True, timeout=HANGS_S
     )
@@ -60,7 +57,7 @@ def test_a_service_is_exposed_as_little_as_it_has_to_be(service: Path) -> None:
     said = analyze("security", "--offline=true", "--no-pager", service)
     found = re.search(r"Overall exposure level for \S+: (\d+\.\d)", said)
     assert found is not None, said
-    assert float(found[1]) <= MORE_EXPOSURE.get(service.name, MOST_EXPOSURE)
+    assert float(found[1]) <= MOST_EXPOSURE
 
 
 def test_systemd_finds_nothing_wrong(tmp_path: Path) -> None:
