@@ -24,6 +24,7 @@ from initadvisor.transaction.log import read_transactions
 from initadvisor.transaction.transaction import FileRole, TransactionState
 from initadvisor.trial.markers import forget_previous, note_previous
 from initadvisor.trial.one_boot import first_planned
+from initadvisor.trial.ownership import require_no_orphan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -57,6 +58,14 @@ def commit(
     To be called in ``undisturbed``. Where that entry cannot be made and ``entry`` demands it, all
     is undone. Raises what ``Transactions.commit`` does, and ``UnsafeError`` for the entry.
     """
+    try:
+        require_no_orphan(host, detect_boot_loader(host), EntryKind.PREVIOUS)
+    except InitadvisorError as err:
+        if entry:
+            engine.undo(transaction, reason=err.message)
+            raise
+        _log.warning("the previous image gets no entry in the menu: %s", err.with_hint)
+        return engine.commit(transaction)
     note_previous(host)  # settled by the next run, should this one end in between
     committed = engine.commit(transaction)
     try:
@@ -79,6 +88,7 @@ def require_previous_entry(host: Host, images: Iterable[PlannedImage]) -> None:
     is enough: the others are loaded by nothing that boots by itself.
     """
     loader = detect_boot_loader(host)
+    require_no_orphan(host, loader, EntryKind.PREVIOUS)
     paths = [str(machine_path(host, planned.image.path)) for planned in images]
     _first_planned(host, loader, [(path, path) for path in paths], label="")
 

@@ -19,6 +19,7 @@ from initadvisor.apply.plan_values import ApplyPlan, ApplyStep, Blocker, Planned
 from initadvisor.apply.room import lacking, room_needed
 from initadvisor.apply.signers import signers
 from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.bootloaders.entry import EntryKind
 from initadvisor.bootloaders.safety import require_no_binding
 from initadvisor.campaign.record import require_no_campaign
 from initadvisor.core.errors import InitadvisorError, UnsafeError
@@ -26,12 +27,14 @@ from initadvisor.decide.cost import Outcome
 from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.generators.rewriting import texts_of
 from initadvisor.generators.running import require_installed_system
+from initadvisor.host.owner import owner_of_host
 from initadvisor.host.replace import require_changeable, require_plain
 from initadvisor.lab.verify import require_engine
 from initadvisor.rewrite.files import FileEdit
 from initadvisor.target.target import default_image
 from initadvisor.transaction.transactions import pending
 from initadvisor.trial.evidence import require_boot_time_unit
+from initadvisor.trial.ownership import require_no_orphan
 from initadvisor.trial.risks import unguarded_default
 
 if TYPE_CHECKING:
@@ -202,6 +205,7 @@ def _obstacles(
     default: InstalledImage,
 ) -> Iterator[Blocker]:
     yield from _refused(ApplyStep.BUILD, lambda: require_installed_system(host, generator.NAME))
+    yield from _refused(ApplyStep.BUILD, lambda: owner_of_host(host))
     wanted = generator.compressor(host, setting)
     for planned in images:
         if planned.rebuilt and generator.compressor(host, planned.after.setting) != wanted:
@@ -242,7 +246,9 @@ def _against_a_proving_boot(host: Host) -> Iterator[Blocker]:
     found: list[Refusal] = []
 
     def ask() -> None:
-        found.extend(detect_boot_loader(host).refusals(host))
+        loader = detect_boot_loader(host)
+        found.extend(loader.refusals(host))
+        require_no_orphan(host, loader, EntryKind.TRIAL)
         require_boot_time_unit(host)
         require_no_campaign(host)
 

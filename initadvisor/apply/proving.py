@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.apply.commit import commit, try_to_settle_previous_entry, undisturbed
 from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
-from initadvisor.bootloaders.entry import OneShotState
+from initadvisor.bootloaders.entry import EntryKind, OneShotState
 from initadvisor.boots.loaded_files import loaded_part
 from initadvisor.campaign.record import campaign_stands, require_no_campaign
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
@@ -51,6 +51,7 @@ from initadvisor.trial.one_boot import (
     with_entry,
     write_entry,
 )
+from initadvisor.trial.ownership import require_no_orphan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,6 +86,7 @@ def arm_proof(
     """
     try:
         require_no_campaign(host)
+        require_no_orphan(host, detect_boot_loader(host), EntryKind.TRIAL)
     except InitadvisorError as err:  # its entry is not the transaction's to remove
         engine.undo(transaction, reason=err.message)
         raise

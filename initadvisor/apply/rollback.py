@@ -5,6 +5,7 @@ To give it up is to remove what is kept for it, and the previous image's menu en
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,11 +17,14 @@ from initadvisor.apply.commit import (
     undisturbed,
 )
 from initadvisor.apply.proving import withdraw
+from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.bootloaders.entry import EntryKind
 from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.refusals import RefusedError
 from initadvisor.core.text import decoded
 from initadvisor.generators.detect import generator_of_image
 from initadvisor.host.storage.mounts import machine_path
-from initadvisor.transaction import files
+from initadvisor.transaction import clearing, files
 from initadvisor.transaction.backups import backups
 from initadvisor.transaction.files import Holding
 from initadvisor.transaction.log import own_transactions, read_transactions
@@ -28,6 +32,7 @@ from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import Duty, FileRole, TransactionState, droppable
 from initadvisor.transaction.transactions import transactions
 from initadvisor.trial.markers import note_previous
+from initadvisor.trial.ownership import orphans_of_changes, require_no_orphan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,6 +46,8 @@ if TYPE_CHECKING:
     from initadvisor.transaction.transaction import SettingChange, Transaction
     from initadvisor.transaction.transactions import Transactions
 
+
+_log = logging.getLogger(__name__)
 
 _REASON = "rolled back"
 
@@ -194,10 +201,23 @@ def _replace(
 
 def _undo(host: Host, engine: Transactions, plan: RollbackPlan, reason: str) -> Transaction:
     leave = [str(machine_path(host, image.path)) for image in plan.rebuilt]
-    note_previous(host)
+    noted = _note_previous(host)
     undone = engine.undo(plan.transaction, reason=reason, leave=[*leave, *plan.gone])
-    try_to_settle_previous_entry(host)
+    if noted:
+        try_to_settle_previous_entry(host)
     return undone
+
+
+def _note_previous(host: Host) -> bool:
+    """Note that the entry is to be settled; not so where no record tells of the one that stands."""
+    try:
+        require_no_orphan(host, detect_boot_loader(host), EntryKind.PREVIOUS)
+    except InitadvisorError as err:
+        if not isinstance(err, RefusedError):  # of a loader that has no entry
+            _log.warning("the previous image's entry stays as it is: %s", err.with_hint)
+            return False
+    note_previous(host)
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,8 +245,9 @@ def kept(host: Host, *, keep: int = 0) -> tuple[Backup, ...]:
 def drop(host: Host, *, keep: int = 0) -> tuple[Backup, ...]:
     """Remove them and the records of what is over; return those that stay, and why is logged.
 
-    The menu entry goes last: until then it names an image that is gone, which boots nothing by
-    itself. Raises ``NeedsRootError``, and ``InitadvisorError`` where something cannot be removed.
+    So go the files that this system has left and no record tells of. The menu entry goes after what
+    is recorded: until then it names an image that is gone, which boots nothing by itself. Raises
+    ``NeedsRootError``, and ``InitadvisorError`` where something cannot be removed.
     """
     host.require_root("remove what is kept")
     with transactions(host) as engine:
@@ -234,6 +255,10 @@ def drop(host: Host, *, keep: int = 0) -> tuple[Backup, ...]:
         engine.prune(keep=keep)
         stay = _backups(host, own_transactions(host), keep)
         settle_previous_entry(host)
+        for orphan in orphans_of_changes(host):
+            if not orphan.is_entry:
+                with files.explained(f"remove {orphan.name}"):
+                    clearing.clear_orphan(host, orphan.name)
     return stay
 
 

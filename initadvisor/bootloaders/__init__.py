@@ -4,6 +4,9 @@ The default entry is read and never written. A trial has one entry of its own be
 selected for one boot; every loader here forgets that selection before it starts what was selected,
 so that whatever becomes of the trial, the boot after it is the default entry's again. The image
 that was replaced last has another entry (``EntryKind.PREVIOUS``), which this program never selects.
+
+Systems may share a loader's partition and its variables. The names of entries say whose they are
+(``host.owner``); another system's are somebody else's.
 """
 
 from __future__ import annotations
@@ -13,7 +16,14 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from initadvisor.bootloaders.entry import BootEntry, EntryKind, OneShot, TrialPlan, TrialRequest
+    from initadvisor.bootloaders.entry import (
+        BootEntry,
+        EntryKind,
+        OneShot,
+        OwnedEntry,
+        TrialPlan,
+        TrialRequest,
+    )
     from initadvisor.core.refusals import Refusal, RefusalKind
     from initadvisor.host import Host
     from initadvisor.records.boot_start import BootMethod
@@ -62,7 +72,8 @@ class BootLoader(Protocol):
         """Write the entry, in place of an earlier one of its kind; nothing is selected yet.
 
         One that is there as planned is left alone. The entry is there whole or not at all, also
-        after a power cut; an entry of the other kind stays byte for byte. Raises
+        after a power cut; an entry of the other kind or of another system stays byte for byte.
+        Raises
         ``InitadvisorError`` where it cannot be written, with nothing changed.
         """
         ...
@@ -94,6 +105,13 @@ class BootLoader(Protocol):
         """Return the image that our written entry boots, as a path of this machine; None: no entry.
 
         The image may be gone. Raises ``InitadvisorError`` where the entry cannot be read.
+        """
+        ...
+
+    def owned_entries(self, host: Host) -> tuple[OwnedEntry, ...]:
+        """Return the entries that this program has written, on this system and on others.
+
+        Raises ``InitadvisorError`` where they cannot be read.
         """
         ...
 

@@ -103,6 +103,20 @@ class TrialRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedEntry:
+    """An entry that this program has written, on this system or on another one.
+
+    ``owner`` as in ``host.owner``. ``identifier``: what the loader calls it. ``image``: what it
+    boots, as a path of the system that wrote it, None where it does not say.
+    """
+
+    owner: str
+    kind: EntryKind
+    identifier: str
+    image: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TrialPlan:
     """An entry of ours that may be written, beside the default entry it was made from.
 

@@ -13,7 +13,7 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.places import read_bytes
 from initadvisor.core.refusals import RefusalKind, refused
@@ -25,13 +25,24 @@ from initadvisor.host.files import (
     sync_new,
     whole_file,
 )
+from initadvisor.host.owner import owner_of_host
 from initadvisor.host.replace import file_error
 from initadvisor.host.shared_clusters import exchange, share_clusters
 
+if TYPE_CHECKING:
+    from initadvisor.host import Host
+
+
 _log = logging.getLogger(__name__)
 
-PREFIX: Final = f"{PARTIAL_PREFIX}initadvisor-"
-"""What our unfinished files are called in directories that are not ours."""
+
+def unfinished_prefix(host: Host) -> str:
+    """Return how this system's unfinished files are called in directories that are not ours.
+
+    Raises ``RefusedError`` where the machine has no ID.
+    """
+    return f"{PARTIAL_PREFIX}initadvisor-{owner_of_host(host)}-"
+
 
 _NOTE = re.compile(r"^# image (/.*)$", re.MULTILINE)
 
@@ -58,19 +69,19 @@ def require_ours_or_free(path: Path, first_line: str) -> bool:
     return True
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(host: Host, path: Path, content: bytes) -> None:
     """Write a file whole or not at all; raises ``InitadvisorError`` where it cannot be."""
     try:
-        with whole_file(path, prefix=PREFIX) as file:
+        with whole_file(path, prefix=unfinished_prefix(host)) as file:
             file.write(content)
     except OSError as err:
         raise file_error(err, f"cannot write {path}") from err
 
 
-def remove_unfinished(directory: Path) -> None:
+def remove_unfinished(host: Host, directory: Path) -> None:
     """Remove what interrupted runs have left; raises ``InitadvisorError`` where it cannot be."""
     try:
-        clear_unfinished(directory)
+        clear_unfinished(directory, prefix=unfinished_prefix(host))
     except OSError as err:
         raise file_error(err, f"cannot clear up in {directory}") from err
 
@@ -83,18 +94,20 @@ def remove_file(path: Path) -> None:
         raise file_error(err, f"cannot remove {path}") from err
 
 
-def clear_unfinished(directory: Path) -> None:
+def clear_unfinished(directory: Path, *, prefix: str) -> None:
     """Remove what interrupted runs have left; nobody else may be writing for a loader meanwhile.
+
+    ``prefix`` is this system's: another one's may be at work.
 
     A file that shares its clusters with such a name gets its own; what has the others then stays
     until fsck.fat(8) has parted it. Raises ``OSError``, and ``InitadvisorError`` where it cannot be
     told what shares them.
     """
-    for left in sorted(directory.glob(f"{PREFIX}*")):
+    for left in sorted(directory.glob(f"{prefix}*")):
         twins = [path for path in directory.iterdir() if path != left and _share(path, left)]
         for twin in twins:
-            if not twin.name.startswith(PREFIX):
-                _part(twin)
+            if not twin.name.startswith(prefix):
+                _part(twin, prefix)
                 _log.warning(
                     "%s and %s were the same clusters, after a power cut; the first has its own "
                     "now, and the others stay until fsck.fat has repaired the file system",
@@ -108,9 +121,9 @@ def _share(one: Path, other: Path) -> bool:
     return one.is_file() and not one.is_symlink() and share_clusters(one, other)
 
 
-def _part(path: Path) -> None:
+def _part(path: Path, prefix: str) -> None:
     """Give a file clusters of its own: a copy takes its name, and leaves it that of the copy."""
-    descriptor, name = tempfile.mkstemp(prefix=PREFIX, dir=path.parent)
+    descriptor, name = tempfile.mkstemp(prefix=prefix, dir=path.parent)
     with os.fdopen(descriptor, "wb") as file:
         file.write(path.read_bytes())
         file.flush()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import re
+
+from initadvisor.host.owner import app_specific
 
 _APPLICATION = bytes.fromhex("79516c8a0c2648558126f11605f2537e")
 _COMMAND_LINES = bytes.fromhex("3318a2d639964e19b961f2c68c6b3fa3")
@@ -42,11 +42,3 @@ def without_id(text: str, name: str | None) -> str:
     return _ANY_CASE_ID.sub(
         lambda found: name if machine_name(found[0].lower()) == name else found[0], text
     )
-
-
-def app_specific(identifier: bytes, application: bytes) -> bytes:
-    """Hash an ID with that of an application, and make a UUID of version 4 of it."""
-    made = bytearray(hmac.digest(identifier, application, hashlib.sha256)[:16])
-    made[6] = made[6] & 0x0F | 0x40
-    made[8] = made[8] & 0x3F | 0x80
-    return bytes(made)

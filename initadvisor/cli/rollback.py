@@ -84,14 +84,17 @@ def _roll_back(host: Host, plan: RollbackPlan, *, unverified: bool) -> None:
 
 def _drop(host: Host, *, confirm: bool, keep: int) -> None:
     from initadvisor.apply.rollback import drop, kept
+    from initadvisor.trial.ownership import orphans_of_changes
 
-    found = kept(host, keep=keep)
-    if not found:
+    found, orphans = kept(host, keep=keep), orphans_of_changes(host)
+    if not found and not orphans:
         older = f" but for the latest {keep}" if keep else ""
         click.echo(f"Nothing is kept for going back{older}.")
         return
     for backup in found:
         print_item(f"{backup.path}: {backup.size_bytes / 1e6:.1f} MB, what {backup.of} held before")
+    for orphan in orphans:
+        print_item(f"{shown(orphan.name)}: this system's own, left without a record")
     if not confirm:
         msg = "nothing was removed: these would be"
         raise UnsafeError(msg, hint="--confirm does it")
@@ -101,4 +104,6 @@ def _drop(host: Host, *, confirm: bool, keep: int) -> None:
         raise InitadvisorError(msg, hint="standard error says why; try again then")
     freed_bytes = sum(backup.size_bytes for backup in found)
     left = f"only the latest {keep} can be undone now" if keep else "nothing can be undone any more"
+    if orphans:
+        click.echo(f"Removed what no record told of: {len(orphans)}.")
     click.echo(f"Removed {len(found)} files, {freed_bytes / 1e6:.1f} MB: {left}.")

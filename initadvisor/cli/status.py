@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from initadvisor.doctor.status import Entries, RunningBoot, Status
     from initadvisor.transaction.backups import Backup
     from initadvisor.transaction.transaction import Transaction
+    from initadvisor.trial.ownership import Unrecorded
 
 
 @click.command()
@@ -77,6 +78,15 @@ def _document(found: Status) -> dict[str, Any]:
             "state": found.campaign.state.value,
             "reason": found.campaign.reason,
         },
+        "unrecorded": [
+            {
+                "name": left.name,
+                "owner": left.owner,
+                "entry": left.is_entry,
+                "removed_by": left.removed_by or None,
+            }
+            for left in found.unrecorded
+        ],
         "notes": list(found.notes),
     }
 
@@ -141,6 +151,7 @@ def print_status(found: Status) -> None:
     print_list("The latest changes", [_ended(t) for t in over[-_LATEST:]])
     if found.backups:
         _print_backups(found.backups)
+    print_list("Not in this system's records", [_left(left) for left in found.unrecorded])
     print_list("Worth knowing", found.notes)
 
 
@@ -193,6 +204,14 @@ def _print_campaign(campaign: Campaign | None) -> None:
     if campaign:
         click.echo(f"\nCampaign {campaign.number} of trials: {campaign.state}")
         print_item(f"{campaign.reason} (initadvisor trial status)")
+
+
+def _left(left: Unrecorded) -> str:
+    what = f"boot entry {left.name}" if left.is_entry else left.name
+    if left.removed_by:
+        return f"{what}: this system's own, left without a record; {left.removed_by} removes it"
+    owner = f"system {left.owner}" if left.owner else "an unknown system"
+    return f"{what}: of {owner}, and left alone"
 
 
 def _name(transaction: Transaction) -> str:

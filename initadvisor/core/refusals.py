@@ -23,6 +23,7 @@ class RefusalKind(StrEnum):
     PENDING_ONE_SHOT = "pending-one-shot"
     FOREIGN_ENTRY = "foreign-entry"
     UNREADABLE = "unreadable"
+    UNKNOWN_OWNER = "unknown-owner"
     SIGNED_CONFIGURATION = "signed-configuration"
     SIGNED_UKI = "signed-uki"
     BOUND_TO_TPM = "bound-to-tpm"

@@ -16,6 +16,7 @@ from initadvisor.store.store import open_store
 from initadvisor.transaction.backups import Backup, backups
 from initadvisor.transaction.log import read_records
 from initadvisor.transaction.transaction import Duty
+from initadvisor.trial.ownership import Unrecorded, unrecorded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +56,7 @@ def status(host: Host, *, check: bool = False) -> Status:
         backups=kept,
         entries=_entries(host),
         campaign=_campaign(host, notes),
+        unrecorded=unrecorded(host),
         notes=tuple(notes),
     )
 
@@ -156,6 +158,7 @@ class Status:
 
     ``configured`` is None where there is no generator, or where it cannot be read; ``notes`` say
     why, and what else is worth knowing. ``campaign``: the latest one, None where there is none.
+    ``unrecorded``: what no record tells of, other systems' and this one's.
     """
 
     generator: str | None
@@ -168,3 +171,4 @@ class Status:
     entries: Entries
     notes: tuple[str, ...] = ()
     campaign: Campaign | None = None
+    unrecorded: tuple[Unrecorded, ...] = ()

@@ -14,7 +14,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host.files import open_regular, remove_durably, sync_directory
 from initadvisor.host.shared_clusters import exchange, share_clusters
 from initadvisor.transaction import files
@@ -46,6 +46,23 @@ def clear_backup(host: Host, change: FileChange) -> None:
         backup = host.path(change.backup)
         with contextlib.suppress(FileNotFoundError):
             _remove(host, change, backup)
+
+
+def clear_orphan(host: Host, path: str) -> None:
+    """Remove a file of ours of which no record tells; the caller knows that it is one.
+
+    Raises ``UnsafeError`` where it has the same clusters as another name, which would lose them.
+    """
+    orphan = host.path(path)
+    if not files.has_links(host, orphan.parent):
+        for other in orphan.parent.iterdir():
+            if other != orphan and share_clusters(orphan, other):
+                msg = f"not removing {path}: it has the same clusters as {other.name}"
+                raise UnsafeError(msg, hint="fsck.fat(8) parts them")
+    if stat.S_ISDIR(orphan.lstat().st_mode):
+        msg = f"not removing {path}: it is a directory"
+        raise UnsafeError(msg, hint="look at what is in it, and remove it by hand")
+    remove_durably(orphan)
 
 
 def part(host: Host, transaction: Transaction) -> None:

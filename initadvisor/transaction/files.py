@@ -19,6 +19,7 @@ from initadvisor.host.files import (
     sync_directory,
     sync_new,
 )
+from initadvisor.host.owner import owner_of_host, owner_of_name
 from initadvisor.host.replace import copy_attributes, hint_for, require_plain
 from initadvisor.host.storage.mounts import machine_path, mount_of, mounts_of_host
 from initadvisor.transaction.transaction import Content, FileIdentity
@@ -35,6 +36,7 @@ NewContent: TypeAlias = "bytes | Callable[[Path], None]"
 """What a file is to hold, or who makes it: called with a path where nothing is yet."""
 
 _HAVE_LINKS = frozenset({"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "tmpfs", "xfs"})
+_RECORDS = "transactions/ in the state directory"
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
 
 
@@ -81,6 +83,21 @@ def require_mounted(host: Host, transaction: Transaction) -> None:
             raise InitadvisorError(msg, hint="look at /proc/self/mountinfo")
         msg = f"not touching {change.path}: nothing is mounted on {change.mount_point}"
         raise UnsafeError(msg, hint="mount it, then try again")
+
+
+def require_own(host: Host, transaction: Transaction) -> None:
+    """Raise ``UnsafeError`` where a record names files of another system than this one.
+
+    Both may see those files: the record came here with a copy of the other system's disk, or of
+    this one's from before it got another machine ID.
+    """
+    owner = owner_of_host(host)
+    for change in transaction.files:
+        if owner_of_name(change.staged) != owner:
+            msg = f"not following the record of transaction {transaction.number}: {change.staged} "
+            msg += f"belongs to another system than this one, which is {owner}"
+            hint = f"move the record away ({_RECORDS}), or give this system its machine ID back"
+            raise UnsafeError(msg, hint=hint)
 
 
 def identity(path: Path, *, inodes: bool) -> FileIdentity | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.serialisation import ReadLimits
 from initadvisor.host.files import remove_partial, sync_directory, whole_file
+from initadvisor.host.owner import owned_name, owner_of_name
 from initadvisor.host.record_files import LATEST_S, PATH, OlderRecordError, RecordFiles
 from initadvisor.host.replace import file_error
 from initadvisor.transaction.transaction import (
@@ -52,7 +53,8 @@ def _unsound_name(change: FileChange, number: int, index: int) -> str | None:
     path = change.path
     if len(path) > _LONGEST_PATH or not PATH.fullmatch(path):
         return path
-    stem = f"{path.rpartition('/')[0]}/.initadvisor-{number}-{index}"
+    name = owned_name(owner_of_name(change.staged) or "", f"{number}-{index}")
+    stem = f"{path.rpartition('/')[0]}/{name}"
     if change.staged != f"{stem}.new":
         return change.staged
     return change.backup if change.backup not in {None, f"{stem}.old"} else None
@@ -61,7 +63,7 @@ def _unsound_name(change: FileChange, number: int, index: int) -> str | None:
 _TRANSACTIONS = RecordFiles(
     kind=Transaction,
     name="transaction",
-    schema=3,
+    schema=4,
     check=_require_sound,
     if_damaged=f"{_LEFT}, then move the file away",
     if_older=_LEFT,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import NeedsRootError, UnsafeError
 from initadvisor.host.files import free_bytes
+from initadvisor.host.owner import owned_name, owner_of_host
 from initadvisor.host.replace import require_changeable
 from initadvisor.transaction import files
 from initadvisor.transaction.files import changed_meanwhile, has_links
@@ -49,6 +53,24 @@ def in_order(replacements: Sequence[Replacement]) -> tuple[Replacement, ...]:
     return tuple(sorted(replacements, key=lambda item: _ROLES.index(item.role)))
 
 
+def free_number(host: Host, replacements: Sequence[Replacement], *, least: int) -> int:
+    """Return the first number, from ``least`` on, whose names nothing has.
+
+    What has them is of a transaction that no record tells of any more, as when a snapshot took the
+    state directory back but not ``/boot``. Raises ``RefusedError`` where the machine has no ID, and
+    ``OSError`` where a directory cannot be read.
+    """
+    prefix = owned_name(owner_of_host(host), "")
+    directories = {host.path(item.path).parent for item in replacements}
+    taken = {
+        int(found[1])
+        for directory in directories
+        for name in os.listdir(directory)  # noqa: PTH208  # Path.glob hides errors
+        if (found := re.fullmatch(rf"{re.escape(prefix)}([0-9]{{1,9}})-[0-9]+\..*", name))
+    }
+    return next(number for number in itertools.count(least) if number not in taken)
+
+
 def plan_changes(
     host: Host,
     replacements: Sequence[Replacement],
@@ -58,10 +80,13 @@ def plan_changes(
 ) -> tuple[FileChange, ...]:
     """Look at what is there, and write nothing; ``number`` is the transaction's.
 
-    Raises ``UnsafeError`` for links, for what is immutable, for a file named twice and where there
-    is too little room, and ``OSError`` where that cannot be found out.
+    Raises ``UnsafeError`` for links, for what is immutable, for a file named twice, where there is
+    too little room and where the machine has no ID (``owner_of_host``), and ``OSError`` where that
+    cannot be found out.
     """
-    changes = tuple(_planned(host, item, f"{number}-{i}") for i, item in enumerate(replacements))
+    owner = owner_of_host(host)
+    names = [owned_name(owner, f"{number}-{index}") for index in range(len(replacements))]
+    changes = tuple(map(partial(_planned, host), replacements, names))
     _require_distinct(host, changes)
     require_room(host, changes, replacements, room)
     return changes
@@ -76,9 +101,7 @@ def require_unchanged(host: Host, change: FileChange) -> None:
 
 def _planned(host: Host, item: Replacement, name: str) -> FileChange:
     path = host.path(item.path)
-    # A dot in front: shells, generators and loaders that take all files of a directory do not
-    # take these, and none of them ends like what they look for.
-    stem = f"{item.path.rpartition('/')[0]}/.initadvisor-{name}"
+    stem = f"{item.path.rpartition('/')[0]}/{name}"
     files.is_there(path)  # has an automounter mount what is looked at below
     require_changeable(path)
     return FileChange(

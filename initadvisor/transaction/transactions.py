@@ -31,7 +31,13 @@ from initadvisor.transaction.log import (
     unfinished,
     write_transaction,
 )
-from initadvisor.transaction.plan import Replacement, in_order, plan_changes, require_unchanged
+from initadvisor.transaction.plan import (
+    Replacement,
+    free_number,
+    in_order,
+    plan_changes,
+    require_unchanged,
+)
 from initadvisor.transaction.replace import (
     replace_all,
     require_restorable,
@@ -108,9 +114,9 @@ class Transactions:
         if waiting := unfinished(recorded):
             msg = f"not replacing anything: transaction {waiting[0].number} is {waiting[0].state}"
             raise UnsafeError(msg, hint="have it finished or undone first")
-        number = following_number(self._host)
         ordered = in_order(replacements)
         with explained("plan to replace files"):
+            number = free_number(self._host, ordered, least=following_number(self._host))
             planned = plan_changes(self._host, ordered, number=number, room=room)
         transaction = Transaction(
             number=number,
@@ -208,11 +214,13 @@ class Transactions:
     def prune(self, *, keep: int = 0) -> tuple[Transaction, ...]:
         """Drop what is kept for going back, but for the latest ``keep``; return what was dropped.
 
-        See ``droppable``. Where a file system is not mounted, they stay until it is.
+        See ``droppable``. Where a file system is not mounted, they stay until it is; another
+        system's stay for good.
         """
         dropped = []
         for transaction in droppable(own_transactions(self._host), keep):
             try:
+                files.require_own(self._host, transaction)
                 files.require_mounted(self._host, transaction)
             except UnsafeError as err:
                 _log.warning("transaction %d is not dropped yet: %s", transaction.number, err)
@@ -240,6 +248,7 @@ class Transactions:
             msg = f"cannot {event} transaction {number}: it was {transaction.state} and is "
             msg += f"{recorded.state} now"
             raise UnsafeError(msg, hint="look at it again, then decide again")
+        files.require_own(self._host, recorded)
         return recorded
 
     def _record_first(self, transaction: Transaction) -> None:
@@ -254,6 +263,8 @@ class Transactions:
     def _recovered(self, found: Transaction) -> tuple[Transaction, ...]:
         """Do what is left to do about a transaction; nothing, if it is finished or waits."""
         interrupted = found.after(TransactionEvent.INTERRUPT)
+        if interrupted.state.duty is not Duty.NOTHING:
+            files.require_own(self._host, interrupted)
         match interrupted.state.duty:
             case Duty.REPLACE:
                 return (replace_all(self._host, interrupted),)
@@ -265,7 +276,8 @@ class Transactions:
                     self._clear_early_backups(interrupted)
                 return ()
             case Duty.NOTHING:
-                with explained("clear up"):
+                with explained("clear up"), contextlib.suppress(UnsafeError):
+                    files.require_own(self._host, interrupted)
                     clearing.remove_duplicate_names(self._host, interrupted)
                 return ()
 

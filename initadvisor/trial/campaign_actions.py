@@ -134,7 +134,7 @@ class ActionExecutor:
         """Remove what is a campaign's; what a proving boot has armed is none of it."""
         host = self._host
         if action is CampaignAction.CLEAR_SLOT:
-            for slot in _slots(campaign):
+            for slot in _slots(host, campaign):
                 clear_slot(host, slot)
             return
         loader = entry_loader(host)
@@ -169,7 +169,7 @@ def trial_boot_of(host: Host, campaign: Campaign, candidate: TrialCandidate | No
         loader=loader.NAME,
         stage=ProofStage.REHEARSAL if candidate is None else ProofStage.PROOF,
         trial=new_name(_POLICY, campaign.number),
-        image=image if chosen.today else slot_beside(image),
+        image=image if chosen.today else slot_beside(host, image),
         sha256=chosen.sha256,
         size_bytes=chosen.size_bytes,
         ignore_unlocking=campaign.ignore_unlocking,
@@ -203,8 +203,8 @@ def _candidate(campaign: Campaign, trial_boot: TrialBoot) -> TrialCandidate:
     raise UnsafeError(msg)
 
 
-def _slots(campaign: Campaign) -> tuple[str, ...]:
+def _slots(host: Host, campaign: Campaign) -> tuple[str, ...]:
     """Return where an image of this campaign's may lie."""
     images = [campaign.default_boot.image] if campaign.default_boot else []
     images += [trial_boot.armed_boot.image for trial_boot in campaign.trial_boots]
-    return tuple(dict.fromkeys(slot_beside(image) for image in images))
+    return tuple(dict.fromkeys(slot_beside(host, image) for image in images))

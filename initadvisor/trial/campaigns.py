@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.bootloaders.entry import EntryKind
 from initadvisor.campaign.campaign import Campaign, CampaignEvent, CampaignEventKind, CampaignState
 from initadvisor.campaign.record import (
     following_number,
@@ -38,6 +39,7 @@ from initadvisor.trial.default_boot import default_boot
 from initadvisor.trial.evidence import require_boot_time_unit
 from initadvisor.trial.markers import noted_entry
 from initadvisor.trial.one_boot import is_of_this_boot
+from initadvisor.trial.ownership import require_no_orphan
 from initadvisor.trial.reboot import cancel_reboot
 from initadvisor.trial.recovery import (
     clear_unrecorded,
@@ -88,7 +90,7 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
             msg = f"campaign {earlier.number} is {earlier.state}"
             raise UnsafeError(msg, hint="initadvisor trial resume goes on, trial stop ends it")
         default = default_boot(host, detect_boot_loader(host))
-        require_free_slot(host, slot_beside(default.image))
+        require_free_slot(host, slot_beside(host, default.image))
         new = Campaign(
             number=following_number(host),
             began_at_s=int(time.time()),
@@ -114,7 +116,9 @@ def require_startable(host: Host, options: CampaignOptions) -> None:
         require_boot_time_unit(host)
     except UnsafeError as err:
         raise UnsafeError(err.message, hint="install initadvisor's units") from err
-    for refusal in detect_boot_loader(host).refusals(host):
+    loader = detect_boot_loader(host)
+    require_no_orphan(host, loader, EntryKind.TRIAL)
+    for refusal in loader.refusals(host):
         if not (refusal.kind.may_be_overridden and options.ignore_unlocking):
             hint = refusal.remedy
             if refusal.kind.may_be_overridden:

@@ -18,6 +18,7 @@ from initadvisor.host.files import (
     sync_directory,
     sync_new,
 )
+from initadvisor.host.owner import owned_name, owner_of_host
 from initadvisor.host.storage.cold_read import drop_from_memory
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
 
 
-_NAME = ".initadvisor-trial"
+_NAME = "trial"
 _SPARE_BYTES = 1 << 20
 """For directories that grow, and what loaders and package managers write meanwhile."""
 
@@ -34,9 +35,12 @@ class UnfitError(UnsafeError):
     """A candidate cannot lie there: there is no room, or it is not what was verified any more."""
 
 
-def slot_beside(image: str) -> str:
-    """Return where candidates lie for the default image ``image``; both are the machine's paths."""
-    return str(PurePosixPath(image).with_name(_NAME))
+def slot_beside(host: Host, image: str) -> str:
+    """Return where candidates lie for the default image ``image``; both are the machine's paths.
+
+    Raises ``RefusedError`` where the machine has no ID.
+    """
+    return str(PurePosixPath(image).with_name(owned_name(owner_of_host(host), _NAME)))
 
 
 def fill_slot(host: Host, slot: str, candidate: TrialCandidate) -> None:
@@ -94,11 +98,11 @@ def slot_fault(host: Host, slot: str, sha256: str) -> str:
 def clear_slot(host: Host, slot: str) -> None:
     """Remove what lies there, whole or not; raises ``InitadvisorError``.
 
-    A directory stays: it is none of ours.
+    A directory stays: it is none of ours. Raises ``UnsafeError`` for another system's slot, too.
     """
     path = host.path(slot)
-    if path.name != _NAME:
-        msg = f"not removing {path}: it is no trial slot"
+    if slot != slot_beside(host, slot):
+        msg = f"not removing {path}: it is no trial slot of this system's"
         raise UnsafeError(msg)
     try:
         if os.path.lexists(path) and not _is_directory(path):

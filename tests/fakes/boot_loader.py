@@ -15,14 +15,16 @@ from initadvisor.bootloaders.entry import (
     EntryKind,
     OneShot,
     OneShotState,
+    OwnedEntry,
     TrialPlan,
     TrialRequest,
 )
 from initadvisor.core.errors import UnsafeError
 from initadvisor.core.refusals import RefusalKind, refused
 from initadvisor.doctor import status
+from initadvisor.host.owner import owner_of_host
 from initadvisor.records.boot_start import BootMethod
-from initadvisor.trial import campaign_actions, campaigns, recovery, risks, run
+from initadvisor.trial import campaign_actions, campaigns, ownership, recovery, risks, run
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
 _WHO_ASKS = (
     *(apply_loaded, apply_plan, commit, proving, status),
-    *(campaigns, campaign_actions, run, recovery, risks),
+    *(campaigns, campaign_actions, ownership, run, recovery, risks),
 )
 
 
@@ -141,6 +143,15 @@ class FakeLoader:
         """Return what an entry boots."""
         del host
         return self.entries[kind].request.image if kind in self.entries else None
+
+    def owned_entries(self, host: Host) -> tuple[OwnedEntry, ...]:
+        """Return the entries; all are this system's."""
+        return tuple(
+            OwnedEntry(
+                owner=owner_of_host(host), kind=kind, identifier=kind, image=plan.request.image
+            )
+            for kind, plan in self.entries.items()
+        )
 
     def remove(self, host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
         """Forget an entry."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from initadvisor.host import Host
 from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import FileRole
+from tests.fixtures.owners import identify
 
 CONFIGURATION = "/etc/generator.conf"
 ROLES = {
@@ -80,6 +81,7 @@ class Machine:
             (self.root / name).mkdir(parents=True, exist_ok=True)
         self.clear()
         (self.root / "proc/self/mountinfo").write_text(_ROOT + (_ESP if self.esp else ""))
+        identify(self.root)
         for path, content in OLD.items():
             self.host.path(path).write_bytes(content)
         configuration = self.host.path(CONFIGURATION)
@@ -97,7 +99,7 @@ class Machine:
             for entry in os.scandir(directories.pop()):
                 if entry.is_dir(follow_symlinks=False):
                     directories.append(entry.path)
-                else:
+                elif entry.name != "machine-id":
                     found.append(Path(entry.path))
         return found
 

@@ -19,6 +19,7 @@ from tests.faults.machine import (
     attributes_of,
     replacements,
 )
+from tests.fixtures.owners import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +32,7 @@ PROOF = ArmedBoot(
     loader="systemd-boot",
     trial="apply-1",
     armed_in_boot="0" * 32,
-    image="/boot/.initadvisor-1-0.new",
+    image=f"/boot/.initadvisor-{OWNER}-1-0.new",
     sha256="0" * 64,
 )
 

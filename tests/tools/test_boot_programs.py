@@ -14,7 +14,7 @@ import pytest
 from typing_extensions import override
 
 from initadvisor.bootloaders.efi import efi_bootnext
-from initadvisor.bootloaders.efi.boot_options import our_options
+from initadvisor.bootloaders.efi.boot_options import owned_options
 from initadvisor.bootloaders.entry import EntryKind, OneShotState
 from initadvisor.bootloaders.grub import grub
 from initadvisor.bootloaders.safety import require_no_binding
@@ -30,6 +30,7 @@ from tests.fixtures.loader_machines import (
     efi_stub_machine,
     grub_machine,
 )
+from tests.fixtures.owners import OWNER
 from tests.fixtures.trees import GLOBAL, write, write_variable
 from tests.fixtures.waiting import HANGS_S
 from tests.vm.disk import FAT32_BYTES, FileSystem, format_ext4, format_vfat
@@ -111,7 +112,7 @@ def test_grubs_own_tools_select_and_forget_the_entry(tmp_path: Path, custom: str
         write(tmp_path, "/boot/grub/custom.cfg", custom)
     before = machine.tree()
     armed_machine(grub, machine)
-    assert listed(machine) == "saved_entry=x y=z\nnext_entry=initadvisor-trial\n"
+    assert listed(machine) == f"saved_entry=x y=z\nnext_entry=initadvisor-{OWNER}-trial\n"
     assert grub.armed(machine.host).state is OneShotState.OURS
     tool("grub-script-check", tmp_path / "boot/grub/custom.cfg")
     assert grub.remove(machine.host)
@@ -147,7 +148,7 @@ def test_grub_finds_images_under_the_names_they_are_kept_by(
     os.truncate(disk, FAT32_BYTES)
     make = format_vfat if file_system is FileSystem.VFAT else format_ext4
     files = make(disk, 0, FAT32_BYTES)
-    names = ("/.initadvisor-3-0.new", "/EFI/Linux/.initadvisor-12-1.old")
+    names = (f"/.initadvisor-{OWNER}-3-0.new", f"/EFI/Linux/.initadvisor-{OWNER}-12-1.old")
     files.put(dict.fromkeys(names, image))
     for name in names:
         tool("grub-fstest", disk, "cmp", name, image)
@@ -191,29 +192,31 @@ def test_efibootmgr_selects_and_forgets_the_option(tmp_path: Path) -> None:
     assert machine.programs.variable("BootNext").read_bytes()[4:] == b"\1\0"
     assert efi_bootnext.armed(machine.host).state is OneShotState.OURS
     assert efi_bootnext.disarm(machine.host)
-    assert len(our_options(machine.host)) == 1
+    assert len(owned_options(machine.host)) == 1
     assert efi_bootnext.remove(machine.host)
     assert machine.tree() == before
 
 
-def test_efibootmgr_removes_one_of_our_options_and_leaves_the_other(tmp_path: Path) -> None:
+def test_efibootmgr_removes_one_of_owned_options_and_leaves_the_other(tmp_path: Path) -> None:
     machine = with_real(efi_stub_machine(tmp_path), "efibootmgr")
     efi_bootnext.write(machine.host, efi_bootnext.trial(machine.host, machine.previous))
     before = machine.tree()
     armed_machine(efi_bootnext, machine)
-    assert [each.kind for each in our_options(machine.host)] == [
+    assert [each.kind for each in owned_options(machine.host)] == [
         EntryKind.PREVIOUS,
         EntryKind.TRIAL,
     ]
     assert efi_bootnext.remove(machine.host, EntryKind.TRIAL)
     assert machine.tree() == before
     assert efi_bootnext.remove(machine.host, EntryKind.PREVIOUS)
-    assert our_options(machine.host) == ()
+    assert owned_options(machine.host) == ()
 
 
 def test_efibootmgr_takes_an_option_out_of_the_order_with_it(tmp_path: Path) -> None:
     machine = with_real(efi_stub_machine(tmp_path), "efibootmgr")
-    ours = load_option("initadvisor trial t0", PARTITION, r"\x.efi", "initadvisor.trial=t0")
+    ours = load_option(
+        f"initadvisor trial t0 [{OWNER}]", PARTITION, r"\x.efi", "initadvisor.trial=t0"
+    )
     write_variable(tmp_path, "Boot0009", ours, GLOBAL)
     write_variable(tmp_path, "BootOrder", b"\3\0\x09\0\0\0", GLOBAL)
     assert efi_bootnext.remove(machine.host)

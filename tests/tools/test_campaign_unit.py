@@ -31,7 +31,7 @@ from initadvisor.trial.reboot import reboot_soon
 from initadvisor.lab.observing import Unseen
 from initadvisor.advise.recommend import Request
 from initadvisor.advise.recommend import recommend
-from initadvisor.trial.slot import clear_slot, fill_slot
+from initadvisor.trial.slot import clear_slot, fill_slot, slot_beside
 host = Host()
 assert confinement(host)
 assert host.cache_dir() == Path("/var/cache/initadvisor")
@@ -42,7 +42,7 @@ image = host.cache_dir() / "image"
 image.write_bytes(b"an image")
 digest = hashlib.sha256(b"an image").hexdigest()
 candidate = TrialCandidate(setting="gzip", path=str(image), sha256=digest, size_bytes=8)
-slot = "/boot/.initadvisor-trial"
+slot = slot_beside(host, "/boot/initrd.img")
 fill_slot(host, slot, candidate)
 assert Path(slot).read_bytes() == b"an image"
 clear_slot(host, slot)

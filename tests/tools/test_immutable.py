@@ -13,7 +13,9 @@ from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host.replace import forbidding_attribute
 from initadvisor.transaction.log import read_transactions
 from initadvisor.transaction.transactions import transactions
+from tests.fixtures.owners import identify
 from tests.fixtures.replaced_files import NEW, OLD, apply, held, host_of_old, wanted
+from tests.fixtures.trees import host_at
 from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
@@ -103,15 +105,17 @@ def test_what_becomes_immutable_while_a_boot_is_waited_for_undoes_it(
 
 
 def test_an_entry_of_ours_says_so_too(tmp_path: Path, give: Callable[[str, Path], bool]) -> None:
-    entry = tmp_path / "a-initadvisor-trial.conf"
+    entry = tmp_path / "a-initadvisor-1-trial.conf"
     entry.write_text("title x\n")
+    host = host_at(tmp_path / "system")
+    identify(host.root)
     if give("i", entry):
         with pytest.raises(InitadvisorError, match=f"{entry}: Operation not") as written:
-            write_whole(entry, b"new")
+            write_whole(host, entry, b"new")
         with pytest.raises(InitadvisorError, match=f"{entry}: Operation not") as removed:
             remove_file(entry)
         assert {f"chattr -i {entry}" in str(e.value.hint) for e in (written, removed)} == {True}
         assert os.listdir(tmp_path) == [entry.name]  # noqa: PTH208  # nothing unfinished is left
         assert chattr("-i", entry)
-    write_whole(entry, b"new")
+    write_whole(host, entry, b"new")
     assert entry.read_bytes() == b"new"

@@ -16,6 +16,7 @@ from initadvisor.image.contents import Verdict
 from initadvisor.image.kernel import KernelConfig
 from initadvisor.image.lint import lint
 from initadvisor.image.scan import scan
+from tests.fixtures.owners import OWNER
 from tests.vm import tools
 from tests.vm.applying import CONFIGURATION, Word, wait_for
 from tests.vm.crash import Demand, Outcome, Sampling, replay
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 _SAMPLING = Sampling(systematic=32, samples=16)
 _ADDED = {
-    Loader.SYSTEMD_BOOT: "/boot/loader/entries/a-initadvisor-previous.conf",
+    Loader.SYSTEMD_BOOT: f"/boot/loader/entries/a-initadvisor-{OWNER}-previous.conf",
     Loader.GRUB: "/boot/grub/custom.cfg",
 }
 """What applying adds for the image that was replaced."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from tests.fixtures.owners import OWNER
 from tests.vm.efi_variables import GLOBAL, LOADER, efi_variables, variables_in
 from tests.vm.filesystems import Vfat, read
 
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 
     from tests.vm.guest import Guest
 
-TRIAL = "a-initadvisor-trial.conf"
+TRIAL = f"a-initadvisor-{OWNER}-trial.conf"
 ENTRY = f"/loader/entries/{TRIAL}"
-SLOT = "/.initadvisor-trial"
+SLOT = f"/.initadvisor-{OWNER}-trial"
 
-_UNFINISHED = "/loader/entries/.partial-initadvisor-"
+_UNFINISHED = f"/loader/entries/.partial-initadvisor-{OWNER}-"
 _ONE_SHOT = (LOADER, "LoaderEntryOneShot")
 _LOADERS_OWN = "LoaderEntryLastBooted"
 """systemd-boot writes it in every boot."""

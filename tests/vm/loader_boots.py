@@ -13,6 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.fixtures.owners import OWNER
 from tests.judges.unified import with_sections
 from tests.vm.boot import Then, boot
 from tests.vm.candidates import corrupt, recompressed
@@ -130,9 +131,9 @@ def _put_images(way: Way, copy: Guest, directory: Path) -> Images:
     beside = installed.rpartition("/")[0]
     paths = {
         Image.INSTALLED: installed,
-        Image.NEW: f"{beside}/.initadvisor-2-0.new",
-        Image.OLD: f"{beside}/.initadvisor-1-0.old",
-        Image.CORRUPT: f"{beside}/.initadvisor-3-0.new",
+        Image.NEW: f"{beside}/.initadvisor-{OWNER}-2-0.new",
+        Image.OLD: f"{beside}/.initadvisor-{OWNER}-1-0.old",
+        Image.CORRUPT: f"{beside}/.initadvisor-{OWNER}-3-0.new",
     }
     made = {
         Image.INSTALLED: copy.initrd,
@@ -170,8 +171,8 @@ def _unified_is_default(copy: Guest) -> None:
 
 
 _LOADER_CONF = "/boot/loader/loader.conf"
-_SELECT_PREVIOUS = "bootctl set-oneshot a-initadvisor-previous.conf"
-_SELECT_PREVIOUS_IN_GRUB = "grub-reboot initadvisor-previous"
+_SELECT_PREVIOUS = f"bootctl set-oneshot a-initadvisor-{OWNER}-previous.conf"
+_SELECT_PREVIOUS_IN_GRUB = f"grub-reboot initadvisor-{OWNER}-previous"
 _SAVED_DEFAULT = """
 sed -i 's/^GRUB_DEFAULT=.*/GRUB_DEFAULT=saved\\nGRUB_SAVEDEFAULT=true/' /etc/default/grub
 update-grub 2>&1

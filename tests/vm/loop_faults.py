@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.image.cpio import CpioWriter
 from initadvisor.image.scan import scan
+from tests.fixtures.owners import OWNER
 from tests.vm.filesystems import read, write
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from tests.vm.guest import Guest
 
-SLOT = "/.initadvisor-trial"
+SLOT = f"/.initadvisor-{OWNER}-trial"
 FREEZES = "PID 1 freezes"
 """What such a boot says last."""
 

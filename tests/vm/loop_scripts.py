@@ -44,7 +44,7 @@ print(json.dumps({
     "image": hashlib.sha256(pathlib.Path(image).read_bytes()).hexdigest(),
     "image_bytes": os.stat(image).st_size,
     "configuration": pathlib.Path("/etc/initramfs-tools/initramfs.conf").read_text(),
-    "slot": glob.glob("/boot/.initadvisor-trial*"),
+    "slot": glob.glob("/boot/.initadvisor-*-trial*"),
     "notes": sorted(os.listdir(state)) + sorted(os.listdir(state + "/queue")),
     "said": ours,
     "failed": said("systemctl", "--failed", "--plain", "--no-legend").splitlines(),

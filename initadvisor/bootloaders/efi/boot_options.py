@@ -8,7 +8,7 @@ description unless ``-v`` is given; from 18 on a tab and the device path follow 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.bootloaders.entry import EntryKind
@@ -19,27 +19,31 @@ from initadvisor.firmware.efi_variables import (
     firmware_value,
     firmware_variables,
 )
+from initadvisor.host.owner import OWNER, owner_of_host
 from initadvisor.records.boot_start import TRIAL_TAG
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
 
 
-_PREVIOUS = re.compile(r"initadvisor: previous image( \(.*\))?")
-"""The description of the option that boots the image before the last change."""
-
-_TRIAL: Final = "initadvisor trial"
-"""How the description of a trial's option begins."""
+_DESCRIPTIONS: Final = {
+    EntryKind.TRIAL: re.compile(rf"initadvisor trial .* \[(?P<owner>{OWNER})\]"),
+    EntryKind.PREVIOUS: re.compile(
+        rf"initadvisor: previous image( \(.*\))? \[(?P<owner>{OWNER})\]"
+    ),
+}
+"""What the options are called, and whose they are."""
 
 _OPTION = re.compile(r"Boot([0-9A-F]{4})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbered:
-    """A boot option and its number."""
+    """A boot option and its number. ``kind``: which of our entries it is, None for no such one."""
 
     number: int
     option: BootOption
+    kind: EntryKind | None = None
 
     @property
     def identifier(self) -> str:
@@ -47,16 +51,18 @@ class Numbered:
         return f"Boot{self.number:04X}"
 
     @property
-    def kind(self) -> EntryKind | None:
-        """Which of our entries it is, None for somebody else's.
+    def owned(self) -> tuple[str, EntryKind] | None:
+        """Which system has made it with this program, and for what; None for any other option.
 
         Of a trial's both its description and what it hands over say so; the previous image's hands
         over what the default one does.
         """
-        description = self.option.description
-        if description.startswith(_TRIAL) and TRIAL_TAG in data_text(self.option):
-            return EntryKind.TRIAL
-        return EntryKind.PREVIOUS if _PREVIOUS.fullmatch(description) else None
+        for kind, description in _DESCRIPTIONS.items():
+            if found := description.fullmatch(self.option.description):
+                is_trial = kind is EntryKind.TRIAL
+                if not is_trial or TRIAL_TAG in data_text(self.option):
+                    return found["owner"], kind
+        return None
 
 
 def boot_order(host: Host) -> tuple[int, ...]:
@@ -76,20 +82,29 @@ def next_number(host: Host) -> int | None:
     return int.from_bytes(value, "little")
 
 
+def described(title: str, owner: str) -> str:
+    """Return what an owner's option is called."""
+    return f"{title} [{owner}]"
+
+
 def option(host: Host, number: int) -> Numbered | None:
     """Return a boot option, None where there is none of that number or it is damaged."""
     value = firmware_value(host, f"Boot{number:04X}")
     found = boot_option(value) if value is not None else None
-    return Numbered(number=number, option=found) if found else None
+    if found is None:
+        return None
+    read = Numbered(number=number, option=found)
+    owner, kind = read.owned or (None, None)
+    return replace(read, kind=kind) if owner and owner == owner_of_host(host) else read
 
 
-def our_options(host: Host) -> tuple[Numbered, ...]:
-    """Return the options that are ours, of either kind."""
+def owned_options(host: Host) -> tuple[Numbered, ...]:
+    """Return the options that this program has made, on this system and on others."""
     numbers = [
         int(match[1], 16) for name in firmware_variables(host) if (match := _OPTION.fullmatch(name))
     ]
     found = (option(host, number) for number in sorted(numbers))
-    return tuple(each for each in found if each and each.kind)
+    return tuple(each for each in found if each and each.owned)
 
 
 def data_text(found: BootOption) -> str:

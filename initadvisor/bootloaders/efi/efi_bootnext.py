@@ -23,6 +23,7 @@ from initadvisor.bootloaders.entry import (
     EntryKind,
     OneShot,
     OneShotState,
+    OwnedEntry,
     TrialPlan,
     TrialRequest,
     command_line_of,
@@ -38,6 +39,7 @@ from initadvisor.bootloaders.places import (
 )
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.refusals import RefusalKind, RefusedError, refused
+from initadvisor.host.owner import owner_of_host
 from initadvisor.records.boot_start import BootMethod
 
 if TYPE_CHECKING:
@@ -91,7 +93,8 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
         program, options = start.kernel.named, _with_images(start.options, images)
     options = with_parameters(options, added)
     disk, part = disk_and_part(host, default.device)
-    command = ["--create-only", "--disk", disk, "--part", str(part), "--label", request.title]
+    title = boot_options.described(request.title, owner_of_host(host))
+    command = ["--create-only", "--disk", disk, "--part", str(part), "--label", title]
     command += ["--loader", program]
     if default.handed or added:  # else a unified kernel image has the command line it brings
         command += [_HAND_OVER, options]
@@ -99,8 +102,8 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
         loader=NAME,
         request=request,
         default=start,
-        identifier=request.title,
-        title=request.title,
+        identifier=title,
+        title=title,
         options=options,
         extra_cmdline=added,
         target="EFI boot options",
@@ -177,8 +180,25 @@ def entry(host: Host, kind: EntryKind) -> str | None:
     Of several it is the last one that the default option does not load, too: microcode comes first.
     """
     found = next(iter(_options_of(host, kind)), None)
-    if found is None:
-        return None
+    return _image(host, found) if found else None
+
+
+def owned_entries(host: Host) -> tuple[OwnedEntry, ...]:
+    """Return the options that this program has made, on this system and on others."""
+    return tuple(
+        OwnedEntry(
+            owner=found.owned[0],
+            kind=found.owned[1],
+            identifier=f"{found.identifier} ({found.option.description})",
+            image=_image(host, found) if found.kind else None,
+        )
+        for found in boot_options.owned_options(host)
+        if found.owned
+    )
+
+
+def _image(host: Host, found: Numbered) -> str:
+    """Return the image that an option of ours boots; see ``entry``."""
     mount = mount_of_partition(host, found.option.partition_uuid or "")
     if mount is None or found.option.file is None:
         msg = f"cannot tell what {found.identifier} boots: its partition is not mounted"
@@ -239,8 +259,9 @@ def _is_planned(host: Host, plan: TrialPlan, option: BootOption) -> bool:
 def _options_of(
     host: Host, kind: EntryKind, *, but: Collection[Numbered] = ()
 ) -> tuple[Numbered, ...]:
-    ours = boot_options.our_options(host)
-    return tuple(each for each in ours if each.kind is kind and each not in but)
+    owner_of_host(host)  # without which nothing is known to be ours, or not
+    owned = boot_options.owned_options(host)
+    return tuple(each for each in owned if each.kind is kind and each not in but)
 
 
 def _delete(host: Host, options: Iterable[Numbered]) -> None:
@@ -312,7 +333,7 @@ def first_option(host: Host) -> Numbered:
     for number in boot_options.boot_order(host):
         found = boot_options.option(host, number)
         if found and found.option.active:
-            if found.kind:
+            if found.owned:
                 raise ours_in_order(found)
             return found
     reason = "the firmware's BootOrder names no boot option that could be started"

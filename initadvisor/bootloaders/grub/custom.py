@@ -1,23 +1,34 @@
 """custom.cfg, which GRUB's configuration reads at its end: our blocks in it, and what is not ours.
 
-There is one for each kind of entry. A block is marked, and the mark says what has to be undone with
-it, so that without our blocks the file is byte for byte what it was.
+There is one for each kind of entry, and each system that has this ``/boot`` has its own. A block is
+marked with its owner, and the mark says what has to be undone with it, so that without our blocks
+the file is byte for byte what it was.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from initadvisor.bootloaders.entry import EntryKind
 from initadvisor.core.refusals import RefusalKind, refused
+from initadvisor.host.owner import OWNER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 _WORDS: Final = {
     EntryKind.TRIAL: "added by initadvisor for a trial, removed when it is over",
     EntryKind.PREVIOUS: "added by initadvisor for the image before the last change",
 }
 _MADE, _ENDED = " (file made)", " (line ended)"
+
+_NAME = rf"initadvisor-(?P<owner>{OWNER})-(?P<kind>{'|'.join(EntryKind)})"
+_BEGIN = re.compile(rf"### BEGIN {_NAME}: (?P<words>[a-z ,]+)(?P<note> \([a-z ]+\))? ###\n")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+")
+_END = re.compile(rf"### END {_NAME} ###\n?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,67 +42,106 @@ class Custom:
     block: str | None
 
 
-def identifier(kind: EntryKind) -> str:
-    """Return what GRUB calls our entry."""
-    return f"initadvisor-{kind}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomBlock:
+    """An entry of this program's, whichever system's, and where in the file it stands."""
+
+    owner: str
+    kind: EntryKind
+    note: str
+    text: str
+    start: int
+    end: int
 
 
-def split(content: str | None, kind: EntryKind) -> Custom:
-    """Tell the block of a kind and the rest apart; ``content`` is None where there is no file.
+def identifier(owner: str, kind: EntryKind) -> str:
+    """Return what GRUB calls an owner's entry."""
+    return f"initadvisor-{owner}-{kind}"
 
-    Raises ``RefusedError`` where our marks are there, but not as they were written.
+
+def split(content: str | None, owner: str, kind: EntryKind) -> Custom:
+    """Tell an owner's block of a kind and the rest apart; ``content`` is None without a file.
+
+    Raises ``RefusedError`` where its marks are there, but not as they were written.
     """
     if content is None:
         return Custom(rest=None, block=None)
-    name = identifier(kind)
-    marks = content.count(f"BEGIN {name}"), content.count(f"END {name}")
-    if marks == (0, 0):
-        return Custom(rest=content, block=None)
-    # Counted first: with many beginnings the pattern would look for an end behind each of them.
-    block = _pattern(kind).search(content) if marks == (1, 1) else None
-    if block is None:
+    name = identifier(owner, kind)
+    found = [each for each in blocks(content) if (each.owner, each.kind) == (owner, kind)]
+    marks = content.count(f"BEGIN {name}") + content.count(f"END {name}")
+    if marks != 2 * len(found) or len(found) > 1:
         reason = f"the block of {name} in custom.cfg was changed by somebody else"
         raise refused(RefusalKind.FOREIGN_ENTRY, reason, "remove it by hand")
-    before, after = content[: block.start()], content[block.end() :]
-    # The line that was ended has to stay so while something follows: our other block, or a line
-    # that somebody has added.
-    is_last = not after and not before.endswith(tuple(map(_end, EntryKind)))
-    rest = before + ("\n" if block["newline"] and not (block["note"] == _ENDED and is_last) else "")
-    rest += after
-    made = block["note"] == _MADE and not rest
-    return Custom(rest=None if made else rest, block=block["text"])
+    if not found:
+        return Custom(rest=content, block=None)
+    rest = _without(content, found[0])
+    made = found[0].note == _MADE and not rest
+    return Custom(rest=None if made else rest, block=found[0].text)
 
 
-def without_ours(content: str | None) -> str | None:
-    """Return the file's content without any block of ours, None where it was made for them."""
+def without_ours(content: str | None, owner: str) -> str | None:
+    """Return the file's content without any block of an owner, None where it was made for them."""
     for kind in EntryKind:
-        content = split(content, kind).rest
+        content = split(content, owner, kind).rest
     return content
 
 
-def joined(rest: str | None, block: str, kind: EntryKind) -> str:
+def joined(rest: str | None, block: str, owner: str, kind: EntryKind) -> str:
     """Return the file's content with our block at its end, where it changes no entry's number."""
-    foreign = without_ours(rest)
+    foreign = _without_any(rest)
     note = ""
     if foreign is None:
         note = _MADE
     elif foreign and not foreign.endswith("\n"):
         note = _ENDED
     newline = "\n" if rest and not rest.endswith("\n") else ""
-    return f"{rest or ''}{newline}{_begin(kind)}{note} ###\n{block}{_end(kind)}\n"
+    name = identifier(owner, kind)
+    begin, end = f"### BEGIN {name}: {_WORDS[kind]}{note} ###\n", f"### END {name} ###\n"
+    return f"{rest or ''}{newline}{begin}{block}{end}"
 
 
-def _pattern(kind: EntryKind) -> re.Pattern[str]:
-    return re.compile(
-        rf"(?P<newline>\n?)^{re.escape(_begin(kind))}(?P<note> \([a-z ]+\))? ###\n"
-        rf"(?P<text>.*?)^{re.escape(_end(kind))}\n",
-        re.MULTILINE | re.DOTALL,
-    )
+def blocks(content: str) -> Iterator[CustomBlock]:
+    """Yield the blocks that are whole and marked as they were written, of every owner."""
+    opened: re.Match[str] | None = None
+    start = position = text_start = 0
+    for line in _LINE.findall(content):
+        following = position + len(line)
+        if begun := _BEGIN.fullmatch(line):
+            opened, start, text_start = begun, position, following
+        elif (ended := _END.fullmatch(line)) and opened and line.endswith("\n"):
+            kind = EntryKind(opened["kind"])
+            same = ended.group("owner", "kind") == opened.group("owner", "kind")
+            if same and opened["words"] == _WORDS[kind]:
+                text = content[text_start:position]
+                yield CustomBlock(
+                    owner=opened["owner"],
+                    kind=kind,
+                    note=opened["note"] or "",
+                    text=text,
+                    start=start,
+                    end=following,
+                )
+            opened = None
+        position = following
 
 
-def _begin(kind: EntryKind) -> str:
-    return f"### BEGIN {identifier(kind)}: {_WORDS[kind]}"
+def _without(content: str, block: CustomBlock) -> str:
+    before, after = content[: block.start], content[block.end :]
+    # The line that was ended has to stay so while something follows: another block, or a line that
+    # somebody has added.
+    is_last = not after and not _END.fullmatch(before.removesuffix("\n").rpartition("\n")[2])
+    if block.note == _ENDED and is_last:
+        before = before.removesuffix("\n")
+    return before + after
 
 
-def _end(kind: EntryKind) -> str:
-    return f"### END {identifier(kind)} ###"
+def _without_any(content: str | None) -> str | None:
+    """Return what neither this program nor one on another system has put into the file.
+
+    None where it was made for the blocks.
+    """
+    made = False
+    for found in reversed(list(blocks(content or ""))):
+        content = _without(content or "", found)
+        made = found.note == _MADE
+    return None if made and not content else content

@@ -21,6 +21,7 @@ from initadvisor.bootloaders.entry import (
     EntryKind,
     OneShot,
     OneShotState,
+    OwnedEntry,
     TrialPlan,
     TrialRequest,
     replaced,
@@ -45,6 +46,7 @@ from initadvisor.bootloaders.places import (
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.refusals import RefusalKind, refused
 from initadvisor.core.text import decoded, encoded
+from initadvisor.host.owner import owner_of_host
 from initadvisor.host.replace import replace_file
 from initadvisor.records.boot_start import BootMethod
 
@@ -100,7 +102,7 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
     added = new_parameters(default.options, request.parameters)
     options = with_parameters(default.options, added)
     images = replaced(default.initrds, request, image)
-    identifier = custom.identifier(request.kind)
+    identifier = custom.identifier(owner_of_host(host), request.kind)
     head = " ".join((_quoted(title), *menu.head, "--id", _quoted(identifier)))
     body = _body(menu, options, images)
     return TrialPlan(
@@ -118,12 +120,13 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
 
 def write(host: Host, plan: TrialPlan) -> None:
     """Write the entry as a block of custom.cfg; what else is in there stays as it is."""
-    kind = plan.request.kind
-    managed_files.remove_unfinished(host.path(plan.target).parent)
-    found = custom.split(_custom(host, plan.target), kind)
+    owner, kind = owner_of_host(host), plan.request.kind
+    managed_files.remove_unfinished(host, host.path(plan.target).parent)
+    found = custom.split(_custom(host, plan.target), owner, kind)
     if found.block != plan.text:
-        content = encoded(custom.joined(found.rest, plan.text, kind))
-        replace_file(host.path(plan.target), content, prefix=managed_files.PREFIX)
+        content = encoded(custom.joined(found.rest, plan.text, owner, kind))
+        prefix = managed_files.unfinished_prefix(host)
+        replace_file(host.path(plan.target), content, prefix=prefix)
 
 
 def arm(host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) -> None:
@@ -131,7 +134,7 @@ def arm(host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) 
     safety.require_trial(plan)
     safety.require_accepted(refusals(host), accepted)
     where = place(host)
-    found = custom.split(_custom(host, where.custom), plan.request.kind)
+    found = _split(host, where, plan.request.kind)
     written = found.block == plan.text
     safety.require_unchanged(host, plan, default_entry(host), written=written)
     boot_directory = host.path(where.directory).parent
@@ -147,12 +150,13 @@ def arm(host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) 
 def armed(host: Host) -> OneShot:
     """Return what ``next_entry`` names; empty it is as good as unset."""
     try:
+        owner = owner_of_host(host)
         selected = environment(host, place(host)).get("next_entry")
     except InitadvisorError as err:
         return OneShot(state=OneShotState.UNREADABLE, reason=err.message)
     if not selected:
         return OneShot(state=OneShotState.NONE)
-    kinds = {custom.identifier(kind): kind for kind in EntryKind}
+    kinds = {custom.identifier(owner, kind): kind for kind in EntryKind}
     return safety.pending_selection(selected, kinds.get(selected))
 
 
@@ -168,22 +172,36 @@ def disarm(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
 
 def entry(host: Host, kind: EntryKind) -> str | None:
     """Return the image that our written entry boots."""
-    found = custom.split(_custom(host, place(host).custom), kind)
+    found = _split(host, place(host), kind)
     return managed_files.noted_image(found.block) if found.block else None
+
+
+def owned_entries(host: Host) -> tuple[OwnedEntry, ...]:
+    """Return the entries that this program has written, on this system and on others."""
+    return tuple(
+        OwnedEntry(
+            owner=found.owner,
+            kind=found.kind,
+            identifier=custom.identifier(found.owner, found.kind),
+            image=managed_files.noted_image(found.text),
+        )
+        for found in custom.blocks(_custom(host, place(host).custom) or "")
+    )
 
 
 def remove(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
     """Take a selection of our entry back and remove its block, and a file that was made for it."""
     disarm(host, kind)
     path = host.path(place(host).custom)
-    managed_files.remove_unfinished(path.parent)
-    found = custom.split(_custom(host, place(host).custom), kind)
+    managed_files.remove_unfinished(host, path.parent)
+    found = _split(host, place(host), kind)
     if found.block is None:
         return False
     if found.rest is None:
         managed_files.remove_file(path)
     else:
-        replace_file(path, encoded(found.rest), prefix=managed_files.PREFIX)
+        prefix = managed_files.unfinished_prefix(host)
+        replace_file(path, encoded(found.rest), prefix=prefix)
     return True
 
 
@@ -199,6 +217,10 @@ def _default(host: Host, where: GrubPlace) -> tuple[grub_menu.GrubMenuEntry, Boo
     return menu, boot_entry(host, menu, mount_point=mount_point, source=where.configuration)
 
 
+def _split(host: Host, where: GrubPlace, kind: EntryKind) -> custom.Custom:
+    return custom.split(_custom(host, where.custom), owner_of_host(host), kind)
+
+
 def _custom(host: Host, path: str) -> str | None:
     content = read_bytes(host.path(path))
     return None if content is None else decoded(content)
@@ -206,8 +228,9 @@ def _custom(host: Host, path: str) -> str | None:
 
 def _require_harmless_custom(host: Host, where: GrubPlace) -> None:
     """Raise ``RefusedError`` where custom.cfg itself decides what is booted."""
-    foreign = custom.without_ours(_custom(host, where.custom)) or ""
-    identifiers = [custom.identifier(kind) for kind in EntryKind]
+    owner = owner_of_host(host)
+    foreign = custom.without_ours(_custom(host, where.custom), owner) or ""
+    identifiers = [custom.identifier(owner, kind) for kind in EntryKind]
     for statement in grub_menu.parsed(foreign, where.custom):
         words = [word.raw for word in statement.words]
         if any(word.startswith(("default=", "next_entry", "check_signatures")) for word in words):

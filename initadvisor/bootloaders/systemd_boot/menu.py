@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from initadvisor.bootloaders.places import mount_of_partition, read_bytes
 from initadvisor.core.errors import InitadvisorError, UnsafeError
@@ -72,6 +72,9 @@ def _unquoted(value: str) -> str:
         return value[1:-1]
     return value
 
+
+STEM: Final = "a-initadvisor-"
+"""How the names of entries begin that this program writes, on whichever system."""
 
 _TIMEOUT_S = 20
 _NAME_ONE = (
@@ -142,6 +145,9 @@ def default_of_menu(
             reason = f"{source} is {pattern}, which fits an entry of initadvisor's, too"
             raise refused(RefusalKind.TRIAL_MAY_BECOME_DEFAULT, reason, _NAME_ONE)
         fitting = [entry for entry in entries if fnmatchcase(entry.identifier, pattern.lower())]
+        if any(entry.identifier.startswith(STEM) for entry in fitting):
+            reason = f"{source} is {pattern}, which fits an entry of another system's initadvisor"
+            raise refused(RefusalKind.TRIAL_MAY_BECOME_DEFAULT, reason, _NAME_ONE)
         if fitting:
             return _checked(_first(host, fitting, source, pattern), fitting)
     reason = "no entry is named as systemd-boot's default, so that a new one could become it"

@@ -8,6 +8,7 @@ entry of the menu - so that a new entry could become the default where nothing i
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,7 @@ from initadvisor.bootloaders.entry import (
     EntryKind,
     OneShot,
     OneShotState,
+    OwnedEntry,
     TrialPlan,
     TrialRequest,
     command_line_of,
@@ -26,6 +28,7 @@ from initadvisor.bootloaders.entry import (
 from initadvisor.bootloaders.extra_cmdline import new_parameters, with_parameters
 from initadvisor.bootloaders.places import file_named, loader_path, read_bytes, require_writable
 from initadvisor.bootloaders.systemd_boot.menu import (
+    STEM,
     SystemdBootMenuEntry,
     default_of_menu,
     menu,
@@ -35,6 +38,7 @@ from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.refusals import RefusalKind, refused
 from initadvisor.core.text import decoded, encoded
 from initadvisor.firmware.efi_variables import loader_text
+from initadvisor.host.owner import OWNER, owner_of_host
 from initadvisor.records.boot_start import BootMethod
 
 if TYPE_CHECKING:
@@ -48,27 +52,24 @@ if TYPE_CHECKING:
 NAME: Final = "systemd-boot"
 BOOT_METHODS: Final = frozenset({BootMethod.SYSTEMD_BOOT, BootMethod.SYSTEMD_BOOT_UKI})
 
-_FIRST_LINES: Final = {
-    EntryKind.TRIAL: (
-        "# Written by initadvisor for a trial; never the default, and removed when it is over."
-    ),
-    EntryKind.PREVIOUS: (
-        "# Written by initadvisor for the image before the last change; never the default."
-    ),
+_PURPOSES: Final = {
+    EntryKind.TRIAL: "for a trial; never the default, and removed when it is over.",
+    EntryKind.PREVIOUS: "for the image before the last change; never the default.",
 }
+_NAME = re.compile(rf"{STEM}(?P<owner>{OWNER})-(?P<kind>{'|'.join(EntryKind)})\.conf")
 _ONE_SHOT = "LoaderEntryOneShot"
 _TIMEOUT_S = 20
 _CLEAR = 'bootctl set-oneshot ""'
 
 
-def identifier(kind: EntryKind) -> str:
-    """Return what systemd-boot calls our entry, its file's name.
+def identifier(owner: str, kind: EntryKind) -> str:
+    """Return what systemd-boot calls an owner's entry, its file's name.
 
     It sorts behind all others where no entry is named, and has no sort-key because entries that
     have one come first: seen with ``bootctl list``, whose order is systemd-boot's. bootctl refuses
     a tilde, which would sort lower still.
     """
-    return f"a-initadvisor-{kind}.conf"
+    return f"{STEM}{owner}-{kind}.conf"
 
 
 def refusals(host: Host) -> tuple[Refusal, ...]:
@@ -113,16 +114,17 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
         *_programs(default, request, image),
         *((("options", options),) if says_options else ()),
     )
-    comments = f"{_FIRST_LINES[request.kind]}\n{managed_files.image_note(request.image)}"
+    owner = owner_of_host(host)
+    comments = f"{_first_line(owner, request.kind)}\n{managed_files.image_note(request.image)}"
     return TrialPlan(
         loader=NAME,
         request=request,
         default=default,
-        identifier=identifier(request.kind),
+        identifier=identifier(owner, request.kind),
         title=title,
         options=options,
         extra_cmdline=added,
-        target=f"{_directory(entry)}/{identifier(request.kind)}",
+        target=f"{_directory(entry)}/{identifier(owner, request.kind)}",
         text=comments + "".join(f"{key} {value}\n" for key, value in lines),
     )
 
@@ -135,7 +137,7 @@ def write(host: Host, plan: TrialPlan) -> None:
         if path != target:
             managed_files.remove_file(path)
     if read_bytes(target) != content:
-        managed_files.write_whole(target, content)
+        managed_files.write_whole(host, target, content)
 
 
 def arm(host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) -> None:
@@ -155,12 +157,13 @@ def arm(host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) 
 def armed(host: Host) -> OneShot:
     """Return what LoaderEntryOneShot names."""
     try:
+        owner = owner_of_host(host)
         selected = loader_text(host, _ONE_SHOT)
     except InitadvisorError as err:
         return OneShot(state=OneShotState.UNREADABLE, reason=err.message)
     if selected is None:
         return OneShot(state=OneShotState.NONE)
-    kinds = {identifier(kind): kind for kind in EntryKind}
+    kinds = {identifier(owner, kind): kind for kind in EntryKind}
     return safety.pending_selection(selected, kinds.get(selected.lower()))
 
 
@@ -181,6 +184,20 @@ def entry(host: Host, kind: EntryKind) -> str | None:
     return None
 
 
+def owned_entries(host: Host) -> tuple[OwnedEntry, ...]:
+    """Return the entries that this program has written, on this system and on others."""
+    return tuple(
+        OwnedEntry(
+            owner=named["owner"],
+            kind=EntryKind(named["kind"]),
+            identifier=found.identifier,
+            image=managed_files.noted_image(decoded(read_bytes(host.path(found.path)) or b"")),
+        )
+        for found in menu(host, partitions(host))
+        if (named := _NAME.fullmatch(found.identifier))
+    )
+
+
 def remove(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
     """Take a selection of our entry back and remove it."""
     disarm(host, kind)
@@ -193,7 +210,7 @@ def remove(host: Host, kind: EntryKind = EntryKind.TRIAL) -> bool:
 
 def _default(host: Host) -> SystemdBootMenuEntry:
     where = partitions(host)
-    identifiers = [identifier(kind) for kind in EntryKind]
+    identifiers = [identifier(owner_of_host(host), kind) for kind in EntryKind]
     return default_of_menu(host, where, menu(host, where), ours=identifiers)
 
 
@@ -203,13 +220,19 @@ def _directory(entry: SystemdBootMenuEntry) -> str:
 
 def _our_files(host: Host, kind: EntryKind) -> list[Path]:
     """Return our entry's files; raises ``RefusedError`` where one of that name is not ours."""
-    paths = [directory / identifier(kind) for directory in _directories(host)]
-    return [path for path in paths if managed_files.require_ours_or_free(path, _FIRST_LINES[kind])]
+    owner = owner_of_host(host)
+    paths = [directory / identifier(owner, kind) for directory in _directories(host)]
+    first = _first_line(owner, kind)
+    return [path for path in paths if managed_files.require_ours_or_free(path, first)]
+
+
+def _first_line(owner: str, kind: EntryKind) -> str:
+    return f"# Written by initadvisor on system {owner} {_PURPOSES[kind]}"
 
 
 def _clear_unfinished(host: Host) -> None:
     for directory in _directories(host):
-        managed_files.remove_unfinished(directory)
+        managed_files.remove_unfinished(host, directory)
 
 
 def _directories(host: Host) -> list[Path]:

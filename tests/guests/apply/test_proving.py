@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.fixtures.owners import OWNER
 from tests.vm.applying import SETTING, applying_guest
 from tests.vm.boot import Then, boot
 from tests.vm.guest import Loader
@@ -23,7 +24,7 @@ pytestmark = [pytest.mark.vm, pytest.mark.xdist_group("proving")]
 _SETTLE = "initadvisor-settle.service"
 _SLEEP = "initadvisor-sleep.service"
 _TRIAL_ENTRY = {
-    Loader.SYSTEMD_BOOT: "/boot/loader/entries/a-initadvisor-trial.conf",
+    Loader.SYSTEMD_BOOT: f"/boot/loader/entries/a-initadvisor-{OWNER}-trial.conf",
     Loader.GRUB: "/boot/grub/custom.cfg",
 }
 _LOOK = """

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from initadvisor.records.boot_class import comparable_command_line
+from tests.fixtures.owners import OWNER
 from tests.vm.boot import End
 from tests.vm.loader_boots import WAYS, Image, Images, Step, Told, booted
 
@@ -31,7 +32,7 @@ _TRY_CORRUPT_NEXT = "look\nwrite trial {installed} {corrupt} t1\narm\nlook\n"
 _REMOVE_BOTH = "look\nremove trial\nremove previous\nlook\n"
 _OWN_WORDS = ("initadvisor.trial=t2", "panic=30")
 _GRUB_ENVIRONMENT = "/boot/grub/grubenv"
-_OURS = {"a-initadvisor-trial.conf", "a-initadvisor-previous.conf"}
+_OURS = {f"a-initadvisor-{OWNER}-trial.conf", f"a-initadvisor-{OWNER}-previous.conf"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,6 @@ from initadvisor.bootloaders.entry import (
 )
 from initadvisor.bootloaders.extra_cmdline import extra_cmdline
 from initadvisor.bootloaders.grub import grub
-from initadvisor.bootloaders.managed_files import PREFIX
 from initadvisor.bootloaders.systemd_boot import systemd_boot
 from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.core.refusals import RefusalKind
@@ -36,6 +35,7 @@ from tests.fixtures.loader_machines import (
     grub_machine,
     systemd_boot_machine,
 )
+from tests.fixtures.owners import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,7 +130,7 @@ def test_what_a_power_cut_left_beside_its_file_goes_too(case: Case, doing: str) 
     before = machine.tree()
     plan = loader.trial(machine.host, machine.request)
     loader.write(machine.host, plan)
-    left = machine.host.path(plan.target).with_name(f"{PREFIX}abcdefgh")
+    left = machine.host.path(plan.target).with_name(f".partial-initadvisor-{OWNER}-abcdefgh")
     left.write_bytes(b"half an entry")
     if doing == "writing":
         loader.write(machine.host, plan)

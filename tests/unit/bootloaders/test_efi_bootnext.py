@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.bootloaders.efi import boot_options, efi_bootnext
-from initadvisor.bootloaders.efi.boot_options import option, our_options
+from initadvisor.bootloaders.efi.boot_options import option, owned_options
 from initadvisor.bootloaders.entry import OneShotState, TrialRequest
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.refusals import RefusalKind, RefusedError
@@ -21,13 +21,14 @@ from tests.fixtures.loader_machines import (
     armed_machine,
     efi_stub_machine,
 )
+from tests.fixtures.owners import OWNER
 from tests.fixtures.trees import GLOBAL, write, write_variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-OURS = load_option("initadvisor trial t0", PARTITION, r"\x.efi", "initadvisor.trial=t0")
+OURS = load_option(f"initadvisor trial t0 [{OWNER}]", PARTITION, r"\x.efi", "initadvisor.trial=t0")
 
 
 def variable(name: str, value: bytes) -> Callable[[Machine], object]:
@@ -44,9 +45,9 @@ def test_the_trials_option_is_the_defaults_with_another_image(tmp_path: Path) ->
     machine = efi_stub_machine(tmp_path)
     order = machine.programs.variable("BootOrder").read_bytes()
     armed_machine(efi_bootnext, machine)
-    (ours,) = our_options(machine.host)
+    (ours,) = owned_options(machine.host)
     assert ours.number == 1  # the first that was free
-    assert ours.option.description == "initadvisor trial t1"
+    assert ours.option.description == f"initadvisor trial t1 [{OWNER}]"
     assert ours.option.file == r"\vmlinuz-linux"
     assert ours.option.partition_uuid == PARTITION
     assert ours.option.data.decode("utf-16-le") == (
@@ -151,13 +152,13 @@ def test_a_selection_does_not_pass_to_the_next_option_of_its_number(tmp_path: Pa
     efi_bootnext.write(machine.host, efi_bootnext.trial(machine.host, later))
     assert efi_bootnext.armed(machine.host).state is OneShotState.NONE
     efi_bootnext.write(machine.host, efi_bootnext.trial(machine.host, machine.previous))
-    assert [each.number for each in our_options(machine.host)] == [1, 2]
+    assert [each.number for each in owned_options(machine.host)] == [1, 2]
     assert machine.reboots() is None
 
 
 def test_an_option_that_only_looks_like_ours_is_left_alone(tmp_path: Path) -> None:
     machine = efi_stub_machine(tmp_path)
-    lookalike = load_option("initadvisor trial of mine", PARTITION, r"\x.efi", "quiet")
+    lookalike = load_option(f"initadvisor trial of mine [{OWNER}]", PARTITION, r"\x.efi", "quiet")
     variable("Boot0007", lookalike)(machine)
     armed_machine(efi_bootnext, machine)
     assert efi_bootnext.remove(machine.host)
@@ -189,7 +190,7 @@ def test_firmware_that_reorders_by_itself_is_told_and_the_option_goes(
     with pytest.raises(UnsafeError, match="changed its BootOrder") as caught:
         efi_bootnext.write(machine.host, plan)
     assert caught.value.hint == "it was: efibootmgr --bootorder 0003,0000"
-    assert our_options(machine.host) == ()
+    assert owned_options(machine.host) == ()
 
 
 def test_an_option_that_was_changed_since_is_not_armed(tmp_path: Path) -> None:
@@ -221,7 +222,7 @@ def test_a_unified_kernel_image_is_tried_with_the_defaults_options(
     plan = efi_bootnext.trial(machine.host, request)
     efi_bootnext.write(machine.host, plan)
     efi_bootnext.arm(machine.host, plan)
-    (ours,) = our_options(machine.host)
+    (ours,) = owned_options(machine.host)
     assert ours.option.file == r"\EFI\Linux\trial.efi"
     assert plan.options == "root=UUID=7 quiet initadvisor.trial=t1 panic=30"
 

@@ -19,6 +19,7 @@ from initadvisor.core.refusals import RefusalKind, RefusedError
 from tests.fakes.boot_programs import block
 from tests.fixtures.loader_machines import Machine, armed_machine, grub_machine
 from tests.fixtures.operations import grows_in_proportion
+from tests.fixtures.owners import OWNER
 from tests.fixtures.trees import write
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def test_the_trials_entry_finds_its_disk_as_the_default_does(tmp_path: Path) -> 
     assert note == "# image /boot/initadvisor/trial.img"
     assert lines[0] == (
         "menuentry 'Debian GNU/Linux (initadvisor trial t1)' --class debian --class gnu-linux "
-        "--class gnu --class os --id 'initadvisor-trial' {"
+        f"--class gnu --class os --id 'initadvisor-{OWNER}-trial' {{"
     )
     original = (tmp_path / CFG).read_text().splitlines()
     start = next(i for i, line in enumerate(original) if line.startswith("menuentry"))
@@ -162,7 +163,7 @@ def test_who_may_boot_the_default_may_boot_the_trial(tmp_path: Path) -> None:
     machine = grub_machine(tmp_path)
     edit("--class os $menu", "--class os --unrestricted --users 'a b' $menu")(machine)
     head = grub.trial(machine.host, machine.request).text.splitlines()[1]
-    assert "--class os --unrestricted --users 'a b' --id 'initadvisor-trial'" in head
+    assert f"--class os --unrestricted --users 'a b' --id 'initadvisor-{OWNER}-trial'" in head
 
 
 def test_microcode_is_loaded_before_the_candidate(tmp_path: Path) -> None:
@@ -267,17 +268,25 @@ def test_what_is_for_init_stays_behind_our_words(tmp_path: Path) -> None:
         (custom("if true; then\nunset next_entry\nfi\n"), RefusalKind.UNCLEAR_DEFAULT, "itself"),
         (custom("menuentry 'x\n"), RefusalKind.UNCLEAR_DEFAULT, "is not understood"),
         (
-            custom("menuentry a --id initadvisor-trial {\ntrue\n}\n"),
+            custom(f"menuentry a --id initadvisor-{OWNER}-trial {{\ntrue\n}}\n"),
             RefusalKind.FOREIGN_ENTRY,
             "not ours",
         ),
         (
-            custom("menuentry a --id initadvisor-previous {\ntrue\n}\n"),
+            custom(f"menuentry a --id initadvisor-{OWNER}-previous {{\ntrue\n}}\n"),
             RefusalKind.FOREIGN_ENTRY,
             "not ours",
         ),
-        (custom("### BEGIN initadvisor-trial\n"), RefusalKind.FOREIGN_ENTRY, "was changed"),
-        (custom("### END initadvisor-previous ###\n"), RefusalKind.FOREIGN_ENTRY, "was changed"),
+        (
+            custom(f"### BEGIN initadvisor-{OWNER}-trial\n"),
+            RefusalKind.FOREIGN_ENTRY,
+            "was changed",
+        ),
+        (
+            custom(f"### END initadvisor-{OWNER}-previous ###\n"),
+            RefusalKind.FOREIGN_ENTRY,
+            "was changed",
+        ),
     ],
 )
 def test_every_reason_is_told_with_what_to_do_and_nothing_is_armed(
@@ -344,10 +353,10 @@ FOREIGN = st.none() | st.text(alphabet=st.sampled_from("#a{}\n '\r\udcff"), max_
 def test_a_block_comes_and_goes_without_a_trace(
     foreign: str | None, kind: EntryKind, first: str, second: str
 ) -> None:
-    content = grub_custom.joined(foreign, first, kind)
-    assert grub_custom.split(content, kind) == grub_custom.Custom(rest=foreign, block=first)
-    again = grub_custom.joined(grub_custom.split(content, kind).rest, second, kind)
-    assert grub_custom.split(again, kind) == grub_custom.Custom(rest=foreign, block=second)
+    content = grub_custom.joined(foreign, first, OWNER, kind)
+    assert grub_custom.split(content, OWNER, kind) == grub_custom.Custom(rest=foreign, block=first)
+    again = grub_custom.joined(grub_custom.split(content, OWNER, kind).rest, second, OWNER, kind)
+    assert grub_custom.split(again, OWNER, kind) == grub_custom.Custom(rest=foreign, block=second)
 
 
 @given(
@@ -363,11 +372,13 @@ def test_blocks_of_both_kinds_come_and_go_in_any_order(
     content = foreign
     expected: dict[EntryKind, str | None] = dict.fromkeys(EntryKind)
     for kind, text in [*steps, *((kind, None) for kind in EntryKind)]:
-        rest = grub_custom.split(content, kind).rest
-        content = rest if text is None else grub_custom.joined(rest, text, kind)
+        rest = grub_custom.split(content, OWNER, kind).rest
+        content = rest if text is None else grub_custom.joined(rest, text, OWNER, kind)
         expected[kind] = text
-        assert {each: grub_custom.split(content, each).block for each in EntryKind} == expected
-        assert grub_custom.without_ours(content) == foreign
+        assert {
+            each: grub_custom.split(content, OWNER, each).block for each in EntryKind
+        } == expected
+        assert grub_custom.without_ours(content, OWNER) == foreign
     assert content == foreign
 
 
@@ -383,8 +394,8 @@ def test_what_others_wrote_around_the_blocks_stays(
     """A line that had no end keeps the one it got where a line was added behind it."""
     content = foreign
     for kind in kinds:
-        content = grub_custom.joined(content, "a\n", kind)
-    left = grub_custom.without_ours(f"{before}{content}{after}")
+        content = grub_custom.joined(content, "a\n", OWNER, kind)
+    left = grub_custom.without_ours(f"{before}{content}{after}", OWNER)
     ended = "\n" if foreign and not foreign.endswith("\n") and after else ""
     assert (left or "") == before + (foreign or "") + ended + after
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders import managed_files
-from initadvisor.bootloaders.managed_files import PREFIX, clear_unfinished
+from initadvisor.bootloaders.managed_files import clear_unfinished
 from initadvisor.host import shared_clusters
+from tests.fixtures.owners import OWNER
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
 
+PREFIX = f".partial-initadvisor-{OWNER}-"
 LEFT = f"{PREFIX}abcdefgh"
 
 
@@ -43,12 +45,12 @@ def test_what_was_left_goes_and_nothing_else(tmp_path: Path) -> None:
     others = ["a.conf", ".partial-somebodys", "initadvisor"]
     for name in others:
         (tmp_path / name).write_bytes(b"half")
-    clear_unfinished(tmp_path)
+    clear_unfinished(tmp_path, prefix=PREFIX)
     assert names(tmp_path) == sorted(others)
 
 
 def test_where_there_is_no_such_directory_there_is_nothing_to_do(tmp_path: Path) -> None:
-    clear_unfinished(tmp_path / "none")
+    clear_unfinished(tmp_path / "none", prefix=PREFIX)
 
 
 def test_a_file_with_the_same_clusters_gets_its_own(
@@ -59,7 +61,7 @@ def test_a_file_with_the_same_clusters_gets_its_own(
     entry.write_bytes(b"an entry")
     left.hardlink_to(entry)
     for _ in range(2):
-        clear_unfinished(tmp_path)
+        clear_unfinished(tmp_path, prefix=PREFIX)
         assert entry.read_bytes() == b"an entry"
         assert entry.stat().st_nlink == 1
         assert not clusters.removed
@@ -75,9 +77,9 @@ def test_what_had_to_stay_goes_once_the_file_system_was_repaired(
     entry.write_bytes(b"an entry")
     left.hardlink_to(entry)
     clusters = Clusters(monkeypatch)
-    clear_unfinished(tmp_path)
+    clear_unfinished(tmp_path, prefix=PREFIX)
     left.unlink()
     left.touch()  # which is how fsck.fat parts two files
-    clear_unfinished(tmp_path)
+    clear_unfinished(tmp_path, prefix=PREFIX)
     assert names(tmp_path) == ["a.conf"]
     assert len(clusters.removed) == 2

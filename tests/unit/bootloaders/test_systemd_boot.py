@@ -21,6 +21,7 @@ from tests.fixtures.loader_machines import (
     armed_machine,
     systemd_boot_machine,
 )
+from tests.fixtures.owners import OWNER
 from tests.fixtures.trees import GLOBAL, write, write_texts, write_variable
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 ENTRY = f"debian-{RELEASE}.conf"
 OLDER = "debian-6.1.0-49-amd64.conf"
 ENTRIES = "efi/loader/entries"
-TRIAL = "a-initadvisor-trial.conf"
-PREVIOUS = "a-initadvisor-previous.conf"
+TRIAL = f"a-initadvisor-{OWNER}-trial.conf"
+PREVIOUS = f"a-initadvisor-{OWNER}-previous.conf"
 
 
 def kinds(machine: Machine) -> set[RefusalKind]:
@@ -41,7 +42,7 @@ def kinds(machine: Machine) -> set[RefusalKind]:
 def test_the_trials_entry_is_the_defaults_with_another_image(tmp_path: Path) -> None:
     machine = systemd_boot_machine(tmp_path)
     plan = systemd_boot.trial(machine.host, machine.request)
-    assert plan.target == "/efi/loader/entries/a-initadvisor-trial.conf"
+    assert plan.target == f"/efi/loader/entries/{TRIAL}"
     assert plan.text.splitlines()[1:] == [
         "# image /efi/initadvisor/trial.img",
         "title Debian GNU/Linux 12 (initadvisor trial t1)",
@@ -229,7 +230,7 @@ def test_entries_may_be_on_a_partition_of_their_own(tmp_path: Path) -> None:
         parameters=WORDS,
     )
     plan = systemd_boot.trial(machine.host, request)
-    assert plan.target == "/boot/loader/entries/a-initadvisor-trial.conf"
+    assert plan.target == f"/boot/loader/entries/{TRIAL}"
     before = machine.tree()
     systemd_boot.write(machine.host, plan)
     assert machine.tree().keys() - before.keys() == {plan.target.lstrip("/")}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.boots.machine_name import app_specific, command_line_key, machine_name, without_id
+from initadvisor.boots.machine_name import command_line_key, machine_name, without_id
+from initadvisor.host.owner import app_specific
 
 MACHINE_ID = "00112233445566778899aabbccddeeff"
 

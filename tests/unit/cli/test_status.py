@@ -25,6 +25,7 @@ from tests.fixtures.dracut_machine import (
     make_appliable,
     snapshot,
 )
+from tests.fixtures.owners import OWNER
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -157,13 +158,13 @@ def test_older_changes_can_be_dropped_alone(machine: Machine) -> None:
     now = snapshot(machine)
     assert "of changes before the latest: initadvisor rollback --drop --keep 1" in told(status)
     said = told(rollback, "--drop", "--keep", "1", refused="nothing was removed")
-    assert "/.initadvisor-1-0.old" in said
-    assert "/.initadvisor-2-" not in said
+    assert f"/.initadvisor-{OWNER}-1-0.old" in said
+    assert f"/.initadvisor-{OWNER}-2-" not in said
     assert snapshot(machine) == now
     said = told(rollback, "--drop", "--keep", "1", "--confirm")
     assert "Removed 2 files" in said
     assert "only the latest 1 can be undone now" in said
-    gone = {path for path in now if "/.initadvisor-1-" in path}
+    gone = {path for path in now if f"/.initadvisor-{OWNER}-1-" in path}
     assert snapshot(machine) == {path: text for path, text in now.items() if path not in gone}
     assert told(rollback, "--drop", "--keep", "1") == (
         "Nothing is kept for going back but for the latest 1."

@@ -23,6 +23,7 @@ from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import FileRole, SettingChange
 from initadvisor.transaction.transactions import transactions
 from tests.fixtures.booted import RELEASE, Booted
+from tests.fixtures.owners import OWNER
 from tests.fixtures.small_images import uki
 
 if TYPE_CHECKING:
@@ -174,7 +175,10 @@ def test_the_image_that_was_replaced_and_kept_may_be_booted_again(
     found = attributed(machine, loaded())
     assert found.certainty is Certainty.CERTAIN
     assert found.image is not None
-    assert (Path(found.image.path).name, found.image.setting) == (".initadvisor-1-0.old", LZ4)
+    assert (Path(found.image.path).name, found.image.setting) == (
+        f".initadvisor-{OWNER}-1-0.old",
+        LZ4,
+    )
 
 
 def test_what_was_built_or_timed_since_is_none_of_the_boot_s(machine: Booted) -> None:

@@ -18,6 +18,7 @@ from initadvisor.transaction.log import own_transactions, write_transaction
 from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import FileRole, Transaction, TransactionState
 from initadvisor.transaction.transactions import Transactions, transactions
+from tests.fixtures.owners import OWNER, identify
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,6 +73,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     """Return a machine with an image."""
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
     machine = Host(root=tmp_path / "root")
+    identify(machine.root)
     machine.path("/boot").mkdir(parents=True)
     machine.path("/proc/self").mkdir(parents=True)
     machine.path("/proc/self/mountinfo").write_text("22 1 8:1 / / rw - vfat /dev/sda1 rw\n")
@@ -114,8 +116,12 @@ def test_a_commit_that_was_cut_in_the_rename_is_finished(host: Host, fat: Fat) -
     assert image.read_bytes() == NEW
     assert not any(fat.share(image, host.path(f"/boot/{name}")) for name in ours(host))
     # Neither of the two that share what nobody needs was removed: that would free it twice.
-    assert ours(host) == [".initadvisor-1-0.new", ".initadvisor-1-0.old", ".initadvisor-1-0.twin0"]
-    assert fat.share(staged, host.path("/boot/.initadvisor-1-0.twin0"))
+    assert ours(host) == [
+        f".initadvisor-{OWNER}-1-0.new",
+        f".initadvisor-{OWNER}-1-0.old",
+        f".initadvisor-{OWNER}-1-0.twin0",
+    ]
+    assert fat.share(staged, host.path(f"/boot/.initadvisor-{OWNER}-1-0.twin0"))
 
 
 def test_what_had_to_stay_goes_once_the_file_system_was_repaired(host: Host, fat: Fat) -> None:
@@ -126,7 +132,7 @@ def test_what_had_to_stay_goes_once_the_file_system_was_repaired(host: Host, fat
         engine.recover()
         assert engine.prune() == ()
         assert len(own_transactions(host)) == 1
-        host.path("/boot/.initadvisor-1-0.twin0").write_bytes(b"")  # as fsck.fat leaves it
+        host.path(f"/boot/.initadvisor-{OWNER}-1-0.twin0").write_bytes(b"")  # as fsck.fat leaves it
         engine.recover()
         assert ours(host) == []
         assert len(engine.prune()) == 1
@@ -141,7 +147,7 @@ def test_a_rollback_that_was_cut_in_the_rename_is_finished(host: Host, fat: Fat)
         (done,) = engine.recover()
     assert done.state is TransactionState.UNDONE
     assert image.read_bytes() == OLD
-    assert ours(host) == [".initadvisor-1-0.old", ".initadvisor-1-0.twin0"]
+    assert ours(host) == [f".initadvisor-{OWNER}-1-0.old", f".initadvisor-{OWNER}-1-0.twin0"]
     assert not fat.share(image, backup)
 
 

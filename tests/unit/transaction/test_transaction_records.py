@@ -23,6 +23,7 @@ from initadvisor.transaction.log import (
 from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import FileRole, TransactionState
 from initadvisor.transaction.transactions import transactions
+from tests.fixtures.owners import OWNER, identify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +37,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     """Return a machine with a transaction that was killed when its content was staged."""
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
     machine = Host(root=tmp_path / "root")
+    identify(machine.root)
     machine.path("/boot").mkdir(parents=True)
     machine.path("/proc/self").mkdir(parents=True)
     machine.path("/proc/self/mountinfo").write_text("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
@@ -56,11 +58,11 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "the directory": lambda r: file_of(r).update(staged="/boot/"),
     "all images": lambda r: file_of(r).update(staged="/boot/initrd"),
     "the root": lambda r: file_of(r).update(staged="/"),
-    "another directory": lambda r: file_of(r).update(staged="/etc/.initadvisor-1-0.new"),
-    "another's": lambda r: file_of(r).update(staged="/boot/.initadvisor-2-0.new"),
+    "another directory": lambda r: file_of(r).update(staged=f"/etc/.initadvisor-{OWNER}-1-0.new"),
+    "another's": lambda r: file_of(r).update(staged=f"/boot/.initadvisor-{OWNER}-2-0.new"),
     "the kernel": lambda r: file_of(r).update(backup="/boot/vmlinuz"),
     "above": lambda r: file_of(r).update(
-        path="/boot/../etc/x", staged="/boot/../etc/.initadvisor-1-0.new", backup=None
+        path="/boot/../etc/x", staged=f"/boot/../etc/.initadvisor-{OWNER}-1-0.new", backup=None
     ),
     "a number": lambda r: file_of(r).update(path=7),
     "NUL": lambda r: file_of(r).update(path="/boot/\0"),
@@ -135,7 +137,7 @@ def test_the_number_of_what_was_set_aside_is_not_used_again(host: Host, older: s
             [Replacement(path=IMAGE, role=FileRole.IMAGE, new=b"newer")], purpose="test"
         )
     assert begun.number == 2
-    assert host.path("/boot/.initadvisor-1-0.new").read_bytes() == b"new"
+    assert host.path(f"/boot/.initadvisor-{OWNER}-1-0.new").read_bytes() == b"new"
 
 
 def test_who_only_reads_is_told_and_moves_nothing(host: Host, older: str) -> None:
@@ -148,7 +150,7 @@ def test_who_only_reads_is_told_and_moves_nothing(host: Host, older: str) -> Non
 
 def test_what_a_newer_version_has_recorded_stays_where_it_is(host: Host) -> None:
     path = log_directory(host) / "000001.json"
-    path.write_text(path.read_text().replace('"schema": 3', '"schema": 4'))
+    path.write_text(path.read_text().replace('"schema": 4', '"schema": 5'))
     with transactions(host) as engine, pytest.raises(UnsafeError, match="a newer version"):
         engine.recover()
     assert path.exists()

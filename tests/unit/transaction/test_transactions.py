@@ -24,6 +24,7 @@ from initadvisor.transaction.transaction import (
     TransactionState,
 )
 from initadvisor.transaction.transactions import pending, transactions
+from tests.fixtures.owners import OWNER
 from tests.fixtures.replaced_files import NEW, OLD, apply, held, host_of_old, wanted
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ PROOF = ArmedBoot(
     loader="systemd-boot",
     trial="apply-1",
     armed_in_boot="0" * 32,
-    image="/boot/.initadvisor-1-0.new",
+    image=f"/boot/.initadvisor-{OWNER}-1-0.new",
     sha256="0" * 64,
 )
 
@@ -282,7 +283,7 @@ def test_a_record_of_a_newer_version_is_not_touched(host: Host) -> None:
     with transactions(host) as engine:
         apply(engine)
         [record] = (host.state_dir() / "transactions").glob("*.json")
-        record.write_text(record.read_text().replace('"schema": 3', '"schema": 4'))
+        record.write_text(record.read_text().replace('"schema": 4', '"schema": 5'))
         with pytest.raises(UnsafeError, match="newer version"):
             engine.recover()
         record.write_text("{")

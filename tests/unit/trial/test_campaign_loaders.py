@@ -29,6 +29,7 @@ from initadvisor.trial.campaigns import CampaignOptions, advance, pause, resume,
 from initadvisor.trial.candidates import NextTrial
 from initadvisor.trial.markers import note_rehearsed
 from tests.fixtures.loader_machines import LOADERS, Machine
+from tests.fixtures.owners import OWNER
 from tests.fixtures.small_images import guarded_image
 from tests.fixtures.trees import write
 
@@ -109,7 +110,7 @@ def begin(machine: Machine) -> None:
 
 
 def slot(machine: Machine) -> Path:
-    return machine.host.path(machine.installed).with_name(".initadvisor-trial")
+    return machine.host.path(machine.installed).with_name(f".initadvisor-{OWNER}-trial")
 
 
 def test_the_candidate_is_selected_for_one_boot(case: Case) -> None:

@@ -23,6 +23,7 @@ from initadvisor.trial.evaluation import (
     measured_boot,
 )
 from tests.fixtures.boots import boot_record
+from tests.fixtures.owners import OWNER
 
 ARMED_IN, NEXT, IMAGE = "a" * 32, "b" * 32, "1" * 64
 PROOF = ArmedBoot(
@@ -30,14 +31,16 @@ PROOF = ArmedBoot(
     loader="systemd-boot",
     trial="apply-1-00c0ffee",
     armed_in_boot=ARMED_IN,
-    image="/boot/.initadvisor-1-0.new",
+    image=f"/boot/.initadvisor-{OWNER}-1-0.new",
     sha256=IMAGE,
 )
 REHEARSAL = replace(PROOF, stage=ProofStage.REHEARSAL)
 TAKEN_BACK = replace(PROOF, taken_back=True)
 NONE, OURS, OTHERS, UNREADABLE = (OneShot(state=state) for state in OneShotState)
 FWUPD = replace(OTHERS, identifier="Boot0007 (fwupd)")
-MEASURED = MeasuredBoot(sha256=IMAGE, reason="/boot/.initadvisor-1-0.new, by the trial's tag")
+MEASURED = MeasuredBoot(
+    sha256=IMAGE, reason=f"/boot/.initadvisor-{OWNER}-1-0.new, by the trial's tag"
+)
 GOOD = ArmedBootEvidence(
     boot=NEXT,
     one_shot=NONE,

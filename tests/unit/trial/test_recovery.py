@@ -249,7 +249,7 @@ def test_a_proving_boot_of_an_earlier_version_is_disarmed(armed: Campaigning) ->
     stop(armed.host)
     armed.provable.arm()
     path = armed.host.state_dir() / "transactions/000001.json"
-    path.write_text(path.read_text().replace('"schema": 3', '"schema": 2'))
+    path.write_text(path.read_text().replace('"schema": 4', '"schema": 3'))
     settle(armed.host)
     assert path.with_name("000001.json.aside-1").exists()
     assert not armed.provable.loader.is_armed

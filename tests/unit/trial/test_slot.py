@@ -16,18 +16,20 @@ from initadvisor.host import Host
 from initadvisor.host.files import sha256_of
 from initadvisor.trial import slot
 from initadvisor.trial.slot import UnfitError, clear_slot, fill_slot, slot_beside, slot_fault
+from tests.fixtures.owners import OWNER, identify
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 IMAGE = b"an image" * 9000
-SLOT = "/boot/.initadvisor-trial"
+SLOT = f"/boot/.initadvisor-{OWNER}-trial"
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
     """A machine with a boot partition."""
     (tmp_path / "boot").mkdir()
+    identify(tmp_path)
     (tmp_path / "boot/initrd.img").write_bytes(b"today's")
     return Host(root=tmp_path)
 
@@ -45,9 +47,9 @@ def names(host: Host) -> list[str]:
     return sorted(path.name for path in host.path("/boot").iterdir())
 
 
-def test_it_is_beside_the_default_image() -> None:
-    assert slot_beside("/boot/initrd.img") == SLOT
-    assert slot_beside("/efi/abc/6.1/initrd") == "/efi/abc/6.1/.initadvisor-trial"
+def test_it_is_beside_the_default_image(host: Host) -> None:
+    assert slot_beside(host, "/boot/initrd.img") == SLOT
+    assert slot_beside(host, "/efi/abc/6.1/initrd") == f"/efi/abc/6.1/.initadvisor-{OWNER}-trial"
 
 
 def test_it_holds_a_copy_that_nobody_else_may_read(host: Host, candidate: TrialCandidate) -> None:
@@ -57,7 +59,7 @@ def test_it_holds_a_copy_that_nobody_else_may_read(host: Host, candidate: TrialC
     inode = host.path(SLOT).stat().st_ino
     fill_slot(host, SLOT, candidate)
     assert host.path(SLOT).stat().st_ino == inode
-    assert names(host) == [".initadvisor-trial", "initrd.img"]
+    assert names(host) == [f".initadvisor-{OWNER}-trial", "initrd.img"]
 
 
 @pytest.mark.parametrize("left", [b"", IMAGE[:100], b"another"])
@@ -65,7 +67,7 @@ def test_what_lies_there_is_replaced(host: Host, candidate: TrialCandidate, left
     host.path(SLOT).write_bytes(left)
     fill_slot(host, SLOT, candidate)
     assert host.path(SLOT).read_bytes() == IMAGE
-    assert names(host) == [".initadvisor-trial", "initrd.img"]
+    assert names(host) == [f".initadvisor-{OWNER}-trial", "initrd.img"]
 
 
 def test_a_link_that_lies_there_is_not_followed(host: Host, candidate: TrialCandidate) -> None:
