@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.bootloaders.entry import EntryKind
+from initadvisor.bootloaders.places import is_file
 from initadvisor.campaign.record import read_campaign
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.generators.detect import detect_generator
@@ -106,10 +107,12 @@ def require_no_orphan(host: Host, loader: BootLoader, kind: EntryKind) -> None:
 def orphaned_entry(host: Host, loader: BootLoader, kind: EntryKind) -> str | None:
     """Return what the loader calls this system's entry of a kind of which no record tells.
 
-    None where there is none. Raises ``InitadvisorError`` where that cannot be read.
+    None where there is none, or its image is gone: a previous image's then boots nothing. Raises ``InitadvisorError`` where that cannot be read.
     """
     own = owner_of_host(host)
     entries = [e for e in loader.owned_entries(host) if (e.owner, e.kind) == (own, kind)]
+    if kind is EntryKind.PREVIOUS:
+        entries = [e for e in entries if e.image is not None and is_file(host, e.image)]
     known = _Known(host) if entries else None
     return next((e.identifier for e in entries if known and not known.tells_of(e)), None)
 

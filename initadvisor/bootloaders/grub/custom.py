@@ -67,13 +67,18 @@ def split(content: str | None, owner: str, kind: EntryKind) -> Custom:
     if content is None:
         return Custom(rest=None, block=None)
     name = identifier(owner, kind)
-    found = [each for each in blocks(content) if (each.owner, each.kind) == (owner, kind)]
-    marks = content.count(f"BEGIN {name}") + content.count(f"END {name}")
-    if marks != 2 * len(found) or len(found) > 1:
+    marks = content.count(f"BEGIN {name}"), content.count(f"END {name}")
+    if marks == (0, 0):
+        return Custom(rest=content, block=None)
+    # Counted first: of a file full of marks no block is looked at.
+    found = [
+        each
+        for each in (blocks(content) if marks == (1, 1) else ())
+        if (each.owner, each.kind) == (owner, kind)
+    ]
+    if not found:
         reason = f"the block of {name} in custom.cfg was changed by somebody else"
         raise refused(RefusalKind.FOREIGN_ENTRY, reason, "remove it by hand")
-    if not found:
-        return Custom(rest=content, block=None)
     rest = _without(content, found[0])
     made = found[0].note == _MADE and not rest
     return Custom(rest=None if made else rest, block=found[0].text)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -475,18 +473,20 @@ def test_a_file_full_of_our_marks_is_refused_before_blocks_are_looked_for(
     kind: EntryKind, mark: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Behind each beginning an end would be looked for: 4,000 times in up to 4,000 lines."""
-    whole = grub_custom.joined(None, "", kind)
+    whole = grub_custom.joined(None, "", OWNER, kind)
     begin, end = whole.splitlines(keepends=True)
     content = {"BEGIN": begin, "END": end, "both": whole}[mark] * 4_000
-    searched: list[str] = []
-
-    def search(text: str) -> list[None]:
-        searched.append(text)
-        return []
-
-    pattern = SimpleNamespace(search=search, finditer=search)
-    engine = SimpleNamespace(**{**vars(re), "compile": lambda *_: pattern})
-    monkeypatch.setattr(grub_custom, "re", engine)
+    looked_at: list[str] = []
+    monkeypatch.setattr(grub_custom, "blocks", looked_at.append)
     with pytest.raises(RefusedError, match="was changed by somebody else"):
-        grub_custom.split(content, kind)
-    assert searched == []
+        grub_custom.split(content, OWNER, kind)
+    assert looked_at == []
+
+
+def test_blocks_of_many_systems_are_read_in_work_that_grows_with_them() -> None:
+    def work(count: int) -> Callable[[], object]:
+        owners = [f"{number:08x}" for number in range(count)]
+        blocks = [grub_custom.joined(None, "a\n", owner, EntryKind.TRIAL) for owner in owners]
+        return lambda: grub_custom.joined("".join(blocks), "b\n", OWNER, EntryKind.TRIAL)
+
+    assert grows_in_proportion(work, few=50)
