@@ -107,7 +107,8 @@ def require_no_orphan(host: Host, loader: BootLoader, kind: EntryKind) -> None:
 def orphaned_entry(host: Host, loader: BootLoader, kind: EntryKind) -> str | None:
     """Return what the loader calls this system's entry of a kind of which no record tells.
 
-    None where there is none, or its image is gone: a previous image's then boots nothing. Raises ``InitadvisorError`` where that cannot be read.
+    None where there is none, or the image of a previous one is gone: it boots nothing. Raises
+    ``InitadvisorError`` where that cannot be read.
     """
     own = owner_of_host(host)
     entries = [e for e in loader.owned_entries(host) if (e.owner, e.kind) == (own, kind)]
