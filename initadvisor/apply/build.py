@@ -76,7 +76,7 @@ def _stage(
     directory: Path,
     observer: BuildingObserver,
 ) -> StagedImage:
-    make_directory(directory, mode=0o700)
+    make_directory(directory)
     image, texts = planned.image, texts_of(plan.edits)
     noted = generator.noted_inside(host, texts)
     observer.doing(f"building {image.path} with today's setting, for comparison")
@@ -229,7 +229,7 @@ def _build(
     release = image.kernel_release
     setting = generator.configured(host, release, texts=texts, image=image).setting
     replaces = _identity(host, image.path)
-    make_directory(directory, mode=0o700)
+    make_directory(directory)
     observer.doing(f"building {image.path} with {setting}")
     generator.build(host, image, directory / "old", texts)
     built = read_built(generator, directory / "old")

@@ -137,7 +137,7 @@ def write_campaign(host: Host, campaign: Campaign) -> None:
         for directory in missing:
             sync_directory(directory.parent)
         remove_partial(path.parent)
-        with whole_file(path) as file:
+        with whole_file(path, mode=0o600) as file:
             file.write(_CAMPAIGNS.text(campaign))
     except OSError as err:
         msg = f"cannot record the campaign in {path}: {err.strerror}"

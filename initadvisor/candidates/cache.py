@@ -21,7 +21,7 @@ from initadvisor.core.serialisation import (
 )
 from initadvisor.core.settings import Setting
 from initadvisor.host.files import make_directory, remove_partial, whole_file
-from initadvisor.host.lock import locked
+from initadvisor.host.lock import lock_file, locked
 from initadvisor.records.built_image import BuiltImage
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Cache:
 
     def __init__(self, host: Host) -> None:
         self.directory = host.cache_dir() / "candidates"
+        self._lock = lock_file(host.cache_dir(), "candidates")
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -62,7 +63,7 @@ class Cache:
         Raises ``InitadvisorError`` while another process holds the lock.
         """
         make_directory(self.directory)
-        with locked(self.directory / "lock", what="a build of candidates"):
+        with locked(self._lock, what="a build of candidates"):
             self._clean()
             yield
 
@@ -93,7 +94,7 @@ class Cache:
 
     def keep(self, cached: CachedCandidate) -> None:
         """Write the record that makes the image a candidate."""
-        with whole_file(_record_path(Path(cached.candidate.path))) as file:
+        with whole_file(_record_path(Path(cached.candidate.path)), mode=0o600) as file:
             file.write(to_document(cached, schema=_SCHEMA))
 
     def remove(self, cached: CachedCandidate) -> None:

@@ -87,6 +87,7 @@ def _document(found: Status) -> dict[str, Any]:
             }
             for left in found.unrecorded
         ],
+        "published_at_s": found.published_at_s,
         "notes": list(found.notes),
     }
 
@@ -138,6 +139,8 @@ _TO_DO = {
 
 def print_status(found: Status) -> None:
     """Print all of it to stdout."""
+    if found.published_at_s is not None:
+        _print_published(found.published_at_s)
     if found.configured:
         source = shown(found.configured.source)
         click.echo(f"Configured: {shown(str(found.configured.setting))} ({source})")
@@ -153,6 +156,19 @@ def print_status(found: Status) -> None:
         _print_backups(found.backups)
     print_list("Not in this system's records", [_left(left) for left in found.unrecorded])
     print_list("Worth knowing", found.notes)
+
+
+def _print_published(at_s: int) -> None:
+    """Say that it is a copy; 0: from when is not known."""
+    since = f"{_local(at_s):%Y-%m-%d %H:%M}" if at_s else "a time that is not known"
+    print_paragraph(
+        f"What was measured and changed is shown as root published it, on {since} "
+        "for the last time; as root, it is shown as it is."
+    )
+
+
+def _local(at_s: int) -> datetime:
+    return datetime.fromtimestamp(at_s, UTC).astimezone()
 
 
 def _print_running(running: RunningBoot) -> None:
@@ -215,7 +231,7 @@ def _left(left: Unrecorded) -> str:
 
 
 def _name(transaction: Transaction) -> str:
-    began = datetime.fromtimestamp(transaction.began_at_s, UTC).astimezone()
+    began = _local(transaction.began_at_s)
     return f"{transaction.number}, {began:%Y-%m-%d %H:%M}, {transaction.purpose}"
 
 

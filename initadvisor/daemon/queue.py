@@ -14,10 +14,15 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from initadvisor.core.errors import UnsafeError
 from initadvisor.core.text import shown
 from initadvisor.daemon.notes import Job, Note, jobs_of
-from initadvisor.host.files import make_directory, os_failure, remove_whole, sync_directory
+from initadvisor.host.files import (
+    make_directory,
+    os_failure,
+    remove_whole,
+    require_own_directory,
+    sync_directory,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +52,7 @@ class Queue:
         with _told(self._notes):
             if not os.path.lexists(self._notes):
                 return ()
-            _require_ours(self._notes)
+            require_own_directory(self._notes, doing="working off")
             taken = {path: _note_in(path) for path in sorted(self._notes.iterdir())}
             notes = tuple(note for note in taken.values() if note)
             self.add(*notes)
@@ -71,7 +76,7 @@ class Queue:
             for job in jobs:
                 path = self._jobs / str(job)
                 flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-                os.close(os.open(path, flags, 0o644))
+                os.close(os.open(path, flags, 0o600))
             sync_directory(self._jobs)
 
     def jobs(self) -> tuple[Job, ...]:
@@ -79,7 +84,7 @@ class Queue:
         with _told(self._jobs):
             if not os.path.lexists(self._jobs):
                 return ()
-            _require_ours(self._jobs)
+            require_own_directory(self._jobs, doing="working off")
             found = []
             for path in sorted(self._jobs.iterdir()):
                 job = Job.parse(path.name)
@@ -128,21 +133,13 @@ class Queue:
             self._jobs.rmdir()
 
 
-def _require_ours(directory: Path) -> None:
-    status = directory.lstat()
-    open_to_others = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    if not stat.S_ISDIR(status.st_mode) or not _is_ours(status, regular=False) or open_to_others:
-        msg = f"not working off {directory}: it is no directory that only root may write to"
-        raise UnsafeError(msg, hint="make it a directory of root's with mode 0755")
-
-
 def _note_in(path: Path) -> Note | None:
     note = Note.parse(path.name)
     return note if note and _is_ours(path.lstat()) else None
 
 
-def _is_ours(status: os.stat_result, *, regular: bool = True) -> bool:
-    return status.st_uid == os.geteuid() and (stat.S_ISREG(status.st_mode) or not regular)
+def _is_ours(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid() and stat.S_ISREG(status.st_mode)
 
 
 @contextlib.contextmanager

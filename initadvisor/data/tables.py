@@ -16,6 +16,8 @@ from initadvisor.decide.sampling import Error
 from initadvisor.host.files import open_regular
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from initadvisor.host import Host
 
 
@@ -64,10 +66,11 @@ def calibration(host: Host) -> CalibrationTable:
     warning.
     """
     shipped = shipped_calibration()
-    path = host.state_file(CALIBRATION)
-    if path is None:
-        return shipped
+    path: Path | None = None
     try:
+        path = host.state_file(CALIBRATION)
+        if path is None:
+            return shipped
         with open_regular(path) as file:
             own = _parse(from_json(file.read(_TEXT_LIMIT_BYTES)))
     except InitadvisorError as err:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from initadvisor.campaign.record import read_campaign
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.generators.detect import detect_generator
 from initadvisor.records.boot import RecordSource
+from initadvisor.store.publish import published_at_s
 from initadvisor.store.store import open_store
 from initadvisor.transaction.backups import Backup, backups
 from initadvisor.transaction.log import read_records
@@ -46,6 +48,9 @@ def status(host: Host, *, check: bool = False) -> Status:
     notes += [str(r) for r in records if isinstance(r, InitadvisorError)]
     kept, doubts = backups(host, recorded, check=check)
     notes += doubts
+    since_s = None
+    with contextlib.suppress(NeedsRootError):  # the records' own words say it
+        since_s = published_at_s(host)
     return Status(
         generator=generator,
         image=image,
@@ -58,6 +63,7 @@ def status(host: Host, *, check: bool = False) -> Status:
         campaign=_campaign(host, notes),
         unrecorded=unrecorded(host),
         notes=tuple(notes),
+        published_at_s=since_s,
     )
 
 
@@ -159,6 +165,7 @@ class Status:
     ``configured`` is None where there is no generator, or where it cannot be read; ``notes`` say
     why, and what else is worth knowing. ``campaign``: the latest one, None where there is none.
     ``unrecorded``: what no record tells of, other systems' and this one's.
+    ``published_at_s``: what ``store.publish.published_at_s`` returns.
     """
 
     generator: str | None
@@ -172,3 +179,4 @@ class Status:
     notes: tuple[str, ...] = ()
     campaign: Campaign | None = None
     unrecorded: tuple[Unrecorded, ...] = ()
+    published_at_s: int | None = None

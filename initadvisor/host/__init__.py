@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 _MACHINE_STATE = "/var/lib/initadvisor"
+_MACHINE_CACHE = "/var/cache/initadvisor"
+_PUBLISHED = f"{_MACHINE_CACHE}/published"
 
 
 class Clock(Protocol):
@@ -114,7 +116,7 @@ class Host:
         """
         return self._own_dir(
             "CACHE_DIRECTORY",
-            roots="/var/cache/initadvisor",
+            roots=_MACHINE_CACHE,
             users=("XDG_CACHE_HOME", ".cache"),
         )
 
@@ -137,16 +139,35 @@ class Host:
         base = os.environ.get(variable) or str(_home() / below_home)
         return Path(base) / "initadvisor"
 
+    @property
+    def keeps_machine_state(self) -> bool:
+        """Tell whether this run's state is the machine's, which only root may look into."""
+        return self.is_root and self.state_dir() == self.path(_MACHINE_STATE)
+
+    def published_dir(self) -> Path:
+        """Return where root leaves a copy, for all to read, of what it keeps in its state.
+
+        Root itself never reads it: who holds a file of it open or locked keeps nobody waiting.
+        """
+        return self.path(_PUBLISHED)
+
     def state_file(self, name: str) -> Path | None:
-        """Return where ``name`` is to be read: the own one, or the machine's; None without both.
+        """Return where ``name`` is to be read: the own one, or the copy; None without both.
 
         So that a user who measured nothing sees what root measured. Whoever names a directory
-        (``STATE_DIRECTORY``) means that one and none else.
+        (``STATE_DIRECTORY``) means that one and none else. Raises ``NeedsRootError`` where root
+        has a state of which nothing is published yet.
         """
-        places = [self.state_dir()]
-        if not os.environ.get("STATE_DIRECTORY"):
-            places.append(self.path(_MACHINE_STATE))
-        for directory in places:
-            if os.path.lexists(path := directory / name):
-                return path
+        if os.path.lexists(own := self.state_dir() / name):
+            return own
+        if self.is_root or os.environ.get("STATE_DIRECTORY"):
+            return None
+        published = self.published_dir()
+        if os.path.lexists(copy := published / name):
+            return copy
+        if self.path(_MACHINE_STATE).is_dir() and not published.is_dir():
+            msg = (
+                f"cannot read {self.path(_MACHINE_STATE)}: only root may, and no copy is published"
+            )
+            raise NeedsRootError(msg)
         return None

@@ -37,9 +37,9 @@ def read_cached(path: Path, kind: type[_Kind], *, names: Names = ()) -> _Kind | 
     return None
 
 
-def keep(path: Path, value: DataclassInstance, *, what: str, mode: int = 0o644) -> None:
+def keep(path: Path, value: DataclassInstance, *, what: str) -> None:
     """Keep a value for later runs; where that cannot be, ``what`` it is stands in the log."""
     try:
-        write_file(path, json.dumps(to_plain(value)).encode(), mode=mode)
+        write_file(path, json.dumps(to_plain(value)).encode())
     except InitadvisorError as err:
         _log.warning("cannot keep %s: %s", what, err)

@@ -6,6 +6,7 @@ And how files are read: ordinary ones only, and past the page cache what is read
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import io
 import itertools
@@ -18,7 +19,7 @@ from typing import IO, TYPE_CHECKING
 
 from typing_extensions import override
 
-from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,7 +88,7 @@ def whole_file(
         raise
 
 
-def write_file(path: Path, content: bytes, *, mode: int = 0o644, prefix: str | None = None) -> None:
+def write_file(path: Path, content: bytes, *, mode: int = 0o600, prefix: str | None = None) -> None:
     """Write a whole file and the directory it is in; raises ``InitadvisorError``.
 
     ``prefix``: how unfinished ones are called; those of earlier runs go. Only with the lock held.
@@ -266,11 +267,46 @@ def free_bytes(path: Path) -> int:
     return room.f_bavail * room.f_frsize
 
 
-def make_directory(path: Path, *, mode: int = 0o755) -> None:
-    """Make a directory and what leads to it; raises ``InitadvisorError`` where that cannot be."""
+def make_directory(path: Path) -> None:
+    """Make a directory and what leads to it; raises ``InitadvisorError`` where that cannot be.
+
+    What has to be made nobody else may look into: whoever can open a file can lock it, and so keep
+    others waiting. (The XDG Base Directory Specification wants 0700 for users' ones, too.)
+    """
     hint = "CACHE_DIRECTORY and STATE_DIRECTORY name other places for what is kept"
     with failing_as(f"cannot make the directory {path}", hint=hint):
-        path.mkdir(mode=mode, parents=True, exist_ok=True)
+        missing = itertools.takewhile(lambda d: not d.exists(), (path, *path.parents))
+        for directory in reversed([*missing]):
+            directory.mkdir(mode=0o700, exist_ok=True)
+        path.mkdir(exist_ok=True)  # says it where something else has the name
+
+
+def require_own_directory(path: Path, *, doing: str) -> None:
+    """Raise ``UnsafeError`` for what is no directory that only this user may write to.
+
+    ``doing``: what is not done then. A symbolic link has to be this user's as well as what it
+    leads to. ``OSError`` where there is nothing, or where it is root's and this is not root.
+    """
+    link, status = path.lstat(), path.stat()
+    owners = {link.st_uid, status.st_uid}
+    if owners == {0} and os.geteuid():
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    open_to_others = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    if not stat.S_ISDIR(status.st_mode) or owners != {os.geteuid()} or open_to_others:
+        msg = f"not {doing} {path}: it is no directory that only root may write to"
+        raise UnsafeError(msg, hint="see what is in it; then make it one of root's with mode 0700")
+
+
+def keep_others_out(path: Path, *, doing: str) -> None:
+    """Have nobody else look into a directory, which is made where there is none.
+
+    Raises as ``require_own_directory`` and ``make_directory`` do.
+    """
+    make_directory(path)
+    with failing_as(f"cannot use {path}", only_root=True):
+        require_own_directory(path, doing=doing)
+        if stat.S_IMODE(path.stat().st_mode) & 0o077:
+            path.chmod(0o700)
 
 
 def remove_partial(directory: Path, *, prefix: str = PARTIAL_PREFIX) -> None:

@@ -9,6 +9,8 @@ import contextlib
 import fcntl
 import logging
 import os
+import re
+import stat
 import struct
 import tempfile
 from dataclasses import dataclass
@@ -84,11 +86,15 @@ def has_open(process: int | str, path: Path) -> bool:
     """Tell whether a process (``self``: this one) has a file open, as far as it may be known."""
     with contextlib.suppress(OSError):
         wanted = path.stat()
-        for link in Path(f"/proc/{process}/fd").iterdir():
-            with contextlib.suppress(OSError):  # by name it would not be found where that is new
-                if os.path.samestat(link.stat(), wanted):
-                    return True
+        return any(os.path.samestat(found, wanted) for found in _open_files(process))
     return False
+
+
+def _open_files(process: int | str) -> Iterator[os.stat_result]:
+    """Yield what a process has open; raises ``OSError`` where that may not be known."""
+    for link in Path(f"/proc/{process}/fd").iterdir():
+        with contextlib.suppress(OSError):  # by name it would not be found where that is new
+            yield link.stat()
 
 
 log = logging.getLogger(__name__)
@@ -100,6 +106,8 @@ _NESTING_LIMIT = 10
 """``PARSEOPTION``'s own (pacman ``src/pacman/ini.c``, ``INI_MAX_RECURSION``)."""
 
 _OURS = b"initadvisor"
+_PROCESS = re.compile(rb"initadvisor: process (\d{1,10}) ")
+_MOST_BYTES = 200
 _PREFIX = f"{PARTIAL_PREFIX}initadvisor-"
 
 
@@ -110,7 +118,8 @@ class PacmanLock:
     It is a file that is there: libalpm makes it with O_EXCL and takes it away in the end
     (``_alpm_handle_lock``). It outlives whoever was killed, and then pacman refuses to work until
     somebody removes it. Ours therefore says whose it is, and has a lock of flock(2) as long as we
-    live: what says so and has none is stale.
+    live: what says so and has none is stale. Others may not open it, or they could lock it, too;
+    of one that they may, which earlier versions made, only the process that it names counts.
     """
 
     path: Path
@@ -126,7 +135,6 @@ class PacmanLock:
         descriptor, name = tempfile.mkstemp(prefix=_PREFIX, dir=self.path.parent)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.fchmod(descriptor, 0o644)
             os.write(descriptor, _OURS + b": process %d replaces files\n" % os.getpid())
             os.fsync(descriptor)
             os.link(name, self.path)
@@ -202,12 +210,26 @@ def _is_ours(descriptor: int) -> bool:
 
 
 def _is_free(descriptor: int) -> bool:
-    """Take the lock that a live owner has; it goes when the descriptor is closed."""
+    """Take the lock that a live owner has; it goes when the descriptor is closed.
+
+    Where others may have the lock it is free if the owner is gone.
+    """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return False
+        status = os.fstat(descriptor)
+        named = _PROCESS.match(os.pread(descriptor, _MOST_BYTES, 0))
+        is_private = not stat.S_IMODE(status.st_mode) & 0o077
+        return not is_private and (named is None or not _has(named[1].decode(), status))
     return True
+
+
+def _has(process: str, file: os.stat_result) -> bool:
+    """Tell whether a process of the owner of a file has it open."""
+    with contextlib.suppress(OSError):
+        if Path("/proc", process).stat().st_uid == file.st_uid:
+            return any(os.path.samestat(found, file) for found in _open_files(process))
+    return False
 
 
 def _configured(host: Host, file: str, depth: int) -> str | None:

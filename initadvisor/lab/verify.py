@@ -16,7 +16,7 @@ from initadvisor.candidates.cache import Cache
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import BadImageError, InitadvisorError, LostVMError, UnsafeError
 from initadvisor.host.files import open_regular, sha256_of
-from initadvisor.host.lock import locked
+from initadvisor.host.lock import lock_file, locked
 from initadvisor.host.storage.cold_read import drop_from_memory
 from initadvisor.image.contents import LARGEST_BYTES, Verdict, too_large
 from initadvisor.image.decompressors.decompress import decompress
@@ -308,7 +308,7 @@ def building_place(host: Host) -> Iterator[Path]:
     It is gone afterwards. Raises ``InitadvisorError`` while another run builds.
     """
     directory = host.cache_dir() / "apply"
-    with locked(host.cache_dir() / "apply.lock", what="applying a setting"):
+    with locked(lock_file(host.cache_dir(), "apply"), what="applying a setting"):
         try:
             _make_empty(directory)
             yield directory

@@ -21,14 +21,24 @@ import contextlib
 import itertools
 import logging
 import os
+import shutil
 import sqlite3
+import stat
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.text import shown
-from initadvisor.host.files import make_directory, sync_directory
-from initadvisor.host.lock import locked
+from initadvisor.host.files import (
+    PARTIAL_PREFIX,
+    make_directory,
+    put_in_place,
+    remove_partial,
+    sync_directory,
+)
+from initadvisor.host.lock import lock_file, locked
 from initadvisor.store.connection import (
     MOVED_ASIDE,
     DamagedError,
@@ -44,21 +54,25 @@ from initadvisor.store.schema import OtherLayoutError, has_tables, make_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 
 _log = logging.getLogger(__name__)
 
 _Opening = TypeVar("_Opening")
 
-LOCK = "store.lock"
-"""Held, beside the data base, while one that cannot be used is moved aside."""
+FILE_NAME = "initadvisor.sqlite"
+
+LOCK = "store"
+"""Held while a data base is replaced by its copy, or one that cannot be used is moved aside."""
 
 _WAIT_S = 60.0
 
 _CHECKED_BYTES = 16 << 20
 """What is larger takes too long to check each time (observed: 1 ms for each MB); it is checked when
 a killed writer has left something behind."""
+
+_BESIDE = ("wal", "shm", "journal")
+_COPY = f"{PARTIAL_PREFIX}store-"
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _CANNOT_SHARE = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
@@ -113,16 +127,63 @@ def opened_for_reading(path: Path) -> Iterator[Opened]:
 
 def _usable(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
     """Return a connection for writing, and the one for reading that is to be closed after it."""
+    if _is_open_to_others(path):
+        what = "another run that closes the data base to others"
+        with locked(lock_file(path.parent, LOCK), what=what, wait_s=_WAIT_S):
+            if _is_open_to_others(path):
+                _close_to_others(path)
     try:
         return _of_one_file(_writable, path)
     except (DamagedError, OtherLayoutError):
         what = "another run that moves the data base aside"
-        with locked(path.with_name(LOCK), what=what, wait_s=_WAIT_S):
+        with locked(lock_file(path.parent, LOCK), what=what, wait_s=_WAIT_S):
             try:
                 return _writable(path)  # another process may have been quicker
             except (DamagedError, OtherLayoutError) as err:
                 quarantine(path, because=err.message)
             return _writable(path)
+
+
+def _is_open_to_others(path: Path) -> bool:
+    """Tell whether others may open our data base, or what belongs to it, and so lock it."""
+    for file in (path, *(beside(path, what) for what in _BESIDE)):
+        with contextlib.suppress(OSError):  # why it cannot be used is said when it is opened
+            status = file.lstat()
+            if (
+                stat.S_ISREG(status.st_mode)
+                and status.st_uid == os.geteuid()
+                and stat.S_IMODE(status.st_mode) & 0o077
+            ):
+                return True
+    return False
+
+
+def _close_to_others(path: Path) -> None:
+    """Put a copy that nobody else can open in the place of what others may have open already.
+
+    It is copied as files are, without asking SQLite: that would wait for the others' locks. What
+    was committed is in the copy of the log, if not in that of the data base. A power cut between
+    two steps leaves the new data base with the old log, which has nothing that it does not have.
+    """
+    remove_partial(path.parent, prefix=_COPY)
+    with tempfile.TemporaryDirectory(prefix=_COPY, dir=path.parent) as name:
+        copy = Path(name) / path.name
+        for what in ("", "-wal", "-journal"):
+            with contextlib.suppress(FileNotFoundError):
+                shutil.copyfile(f"{path}{what}", f"{copy}{what}")
+                Path(f"{copy}{what}").chmod(0o600)
+        try:
+            with contextlib.closing(connect(copy, "mode=rw")) as connection:
+                if has_tables(connection, str(path)):
+                    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except (sqlite3.Error, OtherLayoutError):
+            return  # it is moved aside as soon as it is opened
+        with copy.open("rb") as file:
+            os.fsync(file.fileno())
+            put_in_place(file, copy, path)
+        for what in _BESIDE:
+            beside(path, what).unlink(missing_ok=True)
+        sync_directory(path.parent)
 
 
 def _writable(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
@@ -133,6 +194,8 @@ def _writable(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
             _check(keeper, path)
             connection = stack.enter_context(_closed_on_error(connect(path, "mode=rw")))
         else:
+            # What SQLite makes beside it gets the same rights.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
             connection = stack.enter_context(_closed_on_error(connect(path, "mode=rwc")))
             keeper = stack.enter_context(_closed_on_error(connect(path, "mode=ro")))
         _make_durable(connection)

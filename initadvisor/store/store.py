@@ -12,7 +12,8 @@ from initadvisor.core.errors import UsageError
 from initadvisor.records.boot import UnfitRecordError, as_text
 from initadvisor.store import boot_figures, boots
 from initadvisor.store.connection import damaged, explained, transaction
-from initadvisor.store.opening import opened_for_reading, opened_for_writing
+from initadvisor.store.opening import FILE_NAME, opened_for_reading, opened_for_writing
+from initadvisor.store.publish import keep_private, published_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -35,24 +36,24 @@ if TYPE_CHECKING:
     from initadvisor.store.opening import Opened
 
 
-FILE_NAME = "initadvisor.sqlite"
-
-
 @contextlib.contextmanager
 def open_store(host: Host, *, readonly: bool = False) -> Iterator[Store]:
     """Open what was measured, until the block ends.
 
     For writing it is made where it is not there yet; one that is damaged, or of another layout,
-    is moved aside, with a word in the log. ``readonly`` reads the own one or, without that,
-    the machine's (see ``Host.state_file``) and needs no right to write anywhere; where nothing was
-    measured it is empty.
+    is moved aside, with a word in the log. What root has written is published in the end.
+    ``readonly`` reads the own one or, without that, root's copy (see ``Host.state_file``) and needs
+    no right to write anywhere; where nothing was measured it is empty.
 
     Raises ``InitadvisorError`` where that cannot be.
     """
     path = host.state_dir() / FILE_NAME
     if readonly:
-        path = host.state_file(FILE_NAME) or path
-    with opened_for_reading(path) if readonly else opened_for_writing(path) as opened:
+        with opened_for_reading(host.state_file(FILE_NAME) or path) as opened:
+            yield Store(opened)
+        return
+    keep_private(host)
+    with published_after(host), opened_for_writing(path) as opened:
         yield Store(opened)
 
 

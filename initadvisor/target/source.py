@@ -269,7 +269,7 @@ def read_contents(
     """Read what is in an image, through ``spool``; raises what ``scan`` does."""
     found = scan(file, tap=spool)
     kept = _KeptContents(version=__version__, contents=found)
-    keep(_file(host, sha256), kept, what="what is in an image", mode=0o600)
+    keep(_file(host, sha256), kept, what="what is in an image")
     return found
 
 

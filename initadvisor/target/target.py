@@ -18,7 +18,7 @@ from initadvisor.core.settings import Setting
 from initadvisor.generators import unknown
 from initadvisor.generators.detect import detect_generator, generator_of_image
 from initadvisor.host.files import free_bytes, make_directory, remove_partial, whole_file
-from initadvisor.host.lock import locked
+from initadvisor.host.lock import lock_file, locked
 from initadvisor.host.process import piped
 from initadvisor.image.cpio import CpioWriter
 
@@ -140,9 +140,12 @@ def make_sample(host: Host, compressor: Sequence[str]) -> Path:
             msg,
             hint="make room, or set CACHE_DIRECTORY to a place that has it",
         )
-    with locked(directory / "lock", what="making a sample"):
+    with locked(lock_file(host.cache_dir(), "sample"), what="making a sample"):
         remove_partial(directory)
-        with tempfile.TemporaryFile(dir=directory) as payload, whole_file(target) as image:
+        with (
+            tempfile.TemporaryFile(dir=directory) as payload,
+            whole_file(target, mode=0o600) as image,
+        ):
             _write_archive(payload, picked)
             payload.flush()
             with piped(payload) as source:

@@ -91,7 +91,10 @@ def read_transactions(host: Host) -> tuple[Transaction, ...]:
 
 def read_records(host: Host) -> tuple[Transaction | InitadvisorError, ...]:
     """Return the same, with the error in the place of each record that cannot be read."""
-    return _read(host.state_file("transactions") or log_directory(host))
+    try:
+        return _read(host.state_file("transactions") or log_directory(host))
+    except InitadvisorError as err:
+        return (err,)
 
 
 def own_transactions(host: Host) -> tuple[Transaction, ...]:
@@ -129,7 +132,7 @@ def write_transaction(host: Host, transaction: Transaction) -> None:
     path = _TRANSACTIONS.path(host, transaction.number)
     try:
         _make_durable(path.parent)
-        with whole_file(path) as file:
+        with whole_file(path, mode=0o600) as file:
             file.write(_TRANSACTIONS.text(transaction))
     except OSError as err:
         raise file_error(err, f"cannot record the transaction in {path}") from err
@@ -171,7 +174,7 @@ def _make_durable(directory: Path) -> None:
     """Make the directory and what leads to it; none of them is to be lost in a power cut."""
     missing = [d for d in (directory, *directory.parents) if not d.is_dir()]
     for path in reversed(missing):
-        path.mkdir(mode=0o755, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
     for path in (directory.parent, directory.parent.parent):
         if os.access(path, os.R_OK):
             sync_directory(path)

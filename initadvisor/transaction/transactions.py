@@ -14,14 +14,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.host.lock import locked
+from initadvisor.host.lock import lock_file, locked
+from initadvisor.store.publish import keep_private, published_after
 from initadvisor.transaction import clearing, files
 from initadvisor.transaction.files import explained, raise_all
 from initadvisor.transaction.log import (
     clear_partial_records,
     following_number,
     forget_transaction,
-    log_directory,
     own_records,
     own_transactions,
     read_transactions,
@@ -73,7 +73,9 @@ def transactions(host: Host, *, wait_s: float = _WAIT_S) -> Iterator[Transaction
     What an earlier version has recorded in another way is set aside first, and not followed.
     """
     what = "another run that replaces files"
-    with locked(log_directory(host) / "lock", what=what, wait_s=wait_s):
+    keep_private(host)
+    lock = lock_file(host.state_dir(), "transactions")
+    with published_after(host), locked(lock, what=what, wait_s=wait_s):
         set_older_aside(host)
         yield Transactions(host)
 

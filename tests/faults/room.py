@@ -116,7 +116,7 @@ def _content() -> bytes:
 
 
 def _seen(machine: Machine) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in machine.files() if path.name != "lock"}
+    return {path: path.read_bytes() for path in machine.files() if path.parent.name != "locks"}
 
 
 @contextlib.contextmanager

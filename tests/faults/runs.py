@@ -138,7 +138,7 @@ def _wrong_files(machine: Machine, run: Run, last: Transaction | None) -> str:
         if last and last.state is TransactionState.PROVING:
             kept.add(change.staged)
     found = {f"/{path.relative_to(machine.root)}" for path in machine.files()}
-    found -= {*NEW, "/state/transactions/lock"}
+    found -= {*NEW, "/state/locks/transactions"}
     found -= {f"/state/transactions/{last.number:06}.json"} if last else set()
     if litter := found - kept:
         return f"left: {sorted(litter)}"

@@ -141,7 +141,7 @@ class System:
                 return found
         finally:
             assert snapshot(self.machine) == before
-            assert [path.name for path in self.machine.cache_dir().iterdir()] == ["apply.lock"]
+            assert [path.name for path in self.machine.cache_dir().iterdir()] == ["locks"]
 
 
 @pytest.fixture(params=list(CONFIG), ids=lambda generator: str(generator.NAME))

@@ -14,7 +14,7 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import dracut
-from initadvisor.host.lock import locked
+from initadvisor.host.lock import lock_file, locked
 from initadvisor.image.contents import Verdict
 from initadvisor.lab.observing import Unseen
 from tests.fixtures.dracut_machine import (
@@ -190,7 +190,7 @@ def test_a_configuration_that_changes_meanwhile_ends_it(
 
 
 def test_two_runs_do_not_interleave(machine: Machine) -> None:
-    lock = machine.cache_dir() / "apply.lock"
+    lock = lock_file(machine.cache_dir(), "apply")
     with (
         locked(lock, what="applying a setting"),
         pytest.raises(InitadvisorError, match="already running"),

@@ -20,7 +20,7 @@ from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import unknown
 from initadvisor.host import Host
-from initadvisor.host.lock import locked
+from initadvisor.host.lock import lock_file, locked
 from initadvisor.host.run import Priority
 from initadvisor.image.decompressors.decompress import decompress
 from initadvisor.records.built_image import BuiltImage, SkippedSetting
@@ -104,7 +104,7 @@ def directory(host: Host) -> Path:
 def remains(host: Host) -> list[str]:
     """Everything in the cache that belongs to no candidate."""
     kept = {Path(c.candidate.path).stem for c in cached_candidates(host)}
-    return [p.name for p in directory(host).iterdir() if p.stem not in kept and p.name != "lock"]
+    return [p.name for p in directory(host).iterdir() if p.stem not in kept]
 
 
 @pytest.mark.parametrize("codec", list(COMPRESSORS))
@@ -300,7 +300,7 @@ def test_an_interruption_leaves_what_was_done_and_nothing_half_done(
 
 def test_only_one_build_runs(host: Host, image: Path) -> None:
     with (
-        locked(directory(host) / "lock", what="another"),
+        locked(lock_file(host.cache_dir(), "candidates"), what="another"),
         pytest.raises(InitadvisorError, match="already running"),
     ):
         build(host, image, ZSTD)
@@ -308,7 +308,7 @@ def test_only_one_build_runs(host: Host, image: Path) -> None:
 
 def test_what_is_cached_is_found_while_another_build_runs(host: Host, image: Path) -> None:
     build(host, image, ZSTD)
-    with locked(directory(host) / "lock", what="another"):
+    with locked(lock_file(host.cache_dir(), "candidates"), what="another"):
         assert len(build(host, image, ZSTD).candidates) == 1
 
 

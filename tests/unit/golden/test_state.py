@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.store.store import FILE_NAME
+from initadvisor.store.opening import FILE_NAME
 from tests.fixtures.golden_documents import GOLDEN, WRITING, check, written
 from tests.fixtures.golden_states import STATE, make_state, pack, state_host, unpack, values
 

@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,7 +27,6 @@ from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 RECORD_LOCKS = (
     "var/lib/dpkg/lock-frontend",
@@ -192,6 +193,28 @@ def test_what_a_killed_run_of_ours_left_is_removed_by_the_next(
             assert (host.root / PACMAN_LOCK).exists()
         assert not (host.root / PACMAN_LOCK).exists()
     assert caplog.text.count("which an interrupted run left") == 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may be another user")
+def test_what_others_hold_of_a_stale_lock_keeps_nobody_waiting() -> None:
+    """Earlier versions left it readable for all; whoever can open it can lock it."""
+    code = "import fcntl, os; os.setuid(65534)\n" + OTHER.replace('"a")', '"r")').replace(
+        "fcntl.lockf(file, fcntl.LOCK_EX)", "fcntl.flock(file, fcntl.LOCK_EX)"
+    )
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        lock = Path(name) / PACMAN_LOCK
+        lock.parent.mkdir(parents=True)
+        host = Host(root=Path(name), runner=FakeRunner())
+        for process in (os.getpid(), 4_194_305):  # one that lives and does not have it; none
+            lock.write_text(f"initadvisor: process {process} replaces files\n")
+            lock.chmod(0o644)
+            with another(code, lock, "lock") as other:
+                assert busy_package_managers(host) == ()
+                with package_managers_held(host, wait_s=0):
+                    assert lock.stat().st_mode & 0o077 == 0
+                other.communicate(timeout=HANGS_S)
+        assert not lock.exists()
 
 
 def test_a_lock_file_that_was_replaced_by_hand_is_not_removed(host: Host) -> None:

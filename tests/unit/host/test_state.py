@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.errors import NeedsRootError
 from initadvisor.host import Host
 from tests.fakes.runner import FakeRunner
 
@@ -52,14 +53,25 @@ def test_what_is_read_is_the_own_file_or_the_machine_s(
 ) -> None:
     monkeypatch.setattr(Host, "is_root", False)
     assert host.state_file("table") is None
-    machine_s = host.path("/var/lib/initadvisor/table")
+    host.path("/var/lib/initadvisor").mkdir(parents=True)
+    with pytest.raises(NeedsRootError, match="no copy is published"):
+        host.state_file("table")
+    published = host.published_dir() / "table"
     own = host.state_dir() / "table"
-    machine_s.parent.mkdir(parents=True)
-    machine_s.touch()
-    assert host.state_file("table") == machine_s
+    published.parent.mkdir(parents=True)
+    assert host.state_file("table") is None
+    published.touch()
+    assert host.state_file("table") == published
     own.parent.mkdir(parents=True)
     own.touch()
     assert host.state_file("table") == own
+
+
+def test_root_never_reads_the_copy(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Host, "is_root", True)
+    host.published_dir().mkdir(parents=True)
+    (host.published_dir() / "table").touch()
+    assert host.state_file("table") is None
 
 
 @pytest.mark.parametrize("is_root", [True, False])
@@ -67,11 +79,11 @@ def test_a_directory_that_is_named_is_meant_even_without_the_file(
     host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_root: bool
 ) -> None:
     monkeypatch.setattr(Host, "is_root", is_root)
-    machine_s = host.path("/var/lib/initadvisor/table")
+    machine_s = host.published_dir() / "table"
     machine_s.parent.mkdir(parents=True)
     machine_s.touch()
     for place in (tmp_path / "empty", machine_s):  # there is nothing below a file either
         monkeypatch.setenv("STATE_DIRECTORY", str(place))
         assert host.state_file("table") is None
     monkeypatch.setenv("STATE_DIRECTORY", "")  # as good as unset
-    assert host.state_file("table") == machine_s
+    assert host.state_file("table") == (None if is_root else machine_s)

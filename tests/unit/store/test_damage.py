@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.host.lock import locked
+from initadvisor.host.lock import lock_file, locked
 from initadvisor.records.lab import Engine
 from initadvisor.store.connection import DamagedError
 from initadvisor.store.opening import LOCK
@@ -270,7 +270,7 @@ class OtherProcess:
 
     def _move(self) -> None:
         try:
-            with locked(self.path.with_name(LOCK), what="moving it"):
+            with locked(lock_file(self.path.parent, LOCK), what="moving it"):
                 self._move_alone()
         except (InitadvisorError, FileNotFoundError):
             pass

@@ -165,7 +165,7 @@ def test_what_is_not_one_ordinary_file_is_refused_before_anything_is_written(
     before = sorted(machine.files())
     with pytest.raises(UnsafeError, match=f"not replacing .*{path}: it .*{words}"):
         perform(machine.host, Run.APPLY)
-    assert [path for path in sorted(machine.files()) if path.name != "lock"] == before
+    assert [path for path in sorted(machine.files()) if path.parent.name != "locks"] == before
 
 
 @pytest.mark.parametrize("path", FILES)

@@ -77,7 +77,7 @@ def other_run(machine: Machine, program: str) -> Iterator[subprocess.Popen[str]]
 
 def test_a_run_that_waits_in_vain_says_for_whom_and_changes_nothing(machine: Machine) -> None:
     with other_run(machine, _HOLD) as holder:
-        words = f"process {holder.pid} holds .*/state/transactions/lock"
+        words = f"process {holder.pid} holds .*/state/locks/transactions"
         with (
             pytest.raises(InitadvisorError, match=words) as raised,
             transactions(machine.host, wait_s=0.2),

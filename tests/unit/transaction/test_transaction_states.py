@@ -56,7 +56,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 def held(machine: Machine) -> dict[str, bytes]:
     """Return what is there, but for the lock."""
-    return {str(p): p.read_bytes() for p in machine.files() if p.name != "lock"}
+    return {str(p): p.read_bytes() for p in machine.files() if p.parent.name != "locks"}
 
 
 def named(host: Host) -> dict[str, bytes]:
