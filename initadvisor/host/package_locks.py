@@ -220,14 +220,16 @@ def _is_free(descriptor: int) -> bool:
         status = os.fstat(descriptor)
         named = _PROCESS.match(os.pread(descriptor, _MOST_BYTES, 0))
         is_private = not stat.S_IMODE(status.st_mode) & 0o077
-        return not is_private and (named is None or not _has(named[1].decode(), status))
+        # Who asks has only opened it to look; see ``PacmanLock.taken``.
+        pid = int(named[1]) if named else os.getpid()
+        return not is_private and (pid == os.getpid() or not _has(pid, status))
     return True
 
 
-def _has(process: str, file: os.stat_result) -> bool:
+def _has(process: int, file: os.stat_result) -> bool:
     """Tell whether a process of the owner of a file has it open."""
     with contextlib.suppress(OSError):
-        if Path("/proc", process).stat().st_uid == file.st_uid:
+        if Path(f"/proc/{process}").stat().st_uid == file.st_uid:
             return any(os.path.samestat(found, file) for found in _open_files(process))
     return False
 
