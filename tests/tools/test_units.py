@@ -137,6 +137,19 @@ def test_the_daemon_s_path_has_a_way_to_be_empty() -> None:
     assert f"d {path['Path']['DirectoryNotEmpty']} 0755 root root -" in tmpfiles
 
 
+def test_the_state_is_open_to_root_only_whoever_makes_it() -> None:
+    """Who can open a file can lock it; systemd sets these rights with every start."""
+    services = [path for path in UNITS.glob("*.service") if "StateDirectory=" in path.read_text()]
+    assert len(services) == 4
+    assert {unit(path)["Service"]["StateDirectoryMode"] for path in services} == {"0700"}
+    assert unit(UNITS / "initadvisord.path")["Path"]["DirectoryMode"] == "0700"
+    lines = (UNITS / "initadvisor.tmpfiles").read_text().splitlines()
+    assert {
+        "d /var/lib/initadvisor 0700 root root -",
+        "d /var/cache/initadvisor 0755 root root -",
+    } <= {*lines}
+
+
 def test_what_is_enabled_by_default_can_be_enabled() -> None:
     preset = (UNITS / "90-initadvisor.preset").read_text().splitlines()
     enabled = {line.removeprefix("enable ") for line in preset if not line.startswith("#")}

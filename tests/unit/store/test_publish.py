@@ -19,7 +19,9 @@ import pytest
 from initadvisor.campaign.campaign import CampaignState
 from initadvisor.campaign.record import read_campaign, write_campaign
 from initadvisor.candidates.cache import Cache
-from initadvisor.core.errors import UnsafeError
+from initadvisor.cli.status import print_status
+from initadvisor.core.errors import NeedsRootError, UnsafeError
+from initadvisor.doctor.status import status
 from initadvisor.host.cached import keep
 from initadvisor.lab.verify import building_place
 from initadvisor.store.publish import published_at_s
@@ -183,7 +185,9 @@ def test_what_is_committed_in_an_open_log_is_not_lost_when_it_is_closed_to_other
             assert [len(run.samples) for run in store.lab_runs()] == [1, 2, 1]
 
 
-def test_users_see_what_root_did_and_since_when(host: Host) -> None:
+def test_users_see_what_root_did_and_since_when(
+    host: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
     do_everything(host)
     [recorded] = own_transactions(host)
     with as_nobody():
@@ -192,9 +196,13 @@ def test_users_see_what_root_did_and_since_when(host: Host) -> None:
         with open_store(host, readonly=True) as store:
             assert len(store.lab_runs()) == 1
         since = published_at_s(host)
+        said = status(host)
+        print_status(said)
     assert published_at_s(host) is None
     stamp = json.loads((host.published_dir() / "published.json").read_text())
-    assert since == stamp["at_s"] > 0
+    assert since == said.published_at_s == stamp["at_s"] > 0
+    assert "as root published it" in " ".join(capsys.readouterr().out.split())
+    assert status(host).published_at_s is None
     with transactions(host):
         write_campaign(host, dataclasses.replace(campaign(CampaignState.PAUSED), number=2))
     with as_nobody():
@@ -266,3 +274,11 @@ def test_a_reader_of_the_copy_keeps_root_from_nothing(host: Host) -> None:
         assert store.lab_runs() == before
         with open_store(host, readonly=True) as again:
             assert len(again.lab_runs()) == len(before) + 1
+
+
+def test_before_anything_is_published_users_are_told_that_only_root_may_look(host: Host) -> None:
+    host.state_dir().mkdir()
+    with as_nobody():
+        with pytest.raises(NeedsRootError, match="no copy"), open_store(host, readonly=True):
+            pass
+        assert any("no copy is published" in note for note in status(host).notes)
