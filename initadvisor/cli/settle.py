@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
 from initadvisor.core.text import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @click.command()
@@ -19,6 +23,9 @@ from initadvisor.core.text import shown
 @click.option(
     "--withdraw", "step", flag_value="withdraw", help="Undo what waits for a boot; end a campaign."
 )
+@click.option(
+    "--reboot", "step", flag_value="reboot", hidden=True, help="Reboot for an armed trial."
+)
 def settle(*, step: str | None) -> None:
     """Judge the boot of a new image or of a trial, and finish or undo what was interrupted.
 
@@ -29,9 +36,10 @@ def settle(*, step: str | None) -> None:
     from initadvisor.core.errors import InitadvisorError
     from initadvisor.host import Host
     from initadvisor.transaction.files import raise_all
-    from initadvisor.trial import campaigns
+    from initadvisor.trial import campaigns, reboot
 
     host, reason = Host(), "it was withdrawn"
+    steps: tuple[Callable[[], tuple[str, ...]], ...]
     match step:
         case "take-back":
             steps = (partial(proving.take_back, host), partial(campaigns.take_back, host))
@@ -40,6 +48,8 @@ def settle(*, step: str | None) -> None:
                 partial(proving.withdraw_all, host, reason=reason),
                 partial(campaigns.withdraw, host, reason=reason),
             )
+        case "reboot":
+            steps = (partial(reboot.reboot_unattended, host),)
         case _:
             steps = (partial(proving.settle, host), partial(campaigns.carry_on, host))
     failed: list[InitadvisorError] = []

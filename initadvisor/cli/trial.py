@@ -210,7 +210,7 @@ def _tell(host: Host, done: Advanced, countdown_s: int = 0) -> None:
 
 def _count_down(host: Host, seconds: int) -> None:
     """Reboot when the time is up; interrupted, the boot stays armed for any later reboot."""
-    from initadvisor.trial.reboot import reboot_now
+    from initadvisor.trial.reboot import reboot
 
     try:
         for left in range(seconds, 0, -1):
@@ -221,7 +221,8 @@ def _count_down(host: Host, seconds: int) -> None:
         click.echo("Not rebooted: the next reboot, whenever it comes, boots the trial.")
         return
     click.echo(err=True)
-    reboot_now(host)
+    if not reboot(host, attended=True):
+        click.echo("Not rebooted: the campaign has no boot armed any more.")
 
 
 def _document(campaign: Campaign) -> dict[str, Any]:
@@ -292,7 +293,12 @@ def _print_state(campaign: Campaign) -> None:
     if campaign.only:
         click.echo(shown(f"Only: {', '.join(campaign.only)}."))
     if campaign.state.is_active and campaign.reboots:
-        click.echo("The machine reboots by itself, a minute after each boot was judged.")
+        from initadvisor.trial.reboot import UNIT
+
+        print_paragraph(
+            "The machine reboots by itself when a boot was judged and nothing is against it; what "
+            f"is, journalctl -u {UNIT} says."
+        )
 
 
 def _bootable(campaign: Campaign, candidate: TrialCandidate) -> str:

@@ -29,6 +29,7 @@ from initadvisor.target.packages import (
     package_manager,
     python_package,
 )
+from initadvisor.trial.reboot import UNIT as REBOOT_UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -241,6 +242,7 @@ UNITS: Final = (
     "initadvisor-settle.timer",
     "initadvisor-settle.service",
     "initadvisor-sleep.service",
+    REBOOT_UNIT,
     "initadvisord.service",
     "initadvisord-retry.timer",
 )
@@ -314,7 +316,9 @@ def units(subject: CheckedMachine) -> Iterator[Finding]:
     for unit, state in states.items():
         if state["LoadState"] == "masked":
             yield note(f"{unit} is masked", f"sudo systemctl unmask {unit}")
-        elif state.get("ActiveState") == "failed" or state.get("SubState") == "auto-restart":
+        elif state.get("ActiveState") == "failed" or (
+            state.get("SubState") == "auto-restart" and unit != REBOOT_UNIT  # which only waits
+        ):
             yield obstacle(f"{unit} has failed", f"journalctl -b -u {unit}")
         elif unit in ENABLED_BY_USER and state.get("UnitFileState") == "disabled":
             yield note(

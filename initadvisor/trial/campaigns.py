@@ -40,7 +40,7 @@ from initadvisor.trial.evidence import require_boot_time_unit
 from initadvisor.trial.markers import noted_entry
 from initadvisor.trial.one_boot import is_of_this_boot
 from initadvisor.trial.ownership import require_no_orphan
-from initadvisor.trial.reboot import cancel_reboot
+from initadvisor.trial.reboot import call_off_reboot, require_unattended_boot
 from initadvisor.trial.recovery import (
     clear_unrecorded,
     disarm_unrecorded,
@@ -126,6 +126,7 @@ def require_startable(host: Host, options: CampaignOptions) -> None:
             raise UnsafeError(refusal.reason, hint=hint)
     if options.reboots:
         require_return(host)
+        require_unattended_boot(host)
 
 
 def advance(
@@ -173,6 +174,7 @@ def resume(host: Host, *, observer: CampaignObserver, reboots: bool | None = Non
     _set_older_aside(host)
     if reboots:
         require_return(host)
+        require_unattended_boot(host)
     with transactions(host):
         campaign = read_campaign(host)
         if campaign.state.is_over:
@@ -293,8 +295,10 @@ def _set_older_aside(host: Host) -> None:
 def _asked(host: Host, event: CampaignEvent) -> Advanced:
     _require_own_system(host)
     _set_older_aside(host)
+    reboots = read_campaign(host).reboots
     done = CampaignRun(host, Unseen()).feed(event)
-    cancel_reboot(host)
+    if reboots:
+        call_off_reboot(host)
     return done
 
 

@@ -24,7 +24,7 @@ from initadvisor.trial.campaign_actions import (
     trial_boot_of,
 )
 from initadvisor.trial.campaign_judge import changed, judged
-from initadvisor.trial.reboot import reboot_soon
+from initadvisor.trial.reboot import arrange_reboot
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -144,14 +144,14 @@ class CampaignRun:
             case CampaignAction.REBOOT if (
                 campaign.state is CampaignState.ARMED and not self._attended
             ):
-                self._told.append(self._reboot_soon())
+                self._told.append(self._arranged_reboot())
             case _:  # whoever looks on reboots; or another run has paused or stopped it meanwhile
                 pass
         return ()
 
-    def _reboot_soon(self) -> str:
+    def _arranged_reboot(self) -> str:
         try:
-            return reboot_soon(self._host)
+            return arrange_reboot(self._host)
         except ProgramError as err:  # the boot stays armed for whoever reboots the machine
             return f"the machine does not reboot by itself: {err.message}"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from initadvisor.core.errors import UnsafeError
 from tests.fixtures.waiting import HANGS_S
 
 pytestmark = pytest.mark.tools
@@ -125,6 +126,25 @@ def test_what_is_done_around_sleep_is_done_in_the_same_sandbox() -> None:
     sandboxes = {path.read_text().partition(begin)[2] for path in (SETTLE, SLEEP)}
     assert len(sandboxes) == 1
     assert sandboxes != {""}
+
+
+def test_what_waits_to_reboot_tries_again_and_has_not_failed() -> None:
+    service = unit(UNITS / "initadvisor-reboot.service")
+    assert service["Service"]["ExecStart"].endswith("initadvisor settle --reboot")
+    assert service["Service"]["SuccessExitStatus"] == str(UnsafeError.exit_code)
+    assert service["Service"]["RestartForceExitStatus"] == str(UnsafeError.exit_code)
+    assert service["Service"]["RestartSec"] == "15min"
+    assert service["Unit"]["StartLimitIntervalSec"] == "0"
+    assert service["Unit"]["ConditionPathExists"] == "/var/lib/initadvisor/campaign-active"
+
+
+@pytest.mark.parametrize(
+    "name", ["initadvisor-settle", "initadvisor-sleep", "initadvisor-reboot", "initadvisord"]
+)
+def test_whoever_reads_headers_of_disks_may_lock_them(name: str) -> None:
+    """Without, cryptsetup takes every disk for none of LUKS's."""
+    assert "-/run/cryptsetup" in values(UNITS / f"{name}.service", "ReadWritePaths")
+    assert "block-*" in values(UNITS / f"{name}.service", "DeviceAllow")
 
 
 def test_the_daemon_s_path_has_a_way_to_be_empty() -> None:

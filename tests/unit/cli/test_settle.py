@@ -23,7 +23,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "state"
 
 
-@pytest.mark.parametrize("arguments", [(), ("--take-back",)])
+@pytest.mark.parametrize("arguments", [(), ("--take-back",), ("--reboot",)])
 def test_nothing_to_do_is_silent_and_leaves_no_trace(
     state: Path, arguments: tuple[str, ...]
 ) -> None:

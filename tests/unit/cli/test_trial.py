@@ -24,6 +24,8 @@ from initadvisor.trial.markers import forget_rehearsed, note_rehearsed
 from tests.fixtures.booted import Booted
 from tests.fixtures.campaign_machine import Campaigning, make_campaigning
 from tests.fixtures.campaigns import campaign
+from tests.fixtures.encrypted_disks import with_open_disk
+from tests.fixtures.logind import with_inhibitors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,6 +116,43 @@ def test_it_reboots_after_a_countdown(
     assert machine.record.reboots
 
 
+def test_what_is_against_it_when_the_countdown_ends_is_told(
+    machine: Campaigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = machine.provable.machine.runner
+    monkeypatch.setattr(time, "sleep", lambda _s: with_inhibitors(runner, ("shutdown", "block")))
+    _, error = call("start", "--yes", "--reboot")
+    assert isinstance(error, UnsafeError)
+    assert "holder 1 keeps the machine from shutting down: work" in error.message
+    assert not rebooted(machine)
+    assert machine.record.state is CampaignState.ARMED
+    assert machine.provable.loader.is_armed
+    with_inhibitors(runner)
+    monkeypatch.setattr(time, "sleep", lambda _s: None)
+    assert call("next")[1] is None
+    assert rebooted(machine)
+
+
+def test_a_campaign_that_is_paused_during_the_countdown_reboots_nothing(
+    machine: Campaigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _s: pause(machine.host))
+    said, error = call("start", "--yes", "--reboot")
+    assert error is None
+    assert said.endswith("Not rebooted: the campaign has no boot armed any more.")
+    assert not rebooted(machine)
+
+
+def test_where_a_passphrase_is_asked_for_a_person_has_to_reboot(machine: Campaigning) -> None:
+    with_open_disk(machine.host.root, machine.provable.machine.runner)
+    _, error = call("start", "--yes", "--reboot")
+    assert isinstance(error, UnsafeError)
+    assert "leave --reboot out" in error.with_hint
+    assert machine.record.state is CampaignState.IDLE
+    assert call("start", "--yes")[1] is None
+    assert machine.provable.loader.is_armed
+
+
 def test_it_reboots_by_itself_until_it_is_paused(
     machine: Campaigning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +209,18 @@ def test_a_countdown_that_is_cancelled_leaves_the_boot_armed(
     assert said.endswith("Not rebooted: the next reboot, whenever it comes, boots the trial.")
     assert not rebooted(machine)
     assert machine.provable.loader.is_armed
+
+
+def test_status_says_where_to_look_for_what_is_against_a_reboot(
+    machine: Campaigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _s: None)
+    words = "journalctl -u initadvisor-reboot.service"
+    call("start", "--yes", "--reboot")
+    assert words in call("status")[0]
+    call("pause")
+    assert words not in call("status")[0]
+    del machine
 
 
 def test_status_for_a_person(machine: Campaigning) -> None:

@@ -150,6 +150,13 @@ def test_units_that_do_not_do_what_they_are_there_for(machine: Machine) -> None:
     ]
 
 
+def test_a_reboot_that_waits_has_not_failed(machine: Machine) -> None:
+    with_units(machine, initadvisor_reboot_service__SubState="auto-restart")
+    assert about(diagnose(machine), Topic.UNITS, Grade.OBSTACLE) == []
+    with_units(machine, initadvisor_reboot_service__ActiveState="failed")
+    assert about(diagnose(machine), Topic.UNITS, Grade.OBSTACLE) != []
+
+
 def test_without_systemd_nothing_happens_by_itself(machine: Machine) -> None:
     machine.path("/run/systemd/system/.keep").unlink()
     machine.path("/run/systemd/system").rmdir()

@@ -28,13 +28,16 @@ from initadvisor.trial import campaign_actions, campaigns, candidates, default_b
 from initadvisor.trial.campaigns import CampaignOptions, advance, pause, resume, start, stop
 from initadvisor.trial.candidates import NextTrial
 from initadvisor.trial.markers import note_rehearsed
+from initadvisor.trial.reboot import reboot
+from tests.fakes.boot_programs import block
 from tests.fixtures.loader_machines import LOADERS, Machine
+from tests.fixtures.logind import with_nobody
 from tests.fixtures.owners import OWNER
 from tests.fixtures.small_images import guarded_image
-from tests.fixtures.trees import write
+from tests.fixtures.trees import GLOBAL, write, write_texts, write_variable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from initadvisor.bootloaders import BootLoader
@@ -208,6 +211,63 @@ def test_what_others_have_selected_stays_theirs(case: Case) -> None:
     machine.reboots()
     advance(machine.host)
     assert read_campaign(machine.host).state is CampaignState.ARMED
+
+
+def begin_to_reboot(machine: Machine) -> None:
+    """Begin a campaign that reboots by itself, on a machine that nobody works at."""
+    with_nobody(machine.programs)
+    machine.programs.answer("systemctl reboot", "")
+    write(machine.root, machine.installed, IMAGE + bytes(512))
+    start(machine.host, CampaignOptions(reboots=True), observer=Unseen())
+
+
+def one_shot(machine: Machine) -> str:
+    """Have somebody select an entry of systemd-boot's for the next boot."""
+    write_texts(machine.root, {"LoaderEntryOneShot": "windows.conf"})
+    return "windows.conf"
+
+
+def boot_next(machine: Machine) -> str:
+    """Have somebody, fwupd say, select an option of the firmware's."""
+    write_variable(machine.root, "BootNext", b"\x0d\0", GLOBAL)
+    return "Boot000D"
+
+
+def next_entry(machine: Machine) -> str:
+    """Have somebody select an entry of GRUB's."""
+    [*environments] = machine.root.glob("boot/grub*/grubenv")
+    if not environments:
+        write(machine.root, "/boot/grub/grub.cfg", "")
+    path = environments[0] if environments else machine.root / "boot/grub/grubenv"
+    path.write_text(block("next_entry=memtest"))
+    return "memtest"
+
+
+@pytest.mark.parametrize("select", [one_shot, boot_next, next_entry])
+def test_no_loader_s_selection_by_others_is_rebooted_into(
+    case: Case, select: Callable[[Machine], str]
+) -> None:
+    """Whichever loader the trial is armed in: another one may have its say, too."""
+    _, machine = case
+    begin_to_reboot(machine)
+    named = select(machine)
+    before = machine.tree()
+    for attended in (True, False):
+        with pytest.raises(UnsafeError, match="somebody else has selected") as caught:
+            reboot(machine.host, attended=attended)
+        assert named in caught.value.message
+    assert machine.tree() == before
+    assert ("systemctl", "reboot") not in {argv[:2] for argv in machine.programs.argvs}
+
+
+def test_what_is_armed_is_rebooted_into(case: Case) -> None:
+    loader, machine = case
+    begin_to_reboot(machine)
+    assert reboot(machine.host, attended=False)
+    assert machine.programs.argvs[-1][:2] == ("systemctl", "reboot")
+    loader.disarm(machine.host)
+    with pytest.raises(UnsafeError, match="not selected for the next boot any more"):
+        reboot(machine.host, attended=False)
 
 
 def program(machine: Machine) -> str:

@@ -25,7 +25,6 @@ from initadvisor.trial import campaign_judge, candidates, run
 from initadvisor.trial import slot as trial_slot
 from initadvisor.trial.campaigns import advance, pause, resume, stop, take_back
 from initadvisor.trial.markers import forget_rehearsed, note_rehearsed, noted_entry, was_rehearsed
-from initadvisor.trial.reboot import reboot_now, reboot_soon
 from tests.fixtures.campaign_machine import (
     FOUR,
     KERNEL,
@@ -614,47 +613,6 @@ def test_the_power_goes_between_any_two_actions(
         ready.require_nothing()
     assert cuts == after - 1
     assert cuts > 15
-
-
-def test_a_reboot_by_itself_is_announced_only_where_it_was_asked_for(ready: Campaigning) -> None:
-    commands = ready.provable.machine.runner
-    commands.answer("shutdown -r +1", "")
-    ready.candidates = {name: FOUR[name] for name in ("lz4 -9", "lzop")}
-    ready.start(reboots=True)
-    assert not [argv for argv in commands.argvs if argv[0] == "shutdown"]
-    ready.boot()
-    assert [argv[:3] for argv in commands.argvs if argv[0] == "shutdown"] == [
-        ("shutdown", "-r", "+1")
-    ]
-
-
-@pytest.mark.parametrize("ending", [pause, stop])
-def test_an_announced_reboot_is_called_off_with_the_campaign(
-    ready: Campaigning, ending: Callable[[Host], object]
-) -> None:
-    commands = ready.provable.machine.runner
-    commands.answer("shutdown -c", "")
-    ready.start()
-    ready.provable.machine.write("/run/systemd/shutdown/scheduled", "WALL_MESSAGE=another's\n")
-    ending(ready.host)
-    assert ("shutdown", "-c") not in commands.argvs
-    ours = "WALL_MESSAGE=initadvisor boots a trial in 1 min; shutdown -c cancels it\n"
-    ready.provable.machine.write("/run/systemd/shutdown/scheduled", ours)
-    ending(ready.host)
-    assert ("shutdown", "-c") in commands.argvs
-
-
-def test_a_reboot_goes_through_firmware_and_boot_loader(ready: Campaigning) -> None:
-    commands = ready.provable.machine.runner
-    for words in ("systemctl reboot", "shutdown -r +1"):
-        commands.answer(words, "")
-    reboot_now(ready.host)
-    reboot_soon(ready.host)
-    for call in commands.calls[-2:]:
-        assert call.env == {
-            "SYSTEMCTL_SKIP_AUTO_KEXEC": "1",
-            "SYSTEMCTL_SKIP_AUTO_SOFT_REBOOT": "1",
-        }
 
 
 def test_a_campaign_goes_on_with_another_command_line(ready: Campaigning) -> None:
