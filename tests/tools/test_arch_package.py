@@ -118,13 +118,16 @@ def test_it_is_installed_whole_and_removed_whole(root: Installed) -> None:
     new = root.files() - root.before
     assert {
         "usr/bin/initadvisor",
+        "usr/lib/initadvisor/disarm",
         "usr/lib/initadvisor/queue",
+        "usr/lib/kernel/install.d/05-initadvisor.install",
         "usr/lib/kernel/install.d/95-initadvisor.install",
         "usr/lib/systemd/system/initadvisor-measure.timer",
         "usr/lib/systemd/system/timers.target.wants/initadvisor-settle.timer",
         "usr/lib/systemd/system-preset/90-initadvisor.preset",
         "usr/share/bash-completion/completions/initadvisor",
         "usr/share/fish/vendor_completions.d/initadvisor.fish",
+        "usr/share/libalpm/hooks/05-initadvisor-disarm.hook",
         "usr/share/libalpm/hooks/95-initadvisor-added.hook",
         "usr/share/libalpm/hooks/95-initadvisor-removed.hook",
         "usr/share/licenses/initadvisor/LICENSE",
@@ -136,7 +139,9 @@ def test_it_is_installed_whole_and_removed_whole(root: Installed) -> None:
     programs = {name for name in programs if (root.root / name).is_file()}
     assert programs == {
         *(f"usr/bin/{name}" for name in PROJECT["scripts"]),
+        "usr/lib/initadvisor/disarm",
         "usr/lib/initadvisor/queue",
+        "usr/lib/kernel/install.d/05-initadvisor.install",
         "usr/lib/kernel/install.d/95-initadvisor.install",
     }
     first = (root.root / "usr/bin/initadvisor").read_text().splitlines()[0]
