@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.store import connection
+from initadvisor.store import connection, opening
 from initadvisor.store.opening import opened_for_reading, opened_for_writing
 from initadvisor.store.schema import APPLICATION_ID, LAYOUT, NotOursError, OtherLayoutError
 from initadvisor.store.store import open_store
@@ -237,7 +237,8 @@ class OtherWriter:
 def test_one_that_is_made_by_another_at_any_line_of_opening_it_is_used(
     host: Host, path: Path, monkeypatch: pytest.MonkeyPatch, empty: bool, readonly: bool
 ) -> None:
-    monkeypatch.setattr(connection, "_WAIT_S", 0.01)
+    for module in (connection, opening):
+        monkeypatch.setattr(module, "_WAIT_S", 0.0)
     measured = 0
     for after_lines in itertools.count(1):
         shutil.rmtree(path.parent, ignore_errors=True)
