@@ -40,13 +40,19 @@ python3 - <<'END'
 import json, pathlib, re, subprocess
 def read(name):
     return json.loads(pathlib.Path("/root", name).read_text())["configured"]
-left = subprocess.run(["pgrep", "-fx", "sleep 4321"], capture_output=True, text=True).stdout
+def words(process):
+    try:
+        return (process / "cmdline").read_bytes().split(b"\\0")[:2]
+    except OSError:
+        return []
+processes = pathlib.Path("/proc").glob("[0-9]*")
+left = [str(each) for each in processes if words(each) == [b"sleep", b"4321"]]
 units = subprocess.run(["systemctl", "list-units", "--all", "--plain", "--no-legend"],
                        capture_output=True, text=True).stdout
 print(json.dumps({{
     "answers": [read("free.json"), read("hardened.json"), read("user.json")],
     "written": [d for d in ("/etc", "/boot", "/tmp") if pathlib.Path(d, "was-here").exists()],
-    "left": left.split() + re.findall("initadvisor-[0-9a-f]{{12}}.service", units),
+    "left": left + re.findall("initadvisor-[0-9a-f]{{12}}.service", units),
 }}))
 END
 """
