@@ -307,6 +307,7 @@ def test_whoever_arms_a_boot_may_write_efi_variables_and_nothing_else_of_the_ker
     said = run_under_systemd(EFI_VARIABLES, tmp_path)
     assert said.splitlines() == [
         "initadvisor-measure.service not",
+        "initadvisor-reboot.service not",
         "initadvisor-settle.service may not",
         "initadvisor-sleep.service may not",
         "initadvisord.service may not",

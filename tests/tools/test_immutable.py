@@ -105,7 +105,8 @@ def test_what_becomes_immutable_while_a_boot_is_waited_for_undoes_it(
 
 
 def test_an_entry_of_ours_says_so_too(tmp_path: Path, give: Callable[[str, Path], bool]) -> None:
-    entry = tmp_path / "a-initadvisor-1-trial.conf"
+    entry = tmp_path / "entries/a-initadvisor-1-trial.conf"
+    entry.parent.mkdir()
     entry.write_text("title x\n")
     host = host_at(tmp_path / "system")
     identify(host.root)
@@ -115,7 +116,7 @@ def test_an_entry_of_ours_says_so_too(tmp_path: Path, give: Callable[[str, Path]
         with pytest.raises(InitadvisorError, match=f"{entry}: Operation not") as removed:
             remove_file(entry)
         assert {f"chattr -i {entry}" in str(e.value.hint) for e in (written, removed)} == {True}
-        assert os.listdir(tmp_path) == [entry.name]  # noqa: PTH208  # nothing unfinished is left
+        assert os.listdir(entry.parent) == [entry.name]  # noqa: PTH208  # nothing unfinished is left
         assert chattr("-i", entry)
     write_whole(host, entry, b"new")
     assert entry.read_bytes() == b"new"
