@@ -1,4 +1,4 @@
-"""What crypttab and the command line say of keys that are not in an encrypted disk's own header.
+"""Encrypted disks that are open, and what crypttab and the command line say of their keys.
 
 See crypttab(5) of systemd and of Debian, systemd-cryptsetup-generator(8), dracut.cmdline(7), and
 mkinitcpio's hook encrypt. What is kept outside of the header (a header file, a key that a TPM or a
@@ -15,14 +15,18 @@ from initadvisor.bootloaders.places import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from initadvisor.host import Host
 
 
 _TABLES = ("/etc/crypttab", "/etc/crypttab.initramfs")
 _NO_KEY = frozenset({"", "none", "-"})
-_ONCE = frozenset({"/dev/urandom", "/dev/random", "/dev/hw_random"})
+ONCE = frozenset({"/dev/urandom", "/dev/random", "/dev/hw_random"})
 """Keys that are thrown away: what is in such a disk is gone after each boot."""
+
+_NOT_UNLOCKED = frozenset({"VERITY", "INTEGRITY", "SUBDEV"})
+"""Mappings of cryptsetup's that nobody has given a key to (``CRYPT-`` and this in their name)."""
 
 _TOKENS = {"tpm2": "systemd-tpm2", "fido2": "systemd-fido2", "pkcs11": "systemd-pkcs11"}
 """Which token has in the header what an option of this prefix asks for."""
@@ -43,7 +47,7 @@ class OpenDisk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Unlocking:
+class Unlocking:
     """How one place says that a disk is unlocked."""
 
     place: str
@@ -51,17 +55,35 @@ class _Unlocking:
     options: tuple[str, ...] = ()
 
 
+def open_disks(host: Host) -> Iterator[OpenDisk]:
+    """Yield the encrypted disks that are open, by the kernel's mappings."""
+    for mapping in sorted(host.path("/sys/block").glob("dm-*")):
+        words = text_of(mapping / "dm/uuid")
+        kind, _, rest = words.removeprefix("CRYPT-").partition("-")
+        if not words.startswith("CRYPT-") or kind in _NOT_UNLOCKED:
+            continue
+        uuid, _, name = rest.partition("-") if kind.startswith("LUKS") else ("", "", rest)
+        names = frozenset({name, text_of(mapping / "dm/name")} - {""})
+        for part in sorted((mapping / "slaves").glob("*")):
+            yield OpenDisk(device=f"/dev/{part.name}", format=kind.lower(), uuid=uuid, names=names)
+
+
+def text_of(path: Path) -> str:
+    """Return a small file's text without blanks around it, "" where there is none."""
+    return (read_bytes(path) or b"").decode(errors="replace").strip()
+
+
 def keys_elsewhere(host: Host, disk: OpenDisk, *, tokens: frozenset[str]) -> Iterator[str]:
     """Yield in words what unlocks a disk and is not in its header, which has ``tokens``.
 
     Raises ``NeedsRootError`` where only root may read what is said, else ``InitadvisorError``.
     """
-    for said in (*_from_tables(host, disk), *_from_command_line(host, disk)):
+    for said in (*in_tables(host, disk), *_from_command_line(host, disk)):
         yield from _elsewhere(host, said, tokens)
 
 
-def _elsewhere(host: Host, said: _Unlocking, tokens: frozenset[str]) -> Iterator[str]:
-    has_key = said.key not in _NO_KEY | _ONCE
+def _elsewhere(host: Host, said: Unlocking, tokens: frozenset[str]) -> Iterator[str]:
+    has_key = said.key not in _NO_KEY | ONCE
     for option in said.options:
         name = option.partition("=")[0]
         token = _TOKENS.get(name.partition("-")[0]) if "-" in name else None
@@ -78,16 +100,16 @@ def _is_socket(host: Host, path: str) -> bool:
         return False
 
 
-def _from_tables(host: Host, disk: OpenDisk) -> Iterator[_Unlocking]:
+def in_tables(host: Host, disk: OpenDisk) -> Iterator[Unlocking]:
+    """Yield what crypttab and crypttab.initramfs say of a disk."""
     for table in _TABLES:
-        content = (read_bytes(host.path(table)) or b"").decode(errors="surrogateescape")
-        for line in content.splitlines():
+        for line in text_of(host.path(table)).splitlines():
             name, _, key, options = [*line.split(None, 4), "", "", "", ""][:4]
             if name in disk.names:
-                yield _Unlocking(place=table, key=key, options=tuple(options.split(",")))
+                yield Unlocking(place=table, key=key, options=tuple(options.split(",")))
 
 
-def _from_command_line(host: Host, disk: OpenDisk) -> Iterator[_Unlocking]:
+def _from_command_line(host: Host, disk: OpenDisk) -> Iterator[Unlocking]:
     for word in (host.read_text("/proc/cmdline") or "").split():
         name, _, value = word.partition("=")
         short = name.removeprefix("rd.")
@@ -100,13 +122,13 @@ def _from_command_line(host: Host, disk: OpenDisk) -> Iterator[_Unlocking]:
                 value = rest
         match short:
             case "luks.options":
-                yield _Unlocking(place=f"{name}=", options=tuple(value.split(",")))
+                yield Unlocking(place=f"{name}=", options=tuple(value.split(",")))
             case "luks.key":
-                yield _Unlocking(place=f"{name}=", key=value)
+                yield Unlocking(place=f"{name}=", key=value)
             case "luks.data":
-                yield _Unlocking(place=f"{name}=", options=("header",))
+                yield Unlocking(place=f"{name}=", options=("header",))
             case "cryptkey" if not value.startswith("rootfs:"):
-                yield _Unlocking(place=f"{name}=", key=value)
+                yield Unlocking(place=f"{name}=", key=value)
 
 
 def _is_uuid(text: str) -> bool:

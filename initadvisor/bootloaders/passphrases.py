@@ -7,10 +7,10 @@ token that wants to be touched is no better than a passphrase.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from initadvisor.bootloaders.places import file_system_of, is_file, read_bytes
+from initadvisor.bootloaders.crypttab import ONCE, OpenDisk, in_tables, open_disks, text_of
+from initadvisor.bootloaders.places import file_system_of, is_file
 from initadvisor.bootloaders.safety import require_no_binding
 from initadvisor.core.errors import ProgramError
 from initadvisor.core.plain_values import from_json
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
 
 
 _TIMEOUT_S = 20
-_NOT_UNLOCKED = frozenset({"VERITY", "INTEGRITY", "SUBDEV"})
-"""Mappings of cryptsetup's that nobody has given a key to (``CRYPT-`` and this in their name)."""
-
-_TABLES = ("/etc/crypttab", "/etc/crypttab.initramfs")
-_RANDOM = frozenset({"/dev/urandom", "/dev/random", "/dev/hw_random"})
 _USUAL_KEYS = ("/crypto_keyfile.bin", "/etc/cryptsetup-keys.d/{name}.key")
 """Where mkinitcpio's hook encrypt and systemd-cryptsetup(8) look where no key is named."""
 
@@ -39,16 +34,6 @@ _NEEDS_NOBODY: Final = {
     "systemd-fido2": ("fido2-clientPin-required", "fido2-up-required", "fido2-uv-required"),
 }
 """Tokens that need nobody, unless one of these is set; that of FIDO2 says so, or it is."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OpenDisk:
-    """An encrypted disk that is open now; ``names``: what its mapping is called."""
-
-    device: str
-    format: str
-    uuid: str
-    names: frozenset[str]
 
 
 def passphrase_prompt(host: Host, loader: BootLoader) -> str | None:
@@ -64,51 +49,30 @@ def passphrase_prompt(host: Host, loader: BootLoader) -> str | None:
     kernel = loader.default_entry(host).kernel.path
     if _is_encrypted(host, kernel):
         return f"its boot loader asks for a passphrase, since {kernel} is on an encrypted disk"
-    for disk in _open_disks(host):
+    for disk in open_disks(host):
         if not (_is_not_opened(host, disk) or _has_key(host, disk) or _has_token(host, disk)):
             return f"it asks for the passphrase of {disk.device} when it boots"
     return None
 
 
-def _open_disks(host: Host) -> Iterator[_OpenDisk]:
-    for mapping in sorted(host.path("/sys/block").glob("dm-*")):
-        words = _text(mapping / "dm/uuid")
-        kind, _, rest = words.removeprefix("CRYPT-").partition("-")
-        if not words.startswith("CRYPT-") or kind in _NOT_UNLOCKED:
-            continue
-        uuid, _, name = rest.partition("-") if kind.startswith("LUKS") else ("", "", rest)
-        names = frozenset({name, _text(mapping / "dm/name")} - {""})
-        for part in sorted((mapping / "slaves").glob("*")):
-            yield _OpenDisk(device=f"/dev/{part.name}", format=kind.lower(), uuid=uuid, names=names)
-
-
-def _is_not_opened(host: Host, disk: _OpenDisk) -> bool:
+def _is_not_opened(host: Host, disk: OpenDisk) -> bool:
     """Tell whether crypttab says that a disk waits for somebody to open it, or has a random key."""
     line = (host.read_text("/proc/cmdline") or "").replace("-", "")
     return any(
-        key in _RANDOM or ("noauto" in options and not (disk.uuid and disk.uuid in line))
-        for key, options in _in_tables(host, disk)
+        said.key in ONCE or ("noauto" in said.options and not (disk.uuid and disk.uuid in line))
+        for said in in_tables(host, disk)
     )
 
 
-def _has_key(host: Host, disk: _OpenDisk) -> bool:
+def _has_key(host: Host, disk: OpenDisk) -> bool:
     """Tell whether a file has the key, which is there; what a device has sealed is none."""
     usual = [place.format(name=name) for place in _USUAL_KEYS for name in disk.names]
     keys = [*usual, *_in_command_line(host)]
-    for key, options in _in_tables(host, disk):
-        names = {option.partition("=")[0] for option in options}
+    for said in in_tables(host, disk):
+        names = {option.partition("=")[0] for option in said.options}
         if not names & {"keyscript", "tpm2-device", "fido2-device", "pkcs11-uri"}:
-            keys.append(key)
+            keys.append(said.key)
     return any(key.startswith("/") and is_file(host, key) for key in keys)
-
-
-def _in_tables(host: Host, disk: _OpenDisk) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield a disk's key and options, as crypttab has them."""
-    for table in _TABLES:
-        for line in _text(host.path(table)).splitlines():
-            name, _, key, options = [*line.split(None, 4), "", "", "", ""][:4]
-            if name in disk.names:
-                yield key, tuple(options.split(","))
 
 
 def _in_command_line(host: Host) -> Iterator[str]:
@@ -121,7 +85,7 @@ def _in_command_line(host: Host) -> Iterator[str]:
             yield value.removeprefix("rootfs:")
 
 
-def _has_token(host: Host, disk: _OpenDisk) -> bool:
+def _has_token(host: Host, disk: OpenDisk) -> bool:
     path = host.path(disk.device)
     try:
         if disk.format == "luks1":
@@ -152,17 +116,13 @@ def _is_encrypted(host: Host, path: str) -> bool:
         return _has_encrypted(host.path(f"/sys/dev/block/{mount.major}:{mount.minor}"))
     name = mount.source.rpartition("/")[2]
     return any(
-        name in {mapping.name, _text(mapping / "dm/name")} and _has_encrypted(mapping)
+        name in {mapping.name, text_of(mapping / "dm/name")} and _has_encrypted(mapping)
         for mapping in host.path("/sys/block").glob("dm-*")
     )
 
 
 def _has_encrypted(device: Path) -> bool:
     """Tell whether a device, or one below it, is a mapping of cryptsetup's."""
-    return _text(device / "dm/uuid").startswith("CRYPT-") or any(
+    return text_of(device / "dm/uuid").startswith("CRYPT-") or any(
         _has_encrypted(part) for part in device.glob("slaves/*")
     )
-
-
-def _text(path: Path) -> str:
-    return (read_bytes(path) or b"").decode(errors="replace").strip()

@@ -15,9 +15,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from initadvisor.bootloaders.crypttab import OpenDisk, keys_elsewhere
+from initadvisor.bootloaders.crypttab import OpenDisk, keys_elsewhere, open_disks
 from initadvisor.bootloaders.entry import EntryKind, OneShot, OneShotState
-from initadvisor.bootloaders.places import is_file, read_bytes
+from initadvisor.bootloaders.places import is_file
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, ProgramError, UnsafeError
 from initadvisor.core.plain_values import from_json
 from initadvisor.core.refusals import Refusal, RefusalKind, RefusedError, refused
@@ -157,8 +157,6 @@ _TIMEOUT_S = 20
 _ANOTHER_TYPE = 1
 """What ``cryptsetup isLuks`` exits with; a device that cannot be read gives another status."""
 
-_NOT_UNLOCKED = frozenset({"VERITY", "INTEGRITY", "SUBDEV"})
-"""Mappings of cryptsetup's that nobody has given a key to (``CRYPT-`` and this in their name)."""
 
 _BOUND_TO_NO_BOOT = frozenset({"systemd-fido2", "systemd-pkcs11", "systemd-recovery", "ssh"})
 """Tokens that need a device, a person or a server, whatever was booted."""
@@ -173,7 +171,7 @@ def require_no_binding(host: Host) -> None:
     Or where that cannot be found out. Both may be overridden: the worst is that somebody has to
     type the passphrase.
     """
-    for disk in _open_disks(host):
+    for disk in open_disks(host):
         bound = _bound(host, disk) & _CHANGED_BY_TRIAL
         if bound:
             registers = ", ".join(map(str, sorted(bound)))
@@ -184,24 +182,7 @@ def require_no_binding(host: Host) -> None:
 
 def open_devices(host: Host) -> tuple[str, ...]:
     """Return the devices of the encrypted disks that are open now, by the kernel's mappings."""
-    return tuple(dict.fromkeys(disk.device for disk in _open_disks(host)))
-
-
-def _open_disks(host: Host) -> Iterator[OpenDisk]:
-    for mapping in sorted(host.path("/sys/block").glob("dm-*")):
-        words = (read_bytes(mapping / "dm/uuid") or b"").decode(errors="replace").strip()
-        kind, _, rest = words.removeprefix("CRYPT-").partition("-")
-        if not words.startswith("CRYPT-") or kind in _NOT_UNLOCKED:
-            continue
-        uuid, _, name = rest.partition("-") if kind.startswith("LUKS") else ("", "", rest)
-        called = (read_bytes(mapping / "dm/name") or b"").decode(errors="replace").strip()
-        for part in sorted((mapping / "slaves").glob("*")):
-            yield OpenDisk(
-                device=f"/dev/{part.name}",
-                format=kind.lower(),
-                uuid=uuid,
-                names=frozenset({name, called} - {""}),
-            )
+    return tuple(dict.fromkeys(disk.device for disk in open_disks(host)))
 
 
 def _bound(host: Host, disk: OpenDisk) -> set[int]:
