@@ -160,7 +160,7 @@ def test_the_daemon_s_path_has_a_way_to_be_empty() -> None:
 def test_the_state_is_open_to_root_only_whoever_makes_it() -> None:
     """Who can open a file can lock it; systemd sets these rights with every start."""
     services = [path for path in UNITS.glob("*.service") if "StateDirectory=" in path.read_text()]
-    assert len(services) == 4
+    assert len(services) == 5
     assert {unit(path)["Service"]["StateDirectoryMode"] for path in services} == {"0700"}
     assert unit(UNITS / "initadvisord.path")["Path"]["DirectoryMode"] == "0700"
     lines = (UNITS / "initadvisor.tmpfiles").read_text().splitlines()

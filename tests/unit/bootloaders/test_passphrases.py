@@ -87,7 +87,9 @@ def test_what_crypttab_says_otherwise_is_no_key_file(machine: Machine, line: str
     with_open_disk(machine.root, machine.programs)
     write(machine.root, "/etc/keys/root", "key")
     write(machine.root, "/etc/crypttab", line)
-    assert prompt(machine) == ASKED
+    said = prompt(machine)
+    assert said is not None
+    assert "/dev/sda3" in said
 
 
 @pytest.mark.parametrize(
