@@ -42,9 +42,13 @@ to replace here, and nothing is a pattern or a word to the scripts that read the
 """
 
 _KERNELS_OWN = frozenset(
-    ("debug", "nomodeset", "noresume", "nosmt", "quiet", "ro", "rootwait", "rw")
+    (
+        *("debug", "ignore_loglevel", "initcall_debug", "no_timer_check", "noapic", "nohibernate"),
+        *("nomodeset", "noresume", "nosmt", "nosoftlockup", "nowatchdog", "quiet", "ro"),
+        *("rootwait", "rw", "threadirqs"),
+    )
 )
-"""Words without a value that every kernel takes itself (kernel-parameters.txt)."""
+"""Words without a value that the kernel takes itself (kernel-parameters.txt)."""
 _LONGEST_COMMAND_LINE = 2047
 """What x86 and arm64 keep of it; the rest is cut off (COMMAND_LINE_SIZE with its final NUL)."""
 

@@ -55,7 +55,7 @@ def test_candidates_of_an_image_that_is_gone_go(host: Host, change: str) -> None
     assert pruned == Pruned(removed=2, freed_bytes=sum(c.size_bytes for c in old))
     assert kept(host) == {candidate.path for candidate in new}
     names = {path.suffix for path in (host.cache_dir() / "candidates").iterdir()}
-    assert names == {".img", ".json", ""}
+    assert names == {".img", ".json"}
 
 
 def test_nothing_goes_while_all_images_are_there(host: Host) -> None:
