@@ -190,8 +190,12 @@ def test_interrupted_it_takes_its_compressors_along_and_leaves_nothing(
     programs("gzip", "touch $0.started; sleep 600 & wait")
     image = write_image(tmp_path / "image", archive())
     arguments = ["recommend", "--image", str(image), "--only", "gzip", "--only", "zstd"]
+    begin = (
+        "from initadvisor.cli import main; from initadvisor.host import process;"
+        f"process.SYSTEM_DIRECTORIES = {process.SYSTEM_DIRECTORIES!r}; main()"
+    )
     with subprocess.Popen(
-        [sys.executable, "-c", "from initadvisor.cli import main; main()", *arguments],
+        [sys.executable, "-c", begin, *arguments],
         env={
             **os.environ,
             "CACHE_DIRECTORY": str(tmp_path / "cache"),
@@ -201,16 +205,18 @@ def test_interrupted_it_takes_its_compressors_along_and_leaves_nothing(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    ) as process:
-        assert wait_until(lambda: list(tmp_path.glob("programs/*.started")))
-        compressors = psutil.Process(process.pid).children(recursive=True)
+    ) as running:
+        assert wait_until(
+            lambda: list(tmp_path.glob("programs/*.started")) or running.poll() is not None
+        )
+        compressors = psutil.Process(running.pid).children(recursive=True)
         assert compressors
-        process.send_signal(number)
+        running.send_signal(number)
         try:
-            said, complaint = process.communicate(timeout=HANGS_S)
+            said, complaint = running.communicate(timeout=HANGS_S)
         finally:
-            process.kill()
-    assert process.returncode == (130 if number is signal.SIGINT else 128 + number)
+            running.kill()
+    assert running.returncode == (130 if number is signal.SIGINT else 128 + number)
     assert said == ""
     assert "Traceback" not in complaint
     assert wait_until(lambda: not any(alive(compressor.pid) for compressor in compressors))
