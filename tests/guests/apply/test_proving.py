@@ -122,9 +122,9 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def test_today_s_image_is_armed_first_and_taken_back_around_sleep(outcome: Outcome) -> None:
     look = outcome.applied.look
     assert (outcome.applied.transaction["state"], look["failed"]) == ("proving", [])
-    taken, armed = look["slept"]
-    assert taken.endswith("is not armed while the machine sleeps")
-    assert armed.endswith("was taken back before the machine went to sleep")
+    taken, *_, armed = look["slept"]  # with what it may warn of: the guest has no logind
+    assert taken.endswith("is not armed for the time being")
+    assert armed.endswith("it was taken back while the machine slept or packages were changed")
     assert outcome.applied.transaction["armed_boot"]["stage"] == "rehearsal"
     assert look["image"] == outcome.applied.transaction["armed_boot"]["sha256"]
     assert look["entry"]
@@ -134,7 +134,7 @@ def test_today_s_image_is_armed_first_and_taken_back_around_sleep(outcome: Outco
 def test_the_timer_judges_the_rehearsal_and_arms_the_new_image(outcome: Outcome) -> None:
     look, before = outcome.rehearsal.look, outcome.applied
     assert f"initadvisor.trial={before.transaction['armed_boot']['trial']}" in look["command_line"]
-    (said,) = look["settled"]
+    *_, said = look["settled"]
     assert said.endswith("has the new image armed for the next boot; it booted and is complete")
     assert (outcome.rehearsal.transaction["state"], look["failed"]) == ("proving", [])
     assert outcome.rehearsal.transaction["armed_boot"]["stage"] == "proof"
