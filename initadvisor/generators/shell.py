@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from initadvisor.rewrite.survey import VariableOrigin
 
 
-_TIMEOUT_S = 10.0
+_TIMEOUT_S = 30.0
 _LIMIT_BYTES = 1 << 20
 
 _STARTED = b"@\0"
