@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from initadvisor.records.boot_class import comparable_command_line
+from initadvisor.bootloaders.extra_cmdline import extra_cmdline
+from initadvisor.records.boot_class import command_line_words, comparable_command_line
 from tests.fixtures.owners import OWNER
 from tests.vm.boot import End
 from tests.vm.loader_boots import WAYS, Image, Images, Step, Told, booted
@@ -30,7 +31,7 @@ _TRY = "write trial {installed} {new} t2\narm\nlook\n"
 _TRY_CORRUPT_NEXT = "look\nwrite trial {installed} {corrupt} t1\narm\nlook\n"
 """In the boot of the other trial, whose selection has to be gone by then."""
 _REMOVE_BOTH = "look\nremove trial\nremove previous\nlook\n"
-_OWN_WORDS = ("initadvisor.trial=t2", "panic=30")
+_OWN_WORDS = extra_cmdline("t2", generator="initramfs-tools", guarded=True)
 _GRUB_ENVIRONMENT = "/boot/grub/grubenv"
 _OURS = {f"a-initadvisor-{OWNER}-trial.conf", f"a-initadvisor-{OWNER}-previous.conf"}
 
@@ -166,7 +167,7 @@ def _assert_tried_once(outcome: Outcome) -> None:
     look = outcome.trial.looks[0]
     assert outcome.trial.used is Image.NEW
     assert outcome.trial.boot.end is End.RESTART
-    assert set(_OWN_WORDS) <= set(look["command_line"].split())
+    assert set(_OWN_WORDS) <= set(command_line_words(look["command_line"]))
     assert _same(look["command_line"], look["default"]["options"], _OWN_WORDS)
     assert look["armed"]["state"] == "none"
 
