@@ -18,13 +18,12 @@ from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
 from initadvisor.bootloaders.entry import EntryKind, OneShotState
 from initadvisor.boots.loaded_files import loaded_part
 from initadvisor.campaign.record import campaign_stands, require_no_campaign
-from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError, raise_all
 from initadvisor.generators.running import elsewhere
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.package_managers import busy_package_managers, clear_stale_locks
 from initadvisor.host.record_files import OlderRecordError
 from initadvisor.records.trial_outcome import TrialOutcome
-from initadvisor.transaction.files import raise_all
 from initadvisor.transaction.log import own_records, readable_transactions, unfinished
 from initadvisor.transaction.transaction import (
     ArmedBoot,
@@ -34,6 +33,7 @@ from initadvisor.transaction.transaction import (
     TransactionState,
 )
 from initadvisor.transaction.transactions import transactions
+from initadvisor.trial import campaigns
 from initadvisor.trial.binding import binding_fault
 from initadvisor.trial.evaluation import BootEvaluation, ProofAction
 from initadvisor.trial.evidence import require_boot_time_unit
@@ -54,7 +54,7 @@ from initadvisor.trial.one_boot import (
 from initadvisor.trial.ownership import require_no_orphan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from initadvisor.bootloaders.entry import TrialPlan
     from initadvisor.host import Host
@@ -103,6 +103,37 @@ def arm_proof(
             ignore_unlocking=ignore_unlocking,
             attended=attended,
         )
+
+
+def settle_everything(host: Host) -> Iterator[str]:
+    """Settle changes and carry a campaign on; yield what was done, a line each.
+
+    Neither keeps the other from being done: what went wrong is raised in the end, as one error.
+    """
+    yield from _in_turn(partial(settle, host), partial(campaigns.carry_on, host))
+
+
+def take_back_everything(host: Host) -> Iterator[str]:
+    """Have no boot armed until the next ``settle_everything``; yields and raises like it."""
+    yield from _in_turn(partial(take_back, host), partial(campaigns.take_back, host))
+
+
+def withdraw_everything(host: Host) -> Iterator[str]:
+    """End all that waits for a boot; yields and raises like ``settle_everything``."""
+    reason = "it was withdrawn"
+    yield from _in_turn(
+        partial(withdraw_all, host, reason=reason), partial(campaigns.withdraw, host, reason=reason)
+    )
+
+
+def _in_turn(*steps: Callable[[], tuple[str, ...]]) -> Iterator[str]:
+    failed: list[InitadvisorError] = []
+    for do in steps:
+        try:
+            yield from do()
+        except InitadvisorError as err:
+            failed.append(err)
+    raise_all(failed)
 
 
 def settle(host: Host) -> tuple[str, ...]:
@@ -157,6 +188,10 @@ def take_back(host: Host) -> tuple[str, ...]:
             armed = transaction.armed_boot
             if armed is not None and _take_back(host, engine, transaction, armed):
                 done.append(_told(transaction, "is not armed for the time being"))
+        # Of a record that cannot be read only the entry tells.
+        others = entry_loader(host) if not (done or campaign_stands(host)) else None
+        if others and others.disarm(host):
+            done.append("no boot is armed any more: no record that can be read tells of it")
     return tuple(done)
 
 

@@ -42,11 +42,24 @@ to replace here, and nothing is a pattern or a word to the scripts that read the
 """
 
 _KERNELS_OWN = frozenset(
-    (
-        *("debug", "ignore_loglevel", "initcall_debug", "no_timer_check", "noapic", "nohibernate"),
-        *("nomodeset", "noresume", "nosmt", "nosoftlockup", "nowatchdog", "quiet", "ro"),
-        *("rootwait", "rw", "threadirqs"),
-    )
+    {
+        "debug",
+        "ignore_loglevel",
+        "initcall_debug",
+        "no_timer_check",
+        "noapic",
+        "nohibernate",
+        "nomodeset",
+        "noresume",
+        "nosmt",
+        "nosoftlockup",
+        "nowatchdog",
+        "quiet",
+        "ro",
+        "rootwait",
+        "rw",
+        "threadirqs",
+    }
 )
 """Words without a value that the kernel takes itself (kernel-parameters.txt)."""
 _LONGEST_COMMAND_LINE = 2047

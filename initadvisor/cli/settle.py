@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING
-
 import click
 
 from initadvisor.core.text import shown
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @click.command()
@@ -33,30 +27,14 @@ def settle(*, step: str | None) -> None:
     is printed, a line each; where there is nothing to do, nothing is.
     """
     from initadvisor.apply import proving
-    from initadvisor.core.errors import InitadvisorError
     from initadvisor.host import Host
-    from initadvisor.transaction.files import raise_all
-    from initadvisor.trial import campaigns, reboot
+    from initadvisor.trial.reboot import reboot_unattended
 
-    host, reason = Host(), "it was withdrawn"
-    steps: tuple[Callable[[], tuple[str, ...]], ...]
-    match step:
-        case "take-back":
-            steps = (partial(proving.take_back, host), partial(campaigns.take_back, host))
-        case "withdraw":
-            steps = (
-                partial(proving.withdraw_all, host, reason=reason),
-                partial(campaigns.withdraw, host, reason=reason),
-            )
-        case "reboot":
-            steps = (partial(reboot.reboot_unattended, host),)
-        case _:
-            steps = (partial(proving.settle, host), partial(campaigns.carry_on, host))
-    failed: list[InitadvisorError] = []
-    for do in steps:
-        try:
-            for line in do():
-                click.echo(shown(line))
-        except InitadvisorError as err:  # the other has nothing to do with it
-            failed.append(err)
-    raise_all(failed)
+    steps = {
+        None: proving.settle_everything,
+        "take-back": proving.take_back_everything,
+        "withdraw": proving.withdraw_everything,
+        "reboot": reboot_unattended,
+    }
+    for line in steps[step](Host()):
+        click.echo(shown(line))

@@ -6,9 +6,12 @@ the exit code that initadvisor(1) documents.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from initadvisor.core.text import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _LINE_LIMIT = 120
 
@@ -97,3 +100,14 @@ class RefusedRewriteError(UnsafeError):
         self.path = path
         self.line_number = line_number
         self.line = line
+
+
+def raise_all(errors: Sequence[InitadvisorError]) -> None:
+    """Raise what has gone wrong, several things as one; nothing where there are none."""
+    if len(errors) > 1:
+        hints = dict.fromkeys(err.hint for err in errors if err.hint)
+        raise InitadvisorError(
+            "; ".join(str(err) for err in errors), hint="; ".join(hints) or None
+        ) from errors[0]
+    for err in errors:
+        raise err

@@ -63,10 +63,9 @@ class AdvisorsWork:
 
     def _settle(self) -> None:
         """Also have a campaign's boot withdrawn whose kernel or image was changed: at once."""
-        from initadvisor.apply.proving import settle
-        from initadvisor.trial.campaigns import carry_on
+        from initadvisor.apply.proving import settle_everything
 
-        for line in (*settle(self.host), *carry_on(self.host)):
+        for line in settle_everything(self.host):
             _log.warning("%s", shown(line))
 
     def _watch(self, config: Config) -> None:

@@ -25,7 +25,7 @@ from initadvisor.host.storage.mounts import machine_path, mount_of, mounts_of_ho
 from initadvisor.transaction.transaction import Content, FileIdentity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from initadvisor.host import Host
@@ -324,14 +324,3 @@ def changed_meanwhile(change: FileChange) -> UnsafeError:
     """Return what to raise where a file is neither what it was nor what it was to be."""
     msg = f"not replacing {change.path}: it was changed meanwhile, not by this program"
     return UnsafeError(msg, hint="begin again, from what is there now")
-
-
-def raise_all(errors: Sequence[InitadvisorError]) -> None:
-    """Raise what has gone wrong, several things as one; nothing where there are none."""
-    if len(errors) > 1:
-        hints = dict.fromkeys(err.hint for err in errors if err.hint)
-        raise InitadvisorError(
-            "; ".join(str(err) for err in errors), hint="; ".join(hints) or None
-        ) from errors[0]
-    for err in errors:
-        raise err

@@ -13,11 +13,11 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.errors import InitadvisorError, UnsafeError, raise_all
 from initadvisor.host.lock import lock_file, locked
 from initadvisor.store.publish import keep_private, published_after
 from initadvisor.transaction import clearing, files
-from initadvisor.transaction.files import explained, raise_all
+from initadvisor.transaction.files import explained
 from initadvisor.transaction.log import (
     clear_partial_records,
     following_number,

@@ -28,7 +28,7 @@ def binding_of(host: Host, plan: TrialPlan) -> BootBinding:
     return BootBinding(
         entry=plan.default.identifier,
         options=plan.default.options,
-        files=tuple(BoundFile(path=path, sha256=_sha256(host, path)) for path in paths),
+        files=tuple(BoundFile(path=path, sha256=digest_of(host, path)) for path in paths),
     )
 
 
@@ -54,7 +54,7 @@ def _file_fault(host: Host, file: BoundFile) -> str:
     if not is_file(host, file.path):
         return f"{file.path} was removed"
     try:
-        return "" if _sha256(host, file.path) == file.sha256 else f"{file.path} was changed"
+        return "" if digest_of(host, file.path) == file.sha256 else f"{file.path} was changed"
     except InitadvisorError as err:  # a loader will hardly read it, either
         return err.message
 
@@ -63,10 +63,11 @@ def _loaded(entry: BootEntry) -> tuple[str, ...]:
     return tuple(file.path for file in (entry.kernel, *entry.initrds))
 
 
-def _sha256(host: Host, path: str) -> str:
+def digest_of(host: Host, path: str) -> str:
+    """Return the SHA-256 of a file of this machine; raises ``InitadvisorError``."""
     try:
         with open_regular(host.path(path)) as file:
             return sha256_of(file)
     except OSError as err:
-        msg = f"cannot read {path}, which an armed boot loads: {err.strerror}"
+        msg = f"cannot read {path}: {err.strerror}"
         raise InitadvisorError(msg) from err

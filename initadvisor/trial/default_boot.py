@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.places import is_file
 from initadvisor.campaign.campaign import DefaultBoot
-from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.errors import UnsafeError
 from initadvisor.generators.detect import detect_generator
-from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.storage.mounts import machine_path
+from initadvisor.trial.binding import digest_of
 
 if TYPE_CHECKING:
     from initadvisor.bootloaders import BootLoader
@@ -64,9 +64,4 @@ def _sha256(host: Host, path: str) -> str:
     if not is_file(host, path):
         msg = f"{path}, which boots by default, is gone"
         raise NoDefaultBootError(msg)
-    try:
-        with open_regular(host.path(path)) as file:
-            return sha256_of(file)
-    except OSError as err:
-        msg = f"cannot read {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
+    return digest_of(host, path)

@@ -55,6 +55,9 @@ _FIRMWARE_REQUESTS: Final = (
 )
 """Bits of OsIndications that change what the next boot is (UEFI 2.10, section 8.5.4)."""
 
+_NOBODY: Final = 0xFFFFFFFF
+"""What the kernel says of a process that began with no login."""
+
 
 def arrange_reboot(host: Host) -> str:
     """Have ``UNIT`` reboot the machine once nothing is against it; return that in words.
@@ -229,7 +232,3 @@ def _who_asked(host: Host) -> int:
         if number.isdecimal() and int(number) < _NOBODY:
             return int(number)
     return os.getuid()
-
-
-_NOBODY: Final = 0xFFFFFFFF
-"""What the kernel says of a process that began with no login."""

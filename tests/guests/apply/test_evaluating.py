@@ -30,19 +30,19 @@ END
 echo zstd >/etc/only-root
 chmod 600 /etc/only-root
 systemctl is-system-running --wait >/dev/null
-initadvisor status --json >/root/free.json
-systemd-run --wait --quiet {_HARDENED} -p StandardOutput=truncate:/root/hardened.json \\
+initadvisor status --json >/run/free.json
+systemd-run --wait --quiet {_HARDENED} -p StandardOutput=truncate:/run/hardened.json \\
     /usr/bin/env initadvisor status --json
 chmod 644 /etc/only-root
 boot=$(findmnt --noheadings --output SOURCE --types vfat /boot)
 umount /boot
 mount -o umask=0022 "$boot" /boot
 setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=/tmp \\
-    initadvisor status --json >/root/user.json
+    initadvisor status --json >/run/user.json
 python3 - <<'END'
 import json, pathlib, re, subprocess
 def read(name):
-    return json.loads(pathlib.Path("/root", name).read_text())["configured"]
+    return json.loads(pathlib.Path("/run", name).read_text())["configured"]
 def words(process):
     try:
         return (process / "cmdline").read_bytes().split(b"\\0")[:2]

@@ -20,7 +20,7 @@ from initadvisor.transaction.transaction import TransactionState
 from initadvisor.trial import binding, campaigns
 from initadvisor.trial.markers import note_rehearsed
 from tests.fixtures.campaign_machine import Campaigning, make_campaigning
-from tests.fixtures.provable_machine import IMAGE, Provable, make_provable
+from tests.fixtures.provable_machine import IMAGE, OLD, Provable, make_provable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,9 +142,7 @@ def test_what_booted_well_is_not_installed_beside_another_kernel(
     change(provable)
     [said] = proving.settle(provable.host)
     assert "is undone" in said
-    assert provable.installed()[0] == (
-        b"its image" if change is upgrade else provable.installed()[0]
-    )
+    assert provable.installed()[0] == (b"its image" if change is upgrade else OLD)
     assert provable.latest().state is TransactionState.UNDONE
 
 
@@ -247,6 +245,30 @@ def test_a_selection_that_an_earlier_boot_has_left_is_taken_back_and_not_forgive
     armed = provable.latest().armed_boot
     assert armed is not None
     assert not armed.taken_back
+
+
+def test_what_no_readable_record_tells_of_is_taken_back_too(provable: Provable) -> None:
+    provable.arm()
+    (provable.host.state_dir() / "transactions/000001.json").write_bytes(b"{")
+    [said] = proving.take_back(provable.host)
+    assert "no boot is armed any more" in said
+    assert not provable.loader.is_armed
+    assert proving.take_back(provable.host) == ()
+
+
+def test_what_keeps_a_change_from_being_settled_keeps_no_campaign_armed(
+    ready: Campaigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_host: object) -> tuple[str, ...]:
+        msg = "a record cannot be read"
+        raise InitadvisorError(msg)
+
+    ready.start()
+    another_kernel(ready.provable)
+    monkeypatch.setattr(proving, "settle", fail)
+    with pytest.raises(InitadvisorError, match="a record cannot be read"):
+        AdvisorsWork(host=ready.host).do(Job(task=Task.SETTLE))
+    assert not ready.provable.loader.is_armed
 
 
 def test_withdrawing_leaves_nothing(provable: Provable) -> None:
