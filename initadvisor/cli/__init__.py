@@ -8,6 +8,7 @@ import gc
 import importlib
 import logging
 import os
+import select
 import shlex
 import signal
 import sys
@@ -107,7 +108,7 @@ def main() -> NoReturn:
         click.echo(shown(line), err=True)
         sys.exit(err.exit_code)
     except BrokenPipeError:
-        _nobody_reads(signal.SIGPIPE, None)
+        _unwind_silently()
     except OSError as err:  # whatever no layer below had a better word for
         where = shown(f" {err.filename}") if err.filename else ""
         hint = " (free some room there, or write elsewhere)" if err.errno == errno.ENOSPC else ""
@@ -134,10 +135,18 @@ def _terminate(signum: int, _frame: object) -> NoReturn:
     raise SystemExit(128 + signum)
 
 
-def _nobody_reads(signum: int, _frame: object) -> NoReturn:
-    """Unwind, too, and say nothing more: the one who read went away."""
+def _nobody_reads(_signum: int, _frame: object) -> None:
+    """Unwind where it was the output's reader who went away; a program's is its caller's affair."""
+    output = select.poll()
+    for descriptor in (1, 2):
+        output.register(descriptor, 0)
+    if any(events & (select.POLLERR | select.POLLHUP) for _, events in output.poll(0)):
+        _unwind_silently()
+
+
+def _unwind_silently() -> NoReturn:
     nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     for descriptor in (1, 2):
         os.dup2(nowhere, descriptor)
     os.close(nowhere)
-    raise SystemExit(128 + signum)
+    raise SystemExit(128 + signal.SIGPIPE)

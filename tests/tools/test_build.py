@@ -73,12 +73,12 @@ def unpacked(candidate: BuiltImage) -> bytes:
         return b"".join(bytes(piece) for piece in pieces)
 
 
-def start(host: Host, image: Path) -> subprocess.Popen[bytes]:
-    """Start a build of several settings."""
+def start(host: Host, image: Path, *, before: str = "") -> subprocess.Popen[bytes]:
+    """Start a build of several settings; ``before``: what is done before that."""
     only = [word for setting in SETTINGS for word in ("--only", setting)]
     arguments = [str(host.root), "candidates", "build", "--image", str(image), "--json", *only]
     return subprocess.Popen(
-        [sys.executable, "-c", DRIVER, *arguments],
+        [sys.executable, "-c", before + DRIVER, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
@@ -168,7 +168,18 @@ def test_a_killed_build_leaves_whole_candidates_only_and_the_next_one_is_clean(
 def test_an_interrupted_build_ends_at_once_and_takes_its_compressors_along(
     host: Host, image: Path, payload: bytes, number: signal.Signals, status: int
 ) -> None:
-    with start(host, image) as process:
+    """One compressor does not end by itself: the build is in the middle when the signal comes."""
+    endless = host.root / "programs/lz4"
+    endless.parent.mkdir()
+    endless.write_text(
+        '#!/bin/sh\n[ "$1" != --version ] || exec /usr/bin/lz4 "$@"\necho x; sleep 3600 & wait\n'
+    )
+    endless.chmod(0o755)
+    before = (
+        "from initadvisor.host import process\n"
+        f"process.SYSTEM_DIRECTORIES = ({str(endless.parent)!r}, *process.SYSTEM_DIRECTORIES)\n"
+    )
+    with start(host, image, before=before) as process:
         assert wait_until(lambda: in_the_middle(host) or process.poll() is not None)
         compressors = psutil.Process(process.pid).children(recursive=True)
         os.kill(process.pid, number)

@@ -159,6 +159,27 @@ def test_who_no_longer_reads_is_told_nothing_and_leaves_nothing_behind(tmp_path:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_program_that_no_longer_reads_is_its_caller_s_affair() -> None:
+    code = """if True:
+        import contextlib
+        import os
+        from initadvisor import cli
+
+        def root(**_):
+            read_end, write_end = os.pipe()
+            os.close(read_end)
+            with contextlib.suppress(BrokenPipeError):
+                os.write(write_end, b"a word")
+            print("goes on", flush=True)
+            return 130
+
+        cli.root = root
+        cli.main()
+    """
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stdout) == (130, b"goes on\n")
+
+
 @pytest.mark.parametrize("words", [(), ("trial",), ("candidates",)], ids=" ".join)
 def test_a_command_that_is_missing_is_one_line(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
