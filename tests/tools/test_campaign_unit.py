@@ -224,8 +224,9 @@ holder.wait()
 print(said(), flush=True)
 
 def going_down(*_):
-    jobs = call("systemctl", "list-jobs", "--full").stdout
-    print("reboots:", "reboot.target" in jobs, flush=True)
+    # The first may be among the processes of this unit that are being ended.
+    jobs = lambda: call("systemctl", "list-jobs", "--full").stdout
+    print("reboots:", until(lambda: "reboot.target" in jobs()), flush=True)
     sys.exit()
 
 signal.signal(signal.SIGTERM, going_down)

@@ -11,13 +11,15 @@ from initadvisor.core.settings import Setting
 from initadvisor.generators import dracut, initramfs_tools
 from initadvisor.host import Host
 from initadvisor.host.process import piped
+from tests.fakes.installed import InstalledRunner
 from tests.fixtures.debian import RELEASED, Suite, debian
 from tests.fixtures.generated import dracut_image, initramfs_tools_image
-from tests.fixtures.namespace import Tree, TreeRunner
 from tests.fixtures.payload import main_bytes, main_codec, main_payload
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.fixtures.namespace import Tree
 
 pytestmark = pytest.mark.tools
 
@@ -29,7 +31,7 @@ _STAMPED = {Codec.LZOP}
 
 
 def _host(tree: Tree, work: Path) -> Host:
-    return Host(root=tree.root, runner=TreeRunner(tree=tree, work=work))
+    return Host(root=tree.root, runner=InstalledRunner(tree=tree, work=work))
 
 
 def _compressed(tree: Tree, argv: tuple[str, ...], payload: bytes, work: Path) -> bytes:
