@@ -21,8 +21,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from typing_extensions import override
-
 from initadvisor.core.codecs import Codec
 from initadvisor.core.settings import Setting
 from initadvisor.host import Host
@@ -61,11 +59,9 @@ class OwnCacheHost(Host):
     name: str
     kind: str
 
-    @override
     def cache_dir(self) -> Path:
         return _directory() / self.kind / self.name
 
-    @override
     def state_dir(self) -> Path:
         return _directory() / "state" / self.kind / self.name
 

@@ -27,8 +27,6 @@ from math import hypot, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from typing_extensions import override
-
 from benchmarks.corpus import OwnCacheHost, images
 from initadvisor.candidates.build import kept_candidates
 from initadvisor.candidates.plan import build_commands
@@ -74,7 +72,6 @@ class ScratchHost(OwnCacheHost):
 
     scratch: Path
 
-    @override
     def state_dir(self) -> Path:
         return self.scratch
 

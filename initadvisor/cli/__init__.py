@@ -15,7 +15,6 @@ import sys
 from typing import NoReturn
 
 import click
-from typing_extensions import override
 
 from initadvisor import __version__
 from initadvisor.cli.rendering.output import named_output, no_output
@@ -43,13 +42,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are used, so that ``--help`` stays fast."""
 
-    @override
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, the main one first."""
         del ctx
         return list(COMMANDS)
 
-    @override
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of one command."""
         del ctx
@@ -61,7 +58,6 @@ class LazyGroup(click.Group):
             raise TypeError(COMMANDS[cmd_name][0])
         return command
 
-    @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands from the table, importing none of them."""
         del ctx

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from typing_extensions import override
 
 from initadvisor.decide.whatif_values import Span
 
@@ -35,7 +34,6 @@ class FileName(click.Path):
     def __init__(self) -> None:
         super().__init__(readable=False, path_type=Path)
 
-    @override
     def convert(
         self,
         value: str | os.PathLike[str],
@@ -82,7 +80,6 @@ _GIVEN = re.compile(rf"({_NUMBER})(?:\.\.({_NUMBER}))?")
 class Number(click.FloatRange):
     """A decimal number within a range."""
 
-    @override
     def convert(
         self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
@@ -95,7 +92,6 @@ class Number(click.FloatRange):
 class Single(Number):
     """A decimal number within a range, where the like option of ``whatif`` takes ranges, too."""
 
-    @override
     def convert(
         self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
@@ -108,7 +104,6 @@ class Single(Number):
 class Whole(click.IntRange):
     """A whole number within a range."""
 
-    @override
     def convert(
         self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:

@@ -6,8 +6,6 @@ import shlex
 from dataclasses import dataclass
 from typing import Self
 
-from typing_extensions import override
-
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import UsageError
 
@@ -85,7 +83,6 @@ class Setting:
         levels = [int(option[1:]) for option in self.options if option[1:].isdecimal()]
         return levels[-1] if levels else None
 
-    @override
     def __str__(self) -> str:
         """Return the form that ``parse`` reads."""
         return shlex.join((self.codec.value, *self.options))

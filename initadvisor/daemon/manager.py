@@ -7,8 +7,6 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from typing_extensions import override
-
 from initadvisor.core.errors import ProgramError
 from initadvisor.core.text import shown
 from initadvisor.daemon.planning import Wake
@@ -46,7 +44,6 @@ _STATUS_LENGTH = 200
 class _WithPriority(logging.Formatter):
     """Puts the priority before each line, as the journal reads it (sd-daemon(3))."""
 
-    @override
     def format(self, record: logging.LogRecord) -> str:
         return f"<{_PRIORITIES.get(record.levelno, 6)}>{super().format(record)}"
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from typing_extensions import override
-
 from initadvisor.core.config import Policy
 
 _NAME = re.compile(r"([a-z-]+)(?:@([0-9A-Za-z][0-9A-Za-z._+~-]{0,63}))?")
@@ -67,7 +65,6 @@ class Note:
             return None
         return cls(reason=NoteReason(found[1]), release=found[2])
 
-    @override
     def __str__(self) -> str:
         """Return the name of its file."""
         return _joined(self.reason, self.release)
@@ -88,7 +85,6 @@ class Job:
             return None
         return cls(task=Task(found[1]), release=found[2])
 
-    @override
     def __str__(self) -> str:
         """Return the name of its file."""
         return _joined(self.task, self.release)

@@ -48,7 +48,6 @@ MODULES: Final = {
     "pyudev": ("pyudev", "looking at disks"),
     "rich": ("rich", "tables and progress"),
     "systemd": ("systemd-python", "reading the journal"),
-    "typing_extensions": ("typing-extensions", "the program itself"),
     "zstandard": ("zstandard", "reading zstd images"),
 }
 """The Python modules that are used: what they are published as, and what they are for."""

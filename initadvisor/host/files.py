@@ -17,8 +17,6 @@ import sys
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from typing_extensions import override
-
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 
 if TYPE_CHECKING:
@@ -178,19 +176,16 @@ class _Named(io.FileIO):
         super().__init__(descriptor, "rb")
         self.name = str(path)
 
-    @override
     def readinto(self, buffer: Buffer, /) -> int:
         """Read like any file; raises ``OSError`` with the path in ``filename``."""
         with self._named_errors():
             return super().readinto(buffer)
 
-    @override
     def readall(self) -> bytes:
         """Read like any file; raises ``OSError`` with the path in ``filename``."""
         with self._named_errors():
             return super().readall()
 
-    @override
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         """Move like in any file; raises ``OSError`` with the path in ``filename``."""
         with self._named_errors():

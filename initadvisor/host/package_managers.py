@@ -11,8 +11,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from typing_extensions import override
-
 from initadvisor.core.errors import UnsafeError
 from initadvisor.core.text import shown
 from initadvisor.host.files import failing_as
@@ -48,7 +46,6 @@ class BusyPackageManager:
     program: str
     around: bool
 
-    @override
     def __str__(self) -> str:
         """Say it in a sentence without a full stop."""
         if self.process is None:

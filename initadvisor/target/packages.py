@@ -45,11 +45,6 @@ _FAMILIES: Final = {
 _PYTHON: Final = {
     "lzo": Package(debian="python3-lzo", arch=None, fedora=None),
     "systemd": Package(debian="python3-systemd", arch="python-systemd", fedora="python3-systemd"),
-    "typing_extensions": Package(
-        debian="python3-typing-extensions",
-        arch="python-typing_extensions",
-        fedora="python3-typing-extensions",
-    ),
 }
 
 PROGRAMS: Final = {

@@ -12,8 +12,6 @@ import uuid
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
-from typing_extensions import override
-
 from initadvisor.core.errors import ProgramError
 from initadvisor.host.run import Completed, Priority
 from tests.fakes.runner import FakeRunner
@@ -48,7 +46,6 @@ class BootPrograms(FakeRunner):
     probed: dict[str, str] = field(default_factory=lambda: {"abstraction": "\n", "fs": "ext2\n"})
     forgetful: bool = False
 
-    @override
     def run(
         self,
         argv: Sequence[str | Path],
@@ -62,6 +59,7 @@ class BootPrograms(FakeRunner):
         priority: Priority = Priority.NORMAL,
     ) -> Completed:
         """Do what the program does, or give the answer that a test prepared."""
+        del cwd, priority
         words = [str(word) for word in argv]
         programs: dict[str, Callable[[list[str]], str]] = {
             "bootctl": self._bootctl,

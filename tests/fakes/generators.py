@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from typing_extensions import override
-
 from initadvisor.core.errors import ProgramError
 from initadvisor.host.run import Completed, Priority, SystemRunner
 from tests.fakes.runner import FakeRunner
@@ -54,13 +52,11 @@ class FakeGenerators(FakeRunner):
     orders: list[Ordered] = field(default_factory=list)
     refuses_openssl: bool = False
 
-    @override
     def which(self, program: str) -> Path | None:
         if program in {*SHELLS, "sort"}:
             return SystemRunner().which(program)
         return FakeRunner.which(self, program)
 
-    @override
     def run(
         self,
         argv: Sequence[str | Path],

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from typing_extensions import override
-
 from initadvisor.host.process import Ending
 from initadvisor.records.lab import Engine, LabKernel
 from initadvisor.vm.machine import VirtualMachine
@@ -52,7 +50,6 @@ class Machines(FakeRunner):
     booted: list[str] = field(default_factory=list)
     limits_s: list[float] = field(default_factory=list)
 
-    @override
     def watch(
         self,
         argv: Sequence[str | Path],

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from typing_extensions import override
-
 from initadvisor.host import process
 from initadvisor.host.run import Completed, Priority, SystemRunner
 from tests.fakes.runner import FakeRunner
@@ -32,7 +30,6 @@ def programs_in(monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:
 class ShellRunner(FakeRunner):
     """Runs shells, which evaluate a generator's configuration, and nothing else."""
 
-    @override
     def run(
         self,
         argv: Sequence[str | Path],
@@ -68,13 +65,11 @@ class ScriptRunner(FakeRunner):
     root: Path = Path("/nowhere")
     ran: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
 
-    @override
     def which(self, program: str) -> Path | None:
         if program in _RUN:
             return SystemRunner().which(program)
         return self._script(program)
 
-    @override
     def run(
         self,
         argv: Sequence[str | Path],

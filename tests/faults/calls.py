@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import IO, TYPE_CHECKING, Any
 
-from typing_extensions import override
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
@@ -63,7 +61,6 @@ class Fault:
     error: int | None = None
     lasting: bool = False
 
-    @override
     def __str__(self) -> str:
         if self.error is None:
             return f"killed {self.moment}"
@@ -194,17 +191,14 @@ class _Raw(io.FileIO):
         self._calls = calls
         self._is_below = calls.path_of(descriptor) is not None
 
-    @override
-    def write(self, data: Any, /) -> int:
+    def write(self, data: Any, /) -> int:  # noqa: ANN401
         return os.write(self.fileno(), data)
 
-    @override
-    def readinto(self, buffer: Any, /) -> int:
+    def readinto(self, buffer: Any, /) -> int:  # noqa: ANN401
         read = super().readinto
         count: int = self._happen(lambda: read(buffer))
         return count
 
-    @override
     def readall(self) -> bytes:
         read = super().readall
         content: bytes = self._happen(read)

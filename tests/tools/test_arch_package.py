@@ -28,13 +28,12 @@ pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("arch-package")]
 
 _PACKAGES = {
     "systemd": "python-systemd",
-    "typing_extensions": "python-typing_extensions",
 }
 """Modules whose package is not called python- and their name."""
 
 _LIBRARIES = (
     *("python3", "python3-click", "python3-lz4", "python3-numpy", "python3-psutil"),
-    *("python3-pyudev", "python3-rich", "python3-systemd", "python3-typing-extensions"),
+    *("python3-pyudev", "python3-rich", "python3-systemd"),
     "python3-zstandard",
 )
 """The oldest that are supported; without lzo, which not every distribution has."""

@@ -157,14 +157,12 @@ def test_the_package_is_whole_and_has_nothing_stale(checkout: Path, tmp_path: Pa
 def test_the_command_runs_where_it_was_installed(checkout: Path, tmp_path: Path) -> None:
     """With the interpreter it was installed for, and click in a place of its own."""
     import click
-    import typing_extensions
 
     found = installed(checkout, tmp_path, "/usr")
     (package,) = {path.parents[1] for path in found.values() if path.name == "py.typed"}
     libraries = tmp_path / "libraries"
     libraries.mkdir()
     (libraries / "click").symlink_to(Path(click.__file__).parent)
-    (libraries / "typing_extensions.py").symlink_to(typing_extensions.__file__)
     command = found["usr/bin/initadvisor"]
     assert command.read_text().splitlines()[0] == f"#!{SYSTEM_PYTHON}"
     for words in (["--version"], ["recommend", "--help"], ["status", "--json"]):

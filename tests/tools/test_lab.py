@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from typing_extensions import override
 
 from initadvisor.core.codecs import Codec
 from initadvisor.host import Host
@@ -209,7 +208,6 @@ class Watched(SystemRunner):
         super().__init__()
         self.watched: list[str] = []
 
-    @override
     def watch(
         self,
         argv: Sequence[str | Path],

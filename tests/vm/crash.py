@@ -24,8 +24,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from typing_extensions import override
-
 from tests.vm import tools
 from tests.vm.disk import FileSystem
 from tests.vm.filesystems import Ext4, Vfat
@@ -97,7 +95,6 @@ class Outcome:
         """Return how many states of this kind do not meet some demand."""
         return len({torn.state for torn in self.torn if torn.kind is kind})
 
-    @override
     def __str__(self) -> str:
         parts = (
             f"{self.torn_states(kind)} of {self.states[kind]} {kind.value} torn" for kind in Kind

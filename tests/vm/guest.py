@@ -27,7 +27,7 @@ _PACKAGES = (
     # What initadvisor runs with.
     *("python3", "python3-click", "python3-jinja2", "python3-lz4", "python3-lzo"),
     *("python3-numpy", "python3-psutil", "python3-pyudev", "python3-rich", "python3-systemd"),
-    *("python3-typing-extensions", "python3-zstandard"),
+    "python3-zstandard",
 )
 
 

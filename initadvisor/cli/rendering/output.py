@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
-from typing_extensions import override
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -30,7 +29,6 @@ class _Named(io.FileIO):
 
     _failed = False
 
-    @override
     def write(self, data: Buffer, /) -> int:
         """Write like any file; raises ``OSError`` with the name in ``filename``, once."""
         if self._failed:

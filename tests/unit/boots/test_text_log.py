@@ -7,7 +7,6 @@ import io
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typing_extensions import override
 
 from initadvisor.boots.text_log import read_boots
 from initadvisor.records.marks import Waiting
@@ -145,7 +144,6 @@ def test_a_line_of_any_length_is_looked_at_no_further_than_needed() -> None:
     class Counting(io.BytesIO):
         longest = 0
 
-        @override
         def readline(self, size: int | None = -1, /) -> bytes:
             line = super().readline(size)
             self.longest = max(self.longest, len(line))

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from typing_extensions import override
 
 from initadvisor.candidates import build as module
 from initadvisor.candidates.build import build_candidates, cached_candidates, kept_candidates
@@ -286,7 +285,6 @@ def test_an_interruption_leaves_what_was_done_and_nothing_half_done(
     host: Host, image: Path, runner: FakeRunner, error: type[BaseException]
 ) -> None:
     class Impatient(Witness):
-        @override
         def finished(self, candidate: BuiltImage, *, cached: bool) -> None:
             super().finished(candidate, cached=cached)
             raise error

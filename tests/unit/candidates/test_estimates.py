@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from typing_extensions import override
 
 from initadvisor.candidates import estimates as module
 from initadvisor.candidates.estimates import estimates
@@ -363,7 +362,6 @@ def test_an_image_that_is_rewritten_meanwhile_gives_no_estimate(host: Host, imag
     """Some generators truncate the image and write it in place."""
 
     class Rewriting(Steps):
-        @override
         def sampled(self, done: int, of: int) -> None:
             super().sampled(done, of)
             image.write_bytes(bytes(1000))

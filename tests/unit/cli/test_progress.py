@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from typing_extensions import override
-
 from initadvisor.candidates.decompression import Stream
 from initadvisor.cli.rendering.progress import Progress
 from initadvisor.core.codecs import Codec
@@ -35,7 +33,6 @@ CANDIDATE = BuiltImage(
 class Terminal(io.StringIO):
     """Text that calls itself a terminal."""
 
-    @override
     def isatty(self) -> bool:
         """Tell that it is one."""
         return True
