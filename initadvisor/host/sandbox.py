@@ -79,6 +79,8 @@ _OUTSIDE: Final = {
 }
 
 _PROCESSES: Final = 256
+_USERS: Final = range(61184, 65520)
+"""Those that systemd gives to units without a user of their own (systemd.exec(5), DynamicUser=)."""
 
 _INSIDE: Final = {
     # A user of its own, who may write nowhere else: the file system is read-only, /tmp private.
@@ -210,7 +212,9 @@ def _powerless(host: Host) -> tuple[str, ...]:
     kept = "-all"
     if host.is_root:
         kept = "-all,+dac_read_search"
-        words += ["--reuid=65534", "--regid=65534", "--clear-groups", f"--ambient-caps={kept}"]
+        # What others run as the same user would count, too.
+        user = _USERS[os.getpid() % len(_USERS)]
+        words += [f"--reuid={user}", f"--regid={user}", "--clear-groups", f"--ambient-caps={kept}"]
     return (*words, f"--inh-caps={kept}", f"--bounding-set={kept}")
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
@@ -18,6 +23,7 @@ from initadvisor.rewrite.syntax import Shell
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.cache import cache_dir
 from tests.fixtures.hosts import Machine
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from initadvisor.generators import Generator
@@ -134,6 +140,30 @@ def test_what_starts_ever_more_processes_ends(
     file = write("/a", "for i in {1..400}; do sleep 60 & done\n")
     with pytest.raises(InitadvisorError, match="cannot evaluate"):
         evaluate(host, Shell.BASH, [file], ("X",))
+
+
+def test_processes_of_another_evaluation_do_not_count(host: Host, write: Write) -> None:
+    bomb, file = write("/b", "for i in {1..400}; do sleep 60 & done; wait\n"), write("/a", "X=1\n")
+    code = (
+        "import pathlib, sys; from initadvisor.generators.shell import evaluate\n"
+        "from initadvisor.host import Host; from initadvisor.rewrite.syntax import Shell\n"
+        "evaluate(Host(), Shell.BASH, [pathlib.Path(sys.argv[1])], ('X',))\n"
+    )
+    argv = [sys.executable, "-c", code, str(bomb)]
+    with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as other:
+        try:
+            until_there_are(200, other.pid)
+            assert evaluate(host, Shell.BASH, [file], ("X",)).value("X") == "1"
+        finally:
+            other.send_signal(signal.SIGINT)
+
+
+def until_there_are(processes: int, below: int) -> None:
+    """Wait for a process to have so many below it."""
+    end = time.monotonic() + HANGS_S
+    while len(psutil.Process(below).children(recursive=True)) < processes:
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_what_a_file_reads_is_there(host: Host, write: Write) -> None:
