@@ -10,7 +10,6 @@ from pathlib import Path
 from initadvisor.host import Host
 from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import FileRole
-from tests.fixtures.owners import identify
 
 CONFIGURATION = "/etc/generator.conf"
 ROLES = {
@@ -63,6 +62,7 @@ class Machine:
     esp: bool
     real: bool = False
     saved: list[_Saved] = field(default_factory=list)
+    directories: set[Path] = field(default_factory=set)
     attributes: dict[str, bytes] = field(default_factory=dict)
 
     @property
@@ -81,7 +81,7 @@ class Machine:
             (self.root / name).mkdir(parents=True, exist_ok=True)
         self.clear()
         (self.root / "proc/self/mountinfo").write_text(_ROOT + (_ESP if self.esp else ""))
-        identify(self.root)
+        (self.root / "etc/machine-id").write_text("0123456789abcdef0123456789abcdef\n")
         for path, content in OLD.items():
             self.host.path(path).write_bytes(content)
         configuration = self.host.path(CONFIGURATION)
@@ -93,15 +93,20 @@ class Machine:
 
     def files(self) -> list[Path]:
         """Return all files there are."""
-        found = []
+        return self._found()[0]
+
+    def _found(self) -> tuple[list[Path], list[Path]]:
+        """Return all files, and all directories; those that are in others come after them."""
+        found, seen = [], []
         directories = [str(self.root / place) for place in _PLACES]
         while directories:
             for entry in os.scandir(directories.pop()):
                 if entry.is_dir(follow_symlinks=False):
                     directories.append(entry.path)
+                    seen.append(Path(entry.path))
                 elif entry.name != "machine-id":
                     found.append(Path(entry.path))
-        return found
+        return found, seen
 
     def clear(self) -> None:
         """Remove all files."""
@@ -109,9 +114,12 @@ class Machine:
             path.unlink()
 
     def save(self) -> None:
-        """Remember all files, for ``restore``."""
+        """Remember all files and directories, for ``restore``."""
         by_inode: dict[tuple[int, int], _Saved] = {}
-        for path in self.files():
+        files, directories = self._found()
+        self.directories.clear()
+        self.directories.update(directories)
+        for path in files:
             status = path.stat()
             saved = _Saved(
                 path.read_bytes(), status.st_mode & 0o7777, attributes_of(path), [], _seen(path)
@@ -121,12 +129,16 @@ class Machine:
 
     def restore(self) -> None:
         """Have all files as they were when they were remembered, hard links too."""
-        found = {path: _seen(path) for path in self.files()}
+        files, directories = self._found()
+        found = {path: _seen(path) for path in files}
         same = [
             held for held in self.saved if all(found.get(name) == held.seen for name in held.names)
         ]
         for path in found.keys() - {name for held in same for name in held.names}:
             path.unlink()
+        for directory in reversed(directories):
+            if directory not in self.directories:
+                directory.rmdir()
         for held in self.saved:
             if held in same:
                 continue
