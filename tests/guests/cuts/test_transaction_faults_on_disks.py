@@ -45,7 +45,7 @@ def test_images_on_vfat_and_the_configuration_on_ext4_are_old_or_new_after_any_f
     tmp_path: Path,
 ) -> None:
     copy = guest(Recipe()).copied_to(tmp_path / "guest")
-    for part in ("initadvisor", "tests/faults"):
+    for part in ("initadvisor", "tests/fakes", "tests/faults", "tests/fixtures"):
         put_tree(copy.disk.root, _CHECKOUT / part, f"{_WHERE}/{part}")
     drives = (_drive(tmp_path / "root", _ROOT_BYTES), _drive(tmp_path / "boot", _BOOT_BYTES))
     format_ext4(drives[0].path, 0, _ROOT_BYTES)

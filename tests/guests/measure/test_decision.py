@@ -81,8 +81,10 @@ def test_two_boots_decide_what_two_of_each_candidate_show(
     unpack_us = {candidate: unpacked_us(copy, candidate) for candidate in images}
     for disk in Disk:
         rounds = [{each: booted(copy, each, disk) for each in images} for _ in range(ROUNDS)]
+        # What disturbs a boot (its disk is a file of a busy host) only adds to it.
+        truth = {c: min(costs[c].total_us for costs in rounds) for c in images}
+        assert by_cost(truth) == ORDER[disk]
         for costs in rounds:
-            assert by_cost({c: cost.total_us for c, cost in costs.items()}) == ORDER[disk]
             for candidate, cost in costs.items():
                 assert cost.kernel.unpack_us == pytest.approx(unpack_us[candidate], rel=0.02)
         for today in ("zstd -3", "xz"):
