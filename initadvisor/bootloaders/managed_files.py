@@ -26,8 +26,9 @@ from initadvisor.host.files import (
     whole_file,
 )
 from initadvisor.host.owner import owner_of_host
+from initadvisor.host.renames import exchange
 from initadvisor.host.replace import file_error
-from initadvisor.host.shared_clusters import exchange, share_clusters
+from initadvisor.host.shared_clusters import cannot_part, share_clusters
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
@@ -129,6 +130,5 @@ def _part(path: Path, prefix: str) -> None:
         file.flush()
         sync_new(file, path.parent)
         sync_directory(path.parent)
-        exchange(Path(name), path)
-        os.fsync(file.fileno())
-    sync_directory(path.parent)
+    if not exchange(Path(name), path):
+        raise cannot_part(path)

@@ -99,21 +99,6 @@ def write_file(path: Path, content: bytes, *, mode: int = 0o600, prefix: str | N
             file.write(content)
 
 
-def quarantine_name(path: Path) -> Path:
-    """Return a name that nothing has, for what is in the way: ``path.aside-1``."""
-    numbered = (path.with_name(f"{path.name}.aside-{number}") for number in itertools.count(1))
-    return next(name for name in numbered if not os.path.lexists(name))
-
-
-def quarantine_file(path: Path) -> Path:
-    """Have a file out of the way, and return where it is kept; raises ``InitadvisorError``."""
-    aside = quarantine_name(path)
-    with failing_as(f"cannot rename {path}"):
-        path.rename(aside)
-        sync_directory(path.parent)
-    return aside
-
-
 def sync_new(file: IO[bytes], directory: Path) -> None:
     """Have what was written to a file of a directory that was empty or not there be on the disk.
 
@@ -131,7 +116,7 @@ def put_in_place(file: IO[bytes], name: Path, path: Path) -> None:
 
     See ``whole_file`` for the order of calls. ``OSError`` says that it may or may not have it.
     """
-    with _held_open(path):
+    with held_open(path):
         name.rename(path)
         os.fsync(file.fileno())
         sync_directory(path.parent)
@@ -144,14 +129,14 @@ def remove_durably(path: Path) -> None:
     clusters and kept the name: others write there then, and whoever removes the name takes it from
     them.
     """
-    with _held_open(path):
+    with held_open(path):
         path.unlink()
         sync_directory(path.parent)
     sync_directory(path.parent)  # with it, FAT writes which clusters are free (fs/fat/file.c)
 
 
 @contextlib.contextmanager
-def _held_open(path: Path) -> Iterator[None]:
+def held_open(path: Path) -> Iterator[None]:
     """Keep the file that ``path`` names in being, if there is one and it may be opened."""
     with contextlib.ExitStack() as held:
         with contextlib.suppress(OSError):
@@ -324,6 +309,18 @@ def sync_directory(path: Path) -> None:
     """Have what was renamed in a directory survive a power cut (fsync(2))."""
     with opened(path, os.O_DIRECTORY) as descriptor:
         os.fsync(descriptor)
+
+
+def sync_named(path: Path) -> None:
+    """Have it survive a power cut that a name leads to a file, or to nothing.
+
+    FAT has where a file lies in its directory entry, which fsync of the file writes.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISREG(path.lstat().st_mode):
+            with opened(path, os.O_NOFOLLOW | os.O_NONBLOCK) as descriptor:
+                os.fsync(descriptor)
+    sync_directory(path.parent)
 
 
 def listing(host: Host, directory: str) -> tuple[Path, ...]:

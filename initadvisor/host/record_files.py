@@ -21,7 +21,8 @@ from initadvisor.core.serialisation import (
     to_document,
 )
 from initadvisor.core.text import shown
-from initadvisor.host.files import os_failure, quarantine_file
+from initadvisor.host.files import os_failure
+from initadvisor.host.renames import quarantine_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

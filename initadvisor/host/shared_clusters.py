@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 _FIBMAP = 1
 """ioctl that tells where a block of a file lies (linux/fs.h); needs CAP_SYS_RAWIO."""
 
-_RENAME_EXCHANGE = 2
-_AT_FDCWD = -100
 _NO_BLOCKS = frozenset({errno.EINVAL, errno.ENOTTY, errno.EOPNOTSUPP})
 
 
@@ -46,20 +44,10 @@ def share_clusters(one: Path, other: Path) -> bool:
         raise InitadvisorError(msg, hint="run it as root, with CAP_SYS_RAWIO") from err
 
 
-def exchange(one: Path, other: Path) -> None:
-    """Swap two files' names; nothing is freed by that.
-
-    Raises ``InitadvisorError`` where the kernel cannot (FAT: before Linux 6.0).
-    """
-    import ctypes  # slow to import, and hardly ever needed
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    names = os.fsencode(one), os.fsencode(other)
-    if libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE):
-        code = ctypes.get_errno()
-        msg = f"cannot swap {one} and {other}: {os.strerror(code)}"
-        hint = "the file system needs repair: unmount it and run fsck.fat"
-        raise InitadvisorError(msg, hint=hint)
+def cannot_part(path: Path) -> InitadvisorError:
+    """Return what to raise where a file cannot exchange its name with that of its copy."""
+    msg = f"cannot give {path} clusters of its own: the kernel cannot exchange names there"
+    return InitadvisorError(msg, hint="unmount the file system and repair it by fsck.fat")
 
 
 def _first_block(path: Path) -> int | None:

@@ -15,8 +15,9 @@ import stat
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.host.files import open_regular, remove_durably, sync_directory
-from initadvisor.host.shared_clusters import exchange, share_clusters
+from initadvisor.host.files import remove_durably, sync_directory
+from initadvisor.host.renames import exchange
+from initadvisor.host.shared_clusters import cannot_part, share_clusters
 from initadvisor.transaction import files
 
 if TYPE_CHECKING:
@@ -135,15 +136,13 @@ def _part(host: Host, change: FileChange, target: Path) -> None:
         if files.content(twin) != files.content(target):
             msg = f"the copy of {target} in {twin} is not what was copied"
             raise InitadvisorError(msg, hint="the disk or its file system may be failing")
-        exchange(twin, target)
+        if not exchange(twin, target):
+            raise cannot_part(target)
     except (OSError, InitadvisorError):
         if not share_clusters(twin, target):
             with contextlib.suppress(FileNotFoundError):
                 remove_durably(twin)
         raise
-    with open_regular(target) as file:
-        os.fsync(file.fileno())
-    sync_directory(target.parent)
 
 
 def _ours(host: Host, change: FileChange) -> list[Path]:

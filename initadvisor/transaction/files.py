@@ -13,7 +13,6 @@ from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host.files import (
     append_range,
     open_regular,
-    put_in_place,
     remove_durably,
     sha256_of,
     sync_directory,
@@ -148,7 +147,7 @@ def stage(host: Host, change: FileChange, new: NewContent) -> Content:
             _write(file, new)
     else:
         new(path)
-    with _opened(path) as file:
+    with opened(path) as file:
         dress(host, change, file)
         sync_new(file, path.parent)
         size_bytes = os.fstat(file.fileno()).st_size
@@ -220,39 +219,6 @@ def copy_of(source: Path, target: Path) -> None:
         sync_new(file, target.parent)
 
 
-def put(host: Host, change: FileChange) -> None:
-    """Replace the file by its staged content; at every moment it holds the one or the other."""
-    staged = host.path(change.staged)
-    with _opened(staged) as file:
-        dress(host, change, file)
-        os.fsync(file.fileno())
-        put_in_place(file, staged, host.path(change.path))
-
-
-def settle(host: Host, change: FileChange) -> None:
-    """Sync a file that was found as it is to be: who had put it there may not have got so far."""
-    path = host.path(change.path)
-    if is_there(path):
-        with open_regular(path) as file:  # which may have a second name yet: its backup
-            os.fsync(file.fileno())
-    sync_directory(path.parent)
-
-
-def put_back(host: Host, change: FileChange) -> bool:
-    """Give a file that holds the new content its old one back; False where that is lost."""
-    path = host.path(change.path)
-    if change.before is None:
-        remove_durably(path)
-    elif change.backup is not None and is_kept(host, change):
-        backup = host.path(change.backup)
-        with _opened(backup) as file:
-            os.fsync(file.fileno())
-            put_in_place(file, backup, path)
-    else:
-        return False
-    return True
-
-
 def is_kept(host: Host, change: FileChange) -> bool:
     """Tell whether what the file held before can be given back."""
     if change.before is None:
@@ -262,18 +228,26 @@ def is_kept(host: Host, change: FileChange) -> bool:
     )
 
 
+def contents(change: FileChange) -> list[Content]:
+    """Return what a file may hold while it is being replaced: old and new, as far as known."""
+    old = [change.before.content] if change.before else []
+    return [*old, *([change.after] if change.after else [])]
+
+
 def is_emptied(host: Host, change: FileChange) -> bool:
     """Tell whether a file that is being replaced is empty, which neither content of it is.
 
-    fsck.fat(8) does that where a power cut left it the same clusters as a name of ours.
+    fsck.fat(8) does that where a power cut left it the same clusters as a name of ours; elsewhere
+    somebody has emptied it to write into it.
     """
+    path = host.path(change.path)
     try:
-        status = host.path(change.path).lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return False
-    contents = [change.before.content] if change.before else []
-    contents += [change.after] if change.after else []
-    is_never_empty = all(held.size_bytes > 0 for held in contents)
+    if has_links(host, path.parent):
+        return False
+    is_never_empty = all(held.size_bytes > 0 for held in contents(change))
     return is_never_empty and stat.S_ISREG(status.st_mode) and status.st_size == 0
 
 
@@ -295,7 +269,8 @@ def _created(path: Path) -> Iterator[IO[bytes]]:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open an ordinary file that has one name, for reading and writing."""
     require_plain(path, path.lstat())
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     with os.fdopen(descriptor, "r+b", buffering=0) as file:

@@ -12,8 +12,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.host.files import sync_named
 from initadvisor.host.replace import require_changeable
-from initadvisor.transaction import clearing, files
+from initadvisor.transaction import clearing, exchanging, files
 from initadvisor.transaction.files import Holding, changed_meanwhile, explained
 from initadvisor.transaction.log import own_transactions, record_event
 from initadvisor.transaction.transaction import TransactionEvent, TransactionState
@@ -39,9 +40,9 @@ def replace_all(host: Host, transaction: Transaction) -> Transaction:
             to_put = _still_to_put(host, transaction)
             for change in transaction.files:
                 if change in to_put:
-                    files.put(host, change)
+                    exchanging.put(host, change)
                 else:
-                    files.settle(host, change)
+                    sync_named(host.path(change.path))  # who put it there may not have done so
             for change in transaction.files:
                 clearing.clear_staged(host, change)
             return record_event(host, transaction, TransactionEvent.FINISH)
@@ -61,6 +62,8 @@ def _still_to_put(host: Host, transaction: Transaction) -> tuple[FileChange, ...
     to_put = []
     for change in transaction.files:
         held = files.holding(host, change)
+        if held is not Holding.OLD:
+            exchanging.keep_others(host, change, held)
         if held is Holding.OTHER and not files.is_emptied(host, change):
             raise changed_meanwhile(change)
         if held is not Holding.NEW and not _is_same(change):
@@ -87,6 +90,17 @@ def _can_go_back(host: Host, transaction: Transaction) -> bool:
 _log = logging.getLogger(__name__)
 
 
+_BEFORE_COMMIT = frozenset(
+    {
+        TransactionState.PLANNED,
+        TransactionState.STAGED,
+        TransactionState.VERIFIED,
+        TransactionState.PROVING,
+    }
+)
+"""Nothing is replaced yet, and of what is to be kept there may be half."""
+
+
 class _Outcome(StrEnum):
     """What became of one file."""
 
@@ -105,6 +119,10 @@ def restore_all(host: Host, transaction: Transaction) -> Transaction:
     files.require_mounted(host, transaction)
     with explained("part files that a power cut has joined"):
         clearing.part(host, transaction)
+    if transaction.state in _BEFORE_COMMIT:
+        with explained("clear up"):
+            for change in transaction.files:
+                clearing.clear_backup(host, change)  # or it may be half of one
     undoing = record_event(host, transaction, TransactionEvent.UNDO)
     left, lost = [], []
     with explained("restore files"):
@@ -116,7 +134,6 @@ def restore_all(host: Host, transaction: Transaction) -> Transaction:
                     lost.append(change.path)
                 case _Outcome.RESTORED:
                     pass
-            clearing.clear_staged(host, change)
     if lost:
         _log.warning("what was in %s before is lost", ", ".join(lost))
     event = TransactionEvent.LOSE if lost else TransactionEvent.RESTORE
@@ -124,19 +141,27 @@ def restore_all(host: Host, transaction: Transaction) -> Transaction:
 
 
 def _restored(host: Host, change: FileChange, *, leave: bool) -> _Outcome:
+    held = files.holding(host, change)
+    exchanging.keep_others(host, change, held)
+    # The staged name may lead to what the disk still knows by the file's, and to what is kept.
+    sync_named(host.path(change.path))
+    clearing.clear_staged(host, change)
     if leave:
         clearing.clear_backup(host, change)
         return _Outcome.LEFT
-    held = files.holding(host, change)
     if held is Holding.OTHER and files.is_emptied(host, change) and files.is_kept(host, change):
         held = Holding.NEW
     match held:
         case Holding.OLD:
-            files.settle(host, change)
             clearing.clear_backup(host, change)
             return _Outcome.RESTORED
         case Holding.NEW:
-            return _Outcome.RESTORED if files.put_back(host, change) else _Outcome.LOST
+            if not files.is_kept(host, change):
+                return _Outcome.LOST
+            if not exchanging.put_back(host, change):
+                return _Outcome.LEFT
+            clearing.clear_backup(host, change)
+            return _Outcome.RESTORED
         case Holding.OTHER:
             if not files.is_kept(host, change):
                 clearing.clear_backup(host, change)

@@ -272,7 +272,7 @@ class Transactions:
                 return (replace_all(self._host, interrupted),)
             case Duty.RESTORE:
                 reason = found.reason or "it was interrupted"
-                return (restore_all(self._host, replace(interrupted, reason=reason)),)
+                return (restore_all(self._host, replace(found, reason=reason)),)
             case Duty.WAIT:
                 with explained("clear up"):
                     self._clear_early_backups(interrupted)

@@ -16,8 +16,8 @@ from initadvisor.campaign.record import read_campaign, read_campaigns, set_older
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.refusals import RefusedError
 from initadvisor.generators.detect import detect_generator
-from initadvisor.host.files import quarantine_file
 from initadvisor.host.record_files import DamagedRecordError, OlderRecordError
+from initadvisor.host.renames import quarantine_file
 from initadvisor.host.storage.mounts import machine_path
 from initadvisor.transaction.log import readable_transactions
 from initadvisor.transaction.transaction import TransactionState

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import IO, TYPE_CHECKING, Any
 
+from initadvisor.host import renames
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
@@ -27,7 +29,7 @@ _READING = (
     *("open", "stat", "lstat", "fstat", "statvfs", "listxattr", "getxattr", "preadv", "pread"),
     *("posix_fadvise", "access", "scandir", "listdir"),
 )
-WRITING = frozenset(_WRITING)
+WRITING = frozenset({*_WRITING, "renameat2"})
 """Calls that change something, and may have done so although they say they have failed."""
 
 WITHOUT_ERRORS = frozenset({"access", "posix_fadvise"})
@@ -78,7 +80,8 @@ class Calls:
 
     There is a ``fault`` at the one with number ``at`` (from 0). ``calls`` are the names of those
     made so far. ``as_vfat``: the directories where there are no hard links and no attributes, as on
-    vfat. ``die`` ends the process; it need not return.
+    vfat. ``exchanges``: kernel and file systems can exchange names. ``die`` ends the process; it
+    need not return. ``meanwhile``: what somebody else does before each call, whose number it gets.
     """
 
     root: Path
@@ -86,8 +89,11 @@ class Calls:
     fault: Fault = field(default_factory=Fault)
     as_vfat: Sequence[Path] = ()
     die: Callable[[], None] = _no_longer
+    exchanges: bool = True
+    meanwhile: Callable[[int], None] | None = None
     calls: list[str] = field(default_factory=list)
     killed: bool = False
+    _is_others: bool = False
     _below: str = field(init=False)
     _below_vfat: tuple[str, ...] = field(init=False)
 
@@ -101,6 +107,7 @@ class Calls:
         calls: list[tuple[Any, str, Callable[..., Any]]] = [
             (os, name, self._wrapped(name, getattr(os, name))) for name in (*_WRITING, *_READING)
         ]
+        calls.append((renames, "renameat2", self._wrapped("renameat2", renames.renameat2)))
         calls.append((fcntl, "flock", self._wrapped("flock", fcntl.flock)))
         calls.append((os, "fdopen", self._fdopen))
         calls.append((io, "open", self._opened(io.open)))
@@ -119,6 +126,10 @@ class Calls:
             raise KilledError
         number = len(self.calls)
         self.calls.append(name)
+        if self.meanwhile is not None:
+            self._is_others = True
+            self.meanwhile(number)
+            self._is_others = False
         is_due = number == self.at or (self.fault.lasting and 0 <= self.at < number)
         if not is_due or (self.fault.error is not None and name in WITHOUT_ERRORS):
             return do()
@@ -134,7 +145,7 @@ class Calls:
 
     def path_of(self, what: object) -> str | None:
         """Return which file or directory a call is about, None for one of others."""
-        path = _path_of(what)
+        path = None if self._is_others else _path_of(what)
         return path if path and f"{path}/".startswith(self._below) else None
 
     def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -149,6 +160,8 @@ class Calls:
         return call
 
     def _refuse_as_vfat(self, name: str, path: str) -> None:
+        if name == "renameat2" and not self.exchanges:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
         if not path.startswith(self._below_vfat):
             return
         if name == "link":

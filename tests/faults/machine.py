@@ -54,13 +54,15 @@ class _Saved:
 class Machine:
     """What is below ``root``, where ``boot`` may be another file system.
 
-    ``esp``: it is vfat; ``real``: it really is one, which nobody has to imitate. ``attributes``:
-    those of the configuration, which it is to keep.
+    ``esp``: it is vfat; ``real``: it really is one, which nobody has to imitate. ``exchanges``:
+    kernel and file systems can exchange names. ``attributes``: those of the configuration, which it
+    is to keep.
     """
 
     root: Path
     esp: bool
     real: bool = False
+    exchanges: bool = True
     saved: list[_Saved] = field(default_factory=list)
     directories: set[Path] = field(default_factory=set)
     attributes: dict[str, bytes] = field(default_factory=dict)

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError
 from tests.faults.calls import ERRORS, WRITING, Calls, Fault, KilledError, Moment
-from tests.faults.runs import Run, perform, prepare, start_again, wrong_after_recovery, wrong_now
+from tests.faults.runs import (
+    Run,
+    calls_about,
+    perform,
+    prepare,
+    start_again,
+    wrong_after_recovery,
+    wrong_now,
+)
 
 if TYPE_CHECKING:
     import random
@@ -58,7 +66,7 @@ class Tried:
 def calls_of(machine: Machine, run: Run) -> Sequence[str]:
     """Return the calls that the run makes when nothing goes wrong, from where it begins."""
     start_again(machine, run)
-    calls = Calls(root=machine.root, as_vfat=machine.as_vfat)
+    calls = calls_about(machine)
     with calls.installed():
         perform(machine.host, run)
     wrong = wrong_now(machine) or wrong_after_recovery(machine, run)
@@ -138,7 +146,7 @@ def _try(
     tried: Tried,
 ) -> None:
     start_again(machine, run)
-    do(machine, run, Calls(root=machine.root, at=at, fault=fault, as_vfat=machine.as_vfat))
+    do(machine, run, calls_about(machine, at=at, fault=fault))
     tried.points[name] += 1
     if wrong := wrong_now(machine) or wrong_after_recovery(machine, run):
         tried.bad.append(f"{run}, call {at} ({name}), {fault}: {wrong}")

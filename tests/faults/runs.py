@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from initadvisor.transaction.log import read_transactions
 from initadvisor.transaction.transaction import ArmedBoot, Duty, ProofStage, TransactionState
@@ -56,6 +56,11 @@ class Run(StrEnum):
     RECOVER_STAGED = "recover-staged"
     """An earlier run was killed while it wrote the new contents."""
     PRUNE = "prune"
+
+
+def calls_about(machine: Machine, **more: Any) -> Calls:  # noqa: ANN401
+    """Return the calls about a machine; ``more`` is what else ``Calls`` takes."""
+    return Calls(root=machine.root, as_vfat=machine.as_vfat, exchanges=machine.exchanges, **more)
 
 
 def prepare(machine: Machine, run: Run) -> None:
@@ -165,14 +170,14 @@ def _is(host: Host, path: str, contents: Mapping[str, bytes]) -> bool:
 def _interrupt(machine: Machine, run: Run, wanted: TransactionState) -> None:
     """Kill a run in the middle of a state, where some files are new, or staged: found by trying."""
     prepare(machine, run)
-    counted = Calls(root=machine.root, as_vfat=machine.as_vfat)
+    counted = calls_about(machine)
     with counted.installed():
         perform(machine.host, run)
     for at, before in enumerate(counted.calls, start=1):
         if before not in {"fsync", "rename", "unlink"}:
             continue
         machine.restore()
-        calls = Calls(root=machine.root, at=at, as_vfat=machine.as_vfat)
+        calls = calls_about(machine, at=at)
         with contextlib.suppress(KilledError), calls.installed():
             perform(machine.host, run)
         found = read_transactions(machine.host)

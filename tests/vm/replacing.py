@@ -1,9 +1,10 @@
-"""Replaces a file by rename, again and again. Runs in the guest: nothing but Python's library.
+"""Replaces a file by renames, again and again. Runs in the guest: nothing but Python's library.
 
 Arguments: where the file system is mounted, how often, and the ``Way``.
 """
 
 import contextlib
+import ctypes
 import os
 import random
 import sys
@@ -28,6 +29,8 @@ class Way(StrEnum):
     HELD = "held"
     """And the old file is kept open until all that is done, so that its room is not given up
     before the disk knows the new one."""
+    EXCHANGED = "exchanged"
+    """The two change names, both are synced, and then the old one is removed, held open, too."""
 
 
 def replace(path: Path, version: int, way: Way) -> None:
@@ -39,12 +42,32 @@ def replace(path: Path, version: int, way: Way) -> None:
         file.write(content(version))
         file.flush()
         os.fsync(file.fileno())
-        beside.rename(path)
+        if way is Way.EXCHANGED:
+            exchange(beside, path)
+        else:
+            beside.rename(path)
         if way is not Way.RENAMED:
             os.fsync(file.fileno())
-        directory = os.open(path.parent, os.O_RDONLY)
-        os.fsync(directory)
-        os.close(directory)
+        if way is Way.EXCHANGED:
+            old = held.enter_context(beside.open("rb"))
+            os.fsync(old.fileno())
+            sync_directory(path.parent)
+            beside.unlink()
+        sync_directory(path.parent)
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Exchange two names by renameat2(2)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.renameat2(-100, os.fsencode(one), -100, os.fsencode(other), 2):
+        raise OSError(ctypes.get_errno(), "cannot exchange", str(one))
+
+
+def sync_directory(path: Path) -> None:
+    """Have what was renamed in a directory be on the disk."""
+    directory = os.open(path, os.O_RDONLY)
+    os.fsync(directory)
+    os.close(directory)
 
 
 def main() -> None:

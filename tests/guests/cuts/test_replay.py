@@ -50,8 +50,8 @@ def test_a_file_replaced_on_vfat_is_whole_after_any_power_cut_when_the_old_one_w
 ) -> None:
     cases = [Case(file_system=FileSystem.VFAT, way=way) for way in Way]
     cases.append(Case(file_system=FileSystem.EXT4, way=Way.RENAMED))
-    renamed, synced_again, held, ext4 = _outcomes(cases, tmp_path)
-    for outcome in (renamed, synced_again, held, ext4):
+    renamed, synced_again, held, exchanged, ext4 = _outcomes(cases, tmp_path)
+    for outcome in (renamed, synced_again, held, exchanged, ext4):
         assert outcome.states[Kind.PREFIX] > 10
         assert outcome.states[Kind.REORDERING] > 5  # how many there are is a matter of timing
     assert renamed.torn_states(Kind.PREFIX) > 0
@@ -60,6 +60,7 @@ def test_a_file_replaced_on_vfat_is_whole_after_any_power_cut_when_the_old_one_w
         "the old file's room is given up too early"
     )
     assert not held.torn
+    assert not exchanged.torn
     assert not ext4.torn
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.transaction import files
+from initadvisor.transaction import exchanging
 from tests.faults import points
 from tests.faults.machine import Machine
 from tests.faults.runs import Run
@@ -43,16 +43,23 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return _machine(tmp_path, monkeypatch, esp=True)
 
 
-@pytest.fixture(params=[True, False], ids=["esp", "one-file-system"])
+@pytest.fixture(params=["esp", "esp-before-linux-6", "one-file-system"])
 def in_memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
     """Return one in memory, where thousands of runs take no time of the disk, if there is any."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
-        yield _machine(Path(directory), monkeypatch, esp=request.param)
+        yield _machine(
+            Path(directory),
+            monkeypatch,
+            esp=request.param != "one-file-system",
+            exchanges=request.param != "esp-before-linux-6",
+        )
 
 
-def _machine(directory: Path, monkeypatch: pytest.MonkeyPatch, *, esp: bool) -> Machine:
+def _machine(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, *, esp: bool, exchanges: bool = True
+) -> Machine:
     monkeypatch.setenv("STATE_DIRECTORY", str(directory / "root/state"))
-    return Machine(root=directory / "root", esp=esp)
+    return Machine(root=directory / "root", esp=esp, exchanges=exchanges)
 
 
 @pytest.mark.parametrize("run", Run)
@@ -65,7 +72,7 @@ def test_killed_at_any_call(machine: Machine, run: Run) -> None:
 @pytest.mark.parametrize("run", Run)
 def test_any_call_fails(in_memory: Machine, run: Run) -> None:
     chooser = random.Random(SEED)
-    if in_memory.esp and run not in _LIKE_APPLYING:
+    if in_memory.esp and in_memory.exchanges and run not in _LIKE_APPLYING:
         tried = points.try_each(in_memory, run, points.FAILED, chooser)
     else:
         tried = points.try_one_of(in_memory, run, points.FAULTS, chooser)
@@ -87,7 +94,7 @@ def test_a_file_that_is_written_in_place_is_found_torn(
         os.write(descriptor, host.path(change.staged).read_bytes())
         os.close(descriptor)
 
-    monkeypatch.setattr(files, "put", put)
+    monkeypatch.setattr(exchanging, "put", put)
     chooser = random.Random(SEED)
     tried = points.try_each(in_memory, Run.APPLY, points.KILLED, chooser)
     assert any("neither old nor new: ['/boot/initrd.img']" in bad for bad in tried.bad)
@@ -96,6 +103,6 @@ def test_a_file_that_is_written_in_place_is_found_torn(
 def test_a_step_back_that_is_left_out_is_found(
     in_memory: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "put_back", lambda *_: True)
+    monkeypatch.setattr(exchanging, "put_back", lambda *_: True)
     with pytest.raises(AssertionError, match="but not so"):
         points.try_each(in_memory, Run.UNDO, points.KILLED, random.Random(SEED))

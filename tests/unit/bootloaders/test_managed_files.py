@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders import managed_files
 from initadvisor.bootloaders.managed_files import clear_unfinished
-from initadvisor.host import shared_clusters
 from tests.fixtures.owners import OWNER
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ class Clusters:
         self.removed: list[str] = []
         monkeypatch.setattr(managed_files, "share_clusters", self.share)
         monkeypatch.setattr(managed_files, "remove_durably", self.remove)
-        monkeypatch.setattr(managed_files, "exchange", shared_clusters.exchange)
 
     def share(self, one: Path, other: Path) -> bool:
         return one.samefile(other)

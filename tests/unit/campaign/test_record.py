@@ -22,8 +22,8 @@ from initadvisor.campaign.record import (
 )
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host import Host
-from initadvisor.host.files import quarantine_file
 from initadvisor.host.record_files import DamagedRecordError
+from initadvisor.host.renames import quarantine_file
 from initadvisor.records.trial_outcome import TrialOutcome
 from tests.fixtures.campaigns import arming, campaign
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.host import Host
+from initadvisor.host import Host, renames
 from initadvisor.host.record_files import OlderRecordError
 from initadvisor.transaction.log import (
     log_directory,
@@ -162,7 +162,7 @@ def test_what_cannot_be_set_aside_keeps_everybody_out(
     def refuse(*_args: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr("pathlib.Path.rename", refuse)
+    monkeypatch.setattr(renames, "renameat2", refuse)
     with pytest.raises(InitadvisorError, match="cannot rename"), transactions(host):
         pass
     assert (log_directory(host) / "000001.json").read_text() == older

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.host import Host
+from initadvisor.host import Host, renames
 from initadvisor.host import replace as immutable
 from initadvisor.transaction.log import read_transactions
 from initadvisor.transaction.plan import Replacement, SpaceRequirement
@@ -206,19 +206,19 @@ def test_a_second_run_waits_and_then_names_the_first(host: Host) -> None:
 def test_what_is_not_permitted_to_root_is_named_with_the_way_out(
     host: Host, monkeypatch: pytest.MonkeyPatch, undoing: bool
 ) -> None:
-    rename, image = os.rename, str(host.path("/boot/initrd.img"))
+    rename, image = renames.renameat2, str(host.path("/boot/initrd.img"))
 
-    def refuse(source: str, target: str) -> None:
+    def refuse(source: Path, target: Path, flags: int) -> None:
         if os.fspath(target) == image:
             strerror = os.strerror(errno.EPERM)
             raise OSError(errno.EPERM, strerror, str(source), None, str(target))
-        rename(source, target)
+        rename(source, target, flags)
 
     with transactions(host) as engine:
         done = apply(engine) if undoing else engine.verify(engine.begin(wanted(), purpose="test"))
         with monkeypatch.context() as patched:
             patched.setattr(os, "geteuid", lambda: 0)
-            patched.setattr(os, "rename", refuse)
+            patched.setattr(renames, "renameat2", refuse)
             with pytest.raises(InitadvisorError, match=f"{image}.: Operation not") as caught:
                 engine.undo(done, reason="test") if undoing else engine.commit(done)
     assert caught.value.hint is not None
