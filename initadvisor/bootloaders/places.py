@@ -12,8 +12,9 @@ import stat
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.refusals import RefusalKind, refused
+from initadvisor.host.files import os_failure
 from initadvisor.host.storage.mounts import Mount, machine_path, mount_of, mounts_of_host
 
 if TYPE_CHECKING:
@@ -62,8 +63,7 @@ def is_file(host: Host, path: str) -> bool:
     try:
         return stat.S_ISREG(host.path(path).stat().st_mode)
     except PermissionError as err:
-        msg = f"cannot look at {host.path(path)}: only root may"
-        raise NeedsRootError(msg) from err
+        raise os_failure(err, f"cannot look at {host.path(path)}", only_root=True) from err
     except OSError:
         return False
 
@@ -77,12 +77,8 @@ def read_bytes(path: Path) -> bytes | None:
         return path.read_bytes()
     except FileNotFoundError:
         return None
-    except PermissionError as err:
-        msg = f"cannot read {path}: only root may"
-        raise NeedsRootError(msg) from err
     except OSError as err:
-        msg = f"cannot read {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
+        raise os_failure(err, f"cannot read {path}", only_root=True) from err
 
 
 def require_writable(host: Host, directory: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.core.text import shown
+from initadvisor.host.files import BARRED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -90,6 +91,9 @@ def open_journal(host: Host, source: JournalSource) -> tuple[JournalReader | Non
             problems[path] = problem
     if forbidden and not good:
         msg = f"cannot read the journal: {forbidden[0]}: permission denied"
+        if host.is_root:
+            msg = f"cannot read the journal: {forbidden[0]}: refused even to root"
+            raise InitadvisorError(msg, hint=BARRED)
         raise NeedsRootError(msg, hint="run this as root or as a member of group systemd-journal")
     if source.is_named and not good:
         raise _nothing_to_read(source, problems)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.boots.kernel_messages import KernelMessages
-from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.host.files import os_failure
 from initadvisor.records.kernel_log import KernelMessage
 
 if TYPE_CHECKING:
@@ -59,12 +59,9 @@ def running_boot(host: Host) -> KernelBoot:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb", buffering=0):
             return read_ring(lambda: os.read(descriptor, _LONGEST_RECORD))
-    except PermissionError as err:
-        msg = f"cannot read the kernel's messages: {path}: permission denied"
-        raise NeedsRootError(msg, hint="run this as root") from err
     except OSError as err:
-        msg = f"cannot read the kernel's messages: {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
+        what = f"cannot read the kernel's messages: {path}"
+        raise os_failure(err, what, only_root=True) from err
 
 
 def read_ring(read: Callable[[], bytes]) -> KernelBoot:

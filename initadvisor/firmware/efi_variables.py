@@ -15,7 +15,8 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from initadvisor.core.errors import InitadvisorError, NeedsRootError, require
+from initadvisor.core.errors import InitadvisorError, require
+from initadvisor.host.files import os_failure
 from initadvisor.records.boot_start import EfiTimes, LoaderVariables, Unreadable
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _or_error(read: Callable[[Host, str], _T | None], host: Host, name: str) -> 
     except _UnusableError as err:
         msg = f"the EFI variable {name} {err}"
         if isinstance(err.__cause__, PermissionError):
-            raise NeedsRootError(msg) from err
+            raise os_failure(err.__cause__, msg, only_root=True) from err
         raise InitadvisorError(msg) from err
 
 

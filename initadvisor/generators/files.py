@@ -14,9 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor.core.codecs import Codec
-from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.generators import InstalledImage
-from initadvisor.host.files import listing
+from initadvisor.host.files import listing, os_failure
 from initadvisor.host.process import SYSTEM_DIRECTORIES
 from initadvisor.image.kernel import KernelConfig
 
@@ -52,12 +51,8 @@ def exists(host: Host, path: str | Path) -> bool:
         host.path(path).stat()
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except PermissionError as err:
-        msg = f"cannot look at {host.path(path)}: only root may"
-        raise NeedsRootError(msg) from err
     except OSError as err:
-        msg = f"cannot look at {host.path(path)}: {err.strerror}"
-        raise InitadvisorError(msg) from err
+        raise os_failure(err, f"cannot look at {host.path(path)}", only_root=True) from err
     return True
 
 

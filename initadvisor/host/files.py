@@ -32,16 +32,22 @@ _CHUNK_BYTES = 1 << 20
 PARTIAL_PREFIX = ".partial-"
 """What unfinished files are called: never a name that anybody looks for."""
 
+BARRED = "a container, a sandbox or a security module is in the way"
+"""Why root is not permitted what it usually is."""
+
 
 def os_failure(
     err: OSError, what: str, *, only_root: bool = False, hint: str | None = None
 ) -> InitadvisorError:
     """Return the error that says ``what`` could not be done, and why the system refused it.
 
-    ``only_root``: what is not permitted may be done by root, and is a ``NeedsRootError``.
+    ``only_root``: what is not permitted may be done by root, and is a ``NeedsRootError``; who is
+    root already is told that the system refuses even that.
     """
     if only_root and isinstance(err, PermissionError):
-        return NeedsRootError(f"{what}: only root may")
+        if os.geteuid() != 0:
+            return NeedsRootError(f"{what}: only root may")
+        return InitadvisorError(f"{what}: refused even to root", hint=hint or BARRED)
     return InitadvisorError(f"{what}: {err.strerror}", hint=hint)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.core.text import shown
+from initadvisor.host.files import BARRED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,7 +122,7 @@ def is_there(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except PermissionError as err:
-        raise NeedsRootError(_unreadable(path, "only its owner may")) from err
+        raise _forbidden(path) from err
     except NotADirectoryError as err:
         hint = "STATE_DIRECTORY or XDG_STATE_HOME has to name a directory"
         why = f"{path.parent} is no directory"
@@ -132,8 +133,14 @@ def is_there(path: Path) -> bool:
         raise InitadvisorError(_unreadable(path, "not an ordinary file"), hint=_BY_HAND)
     # Opening the file to see, and closing it, would drop this process's locks on it (fcntl(2)).
     if not os.access(path, os.R_OK):
-        raise NeedsRootError(_unreadable(path, "only its owner may"))
+        raise _forbidden(path)
     return True
+
+
+def _forbidden(path: Path) -> InitadvisorError:
+    if os.geteuid() == 0:
+        return InitadvisorError(_unreadable(path, "refused even to root"), hint=BARRED)
+    return NeedsRootError(_unreadable(path, "only its owner may"))
 
 
 def _unreadable(path: Path, why: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +32,14 @@ def _same_processor_everywhere() -> Iterator[None]:
     """Answers do not depend on how quick, or how busy, the machine is that tests run on."""
     with pytest.MonkeyPatch.context() as patched:
         work_clock.install(patched)
+        yield
+
+
+@pytest.fixture
+def ordinary_user() -> Iterator[None]:
+    """Have the program take its user for an ordinary one: root is told other things."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "geteuid", lambda: 1000)
         yield
 
 

@@ -304,6 +304,7 @@ def test_secure_boot_does_not_keep_an_image_of_its_own_from_being_tried(tmp_path
     assert kinds(machine) == set()
 
 
+@pytest.mark.usefixtures("ordinary_user")
 def test_what_only_root_may_read_is_for_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

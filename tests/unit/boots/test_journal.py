@@ -305,6 +305,7 @@ def test_damage_inside_a_file_is_survived(tmp_path: Path, position: int) -> None
             assert journal.read(span).kernel.timestamps.unpack_us in {None, 200_000}
 
 
+@pytest.mark.usefixtures("ordinary_user")
 def test_files_that_nobody_may_read_need_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -320,6 +321,7 @@ def test_files_that_nobody_may_read_need_root(
     assert "systemd-journal" in raised.value.hint
 
 
+@pytest.mark.usefixtures("ordinary_user")
 def test_a_directory_that_nobody_may_list_needs_root(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

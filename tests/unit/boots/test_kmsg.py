@@ -139,13 +139,20 @@ def test_a_machine_without_the_device_is_told_so(tmp_path: Path) -> None:
         running_boot(Host(root=tmp_path, runner=FakeRunner()))
 
 
-def test_messages_for_root_only_need_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("user", [0, 1000])
+def test_messages_for_root_only_need_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int
+) -> None:
     def refuses(path: Path, flags: int) -> int:
         raise PermissionError(errno.EACCES, "Permission denied", str(path), flags)
 
     monkeypatch.setattr(os, "open", refuses)
-    with pytest.raises(NeedsRootError, match="permission denied"):
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    with pytest.raises(InitadvisorError) as raised:
         running_boot(Host(root=tmp_path, runner=FakeRunner()))
+    words = "only root may" if user else "refused even to root"
+    assert raised.value.message.endswith(f"dev/kmsg: {words}")
+    assert isinstance(raised.value, NeedsRootError) is (user != 0)
 
 
 def test_a_device_that_fails_is_an_error(tmp_path: Path) -> None:

@@ -265,6 +265,7 @@ def test_presets_without_image_or_kernel_are_skipped(host: Host, write: Write) -
     assert mkinitcpio.images(host) == ()
 
 
+@pytest.mark.usefixtures("ordinary_user")
 def test_a_boot_directory_for_root_only_needs_root(
     host: Host, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:

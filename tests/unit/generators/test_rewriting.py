@@ -247,6 +247,7 @@ def test_a_huge_file_is_refused(host: Host) -> None:
         mkinitcpio.rewritten(host, RELEASE, _ZSTD_19)
 
 
+@pytest.mark.usefixtures("ordinary_user")
 def test_a_file_for_root_only_needs_root(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")

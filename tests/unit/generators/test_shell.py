@@ -305,6 +305,7 @@ def test_a_missing_file_is_an_error_that_names_it(host: Host, tmp_path: Path) ->
         evaluate(host, Shell.BASH, [tmp_path / "none"], ("X",))
 
 
+@pytest.mark.usefixtures("ordinary_user")
 def test_a_file_for_root_only_needs_root(
     host: Host, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:

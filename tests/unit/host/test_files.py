@@ -196,6 +196,7 @@ def test_a_link_to_a_file_is_followed(tmp_path: Path) -> None:
         assert file.read() == b"content"
 
 
+@pytest.mark.usefixtures("ordinary_user")
 def test_a_file_of_roots_is_for_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object) -> int:
         raise PermissionError(13, "Permission denied", args[0])
@@ -203,6 +204,20 @@ def test_a_file_of_roots_is_for_root(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(NeedsRootError, match="only root"):
         open_regular(tmp_path / "image")
+
+
+def test_a_device_that_refuses_root_is_not_for_root_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object) -> int:
+        raise PermissionError(1, "Operation not permitted", args[0])
+
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(InitadvisorError, match="device: refused even to root") as raised:
+        open_regular(tmp_path / "device")
+    assert not isinstance(raised.value, NeedsRootError)
+    assert "container" in (raised.value.hint or "")
 
 
 def test_a_range_is_appended_without_moving_the_source(tmp_path: Path) -> None:

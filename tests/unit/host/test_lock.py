@@ -49,6 +49,7 @@ def test_nobody_else_may_open_it_and_keep_others_waiting(tmp_path: Path) -> None
         assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.usefixtures("ordinary_user")
 def test_where_nobody_may_write_only_root_can_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -279,6 +279,7 @@ def test_the_lock_of_pacman_is_where_it_is_configured(
         assert [path.parent for path in tmp_path.rglob("db.lck")] == [tmp_path / database]
 
 
+@pytest.mark.usefixtures("ordinary_user")
 def test_a_database_that_cannot_be_locked_is_an_error(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
