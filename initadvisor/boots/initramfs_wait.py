@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from initadvisor.boots.speakers import Speaker, Traces, speaker
 from initadvisor.records.kernel_log import KernelEvent
 from initadvisor.records.marks import ShadowObservation, WaitEvidence, Waiting
 
@@ -25,28 +27,28 @@ if TYPE_CHECKING:
     from initadvisor.records.marks import KernelTimestamps
 
 
+FIRST_SEEN_ASYNCHRONOUS = (5, 12)
+"""Release candidates of 5.12 and what was built of linux-next in between call themselves so."""
+
 _INIT_TASK = "T1"
 _FIRST_PROCESS = 1
 
 _OF_THE_UNPACK = frozenset({KernelEvent.BEGIN, KernelEvent.FREED, KernelEvent.FAILED})
 """Printed by whoever unpacks."""
 
-_BY_OTHERS = re.compile(
-    r"usb \d|ata\d|scsi \d|s[dr] \d|mmc\d| (?:sd[a-z]|nvme\dn\d|mmcblk\d):"
-    r"|input: |hid-generic |psmouse |random: crng"
-    r"|tsc: Refined|clocksource: (?:tsc: mask|Switched|Watchdog)"
-)
-"""How messages begin that work queues, interrupts and threads print while the init task is busy or
-waits."""
-
-_KNOWN_WAITERS = (
-    "NET: Registered PF_INET6",
-    "NET: Registered protocol family 10",
-    "Asymmetric key parser",
-    "Loading compiled-in X.509",
-)
+_KNOWN_WAITERS = {
+    "NET: Registered PF_INET6": re.compile(
+        r"(?:RPL )?Segment Routing|In-situ OAM|mip6: |sit: |NET: |IPv6: |mpls_gso"
+    ),
+    "NET: Registered protocol family 10": re.compile(r"Segment Routing|mip6: |sit: |NET: |IPv6: "),
+    "Asymmetric key parser": re.compile(
+        r"alg: self-tests |Block layer SCSI|Asymmetric key|Key type |Running certificate|bounce: "
+        r"|jitterentropy: "
+    ),
+    "Loading compiled-in X.509": re.compile(r"Loaded X\.509|zswap: |Key type |blacklist: "),
+}
 """The last words before most silences: what follows them in the kernel loads a module or runs a
-self-test that does (30 of 34 real boots that waited)."""
+self-test that does (30 of 34 real boots that waited). And what the init task says next."""
 
 _PROMPT = 0.15
 _PROMPT_AFTER_KNOWN_WAITER = 0.3
@@ -59,6 +61,11 @@ guests without KVM, whose self-tests take half a second, 0.25 to 0.6. So where i
 heard of, a late answer tells nothing.
 """
 
+_MOST_OF_UNPACK = 0.6
+_SLOW_US = 1_000_000
+"""Who is silent for so much of it, and for so long, and then takes a while to answer, may be slow
+and have waited: processors that are emulated, or made of programmable logic."""
+
 _SHORTEST_SILENCE_US = {
     WaitEvidence.INITCALLS: 1000,
     WaitEvidence.CALLER_IDS: 1000,
@@ -67,23 +74,77 @@ _SHORTEST_SILENCE_US = {
 """Anything shorter is an ordinary pause, and B1 then is the time to unpack but for that."""
 
 _STRAY_LINES = 2
-"""So many messages of others may break a silence unrecognised where nobody says who prints."""
+"""So many messages of nobody knows whom may break a silence where nobody says who prints."""
+
+_MOST_UNBEGUN = 64
+"""Messages that are looked at where the beginning of the unpack has been overwritten."""
 
 _LONGEST_WORDS = 80
 
 
 class _Track:
-    """The signs of life of the init task by one kind of evidence, around the end of the unpack."""
+    """The last and the first sign of life of the init task around the end of the unpack."""
 
     def __init__(self) -> None:
-        self.before: deque[tuple[int, str]] = deque(maxlen=1 + _STRAY_LINES)
+        self.before: tuple[int, str] | None = None
         self.after: tuple[int, str] | None = None
 
     def add(self, time_us: int, words: str, *, ended: bool) -> None:
         if not ended:
-            self.before.append((time_us, words))
+            self.before = (time_us, words)
         elif self.after is None:
             self.after = (time_us, words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A message that may be the init task's, with a time."""
+
+    time_us: int
+    words: str
+
+
+class _Lines:
+    """Takes messages whose printers are told by their words alone; keeps what may be signs of life.
+
+    ``first`` and ``last``: of those that are sure to be the init task's. ``first_of_all`` and
+    ``last_of_all``: with those of nobody knows whom; ``strays``: how many of the latter came since
+    ``last``.
+    """
+
+    def __init__(self) -> None:
+        self.first: _Line | None = None
+        self.last: _Line | None = None
+        self.first_of_all: _Line | None = None
+        self.last_of_all: _Line | None = None
+        self.strays = 0
+        self.init = 0
+        self.unknown = 0
+        self._traces = Traces()
+
+    def add(self, message: KernelMessage) -> None:
+        """Take a message; whoever causes a warning, its lines are no sign of life."""
+        who = self._speaker(message)
+        self.init += who is Speaker.INIT
+        self.unknown += who is Speaker.UNKNOWN
+        if message.time_us is None or who in {Speaker.OTHER, Speaker.UNPACKER}:
+            return
+        line = _Line(message.time_us, message.text[:_LONGEST_WORDS])
+        self.last_of_all = line
+        self.first_of_all = self.first_of_all or line
+        if who is Speaker.INIT:
+            self.first = self.first or line
+            self.last = line
+            self.strays = 0
+        else:
+            self.strays += 1
+
+    def _speaker(self, message: KernelMessage) -> Speaker:
+        if self._traces.covers(message.text):
+            return Speaker.OTHER
+        if message.caller is not None:
+            return Speaker.INIT if message.caller == _INIT_TASK else Speaker.OTHER
+        return speaker(message.text)
 
 
 class InitramfsWait:
@@ -91,9 +152,12 @@ class InitramfsWait:
 
     def __init__(self) -> None:
         self._tracks = {
-            evidence: _Track()
-            for evidence in (WaitEvidence.INITCALLS, WaitEvidence.CALLER_IDS, WaitEvidence.LINES)
+            evidence: _Track() for evidence in (WaitEvidence.INITCALLS, WaitEvidence.CALLER_IDS)
         }
+        self._unbegun: deque[KernelMessage] = deque(maxlen=_MOST_UNBEGUN)
+        self._before = _Lines()
+        self._after = _Lines()
+        self._begin: KernelMessage | None = None
         self._ended = False
         self._running = ""
         self._at_end = ""
@@ -101,17 +165,40 @@ class InitramfsWait:
     def note(self, message: KernelMessage, line: KernelLine | None) -> None:
         """Take note of a message, and of what it tells, if anything."""
         event = line.event if line else None
-        if line and event is KernelEvent.FREED and not self._ended:
+        if event is KernelEvent.BEGIN and self._begin is None and not self._ended:
+            words = self._unbegun[-1].text if self._unbegun else ""
+            self._begin = replace(message, text=words)
+            self._unbegun.clear()
+        if event is KernelEvent.FREED and not self._ended:
             self._ended = True
             self._at_end = self._running
-        if message.time_us is None or event in _OF_THE_UNPACK:
+            for unbegun in self._unbegun:  # the beginning was overwritten
+                self._before.add(unbegun)
+            self._unbegun.clear()
+        if event in _OF_THE_UNPACK:
             return
         if line and self._is_initcall(line):
             self._add(WaitEvidence.INITCALLS, message)
         if message.caller == _INIT_TASK:
             self._add(WaitEvidence.CALLER_IDS, message)
-        if message.caller in {None, _INIT_TASK} and not _BY_OTHERS.match(message.text):
-            self._add(WaitEvidence.LINES, message)
+        if self._ended:
+            if self._after.first is None:
+                self._after.add(message)
+        elif self._begin is None:
+            self._unbegun.append(message)
+        else:
+            self._before.add(message)
+
+    def anything_beside(self, version: tuple[int, int] | None) -> bool:
+        """Tell whether anything but the unpacking went on between its beginning and its end.
+
+        Of a kernel whose version says that it unpacks first, only messages that are sure to be the
+        init task's count, or several: interrupts and threads go on in any case.
+        """
+        if self._begin is None or not self._ended:
+            return False
+        least = 1 if version is None or version >= FIRST_SEEN_ASYNCHRONOUS else 1 + _STRAY_LINES
+        return self._before.init > 0 or self._before.unknown >= least
 
     def observation(self, timestamps: KernelTimestamps) -> ShadowObservation:
         """Return what was seen of B1 and B2."""
@@ -125,13 +212,29 @@ class InitramfsWait:
                 rest_us=timestamps.slack_us,
                 slack_us=timestamps.slack_us,
             )
-        evidence = self._best_evidence()
-        if evidence is None or timestamps.end_us is None:
+        if timestamps.end_us is None:
             return _unknown(timestamps)
-        track = self._tracks[evidence]
-        waited = _has_waited(track, evidence, timestamps)
-        if waited is None:
+        for evidence, track in self._tracks.items():
+            if track.before and track.after:
+                silence = _Silence(*track.before, *track.after, timestamps.end_us)
+                waited = silence.ended_by_unpack(evidence)
+                return self._seen(timestamps, evidence, silence, waited=waited)
+        if timestamps.begun and timestamps.synchronous is None:
+            return _unknown(timestamps)  # it may have been the init task that unpacked
+        found = self._by_lines(timestamps, timestamps.end_us)
+        if found is None:
             return _unknown(timestamps)
+        waited, silence = found
+        return self._seen(timestamps, WaitEvidence.LINES, silence, waited=waited)
+
+    def _seen(
+        self,
+        timestamps: KernelTimestamps,
+        evidence: WaitEvidence,
+        silence: _Silence,
+        *,
+        waited: bool,
+    ) -> ShadowObservation:
         if not waited:
             return ShadowObservation(
                 waiting=Waiting.HIDDEN,
@@ -140,13 +243,8 @@ class InitramfsWait:
                 shadow_max_us=timestamps.begin_to_init_us,
                 slack_us=timestamps.slack_us,
             )
-        return self._waited(track, evidence, timestamps)
-
-    def _waited(
-        self, track: _Track, evidence: WaitEvidence, timestamps: KernelTimestamps
-    ) -> ShadowObservation:
-        last_us, words = track.before[-1]
-        shadow_us = None if timestamps.begin_us is None else max(last_us - timestamps.begin_us, 0)
+        begin_us = timestamps.begin_us
+        shadow_us = None if begin_us is None else max(silence.last_us - begin_us, 0)
         return ShadowObservation(
             waiting=Waiting.WAITED,
             evidence=evidence,
@@ -155,9 +253,45 @@ class InitramfsWait:
             shadow_max_us=timestamps.unpack_us,
             rest_us=timestamps.slack_us,
             slack_us=timestamps.slack_us,
-            waiter=self._at_end or words,
-            resumed=track.after[1] if track.after else "",
+            waiter=self._at_end or silence.last,
+            resumed=silence.next,
         )
+
+    def _by_lines(self, timestamps: KernelTimestamps, end_us: int) -> tuple[bool, _Silence] | None:
+        """Tell whether the init task waited, and its silence, by messages alone; None if unclear.
+
+        Those of others do not break a silence, and those of nobody knows whom may or may not. It
+        is clear where that does not matter.
+        """
+        before, after = self._before, self._after
+        last_of_all, first_of_all = before.last_of_all, after.first_of_all
+        if last_of_all is None and self._begin is not None and self._begin.time_us is not None:
+            last_of_all = _Line(self._begin.time_us, self._begin.text[:_LONGEST_WORDS])
+        if last_of_all is None or first_of_all is None:
+            return None
+        silences = [
+            _Silence(last.time_us, last.words, first.time_us, first.words, end_us)
+            for last in (before.last or last_of_all, last_of_all)
+            for first in (after.first or first_of_all, first_of_all)
+        ]
+        certain, widest = silences[0], silences[-1]
+        verdicts = {silence.ended_by_unpack(WaitEvidence.LINES) for silence in silences}
+        if (waiter := certain.known_waiter) and not certain.is_short:
+            follows = bool(_KNOWN_WAITERS[waiter].match(certain.next))
+            if follows and certain.ended_by_unpack(WaitEvidence.LINES):
+                return True, certain
+        if verdicts == {True}:
+            return True, widest
+        unpack_us = timestamps.unpack_us
+        if waiter is not None and (not before.strays or not certain.is_short):
+            busy = False
+        elif verdicts == {False}:
+            busy = not widest.may_be_slow(unpack_us)
+        else:
+            goes_on = 4 * (end_us - widest.last_us) <= (unpack_us or 0)
+            busy = before.strays > _STRAY_LINES and goes_on
+            busy &= not widest.ended_by_unpack(WaitEvidence.LINES)
+        return (False, widest) if busy else None
 
     def _is_initcall(self, line: KernelLine) -> bool:
         """Follow the init task's initcalls; modules that are loaded meanwhile have their own."""
@@ -174,44 +308,41 @@ class InitramfsWait:
             words = message.text[:_LONGEST_WORDS]
             self._tracks[evidence].add(message.time_us, words, ended=self._ended)
 
-    def _best_evidence(self) -> WaitEvidence | None:
-        """The kinds are in the order of their worth; each needs a sign on both sides."""
-        for evidence, track in self._tracks.items():
-            if track.before and track.after:
-                return evidence
-        return None
 
+@dataclass(frozen=True, slots=True)
+class _Silence:
+    """The init task says something last and something next, and the unpack ends in between."""
 
-def _has_waited(track: _Track, evidence: WaitEvidence, timestamps: KernelTimestamps) -> bool | None:
-    """Tell whether the silence around the end of the unpack ended with it, None if unclear.
+    last_us: int
+    last: str
+    next_us: int
+    next: str
+    end_us: int
 
-    It is unclear where one would have, but for a line or two just before the end that nobody says
-    the origin of, and where a known waiter is heard of too late after it.
-    """
-    if timestamps.end_us is None or track.after is None:
-        return None
-    resumed_us = track.after[0] - timestamps.end_us
-    silences = [(timestamps.end_us - time_us, words) for time_us, words in reversed(track.before)]
-    if _ended_by_unpack(*silences[0], resumed_us, evidence):
-        return True
-    if silences[0][1].startswith(_KNOWN_WAITERS):
-        return None
-    unpack_us = timestamps.unpack_us
-    if evidence is not WaitEvidence.LINES or not unpack_us or 4 * silences[0][0] > unpack_us:
-        return False
-    broken = any(
-        2 * silence_us > unpack_us
-        and _ended_by_unpack(min(silence_us, unpack_us), words, resumed_us, evidence)
-        for silence_us, words in silences[1:]
-    )
-    return None if broken else False
+    @property
+    def known_waiter(self) -> str | None:
+        """What is known to wait and was heard of last."""
+        return next((words for words in _KNOWN_WAITERS if self.last.startswith(words)), None)
 
+    @property
+    def is_short(self) -> bool:
+        """Whether it may be an ordinary pause between two messages."""
+        return self.end_us - self.last_us < _SHORTEST_SILENCE_US[WaitEvidence.LINES]
 
-def _ended_by_unpack(silence_us: int, words: str, resumed_us: int, evidence: WaitEvidence) -> bool:
-    if silence_us < _SHORTEST_SILENCE_US[evidence]:
-        return False
-    prompt = _PROMPT_AFTER_KNOWN_WAITER if words.startswith(_KNOWN_WAITERS) else _PROMPT
-    return resumed_us <= prompt * (silence_us + resumed_us)
+    def ended_by_unpack(self, evidence: WaitEvidence) -> bool:
+        """Tell whether it ended so soon after the unpack that this is why."""
+        if self.end_us - self.last_us < _SHORTEST_SILENCE_US[evidence]:
+            return False
+        return self._is_within(_PROMPT_AFTER_KNOWN_WAITER if self.known_waiter else _PROMPT)
+
+    def may_be_slow(self, unpack_us: int | None) -> bool:
+        """Tell whether it lasted for most of the unpack and may have ended by it, but late."""
+        silence_us = self.end_us - self.last_us
+        least_us = max(_SLOW_US, _MOST_OF_UNPACK * (unpack_us or 0))
+        return silence_us >= least_us and self._is_within(_PROMPT_AFTER_KNOWN_WAITER)
+
+    def _is_within(self, part: float) -> bool:
+        return self.next_us - self.end_us <= part * (self.next_us - self.last_us)
 
 
 def _unknown(timestamps: KernelTimestamps) -> ShadowObservation:

@@ -143,6 +143,7 @@ class KernelMessages:
         first = self._first.get
         begin, freed, run = map(first, (KernelEvent.BEGIN, KernelEvent.FREED, KernelEvent.RUN))
         version, panic = first(KernelEvent.VERSION), first(KernelEvent.PANIC)
+        oops = first(KernelEvent.OOPS)
         begin_us, end_us, run_us = (line.time_us if line else None for line in (begin, freed, run))
         told = [time_us for time_us in (begin_us, end_us, run_us) if time_us is not None]
         words = self._command_line or ""
@@ -164,6 +165,7 @@ class KernelMessages:
             missed_messages=self._missed,
             failures=tuple(self._failures),
             panic=panic.subject[:_LONGEST_WORDS] if panic else None,
+            oops=oops.subject[:_LONGEST_WORDS] if oops else None,
             debug_aids=tuple(sorted(self._aids | _aids_asked_for(words))),
             contradictory=self._contradictory or told != sorted(told),
             messages=self._messages,
@@ -171,13 +173,18 @@ class KernelMessages:
         )
 
     def _is_synchronous(self, command_line: str) -> bool | None:
-        """Who printed what tells best, then what was asked for, then the version."""
+        """Who printed what tells best, then what was asked for, then the version.
+
+        A version is what somebody has written: vendors take changes over early.
+        """
         if self._synchronous is not None:
             return self._synchronous
-        if asked_to_wait(command_line):
-            return True
         line = self._first.get(KernelEvent.VERSION)
         version = kernel_version(line.subject) if line else None
+        if self._waiter.anything_beside(version):
+            return False
+        if asked_to_wait(command_line):
+            return True
         return None if version is None else version < ASYNCHRONOUS_SINCE
 
 

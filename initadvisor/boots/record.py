@@ -339,10 +339,10 @@ def _kernel_rejections(timestamps: KernelTimestamps) -> Iterator[RejectionReason
     )
     if missing := _missing_mark(timestamps):
         yield missing
-    panicked = timestamps.panic is not None and timestamps.run_program is None
     yield from _applying(
         (timestamps.contradictory, RejectionReason.CONTRADICTORY),
-        (panicked, RejectionReason.PANICKED),
+        (timestamps.panic is not None, RejectionReason.PANICKED),
+        (timestamps.oops is not None, RejectionReason.OOPSED),
         (timestamps.debug_aids, RejectionReason.DEBUG_KERNEL),
         (_is_crash_kernel(timestamps), RejectionReason.CRASH_KERNEL),
     )

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from initadvisor.boots.kernel_messages import KernelMessages
-from initadvisor.records.kernel_log import LONGEST_TEXT, KernelEvent, read_message, recognise
+from initadvisor.records.kernel_log import LONGEST_TEXT, KernelEvent, read_text, recognise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import BinaryIO
+    from typing import Protocol
 
-    from initadvisor.records.kernel_log import KernelMessage
+    from initadvisor.records.kernel_log import KernelMessage, TextLine
     from initadvisor.records.marks import KernelBoot
+
+    class Lines(Protocol):
+        """What is read: a file, or a part of one."""
+
+        def readline(self, size: int, /) -> bytes: ...
 
 
 _JITTER_US = 1_000_000
@@ -24,32 +29,118 @@ _WRAPS_AT_US = (1 << 32) * 1000
 _BEFORE_WRAP_US = 300_000_000
 """Old kernels begin to count 300 s before their milliseconds overflow (INITIAL_JIFFIES)."""
 
+_OF_JOURNALCTL = "-- "
+_REBOOT = "-- Reboot --"
+_BOOT = re.compile(r"-- Boot ([0-9a-f]{32}) --", re.ASCII)
+"""How journalctl(1) separates boots, and what it says before all of them."""
+
+_CLOCK_SET = re.compile(
+    r"setting system clock to .{1,60} \((\d{9,10})\)|^(?:audit: )?type=2000 audit\((\d{9,10})\.",
+    re.ASCII,
+)
+_LONGEST_TOLD = 200
+_FIRST_S, _LAST_S = 1_000_000_000, 4_000_000_000
+"""2001 to 2096: clocks that were never set say other things."""
+
 _LOST = re.compile(r"systemd-journald(?:\[\d{1,9}\])?: Missed (\d{1,9}) kernel messages")
 
 
-def read_boots(file: BinaryIO) -> Iterator[KernelBoot]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextBoot:
+    """One boot of a log.
+
+    ``boot_id``: as journalctl names it, None where it does not. ``started_us``: when the kernel
+    started, in microseconds since 1970, by what it said of its clock; None where it said nothing.
+    """
+
+    kernel: KernelBoot
+    boot_id: str | None = None
+    started_us: int | None = None
+
+    @property
+    def tells_something(self) -> bool:
+        """Whether a mark of an initramfs is in it."""
+        return self.kernel.timestamps.begun or self.kernel.timestamps.freed
+
+
+def read_boots(file: Lines) -> Iterator[KernelBoot]:
+    """Yield what each boot of a log tells; see ``read_log``."""
+    return (boot.kernel for boot in read_log(file))
+
+
+def read_log(file: Lines) -> Iterator[TextBoot]:
     """Yield what each boot of a log tells, in their order; lines of any length are bounded.
 
-    A boot begins with "Linux version", or where the clock goes back. What is before the first of
-    them may be the rest of a boot whose beginning has been overwritten.
+    A boot begins with "Linux version", or where the clock goes back, or where journalctl says so.
+    What is before the first of them may be the rest of a boot whose beginning has been overwritten.
     """
-    boot: KernelMessages | None = None
-    clock = _Clock()
+    reading = _Reading()
     for text in _lines(file):
-        if lost := _LOST.search(text):
-            boot = boot or KernelMessages()
-            boot.lost(int(lost[1]))
+        if text.startswith(_OF_JOURNALCTL):
+            named = _BOOT.match(text)
+            if named or text.startswith(_REBOOT):
+                yield from reading.end()
+                reading = _Reading(boot_id=named[1] if named else None)
             continue
-        message = read_message(text)
-        if boot and clock.is_of_another_boot(message):
-            yield boot.result()
-            boot = None
-        if boot is None:
-            boot = KernelMessages()
-            clock.restart(message)
-        boot.note(clock.unwrapped(message))
-    if boot:
-        yield boot.result()
+        if lost := _LOST.search(text):
+            reading.messages.lost(int(lost[1]))
+            reading.has_any = True
+            continue
+        line = read_text(text)
+        if reading.has_any and reading.clock.is_of_another_boot(line.message):
+            yield from reading.end()
+            reading = _Reading()
+        reading.take(line)
+    yield from reading.end()
+
+
+class _Reading:
+    """A boot that is being read."""
+
+    def __init__(self, *, boot_id: str | None = None) -> None:
+        self.messages = KernelMessages()
+        self.clock = _Clock()
+        self.has_any = False
+        self._has_message = False
+        self._boot_id = boot_id
+        self._started_us: int | None = None
+        self._untimed = False
+
+    def take(self, line: TextLine) -> None:
+        """Take a line of the boot.
+
+        journalctl gives some messages the time at which it received them: then the kernel's first
+        words, which it prints before its clock runs, have one, too.
+        """
+        if not self._has_message:
+            self.clock.restart(line.message)
+            self._has_message = True
+        self.has_any = True
+        message = self.clock.unwrapped(line.message)
+        if line.by_journal and message.time_us and _is_version(message):
+            self._untimed = True
+        if self._untimed:
+            message = replace(message, time_us=None)
+        elif self._started_us is None:
+            self._started_us = _started_us(message)
+        self.messages.note(message)
+
+    def end(self) -> Iterator[TextBoot]:
+        """Yield the boot, nothing where there was no line."""
+        if self.has_any:
+            kernel = self.messages.result()
+            yield TextBoot(kernel=kernel, boot_id=self._boot_id, started_us=self._started_us)
+
+
+def _started_us(message: KernelMessage) -> int | None:
+    """Return when the kernel started, by a message that gives the time of day."""
+    if message.time_us is None:
+        return None
+    told = _CLOCK_SET.search(message.text[:_LONGEST_TOLD])
+    if told is None:
+        return None
+    seconds = int(told[1] or told[2])
+    return seconds * 1_000_000 - message.time_us if _FIRST_S <= seconds <= _LAST_S else None
 
 
 class _Clock:
@@ -95,7 +186,7 @@ def _is_version(message: KernelMessage) -> bool:
     return line is not None and line.event is KernelEvent.VERSION
 
 
-def _lines(file: BinaryIO) -> Iterator[str]:
+def _lines(file: Lines) -> Iterator[str]:
     """Yield the beginnings of all lines."""
     whole = True
     while piece := file.readline(LONGEST_TEXT):

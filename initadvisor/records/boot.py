@@ -51,6 +51,7 @@ class RejectionReason(StrEnum):
     CONTRADICTORY = "contradictory"
     UNPACK_FAILED = "unpack-failed"
     PANICKED = "panicked"
+    OOPSED = "oopsed"
     RETAINED = "retained"
     DEBUG_KERNEL = "debug-kernel"
     CRASH_KERNEL = "crash-kernel"
@@ -91,6 +92,7 @@ _EXPLANATIONS = {
     RejectionReason.CONTRADICTORY: "the kernel's marks cannot all be of one boot",
     RejectionReason.UNPACK_FAILED: "the kernel could not unpack the image, or not all of it",
     RejectionReason.PANICKED: "the kernel panicked before /init ran",
+    RejectionReason.OOPSED: "the kernel met an error of its own (oops, BUG) before /init ran",
     RejectionReason.RETAINED: (
         "retain_initrd or keepinitrd: the kernel does not say when it has unpacked"
     ),

@@ -32,6 +32,7 @@ class KernelEvent(StrEnum):
     FAILED = "failed"
     RUN = "run"
     PANIC = "panic"
+    OOPS = "oops"
     CALLING = "calling"
     RETURNED = "returned"
 
@@ -86,6 +87,22 @@ _PATTERNS = (
     ),
     (KernelEvent.RUN, r"Run (?P<subject>\S+) as init process"),
     (KernelEvent.PANIC, r"Kernel panic - not syncing: (?P<subject>.*)"),
+    (KernelEvent.PANIC, r"Kernel panic: (?P<subject>.*)"),
+    (KernelEvent.OOPS, r"(?P<subject>Oops(?:: | - | \[#).*)"),
+    (KernelEvent.OOPS, r"(?P<subject>Internal error: .*)"),
+    (KernelEvent.OOPS, r"(?P<subject>BUG: .*)"),
+    (KernelEvent.OOPS, r"(?P<subject>kernel BUG (?:at |\[#).*)"),
+    (KernelEvent.OOPS, r"(?P<subject>Kernel BUG (?:at |\[#).*)"),
+    (KernelEvent.OOPS, r"(?P<subject>Unable to handle kernel .*)"),
+    (KernelEvent.OOPS, r"(?P<subject>Unhandled fault: .*)"),
+    (KernelEvent.OOPS, r"(?P<subject>general protection fault.*)"),
+    (KernelEvent.OOPS, r"(?P<subject>invalid opcode: \d+.*)"),
+    (KernelEvent.OOPS, r"(?P<subject>divide error: \d+.*)"),
+    (KernelEvent.OOPS, r"(?P<subject>stack segment: \d+.*)"),
+    (KernelEvent.OOPS, r"(?P<subject>double fault: \d+.*)"),
+    (KernelEvent.OOPS, r"(?P<subject>int3: \d+.*)"),
+    (KernelEvent.OOPS, r"(?P<subject>watchdog: BUG: .*)"),
+    (KernelEvent.OOPS, r"(?P<subject>NMI watchdog: BUG: .*)"),
     (KernelEvent.VERSION, r"Linux version (?P<subject>\S+)(?: \(.*\) (?P<detail>#\d.*))?"),
     (KernelEvent.COMMAND_LINE, r"Kernel command line: ?(?P<subject>.*)"),
     (KernelEvent.HYPERVISOR, r"Hypervisor detected: (?P<subject>.*)"),
@@ -118,32 +135,60 @@ def _by_beginning() -> dict[str, tuple[tuple[KernelEvent, re.Pattern[str]], ...]
 _BY_BEGINNING = _by_beginning()
 
 _PREFIX = re.compile(
-    # what a syslog daemon or ``dmesg -x`` puts in front of a line
-    r"(?:(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\S{8,32}) \S{1,255} kernel: ?"
-    r"|[a-z]{4,8} *:[a-z]{4,6} *: )?"
+    # what programs put in front that log a serial console: grabserial, ts, tio, minicom, LAVA
+    r"(?:\[ *\d{1,10}\.\d{1,9} +-?\d{1,7}\.\d{1,9}\] ?"
+    r"|\[(?:\d\d:){2}\d\d(?:\.\d{1,9})?(?: +-?\d{1,7}\.\d{1,9})?\] ?"
+    r"|(?:\[\d{4}-\d\d-\d\d[T ][^\] ]{8,32}\]|\d{4}-\d\d-\d\d[T ][0-9:.+Z-]{8,32}"
+    r"|(?:[A-Z][a-z]{2} [ \d]?\d )?\d\d:\d\d:\d\d(?:\.\d{1,9})?|\d{9,10}\.\d{1,9})"
+    r" +(?=<\d{1,3}>|\[))?"
+    # what a syslog daemon, journalctl or ``dmesg -x`` puts in front of a line
+    r"(?:(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,6})?"
+    r"|\d{4}-\d\d-\d\d[T ]\S{8,32}|[A-Z][a-z]{2} \d{4}-\d\d-\d\d [0-9:.]{8,16} \S{1,8}"
+    r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [0-9:]{8} \d{4}|\d{9,10}\.\d{1,6})"
+    r" (?:\S{1,255} )?kernel(?:\[\d{1,9}\])?: ?|[a-z]{4,8} *:[a-z]{4,6} *: )?"
     r"(?:<\d{1,3}>)?"
     r"(?:\[ *(?P<s>\d{1,10})\.(?P<fraction>\d{6}|\d{3})\]"
     # stamps of dmesg's own making
-    r"|\[ *[+<] *\d+\.\d{6}>?\]|\[[A-Z][a-z]{2}[A-Za-z :\d]{8,22}\])?"
+    r"|\[ *[+<] *\d+[.,]\d{6}>?\]|\[[A-Z][a-z]{2}[A-Za-z :\d]{8,22}\])?"
+    # ``journalctl -o short-monotonic``
+    r"(?P<journal> (?:[^ :\[\]]{1,255} )?kernel(?:\[\d{1,9}\])?:)?"
     r"(?: ?\[ *(?P<caller>[TC]\d{1,10})\])? ?",
     re.ASCII,
 )
 
 
-def read_message(line: str) -> KernelMessage:
-    """Take a line of a text log apart: a console's, dmesg(1)'s or a syslog daemon's.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextLine:
+    """A line of a log; ``by_journal``: its stamp is journalctl's, which may not be the kernel's."""
 
-    Stamps that are not the kernel's clock (dmesg's ``[  +0.014341]`` and ``[Nov 7 10:11]``) are
-    taken off but give no time: a difference to a line that may have been left out marks nothing.
+    message: KernelMessage
+    by_journal: bool = False
+
+
+def read_text(line: str) -> TextLine:
+    """Take a line of a text log apart: a console's, dmesg(1)'s, a syslog daemon's, journalctl's.
+
+    Stamps that are not the kernel's clock (dmesg's ``[  +0.014341]`` and ``[Nov 7 10:11]``, those
+    of whoever logs a serial console) are taken off but give no time: a difference to a line that
+    may have been left out marks nothing.
     """
     line = line[:LONGEST_TEXT]
     prefix = _PREFIX.match(line)
     if prefix is None:  # cannot be: all of it is optional
-        return KernelMessage(text=line)
+        return TextLine(message=KernelMessage(text=line))
     time_us = None
     if fraction := prefix["fraction"]:
         time_us = int(prefix["s"]) * 1_000_000 + int(fraction.ljust(6, "0"))
-    return KernelMessage(text=line[prefix.end() :], time_us=time_us, caller=prefix["caller"])
+    text = line[prefix.end() :]
+    return TextLine(
+        message=KernelMessage(text=text, time_us=time_us, caller=prefix["caller"]),
+        by_journal=prefix["journal"] is not None,
+    )
+
+
+def read_message(line: str) -> KernelMessage:
+    """Return the message of a line; see ``read_text``."""
+    return read_text(line).message
 
 
 def recognise(message: KernelMessage) -> KernelLine | None:

@@ -54,8 +54,10 @@ class KernelTimestamps:
     ``synchronous``: the kernel unpacks before it goes on; None where neither its version nor its
     messages tell. ``retained``: it was told not to free the image, so that nothing marks the end.
     ``missed_messages``: how many were lost, as far as is known, before /init ran. ``failures``:
-    what it says went wrong with the image, the first few. ``contradictory``: marks that cannot be
-    of one boot. ``messages``: how many there were up to /init.
+    what it says went wrong with the image, the first few. ``panic`` and ``oops``: the first
+    words of each before /init ran; an oops is an error of its own that the kernel survived.
+    ``contradictory``: marks that cannot be of one boot. ``messages``: how many there were up to
+    /init.
     """
 
     release: str | None = None
@@ -75,6 +77,7 @@ class KernelTimestamps:
     missed_messages: int = 0
     failures: tuple[str, ...] = ()
     panic: str | None = None
+    oops: str | None = None
     debug_aids: tuple[DebugAid, ...] = ()
     contradictory: bool = False
     messages: int = 0

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 PUBLISHED = Path(__file__).parents[2] / "fixtures/kernel_logs/published_boots.json"
 BOOTS: list[dict[str, Any]] = json.loads(PUBLISHED.read_text(encoding="utf-8"))["boots"]
+EXCERPTS: list[dict[str, Any]] = json.loads(
+    PUBLISHED.with_name("published_excerpts.json").read_text(encoding="utf-8")
+)["boots"]
 
 
 def replayed(boot: dict[str, Any]) -> KernelBoot:
@@ -24,7 +27,10 @@ def replayed(boot: dict[str, Any]) -> KernelBoot:
     said = [
         (0, f"Linux version {boot['release']} (someone@somewhere) (cc) #1 SMP"),
         (boot["begin_us"], "Trying to unpack rootfs image as initramfs..."),
-        (boot["last_us"], boot["last"] or "something of no renown"),
+        (
+            None if boot["last_us"] == boot["begin_us"] else boot["last_us"],
+            boot["last"] or "something of no renown",
+        ),
         (boot["end_us"], f"Freeing initrd memory: {boot['freed_kib']}K"),
         (boot["next_us"], boot["next"] or "something else"),
         (boot["init_us"], "Run /init as init process"),
@@ -44,6 +50,142 @@ def test_a_published_boot_is_judged_as_its_reader_did(boot: dict[str, Any]) -> N
     seen = replayed(boot).shadow
     expected = {None: Waiting.SYNCHRONOUS, True: Waiting.WAITED, False: Waiting.HIDDEN}
     assert seen.waiting is expected[boot["waited"]]
+
+
+@pytest.mark.parametrize("boot", EXCERPTS, ids=lambda boot: boot["source_id"])
+def test_an_excerpt_of_a_published_log_is_judged_as_its_reader_did(boot: dict[str, Any]) -> None:
+    messages = [
+        KernelMessage(text=words, time_us=time_us, caller=caller[0] if caller else None)
+        for time_us, words, *caller in boot["lines"]
+    ]
+    if boot["release"]:
+        text = f"Linux version {boot['release']} (someone@somewhere) (cc) #1 SMP"
+        messages.insert(0, KernelMessage(text=text, time_us=0))
+    kernel = read_boot(messages)
+    seen = kernel.shadow
+    assert seen.waiting == boot["reader"]
+    if seen.shadow_us is not None and seen.waiting is Waiting.WAITED:
+        assert kernel.timestamps.begin_us is not None
+        assert kernel.timestamps.begin_us + seen.shadow_us == boot["last_us"]
+
+
+@pytest.mark.parametrize("release", ["5.12.0-rc4-next-20210325", "5.12.0-rc8+", "4.18.0-305.el8"])
+def test_what_goes_on_beside_tells_more_than_the_release(release: str) -> None:
+    kernel = told(f"""
+[    0.000000] Linux version {release} (a@b) (cc) #1 SMP
+[    0.300000] Trying to unpack rootfs image as initramfs...
+[    0.310000] Initialise system trusted keyrings
+[    0.350000] NET: Registered protocol family 10
+[    0.500000] Freeing initrd memory: 42152K
+[    0.503000] Segment Routing with IPv6
+[    0.600000] Run /init as init process
+""")
+    assert kernel.timestamps.synchronous is False
+    assert kernel.shadow.waiting is Waiting.WAITED
+    assert kernel.shadow.shadow_us == 50_000
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "tsc: Refined TSC clocksource calibration: 2100.000 MHz",
+        "random: crng init done",
+        "usb 1-1: new high-speed USB device number 2 using ehci-pci",
+        "decompress cpio completed and skip redundant lzma",
+        "Compressed data magic: 0x1f 0x8b",
+        "INFO: rcu_sched self-detected stall on CPU",
+    ],
+)
+def test_threads_and_the_unpacking_itself_are_nothing_beside_it(beside: str) -> None:
+    kernel = told(f"""
+[    0.000000] Linux version 4.19.0 (a@b) (cc) #1 SMP
+[    0.300000] Trying to unpack rootfs image as initramfs...
+[    0.350000] {beside}
+[    0.500000] Freeing initrd memory: 42152K
+[    0.503000] workingset: timestamp_bits=40
+[    0.600000] Run /init as init process
+""")
+    assert kernel.timestamps.synchronous is True
+    assert kernel.shadow.waiting is Waiting.SYNCHRONOUS
+
+
+def test_a_warning_of_who_unpacks_is_nothing_beside_it() -> None:
+    kernel = told("""
+[    3.000000] Linux version 4.9.38 (a@b) (cc) #1 SMP
+[    3.487858] Trying to unpack rootfs image as initramfs...
+[    3.780170] ------------[ cut here ]------------
+[    3.785345] WARNING: CPU: 0 PID: 1 at arch/x86/mm/init.c:690 free_init_pages+0x4f/0x92
+[    3.794189] Modules linked in:
+[    3.797613] CPU: 0 PID: 1 Comm: swapper/0 Tainted: G          I     4.9.38 #0
+[    3.806161]  ffffc9000000bdd0 ffffffff8121c1aa 0000000000000000 0000000000000000
+[    3.831047] Call Trace:
+[    3.833782]  [<ffffffff8121c1aa>] dump_stack+0x4d/0x63
+[    3.902000] ---[ end trace e84ef6c1ea4a5e37 ]---
+[    3.910000] Freeing initrd memory: 4216K
+[    3.920000] workingset: timestamp_bits=40
+""")
+    assert kernel.timestamps.synchronous is True
+
+
+OTHERS = """\
+[    0.5{n}] hub 1-0:1.0: USB hub found
+[    0.5{n}] ehci-pci 0000:00:1a.0: USB 2.0 started, EHCI 1.00
+[    0.5{n}] ACPI: battery: Slot [BAT0] (battery present)
+"""
+
+
+def test_any_number_of_other_threads_lines_after_the_end_are_not_the_init_task() -> None:
+    others = "".join(OTHERS.format(n=f"{n:05}") for n in range(1, 2000, 10))
+    log = """
+[    0.000000] Linux version 6.1.0 (a@b) (cc) #1 SMP
+[    0.300000] Trying to unpack rootfs image as initramfs...
+[    0.350000] {words}
+[    0.500000] Freeing initrd memory: 42152K
+{others}[    0.{resumed}] {then}
+[    1.600000] Run /init as init process
+"""
+    busy = log.format(
+        words="loop: module loaded", others=others, resumed="900000", then="tun: Universal TUN/TAP"
+    )
+    assert told(busy).shadow.waiting is Waiting.HIDDEN
+    waited = log.format(
+        words="NET: Registered PF_INET6 protocol family",
+        others=others,
+        resumed="525000",
+        then="Segment Routing with IPv6",
+    )
+    seen = told(waited).shadow
+    assert seen.waiting is Waiting.WAITED
+    assert seen.resumed == "Segment Routing with IPv6"
+
+
+def test_other_threads_lines_before_the_end_are_not_who_waited() -> None:
+    """From a laptop that booted Linux 5.15."""
+    seen = told("""
+[    0.000000] Linux version 5.15.75-gentoo-x86_64 (a@b) (cc) #1 SMP
+[    0.560326] Trying to unpack rootfs image as initramfs...
+[    0.600501] NET: Registered PF_INET6 protocol family
+[    0.602148] input: AT Translated Set 2 keyboard as /devices/platform/i8042/serio0/input/input2
+[    0.670508] ACPI: battery: Slot [BAT0] (battery present)
+[    1.586906] tsc: Refined TSC clocksource calibration: 2303.999 MHz
+[    1.587105] clocksource: Switched to clocksource tsc
+[    1.890324] Freeing initrd memory: 10692K
+[    1.892656] Segment Routing with IPv6
+[    2.209360] Run /init as init process
+""").shadow
+    assert seen.waiting is Waiting.WAITED
+    assert seen.shadow_us == 40_175
+    assert seen.waiter == "NET: Registered PF_INET6 protocol family"
+
+
+def test_an_unpack_that_nothing_shows_beside_is_not_judged_without_a_version() -> None:
+    seen = told("""
+[    1.282408] PCI: CLS 0 bytes, default 64
+[    1.282661] Trying to unpack rootfs image as initramfs...
+[    1.726261] Freeing initrd memory: 9840K
+[    1.727155] hw perfevents: enabled with armv8_cortex_a53 PMU driver, 7 counters available
+""").shadow
+    assert seen.waiting is Waiting.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -170,8 +312,8 @@ def test_a_silence_broken_by_a_line_of_unknown_origin_is_not_judged() -> None:
     seen = told("""
 [    0.000000] Linux version 6.1.0 (a@b) (cc) #1 SMP
 [    0.300000] Trying to unpack rootfs image as initramfs...
-[    0.350000] NET: Registered PF_INET6 protocol family
-[    0.499000] wlan0: a line of somebody
+[    0.350000] loop: module loaded
+[    0.499000] nobody knows: a line of somebody
 [    0.500000] Freeing initrd memory: 42152K
 [    0.503000] Segment Routing with IPv6
 [    0.600000] Run /init as init process
@@ -198,7 +340,8 @@ def test_a_slow_processor_may_take_longer_after_a_known_waiter() -> None:
     known = told(log.format(words="Asymmetric key parser 'x509' registered")).shadow
     assert known.waiting is Waiting.WAITED
     assert known.shadow_us == 613_295
-    assert told(log.format(words="ACPI: thermal zone")).shadow.waiting is Waiting.HIDDEN
+    other = told(log.format(words="ACPI: thermal: Thermal Zone [TZ00] (28 C)")).shadow
+    assert other.waiting is Waiting.UNKNOWN
 
 
 def test_a_known_waiter_that_is_heard_of_late_may_have_waited_or_worked() -> None:

@@ -54,6 +54,8 @@ NOTHING_BEGUN = replace(NOTHING_FREED, begun=False, begin_us=None)
         (replace(GOOD, failures=("Decoding failed",)), (RejectionReason.UNPACK_FAILED,)),
         (replace(GOOD, contradictory=True), (RejectionReason.CONTRADICTORY,)),
         (replace(GOOD, panic="VFS", run_program=None), (RejectionReason.PANICKED,)),
+        (replace(GOOD, panic="VFS"), (RejectionReason.PANICKED,)),
+        (replace(GOOD, oops="Oops: 0002 [#1] SMP"), (RejectionReason.OOPSED,)),
         (replace(GOOD, debug_aids=(DebugAid.KASAN,)), (RejectionReason.DEBUG_KERNEL,)),
         (
             replace(GOOD, command_line="irqpoll elfcorehdr=0x7f000000"),

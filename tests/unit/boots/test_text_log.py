@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.boots.text_log import read_boots
+from initadvisor.boots.text_log import read_boots, read_log
 from initadvisor.records.marks import Waiting
 
 PLAIN = """\
@@ -35,6 +35,18 @@ def unpack_times(log: str) -> list[int | None]:
         "2026-11-20 23:21:55.123 host kernel: ",
         "kern  :info  : ",
         "kern  :notice: ",
+        "<6>Nov 20 23:21:55 host kernel: ",
+        "Nov 20 23:21:55.123456 host kernel[12]: <6>",
+        "Wed 2023-11-01 12:00:00 CET host kernel: ",
+        "1672531200.123456 host kernel: ",
+        "Wed Mar  6 18:30:00 2024 kern.info kernel: ",
+        "[1.006743 0.000093] ",
+        "[    1.006743     0.000093] ",
+        "[12:34:56.123456 0.000093] ",
+        "[2023-01-01 12:00:00.123] <6>",
+        "2023-01-01T12:00:00.123Z ",
+        "Jan 01 12:00:00 ",
+        "12:34:56.123 ",
     ],
 )
 def test_what_carriers_put_in_front_is_taken_off(prefix: str) -> None:
@@ -167,3 +179,77 @@ def test_no_order_of_lines_makes_a_negative_time(lines: list[str]) -> None:
     for boot in read_boots(io.BytesIO("".join(lines).encode())):
         if not boot.timestamps.contradictory and boot.timestamps.unpack_us is not None:
             assert boot.timestamps.unpack_us >= 0
+
+
+def infixed(infix: str) -> str:
+    """Return the log as journalctl prints it, who has said it behind the stamp."""
+    return PLAIN.replace("] ", f"] {infix}")
+
+
+@pytest.mark.parametrize("infix", ["host kernel: ", "host-1.example.org kernel: ", "kernel: "])
+@pytest.mark.parametrize("priority", ["", "<6>"])
+def test_journalctl_s_monotonic_lines_are_the_kernel_s(infix: str, priority: str) -> None:
+    log = "".join(f"{priority}{line}\n" for line in infixed(infix).splitlines())
+    assert unpack_times(log) == [200_000]
+
+
+def test_lines_of_other_programs_in_journalctl_s_output_are_no_marks() -> None:
+    begin = "[    0.300000] host cat[9]: Trying to unpack rootfs image as initramfs...\n"
+    end = "[    0.500000] host kernel: Freeing initrd memory: 42152K\n"
+    assert unpack_times(begin + end) == [None]
+
+
+def test_times_of_receipt_are_not_the_kernel_s() -> None:
+    """Some versions of journalctl print when journald has read a message, milliseconds too late."""
+    lines = [line.split("] ", 1)[1] for line in PLAIN.splitlines()]
+    log = "".join(f"[    0.7489{n:02}] host kernel: {line}\n" for n, line in enumerate(lines))
+    (boot,) = read_boots(io.BytesIO(log.encode()))
+    assert boot.timestamps.begun
+    assert boot.timestamps.freed
+    assert boot.timestamps.unpack_us is None
+
+
+def test_the_stamps_of_who_logs_a_console_are_no_times_of_the_kernel_s() -> None:
+    lines = [line.split("] ", 1)[1] for line in PLAIN.splitlines()]
+    log = "".join(f"[{n}.006743 0.000093] {line}\n" for n, line in enumerate(lines))
+    (boot,) = read_boots(io.BytesIO(log.encode()))
+    assert (boot.timestamps.release, boot.timestamps.unpack_us) == ("6.1.0", None)
+
+
+def test_journalctl_says_where_a_boot_begins_and_which_it_is() -> None:
+    beheaded = PLAIN.split("\n", 1)[1]
+    ids = ["0123456789abcdef" * 2, "fedcba9876543210" * 2]
+    log = "-- Logs begin at Mon 2026-01-05. --\n"
+    log += "".join(f"-- Boot {boot_id} --\n{beheaded}" for boot_id in ids)
+    boots = list(read_log(io.BytesIO(log.encode())))
+    assert [boot.boot_id for boot in boots] == ids
+    assert [boot.kernel.timestamps.unpack_us for boot in boots] == [200_000, 200_000]
+
+
+def test_the_kernel_tells_when_it_started() -> None:
+    clock = "[    0.550000] rtc_cmos 00:02: setting system clock to 2023-02-22T14:03:41 UTC ({})\n"
+    log = PLAIN.replace("[    0.600000]", clock.format(1677074621) + "[    0.600000]")
+    (boot,) = read_log(io.BytesIO(log.encode()))
+    assert boot.started_us == 1677074621_000000 - 550_000
+    (boot,) = read_log(io.BytesIO(log.replace("1677074621", "123456789").encode()))
+    assert boot.started_us is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "BUG: kernel NULL pointer dereference, address: 0000000000000010",
+        "Oops: 0002 [#1] PREEMPT SMP NOPTI",
+        "Internal error: Oops - BUG: 0 [#1] SMP ARM",
+        "kernel BUG at mm/slub.c:305!",
+        "Unable to handle kernel paging request at virtual address ffffffff",
+        "watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [swapper/0:1]",
+        "general protection fault, probably for non-canonical address: 0000 [#1]",
+    ],
+)
+def test_an_oops_counts_only_before_init(words: str) -> None:
+    before, after = PLAIN.split("[    0.600000]")
+    early = f"{before}[    0.550000] {words}\n[    0.600000]{after}"
+    late = f"{PLAIN}[    0.700000] {words}\n"
+    oopses = [boot.timestamps.oops for boot in read_boots(io.BytesIO((early + late).encode()))]
+    assert oopses == [words, None]
