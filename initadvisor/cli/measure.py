@@ -39,7 +39,7 @@ _PATH = FileName()
     "files",
     type=_PATH,
     multiple=True,
-    help="The same with a journal's file; may be repeated.",
+    help="The same with a journal's file, or a kernel's log as text; may be repeated.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the records as JSON.")
 def measure(

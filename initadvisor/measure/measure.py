@@ -6,7 +6,7 @@ The running one is measured at each boot, so what that does not need is imported
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
@@ -95,12 +95,33 @@ def measure_journal(
 ) -> Measured:
     """Record all boots in other machines' journals; this one's are recognised where they are there.
 
-    Raises ``InitadvisorError`` where the journal cannot be read.
+    Files may be text, too: whatever has a kernel's log in it. Raises ``InitadvisorError`` where
+    nothing can be read.
     """
+    from initadvisor.measure.text_boots import read_text_log
+
+    logs = {path: read_text_log(path) for path in source.files if path.exists()}
+    texts = [log for log in logs.values() if log is not None]
+    source = replace(source, files=tuple(path for path in source.files if not logs.get(path)))
+    with open_store(host, readonly=dry_run) as store:
+        work = _Work(store=store, dry_run=dry_run)
+        for log in texts:
+            observer.doing("reading what the kernel has said")
+            work.warnings += log.warnings
+            work.keep_texts(log.records)
+        if source.is_named or not texts:
+            _keep_journal(host, source, work, observer)
+        return work.result()
+
+
+def _keep_journal(
+    host: Host, source: JournalSource, work: _Work, observer: MeasureObserver
+) -> None:
     from initadvisor.measure.known_images import KnownImages
 
-    with open_store(host, readonly=dry_run) as store, opened_journal(host, source) as journal:
-        work = _Work(store=store, dry_run=dry_run, warnings=journal.warnings)
+    store = work.store
+    with opened_journal(host, source) as journal:
+        work.warnings += journal.warnings
         latest = _latest(store)
         past = PastBoots(
             journal=journal,
@@ -109,7 +130,6 @@ def measure_journal(
             images=KnownImages(host, others=store.lab_images()),
         )
         work.keep_past(past, journal.spans(), observer)
-        return work.result()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -161,6 +181,13 @@ class _Work:
             self.keep(batch)
             observer.doing(f"reading the journal: {len(self.new)} boots are new so far")
         self.known += others - (len(self.records) + len(self.left_out) - before)
+
+    def keep_texts(self, records: Sequence[BootRecord]) -> None:
+        """Record boots of a text but for those that are recorded."""
+        recorded = self.store.known_boots()
+        new = [record for record in records if record.boot_id not in recorded]
+        self.known += len(records) - len(new)
+        self.keep(new)
 
     def result(self) -> Measured:
         """Return all of it; raises ``InitadvisorError`` where nothing of it could be kept."""
