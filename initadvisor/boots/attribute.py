@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _ALIGNMENT = 4
 """Loaders put one file behind the other at multiples of it, and some fill up the last, too."""
 
+_LONGEST_NAME = 255
+
 _STUB_ADDS_BYTES = 65_536
 """systemd-stub appends os-release, signatures and the like as small archives. What adds more
 (credentials, system extensions) leaves the size without a word on the image."""
@@ -197,7 +199,8 @@ def image_evidence(
     evidence = ImageEvidence(loaded_bytes=loaded, freed_kib=freed_kib, page_bytes=page_bytes)
     if start.method is not BootMethod.KEXEC:
         digests = event_log_digests(host, unreadable)
-        trials = parameters(host.read_text("/proc/cmdline") or "", TRIAL_TAG)
+        words = host.read_text("/proc/cmdline") or ""
+        trials = parameters(words, TRIAL_TAG)
         evidence = replace(
             evidence,
             from_uki=None if start.method is BootMethod.UNKNOWN else start.method.is_uki,
@@ -205,8 +208,14 @@ def image_evidence(
             section_sha256=digests.section,
             trial=trials[-1] if trials else None,
             entry=start.entry,
+            initrd=named_initrd(words),
         )
     return evidence, tuple(unreadable)
+
+
+def named_initrd(command_line: str) -> str | None:
+    """Return what a command line calls the image, for the kernel's EFI stub or out of habit."""
+    return " ".join(parameters(command_line, "initrd"))[:_LONGEST_NAME] or None
 
 
 def loaded_bytes(host: Host, unreadable: list[Unreadable]) -> int | None:

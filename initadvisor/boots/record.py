@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from initadvisor.boots.attribute import image_evidence
+from initadvisor.boots.attribute import image_evidence, named_initrd
 from initadvisor.boots.boot_class import boot_class, class_with_words, past_class
 from initadvisor.boots.journal import BootEnding
 from initadvisor.boots.kmsg import running_boot
@@ -145,7 +145,10 @@ def past_record(
     # Of a trial that nothing is known of any more, the image's size may still be.
     trial = next((tag for tag in tags[-1:] if extra_cmdline(tag)), None)
     evidence = ImageEvidence(
-        freed_kib=timestamps.loaded_kib, page_bytes=os.sysconf("SC_PAGE_SIZE"), trial=trial
+        freed_kib=timestamps.loaded_kib,
+        page_bytes=os.sysconf("SC_PAGE_SIZE"),
+        trial=trial,
+        initrd=named_initrd(timestamps.command_line or ""),
     )
     circumstances = Circumstances(
         kexec=_after_kexec(journalled),

@@ -72,6 +72,8 @@ def print_summaries(classes: Sequence[ClassSummary]) -> None:
     settings = [summary for same in classes for summary in same.settings]
     if any(summary.group.certainty is Certainty.LIKELY for summary in settings):
         print_item("a setting with a question mark is likely, not certain; ? alone is not known")
+    if any(s.group.image_sha256 is None and s.group.boots > 1 for s in settings):
+        print_item("boots whose images are not known to be the same are counted, not compared")
     sources = {s.group.read_source for s in settings if s.group.read_source is not None}
     for source in sorted(sources):
         print_item(f"read: {source}, in which there is more than the reading of the image")
@@ -109,8 +111,9 @@ def _row(record: BootRecord) -> tuple[str, ...]:
 
 def _summary_row(summary: SettingSummary) -> tuple[str, ...]:
     group = summary.group
+    name = shown(f" {group.initrd}") if group.image_sha256 is None and group.initrd else ""
     return (
-        setting_words(group.setting, group.certainty),
+        setting_words(group.setting, group.certainty) + name,
         str(group.boots),
         *_middle(summary.unpack_ms, summary.samples),
         *_middle(summary.read_ms, summary.reads),

@@ -6,6 +6,7 @@ The options, the call, and the answer as JSON (an interface) and as text.
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 from collections import Counter
 from math import inf
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from initadvisor.store.store import Store
 
 
+_log = logging.getLogger(__name__)
+
 _SHOWN = 10
 
 
@@ -65,6 +68,9 @@ _SHOWN = 10
     metavar="FILE",
     help="Keep the boots that another machine printed as JSON or CSV.",
 )
+@click.option(
+    "--drop-damaged", is_flag=True, help="Delete records that are damaged, and name them."
+)
 def history(
     *,
     limit: int | None,
@@ -72,6 +78,7 @@ def history(
     as_json: bool,
     as_csv: bool,
     imported: Path | None,
+    drop_damaged: bool,
 ) -> None:
     """Show what was measured: boots, lab runs, and what kernels made of images.
 
@@ -80,8 +87,12 @@ def history(
     from initadvisor.host import Host
     from initadvisor.store.store import open_store
 
-    asked = [as_json, as_csv, imported is not None]
-    refuse_if(sum(asked) > 1, "--json, --csv and --import exclude each other")
+    asked = [as_json, as_csv, imported is not None, drop_damaged]
+    refuse_if(sum(asked) > 1, "--json, --csv, --import and --drop-damaged exclude each other")
+    refuse_if(
+        drop_damaged and (since is not None or limit is not None),
+        "--drop-damaged looks at all records, without --since or --limit",
+    )
     refuse_if(
         imported is not None and (since is not None or limit is not None),
         "--import takes all boots of a file, without --since or --limit",
@@ -90,8 +101,12 @@ def history(
     if imported is not None:
         _import(host, imported)
         return
+    if drop_damaged:
+        _drop_damaged(host)
+        return
     with open_store(host, readonly=True) as store:
         if as_csv:
+            _warn(store.damaged())
             with contextlib.closing(store.each_boot(since=since, limit=limit)) as boots:
                 write_csv(boots, sys.stdout)
         elif as_json:
@@ -107,6 +122,23 @@ def _import(host: Host, path: Path) -> None:
     click.echo(shown(f"{done.new} of {done.boots} boots are new; kept in {done.path}"))
 
 
+def _drop_damaged(host: Host) -> None:
+    from initadvisor.store.store import open_store
+
+    with open_store(host) as store:
+        dropped = store.drop_damaged()
+        path = store.path
+    for name in dropped:
+        print_item(f"dropped: {shown(name)}")
+    click.echo(shown(f"{len(dropped)} damaged records were dropped from {path}"))
+
+
+def _warn(damaged: Sequence[str]) -> None:
+    """Say on stderr what is left out."""
+    for name in damaged:
+        _log.warning("%s is damaged and left out", shown(name))
+
+
 def _print_json(store: Store, since: datetime | None, limit: int | None) -> None:
     runs = store.lab_runs(limit=limit or _SHOWN, since=since)
     verifications = store.verifications(limit=limit or _SHOWN, since=since)
@@ -115,6 +147,7 @@ def _print_json(store: Store, since: datetime | None, limit: int | None) -> None
         "store": str(store.path),
         "lab_runs": [run_document(recorded) for recorded in runs],
         "verifications": [verification_document(verification) for verification in verifications],
+        "damaged": list(store.damaged()),
     }
     with contextlib.closing(store.each_boot(since=since, limit=limit)) as boots:
         write_json(head, boots, sys.stdout)
@@ -126,6 +159,9 @@ def _print_text(store: Store, since: datetime | None, limit: int) -> None:
     boots = store.boots(since=since, limit=limit)
     runs = store.lab_runs(limit=limit, since=since)
     verifications = store.verifications(limit=limit, since=since)
+    damaged = store.damaged()
+    if damaged:
+        _print_damaged(damaged)
     if not boots and not runs and not verifications:
         click.echo("Nothing was measured yet." if since is None else "Nothing was measured since.")
         return
@@ -137,6 +173,15 @@ def _print_text(store: Store, since: datetime | None, limit: int) -> None:
     if verifications:
         print_verifications(verifications)
     click.echo(f"Kept in {shown(str(store.path))}")
+
+
+def _print_damaged(damaged: Sequence[str]) -> None:
+    for name in damaged[:_SHOWN]:
+        print_item(f"left out, because it is damaged: {shown(name)}")
+    if len(damaged) > _SHOWN:
+        print_item(f"and {len(damaged) - _SHOWN} more")
+    print_item("`initadvisor history --drop-damaged` deletes what is damaged")
+    click.echo()
 
 
 def run_document(recorded: RecordedRun) -> dict[str, Any]:

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 
 _MB = 1e6
+_NAMED = 3
+"""So many damaged records are named."""
 _TODO = {
     Duty.WAIT: ("waits for a boot", "reboot when it suits you, or: sudo initadvisor rollback"),
     Duty.REPLACE: ("was interrupted", "sudo initadvisor settle"),
@@ -55,6 +57,13 @@ def boots(subject: CheckedMachine) -> Iterator[Finding]:
     """Tell how many boots are recorded, and how many of them count."""
     with open_store(subject.host, readonly=True) as store:
         figures = store.boot_figures()
+        damaged = store.damaged()
+    if damaged:
+        names = ", ".join(damaged[:_NAMED]) + (", ..." if len(damaged) > _NAMED else "")
+        yield note(
+            f"damaged records: {len(damaged)}, which are left out ({names})",
+            "sudo initadvisor history --drop-damaged",
+        )
     if not figures:
         yield note("no boot is recorded", "sudo initadvisor measure --backfill")
         return

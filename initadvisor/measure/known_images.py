@@ -116,6 +116,7 @@ class KnownImages:
 
     def _among_installed(self, evidence: ImageEvidence, booted_at: datetime) -> Attribution:
         there = [file for file in self._files if file.since <= booted_at]
+        there = _of_these_names(there, evidence.initrd)
         names = [image for file in there for image in file.images(str(file.installed.path))]
         by_size = replace(evidence, loaded_sha256=None, section_sha256=None)
         fitting = {image.path for image in attribute(by_size, tuple(names)).images}
@@ -157,6 +158,16 @@ class KnownImages:
             _log.info("what made %s is not known: %s", file.installed.path, err.message)
             return None
         return configured.setting if configured.setting.codec is codec else None
+
+
+def _of_these_names(files: list[_File], initrd: str | None) -> list[_File]:
+    """Leave out files that the command line does not name, where it names one of them.
+
+    Loaders have other words for paths; so only the last part counts.
+    """
+    names = {word.replace("\\", "/").rpartition("/")[2] for word in (initrd or "").split()}
+    named = [file for file in files if file.installed.path.name in names]
+    return named or files
 
 
 def _candidate(cached: CachedCandidate) -> tuple[KnownImage, datetime]:

@@ -65,7 +65,8 @@ class ImageEvidence:
     size of all that was loaded, 0 for nothing at all. ``loaded_sha256``: its digest;
     ``section_sha256``: that of a unified kernel image's .initrd section. ``freed_kib``: what the
     kernel freed, in pages of ``page_bytes``. ``trial`` and ``entry``: the tag on the command line,
-    and the loader's entry.
+    and the loader's entry. ``initrd``: what the command line calls it (``initrd=``), all of them
+    where there are several; a name, which tells images apart and proves nothing.
     """
 
     from_uki: bool | None = None
@@ -76,6 +77,7 @@ class ImageEvidence:
     page_bytes: int = 4096
     trial: str | None = None
     entry: str | None = None
+    initrd: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

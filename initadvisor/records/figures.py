@@ -23,7 +23,8 @@ class BootGroupKey:
     not known, as of all boots that only a journal tells of. ``kernel_counts`` and
     ``loader_counts``: whether the kernel's part and that of firmware and loader are samples.
     ``image_sha256`` and ``setting`` are of an image that is certain or likely, as ``certainty``
-    says; a setting is None, too, where it is not known what made the image.
+    says; a setting is None, too, where it is not known what made the image. ``initrd``: what the
+    command line calls it.
     """
 
     machine: str | None
@@ -40,6 +41,7 @@ class BootGroupKey:
     certainty: Certainty
     image_sha256: str | None
     setting: Setting | None
+    initrd: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +63,15 @@ class BootFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootGroup:
-    """Boots of one machine, class and setting.
+    """Boots of one machine, class and image.
 
-    ``machine``, ``setting`` and ``certainty`` as in ``BootGroupKey``. ``boots``: how many there
-    are, samples or not; ``latest_at``: when the latest of them started. ``unpack_us`` and
-    ``read_us``: those of samples, by their size; the latter only from the disk that the latest boot
-    of the class was from, as far as disks are known. ``read_source`` says which interval they are
-    of, the one that most of these boots have.
+    ``machine``, ``setting``, ``certainty``, ``image_sha256`` and ``initrd`` as in ``BootGroupKey``;
+    of images that are not known the last tells those of different names apart, and there are no
+    times, unless it is a single boot: nobody knows that the images were the same. ``boots``: how
+    many there are, samples or not; ``latest_at``: when the latest of them started. ``unpack_us``
+    and ``read_us``: those of samples, by their size; the latter only from the disk that the latest
+    boot of the class was from, as far as disks are known. ``read_source`` says which interval they
+    are of, the one that most of these boots have.
     """
 
     machine: str | None
@@ -77,6 +81,8 @@ class BootGroup:
     certainty: Certainty
     boots: int
     latest_at: datetime
+    image_sha256: str | None = None
+    initrd: str | None = None
     unpack_us: tuple[int, ...] = ()
     read_us: tuple[int, ...] = ()
     read_source: IntervalSource | None = None

@@ -74,7 +74,10 @@ def groups(connection: sqlite3.Connection, *, since: datetime | None) -> tuple[B
     found: dict[tuple[object, ...], _Gathered] = {}
     of_kind = {}
     for own, kind in kinds.items():
-        same = (kind.machine, kind.class_key, kind.setting, kind.certainty)
+        # A name tells images apart, and is no proof that two are the same.
+        named = None if kind.image_sha256 else kind.initrd
+        image = (kind.setting, kind.certainty, kind.image_sha256, named)
+        same = (kind.machine, kind.class_key, image)
         of_kind[own] = found.setdefault(same, _Gathered(kind=kind))
     elsewhere = _from_other_disks(connection, kinds, since)
     for own, at, (unpack_us, read_us) in _rows(
@@ -134,7 +137,10 @@ class _Gathered:
     def group(self) -> BootGroup:
         """Return what was found."""
         source = max(self.read_us, key=lambda source: len(self.read_us[source]), default=None)
+        comparable = self.kind.image_sha256 is not None or self.boots == 1
         return BootGroup(
+            image_sha256=self.kind.image_sha256,
+            initrd=self.kind.initrd,
             machine=self.kind.machine,
             kernel=self.kind.kernel,
             class_key=self.kind.class_key,
@@ -142,9 +148,9 @@ class _Gathered:
             certainty=self.kind.certainty,
             boots=self.boots,
             latest_at=utc_time(self.latest_at),
-            unpack_us=tuple(sorted(self.unpack_us)),
-            read_us=tuple(sorted(self.read_us[source])) if source else (),
-            read_source=source,
+            unpack_us=tuple(sorted(self.unpack_us)) if comparable else (),
+            read_us=tuple(sorted(self.read_us[source])) if source and comparable else (),
+            read_source=source if comparable else None,
         )
 
 
@@ -188,4 +194,5 @@ def _kind(row: sqlite3.Row) -> BootGroupKey:
         certainty=Certainty(text(row, "certainty")),
         image_sha256=text(row, "image_sha256") or None,
         setting=Setting.parse(setting) if setting else None,
+        initrd=text(row, "initrd") or None,
     )

@@ -14,6 +14,7 @@ from initadvisor.core.plain_values import from_json
 from initadvisor.records.boot import RecordSource, as_record, as_text
 from initadvisor.records.read_interval import ReadInterval
 from initadvisor.store.rows import bound, holder, insert, number, text, utc_text
+from initadvisor.store.seals import seal_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -41,10 +42,7 @@ def add(connection: sqlite3.Connection, record: BootRecord) -> bool:
         return False
     kept = as_text(record)
     row = _insert_boot(connection, record)
-    connection.execute(
-        "INSERT OR REPLACE INTO boot_record (boot, record) VALUES (?, ?)",
-        (row, kept),
-    )
+    insert(connection, "boot_record", {"boot": row, "record": kept}, replace=True)
     return True
 
 
@@ -138,10 +136,31 @@ def _insert_kind(connection: sqlite3.Connection, record: BootRecord) -> int:
         "certainty": certainty,
         "image_sha256": told.sha256 if told else "",
         "setting": str(told.setting) if told and told.setting else "",
+        "initrd": record.evidence.initrd or "",
     }
     conditions = " AND ".join(f"{name} = {holder(value)}" for name, value in columns.items())
-    there = connection.execute(
+    there = _kind_like(connection, conditions, columns)
+    if there is None:
+        _reseal_kind(connection, conditions, columns)
+        there = _kind_like(connection, conditions, columns)
+    return number(there, "number") if there else insert(connection, "boot_kind", columns)
+
+
+def _kind_like(
+    connection: sqlite3.Connection, conditions: str, columns: Mapping[str, Value]
+) -> sqlite3.Row | None:
+    row: sqlite3.Row | None = connection.execute(
         f"SELECT number FROM boot_kind WHERE {conditions}",  # noqa: S608
         [bound(value) for value in columns.values()],
     ).fetchone()
-    return number(there, "number") if there else insert(connection, "boot_kind", columns)
+    return row
+
+
+def _reseal_kind(
+    connection: sqlite3.Connection, conditions: str, columns: Mapping[str, Value]
+) -> None:
+    """Seal a kind again of which only the seal is damaged: there cannot be another like it."""
+    connection.execute(
+        f"UPDATE main.boot_kind SET seal = ? WHERE {conditions}",  # noqa: S608
+        [seal_of("boot_kind", columns), *(bound(value) for value in columns.values())],
+    )

@@ -24,6 +24,7 @@ from initadvisor.records.lab import (
     Verification,
 )
 from initadvisor.store.rows import as_bytes, insert, number, text, utc_text, utc_time
+from initadvisor.store.seals import seal_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -96,8 +97,13 @@ def add_lost(connection: sqlite3.Connection, run: int, lost: LostBoot) -> None:
 
 def finish(connection: sqlite3.Connection, run: int, end: RunEnd, warnings: Iterable[str]) -> None:
     """Record how ``run`` ended, in place of what was recorded of its end before."""
-    connection.execute("UPDATE lab_run SET ended = ? WHERE number = ?", (end, run))
-    connection.execute("DELETE FROM lab_warning WHERE run = ?", (run,))
+    there = connection.execute("SELECT * FROM lab_run WHERE number = ?", (run,)).fetchone()
+    if there is not None:
+        seal = seal_of("lab_run", {**dict(there), "ended": end})
+        connection.execute(
+            "UPDATE main.lab_run SET ended = ?, seal = ? WHERE number = ?", (end, seal, run)
+        )
+    connection.execute("DELETE FROM main.lab_warning WHERE run = ?", (run,))
     for position, warning in enumerate(warnings):
         insert(connection, "lab_warning", {"run": run, "position": position, "warning": warning})
 

@@ -51,6 +51,7 @@ from initadvisor.store.connection import (
     transaction,
 )
 from initadvisor.store.schema import OtherLayoutError, has_tables, make_tables
+from initadvisor.store.seals import show_whole_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -201,6 +202,7 @@ def _writable(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
         _make_durable(connection)
         make_tables(connection, str(path))
         _tables(keeper)  # only what has been read from holds the log
+        show_whole_rows(connection)
         return connection, keeper
 
 
@@ -227,9 +229,10 @@ def _readable(path: Path) -> Opened:
         looks = _looks(path)
         connection = _looked_at(path, "immutable=1")
     with _closed_on_error(connection):
-        connection.execute("PRAGMA query_only = ON")
         _check_length(connection, path)
         if has_tables(connection, str(path)):
+            show_whole_rows(connection)
+            connection.execute("PRAGMA query_only = ON")
             return Opened(connection=connection, path=path, looks=looks)
     connection.close()
     return _empty(path)
@@ -238,6 +241,7 @@ def _readable(path: Path) -> Opened:
 def _empty(path: Path) -> Opened:
     with _closed_on_error(connect_memory()) as connection:
         make_tables(connection, str(path))
+        show_whole_rows(connection)
         return Opened(connection=connection, path=path)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from initadvisor.store.seals import seal_of
+
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
@@ -21,10 +23,11 @@ def insert(
 ) -> int:
     """Insert one row and return its number; ``table`` and the names of columns are the program's.
 
-    Text goes in as bytes, because paths may hold what is no UTF-8.
+    It gets its seal. Text goes in as bytes, because paths may hold what is no UTF-8.
     """
+    values = {**values, "seal": seal_of(table, values)}
     cursor = connection.execute(
-        f"INSERT {'OR REPLACE ' if replace else ''}INTO {table} ({', '.join(values)}) "  # noqa: S608
+        f"INSERT {'OR REPLACE ' if replace else ''}INTO main.{table} ({', '.join(values)}) "  # noqa: S608
         f"VALUES ({', '.join(map(holder, values.values()))})",
         [bound(value) for value in values.values()],
     )

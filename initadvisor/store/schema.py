@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 APPLICATION_ID = 0x494E4144
 """What marks a data base as ours (PRAGMA application_id): "INAD"."""
 
-LAYOUT = 4
-"""Which tables it has (PRAGMA user_version): whoever changes one counts on. 1 to 3 were others."""
+LAYOUT = 5
+"""Which tables it has (PRAGMA user_version): whoever changes one counts on. 1 to 4 were others."""
 
-# Runs and verifications are never given a number twice (AUTOINCREMENT). What is read as a whole by
+# ``seal``: a checksum of the row, see ``seals``. Runs and verifications are never given a number
+# twice (AUTOINCREMENT). What is read as a whole by
 # its key needs no row number of its own (WITHOUT ROWID).
 _TABLES = (
     # What a run of the lab was of. ``ended`` is NULL for as long as it goes on, and forever if it
@@ -35,7 +36,8 @@ _TABLES = (
         kernel_sha256 TEXT NOT NULL,
         kernel_release TEXT NOT NULL,
         cpu_model TEXT NOT NULL,
-        ended TEXT
+        ended TEXT,
+        seal INTEGER NOT NULL
     ) STRICT
     """,
     # The images that are timed in turn; ``today``: whether the machine boots this one.
@@ -48,6 +50,7 @@ _TABLES = (
         sha256 TEXT NOT NULL,
         size_bytes INTEGER NOT NULL,
         today INTEGER NOT NULL,
+        seal INTEGER NOT NULL,
         PRIMARY KEY (run, position)
     ) STRICT, WITHOUT ROWID
     """,
@@ -61,7 +64,8 @@ _TABLES = (
         kind TEXT NOT NULL,
         unpack_us INTEGER NOT NULL,
         init_us INTEGER,
-        waiter TEXT
+        waiter TEXT,
+        seal INTEGER NOT NULL
     ) STRICT
     """,
     "CREATE INDEX lab_sample_of_run ON lab_sample (run)",
@@ -73,7 +77,8 @@ _TABLES = (
         run INTEGER NOT NULL REFERENCES lab_run (number) ON DELETE CASCADE,
         image_sha256 TEXT NOT NULL,
         round INTEGER NOT NULL,
-        reason TEXT NOT NULL
+        reason TEXT NOT NULL,
+        seal INTEGER NOT NULL
     ) STRICT
     """,
     "CREATE INDEX lab_lost_of_run ON lab_lost (run)",
@@ -82,6 +87,7 @@ _TABLES = (
         run INTEGER NOT NULL REFERENCES lab_run (number) ON DELETE CASCADE,
         position INTEGER NOT NULL,
         warning TEXT NOT NULL,
+        seal INTEGER NOT NULL,
         PRIMARY KEY (run, position)
     ) STRICT, WITHOUT ROWID
     """,
@@ -97,7 +103,8 @@ _TABLES = (
         image_sha256 TEXT NOT NULL,
         content_sha256 TEXT NOT NULL,
         unpacked TEXT NOT NULL,
-        words TEXT NOT NULL
+        words TEXT NOT NULL,
+        seal INTEGER NOT NULL
     ) STRICT
     """,
     "CREATE INDEX verification_of_image ON verification (image_sha256)",
@@ -109,6 +116,7 @@ _TABLES = (
         works INTEGER NOT NULL,
         reason TEXT NOT NULL,
         at TEXT NOT NULL,
+        seal INTEGER NOT NULL,
         PRIMARY KEY (engine, circumstances)
     ) STRICT, WITHOUT ROWID
     """,
@@ -131,8 +139,10 @@ _TABLES = (
         certainty TEXT NOT NULL,
         image_sha256 TEXT NOT NULL,
         setting TEXT NOT NULL,
+        initrd TEXT NOT NULL,
+        seal INTEGER NOT NULL,
         UNIQUE (owner, class_key, setting, image_sha256, certainty, kernel, way, kernel_counts,
-            loader_counts, waiting, read_source, read_beside, hardware_key, boot_disk)
+            loader_counts, waiting, read_source, read_beside, hardware_key, boot_disk, initrd)
     ) STRICT
     """,
     # What of a boot is searched, counted or computed with.
@@ -151,7 +161,8 @@ _TABLES = (
         rest_us INTEGER,
         loaded_bytes INTEGER,
         read_us INTEGER,
-        reboot_gap_us INTEGER
+        reboot_gap_us INTEGER,
+        seal INTEGER NOT NULL
     ) STRICT
     """,
     "CREATE INDEX boot_by_time ON boot (started_at)",
@@ -159,7 +170,8 @@ _TABLES = (
     """
     CREATE TABLE boot_record (
         boot INTEGER PRIMARY KEY REFERENCES boot (number) ON DELETE CASCADE,
-        record TEXT NOT NULL
+        record TEXT NOT NULL,
+        seal INTEGER NOT NULL
     ) STRICT
     """,
     f"PRAGMA application_id = {APPLICATION_ID}",

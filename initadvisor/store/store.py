@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import UsageError
 from initadvisor.records.boot import UnfitRecordError, as_text
-from initadvisor.store import boot_figures, boots
+from initadvisor.store import boot_figures, boots, seals
 from initadvisor.store.connection import damaged, explained, transaction
 from initadvisor.store.opening import FILE_NAME, opened_for_reading, opened_for_writing
 from initadvisor.store.publish import keep_private, published_after
@@ -271,6 +271,18 @@ class Store:
         """
         with self._reading():
             return boot_figures.groups(self._connection, since=since)
+
+    def damaged(self) -> tuple[str, ...]:
+        """Return the names of the records that are left out, because they are damaged."""
+        with self._reading():
+            return tuple(row.name for row in seals.damaged_rows(self._connection))
+
+    def drop_damaged(self) -> tuple[str, ...]:
+        """Delete what is damaged, and return its names."""
+        with self._writing():
+            names = tuple(row.name for row in seals.damaged_rows(self._connection))
+            seals.drop_damaged_rows(self._connection)
+        return names
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

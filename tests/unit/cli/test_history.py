@@ -78,6 +78,7 @@ def test_where_nothing_was_measured_that_is_said_and_nothing_is_made(host: Host)
     assert document() == {
         "schema": 2,
         "store": str(host.state_dir() / "initadvisor.sqlite"),
+        "damaged": [],
         "lab_runs": [],
         "verifications": [],
         "boots": [],

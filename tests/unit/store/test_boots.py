@@ -17,6 +17,7 @@ import pytest
 
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.estimates import Certainty
+from initadvisor.records.attribution import Attribution, ImageEvidence
 from initadvisor.records.boot import RecordSource, RejectionReason, UnfitRecordError
 from initadvisor.records.marks import Waiting
 from initadvisor.records.read_interval import Beside, IntervalSource
@@ -260,16 +261,7 @@ def test_a_boot_that_was_recorded_survives_a_kill(host: Host, path: Path, after:
     "change",
     [
         "DROP TABLE boot_record",
-        "UPDATE boot_record SET record = '{}'",
-        "UPDATE boot_record SET record = 'nothing'",
-        "UPDATE boot_kind SET way = 'on foot'",
-        "UPDATE boot_kind SET setting = 'zip'",
-        "UPDATE boot_kind SET read_beside = '[1]'",
-        "UPDATE boot SET kind = 99",
-        "UPDATE boot SET started_at = 'yesterday'",
-        "PRAGMA writable_schema = ON;"
-        "UPDATE sqlite_schema SET sql = replace(sql, 'STRICT', '') WHERE name = 'boot';"
-        "PRAGMA writable_schema = RESET; UPDATE boot SET unpack_us = 'long'",
+        "ALTER TABLE boot DROP COLUMN seal",
     ],
 )
 def test_what_the_program_never_wrote_is_called_damage(host: Host, path: Path, change: str) -> None:
@@ -284,6 +276,94 @@ def test_what_the_program_never_wrote_is_called_damage(host: Host, path: Path, c
     assert not list(path.parent.glob("*.aside*"))
     assert caught.value.hint is not None
     assert caught.value.hint.startswith("move it away")
+
+
+BROKEN = [
+    "UPDATE boot_record SET record = '{}' WHERE boot = 2",
+    "UPDATE boot_record SET record = 'nothing' WHERE boot = 2",
+    "UPDATE boot SET kind = 99 WHERE number = 2",
+    "UPDATE boot SET started_at = 'yesterday' WHERE number = 2",
+    "UPDATE boot SET unpack_us = unpack_us + 1 WHERE number = 2",
+    "UPDATE boot SET seal = seal + 1 WHERE number = 2",
+    "PRAGMA writable_schema = ON;"
+    "UPDATE sqlite_schema SET sql = replace(sql, 'STRICT', '') WHERE name = 'boot';"
+    "PRAGMA writable_schema = RESET; UPDATE boot SET unpack_us = 'long' WHERE number = 2",
+]
+
+
+@pytest.mark.parametrize("change", BROKEN)
+def test_one_damaged_record_never_hides_the_others(host: Host, path: Path, change: str) -> None:
+    added = [boot_record(number) for number in range(4)]
+    add(host, *added)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.executescript(f"PRAGMA foreign_keys = OFF; {change}")
+    broken = added[1]
+    with open_store(host, readonly=True) as store:
+        others = {record.boot_id for record in store.boots()}
+        assert {record.boot_id for record in added} - others <= {broken.boot_id}
+        assert len(store.boot_figures()) >= 3
+        assert store.boot_groups()
+        assert store.damaged() == (f"boot {broken.boot_id[:8]}",)
+    with open_store(host) as store:
+        assert store.drop_damaged() == (f"boot {broken.boot_id[:8]}",)
+        assert store.damaged() == ()
+        assert {record.boot_id for record in store.boots()} == others - {broken.boot_id}
+        assert store.add_boots([broken]) == {broken.boot_id}
+        assert len(store.boots()) == len(store.boot_figures()) == 4
+
+
+@pytest.mark.parametrize("column", ["way", "setting", "read_beside", "class_key", "seal"])
+def test_a_damaged_kind_takes_its_boots_only_and_they_come_back(
+    host: Host, path: Path, column: str
+) -> None:
+    record = boot_record(1)
+    add(host, record)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        value = "seal + 1" if column == "seal" else "'on foot'"
+        database.executescript(f"UPDATE boot_kind SET {column} = {value}")  # noqa: S608
+    with open_store(host) as store:
+        assert store.boots() == ()
+        assert store.damaged() == ("boots of kind 1",)
+        other = boot_record(2)
+        store.add_boots([other])
+        assert other in store.boots()
+        store.drop_damaged()
+        store.add_boots([record])
+        assert {r.boot_id for r in store.boots()} == {record.boot_id, other.boot_id}
+
+
+def test_every_flipped_byte_of_a_record_is_noticed(host: Host, path: Path) -> None:
+    records = [boot_record(number) for number in range(3)]
+    add(host, *records)
+    data = path.read_bytes()
+    start = data.index(b'{"boot_id":"' + records[1].boot_id.encode())
+    for offset in range(start, start + 400, 3):
+        changed = bytearray(data)
+        changed[offset] ^= 0x04
+        path.write_bytes(changed)
+        with open_store(host, readonly=True) as store:
+            assert len(store.damaged()) == 1, offset
+            assert [r.boot_id for r in store.boots()] == [records[2].boot_id, records[0].boot_id]
+
+
+def test_images_that_are_not_known_to_be_the_same_are_not_pooled(host: Host) -> None:
+    unknown = Attribution(certainty=Certainty.UNKNOWN, reason="nothing tells")
+    records = [
+        replace(
+            boot_record(number),
+            attribution=unknown,
+            evidence=ImageEvidence(freed_kib=1000, initrd=name),
+        )
+        for number, name in enumerate([None, None, "/initrd.img-a", "/initrd.img-a", "/old.img"])
+    ]
+    add(host, *records)
+    with open_store(host, readonly=True) as store:
+        groups = {(group.initrd, group.boots): group.unpack_us for group in store.boot_groups()}
+    assert {key: len(times) for key, times in groups.items()} == {
+        (None, 2): 0,
+        ("/initrd.img-a", 2): 0,
+        ("/old.img", 1): 1,
+    }
 
 
 def test_one_boot_is_found_whatever_its_clock_said(host: Host) -> None:

@@ -370,16 +370,11 @@ def test_flipped_bytes_never_end_in_anything_but_an_answer_or_one_line(
     "change",
     [
         "DROP TABLE lab_sample",
-        "UPDATE lab_run SET engine = 'abacus'",
-        "UPDATE lab_run SET started_at = 'yesterday'",
-        "UPDATE lab_run SET started_at = '2026-01-01T00:00:00'",
-        "UPDATE lab_subject SET setting = 'zip'",
-        "UPDATE lab_sample SET kind = ''",
         "DROP TABLE lab_lost; CREATE TABLE lab_lost (run, number, image_sha256, round, reason);"
         "INSERT INTO lab_lost VALUES (1, 1, 'a', 'first', 'b')",
         "DROP TABLE lab_lost; CREATE TABLE lab_lost (run, number, image_sha256, round, reason);"
         "INSERT INTO lab_lost VALUES (1, 1, x'00', 1, 'b')",
-        "ALTER TABLE lab_sample RENAME COLUMN unpack_us TO packed_us",
+        "ALTER TABLE lab_sample DROP COLUMN seal",
     ],
 )
 def test_what_the_program_never_wrote_is_called_damage(host: Host, path: Path, change: str) -> None:
@@ -389,6 +384,32 @@ def test_what_the_program_never_wrote_is_called_damage(host: Host, path: Path, c
     with pytest.raises(InitadvisorError, match="damaged") as caught:
         read_all(host)
     assert str(path) in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ("UPDATE lab_run SET engine = 'abacus'", "lab run 1"),
+        ("UPDATE lab_run SET started_at = 'yesterday'", "lab run 1"),
+        ("UPDATE lab_run SET started_at = '2026-01-01T00:00:00'", "lab run 1"),
+        ("UPDATE lab_subject SET setting = 'zip' WHERE position = 1", "lab run 1, image 1"),
+        ("UPDATE lab_sample SET kind = '' WHERE number = 1", "lab run 1, sample 1"),
+        ("UPDATE lab_sample SET unpack_us = unpack_us + 1", "lab run 1, sample 1"),
+    ],
+)
+def test_a_damaged_row_is_left_out_and_named(
+    host: Host, path: Path, change: str, name: str
+) -> None:
+    with open_store(host) as store:
+        fill(store, 1)
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.executescript(change)
+    with open_store(host) as store:
+        assert name in store.damaged()
+        fill(store, 2)
+        assert len(store.lab_runs()) == (1 if name == "lab run 1" else 2)
+        assert name in store.drop_damaged()
+        assert store.damaged() == ()
 
 
 def write_on(store: Store) -> None:

@@ -72,7 +72,7 @@ def other_layout(host: Host, path: Path, layout: int) -> dict[str, bytes]:
     with database(path) as writing:
         writing.execute(f"PRAGMA user_version = {layout}")
         writing.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        writing.execute("INSERT INTO lab_run SELECT 9, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'")
+        writing.execute("INSERT INTO lab_run SELECT 9, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 0")
         left = {end: path.with_name(path.name + end).read_bytes() for end in BESIDE}
     for file in path.parent.iterdir():
         file.unlink()
