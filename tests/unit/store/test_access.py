@@ -315,7 +315,7 @@ def interrupted_write(path: Path, mode: str) -> None:
         database.execute("BEGIN IMMEDIATE")
         for number in range(3000):
             database.execute(
-                "INSERT INTO lab_warning VALUES (1, ?, ?)", (number, "half written " * 20)
+                "INSERT INTO lab_warning VALUES (1, ?, ?, 0)", (number, "half written " * 20)
             )
         copies = {name: name.read_bytes() for name in path.parent.iterdir()}
         database.execute("ROLLBACK")
