@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 IMAGE = "/boot/initrd.img"
 ENTRY = "/boot/entries/previous.conf"
 THEIRS = b"written by hand" * 300
-_BEFORE, _AFTER = 6, 8
+_BEFORE, _AFTER = 2, 3
 """How many calls before and after names change are tried."""
 
 REPLACING = [Run.SETTLE, Run.UNDO]
