@@ -128,6 +128,7 @@ def test_a_file_that_only_root_may_read_is_for_root(
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(NeedsRootError, match=str(image)):
         cold_read(Host(), image)
 
