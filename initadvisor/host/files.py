@@ -22,7 +22,7 @@ from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeErro
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from typing_extensions import Buffer
+    from _typeshed import ReadableBuffer
 
     from initadvisor.host import Host
 
@@ -167,7 +167,7 @@ class _Named(io.FileIO):
         super().__init__(descriptor, "rb")
         self.name = str(path)
 
-    def readinto(self, buffer: Buffer, /) -> int:
+    def readinto(self, buffer: ReadableBuffer, /) -> int:
         """Read like any file; raises ``OSError`` with the path in ``filename``."""
         with self._named_errors():
             return super().readinto(buffer)

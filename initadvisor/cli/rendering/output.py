@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import click
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
+    from _typeshed import ReadableBuffer
 
 
 SCHEMA: Final = 2
@@ -29,7 +29,7 @@ class _Named(io.FileIO):
 
     _failed = False
 
-    def write(self, data: Buffer, /) -> int:
+    def write(self, data: ReadableBuffer, /) -> int:
         """Write like any file; raises ``OSError`` with the name in ``filename``, once."""
         if self._failed:
             return memoryview(data).nbytes
