@@ -26,10 +26,12 @@ def install(unit, code):
     '''Have a unit that is shipped run this in its sandbox.'''
     name = unit.removesuffix(".service")
     Path(f"/mnt/{name}.py").write_text(code)
-    kept = [
-        line for line in Path("systemd", unit).read_text().splitlines()
-        if not line.startswith(("Condition", "Wants=", "After=", "Exec", "RestartSec"))
-    ]
+    # How soon it ends rests on what else is at work: it neither gives way nor has a time limit.
+    dropped = (
+        "Condition", "Wants=", "After=", "Exec", "RestartSec", "TimeoutStart", "Nice=", "IOSched"
+    )
+    text = Path("systemd", unit).read_text()
+    kept = [line for line in text.splitlines() if not line.startswith(dropped)]
     kept += [
         "[Service]", f"ExecStart={sys.executable} /mnt/{name}.py",
         f"WorkingDirectory={Path.cwd()}",
