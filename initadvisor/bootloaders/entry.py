@@ -43,7 +43,8 @@ class BootEntry:
     """An entry as it is now.
 
     ``identifier`` is what the loader calls it. ``initrds`` are in the order in which they are
-    loaded. ``options`` are written as in the entry: of GRUB's they may hold its variables. For a
+    loaded. ``options`` are written as in the entry: of GRUB's they may hold its variables, and
+    ``variables`` has all that sets these, as ``name=value``. For a
     unified kernel image (``is_uki``) ``kernel`` is that image, ``initrds`` is empty and ``options``
     is the command line it would start with. ``source``: the file or variable that holds the entry.
     """
@@ -55,6 +56,12 @@ class BootEntry:
     options: str
     source: str
     is_uki: bool = False
+    variables: tuple[str, ...] = ()
+
+    @property
+    def command_line(self) -> str:
+        """The options, and what sets the variables in them: the same text is the same line."""
+        return " ".join((self.options, *self.variables))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ def binding_of(host: Host, plan: TrialPlan) -> BootBinding:
     paths = dict.fromkeys((*_loaded(plan.default), plan.request.image))
     return BootBinding(
         entry=plan.default.identifier,
-        options=plan.default.options,
+        options=plan.default.command_line,
         files=tuple(BoundFile(path=path, sha256=digest_of(host, path)) for path in paths),
     )
 
@@ -45,7 +45,7 @@ def binding_fault(host: Host, armed: ArmedBoot) -> str:
     except UnsafeError as err:
         return f"what boots by default has changed: {err.message}"
     loaded = tuple(file.path for file in bound.files)[: len(_loaded(now))]
-    if (now.identifier, now.options, _loaded(now)) != (bound.entry, bound.options, loaded):
+    if (now.identifier, now.command_line, _loaded(now)) != (bound.entry, bound.options, loaded):
         return "the default entry or its command line was changed"
     return next(filter(None, (_file_fault(host, file) for file in bound.files)), "")
 

@@ -41,7 +41,7 @@ def default_boot(host: Host, loader: BootLoader) -> DefaultBoot:
         release=installed.kernel_release,
         entry=default.identifier,
         kernel_sha256=_sha256(host, default.kernel.path),
-        options=_SPACE.sub(" ", default.options).strip(),
+        options=_SPACE.sub(" ", default.command_line).strip(),
     )
 
 

@@ -11,6 +11,7 @@ to find its disk and to set the screen up is kept as it is.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -51,7 +52,7 @@ from initadvisor.host.replace import replace_file
 from initadvisor.records.boot_start import BootMethod
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from initadvisor.bootloaders.grub.script import GrubWord, Statement
     from initadvisor.core.refusals import Refusal
@@ -211,10 +212,12 @@ def _default(host: Host, where: GrubPlace) -> tuple[grub_menu.GrubMenuEntry, Boo
     text = decoded(content)
     script = grub_menu.parsed(text, where.configuration)
     grub_menu.refuse_what_keeps(script, where.configuration)
-    saved = environment(host, where).get("saved_entry")
+    kept = environment(host, where)
+    saved = kept.get("saved_entry")
     menu = grub_menu.default_entry(text, script, where.configuration, saved_entry=saved)
     mount_point = file_system_of(host, where.directory).mount_point
-    return menu, boot_entry(host, menu, mount_point=mount_point, source=where.configuration)
+    entry = boot_entry(host, menu, mount_point=mount_point, source=where.configuration)
+    return menu, replace(entry, variables=_variables(entry.options, script, kept))
 
 
 def _split(host: Host, where: GrubPlace, kind: EntryKind) -> custom.Custom:
@@ -246,6 +249,7 @@ _INITRD = frozenset({"initrd", "initrdefi", "initrd16"})
 _LEFT_OUT = frozenset({"savedefault", "recordfail"})
 """Entries of ours are neither remembered as the default nor as a boot that failed."""
 
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _FOREIGN = frozenset(
     {"multiboot", "multiboot2", "xen_hypervisor", "module", "module2", "chainloader", "configfile"}
     | {"devicetree", "boot", "source", ".", "normal", "legacy_configfile", "kexec"}
@@ -309,6 +313,18 @@ def _loading(entry: grub_menu.GrubMenuEntry) -> tuple[Statement, Statement]:
 def _options(entry: grub_menu.GrubMenuEntry, linux: Statement) -> str:
     start, end = linux.words[1].end - entry.body_start, linux.end - entry.body_start
     return re.sub(r"\\\n", " ", entry.body[start:end]).strip()
+
+
+def _variables(
+    options: str, script: Sequence[Statement], kept: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return what sets the variables that options name: GRUB's environment, and its script."""
+    names = {found[1] or found[2] for found in _VARIABLE.finditer(options)}
+    settings = [f"{name}={value}" for name, value in kept.items()]
+    for statement in script:
+        first = 1 if statement.command == "set" else 0
+        settings += [word.raw for word in statement.words[first : first + 1]]
+    return tuple(found for found in settings if found.partition("=")[0] in names and "=" in found)
 
 
 def _file(host: Host, word: GrubWord, mount_point: str) -> BootFile:

@@ -151,6 +151,30 @@ def test_the_default_is_the_entry_that_grub_would_take(
     assert grub.refusals(saved.host) == ()
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [
+        variables("opts=quiet\n"),
+        edit('set default="0"', 'set default="0"\nset opts=quiet'),
+        edit('set default="0"', 'set default="0"\nopts="quiet"'),
+        edit('set default="0"', 'set default="0"\nif true; then\n  set opts=quiet\nfi'),
+    ],
+)
+@pytest.mark.parametrize("written", ["$opts", "${opts}", '"a $opts b"'])
+def test_what_sets_a_variable_of_the_command_line_belongs_to_it(
+    tmp_path: Path, setting: Callable[[Machine], object], written: str
+) -> None:
+    machine = grub_machine(tmp_path)
+    edit(" ro console=ttyS0 quiet", f" ro {written}")(machine)
+    before = grub.default_entry(machine.host)
+    variables("other=1\n")(machine)
+    assert grub.default_entry(machine.host) == before
+    setting(machine)
+    after = grub.default_entry(machine.host)
+    assert after.options == before.options
+    assert after.command_line != before.command_line
+
+
 def test_a_trial_does_not_save_itself_as_the_default(tmp_path: Path) -> None:
     machine = grub_machine(tmp_path, configuration="saved.cfg", variables=f"saved_entry={SIMPLE}")
     assert "savedefault" in (tmp_path / CFG).read_text()
