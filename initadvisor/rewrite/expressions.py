@@ -23,7 +23,7 @@ _OPENING = re.compile(
       (?P<arithmetic> \(\( )
     | (?P<old> \$\[ )
     | (?P<subscript> \$?\{ \#? \w+ \[ (?! (?:[0-9]+|[@*]) \] ) )
-    | (?P<substring> \$\{ (?:\w+|[@*]) (?: \[ (?:[0-9]+|[@*]) \] )? : (?![-=?+]) )
+    | (?P<substring> \$\{ (?:\w+|[@*\#?$-]) (?: \[ (?:[0-9]+|[@*]) \] )? : (?![-=?+]) )
     | (?P<any> \$\{ (?: [ \t\n|(!] | (?:\w+|[@*]) (?: \[ (?:[0-9]+|[@*]) \] )? @P ) )
     """,
     re.VERBOSE,
@@ -37,6 +37,9 @@ _COMPARING = re.compile(r"(?<!\S)-(?:eq|ne|lt|le|gt|ge|v|R)(?!\S)")
 _NUMBER = re.compile(r"[-+]?[0-9]*|\$\(\([^()]*\)\)")
 _COUNTED = re.compile(r"\b([A-Za-z_]\w*)\s*(?:[-+*/%]?=(?!=)|\+\+|--)")
 _INDEX = re.compile(r"\[([^]]*)\]\+?=")
+_INTEGERS = frozenset({"BASHPID", "HISTCMD", "OPTIND", "RANDOM", "SECONDS", "SRANDOM"})
+"""Variables that bash computes what is assigned to, whoever declares them."""
+
 _LOOP = re.compile(r"\A(?:for|select)\s+([A-Za-z_]\w*)")
 
 
@@ -61,7 +64,7 @@ def may_set_any(command: Command, text: str, numbers: Collection[str]) -> bool:
     ``numbers`` are the variables that are known to hold numbers.
     """
     code = _code(command, text)
-    found = [*_expressions(code), *_subscripts(command, text)]
+    found = [*_expressions(code), *_computed(command, text)]
     if command.test:  # what [[ compares as numbers is arithmetic
         parts = re.split(r"&&|\|\|", code.strip("[] \t\n"))
         found += [_COMPARING.sub("-", part) for part in parts if _COMPARING.search(part)]
@@ -76,7 +79,7 @@ def may_set(command: Command, text: str, name: str) -> bool:
     if re.search(rf"\{{{name}(?:\[[^]\n{{]*\])?\}}[<>&]", code):  # the number of a descriptor
         return True
     spelled = re.compile(rf"(?<![A-Za-z0-9_]){name}(?![A-Za-z0-9_])")
-    found = (*_expressions(code), *_subscripts(command, text))
+    found = (*_expressions(code), *_computed(command, text))
     compared = command.test and _COMPARING.search(code) and spelled.search(code)
     return bool(compared) or any(each is not None and spelled.search(each) for each in found)
 
@@ -85,11 +88,16 @@ def _code(command: Command, text: str) -> str:
     return text[command.start : command.end].replace("\\\n", "")
 
 
-def _subscripts(command: Command, text: str) -> Iterator[str]:
-    """Yield what is in the brackets of ``NAME[...]=`` and of ``NAME=([...]=...)``."""
+def _computed(command: Command, text: str) -> Iterator[str]:
+    """Yield what is in the brackets of ``NAME[...]=`` and of ``NAME=([...]=...)``.
+
+    Also what bash's own integers are set to.
+    """
     options = [w.value for w in command.words if w.value and w.value.startswith("-")]
     associative = any("A" in option for option in options)
     for assignment in command.assignments:
+        if assignment.name in _INTEGERS:
+            yield text[assignment.value.start : assignment.value.end]
         if not assignment.whole:
             start = assignment.start + len(assignment.name) + 1
             yield text[start : text.index("=", text.index("]", start))].rstrip("+").rstrip("]")

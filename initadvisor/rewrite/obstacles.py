@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 _READS_FILES = frozenset({".", "source"})
-_RUNS_TEXT = frozenset({"eval", "trap", "alias", "enable"})
+_LASTS = frozenset({"trap", "alias", "enable"})
+"""Builtins that take effect with every later command."""
+_RUNS_TEXT = _LASTS | {"eval", "compgen", "jobs"}
 _ENDS = frozenset({"return", "exit", "exec"})
 _DECLARES = frozenset({"export", "declare", "typeset"})
 _HARMLESS = frozenset({"echo", ":", "true", "false", "[", "test"})
@@ -57,6 +59,8 @@ def names_given(command: Command) -> set[str]:
 
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_COMPUTED_SUBSCRIPT = re.compile(r"\w\[(?!(?:[0-9]+|[@*])\])")
+_CHANGING = re.compile(r"[-+][A-Za-z]*[knot]")
 
 
 def ends_reading(command: Command) -> bool:
@@ -85,6 +89,12 @@ def is_dynamic(command: Command, text: str, numbers: Collection[str]) -> str:
         "another file is read here": verb in _READS_FILES,
         f"{verb} may set anything": verb in _RUNS_TEXT | {"let"},
         f"{verb} is given a name that is computed": verb in _SETS_NAMED and None in values,
+        f"{verb} is given an element that is computed": verb in _SETS_NAMED
+        and (verb != "printf" or any(option.startswith("-v") for option in options))
+        and any(_COMPUTED_SUBSCRIPT.search(value or "") for value in values),
+        f"{verb} runs what it is given": verb in {"mapfile", "readarray"}
+        and any("C" in option for option in options),
+        f"{verb} changes how later commands are read": _changes_reading(command),
         f"{verb} makes something else of later assignments": verb in _DECLARES | {"local"}
         and not {"i", "n"}.isdisjoint("".join(options)),
         f"{verb} computes the name of a variable": verb in {"[", "test"}
@@ -118,13 +128,18 @@ def always_matters(command: Command) -> bool:
     """Tell whether a command can take effect elsewhere than where it stands.
 
     A function runs when it is called, ``declare -i`` or ``readonly`` change what later assignments
-    do.
+    do, ``trap`` and ``set -k`` what later commands do.
     """
     verb = _verb(command)
-    lasting = verb in {"readonly", "local"} or (
+    lasting = verb in _LASTS | {"readonly", "local"} or (
         verb in _DECLARES and not _declares_plainly(command)
     )
-    return command.in_function or lasting
+    return command.in_function or lasting or _changes_reading(command)
+
+
+def _changes_reading(command: Command) -> bool:
+    """Tell whether ``set`` has the shell run commands no more, or take other words for names."""
+    return _verb(command) == "set" and any(_CHANGING.match(word) for word in _values(command))
 
 
 def _why_not_plain(command: Command, name: str) -> str:

@@ -19,6 +19,7 @@ _ENDS = frozenset({"fi", "done", "esac", "}"})
 _COMPOUND = frozenset({"if", "while", "until", "for", "select", "case", "[[", "{"})
 _INNER = frozenset({"then", "elif", "else", "do"})
 _CASE_ENDS = frozenset({";;&", ";;", ";&", "esac"})
+_TIMING = re.compile(r"(?<=\btime)(?:[ \t]+-p)?(?:[ \t]+--)?(?=[ \t])")
 _IN = re.compile(r"in(?=[ \t\n])")
 _NO_ARGUMENTS = re.compile(r"[ \t]*\([ \t]*\)")
 _FUNCTION = re.compile(r"[^\s;&|()<>'\"$`\\#=]+[ \t]*\([ \t]*\)")
@@ -169,6 +170,8 @@ class _Parser(Cursor):
             raise UnreadableError(msg, offset=start)
 
     def _read_prefixed(self) -> None:
+        if options := _TIMING.match(self.text, self.at):
+            self.at = options.end()
         with self.nested():
             self.skip_blanks()
             char = self.text[self.at : self.at + 1]

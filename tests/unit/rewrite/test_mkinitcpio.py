@@ -177,6 +177,19 @@ def test_options_keep_the_form_they_were_written_in(options: str, before: str, a
         "A=${!B}",
         "A=${B@P}",
         "A=${ COMPR''ESSION=5; }",
+        "B=COMPR''ESSION=5; printf -v 'A[B]' 1",
+        "B=COMPR''ESSION=5; declare 'A[B]=1'",
+        "B=COMPR''ESSION=5; A=${?:B}",
+        "B=COMPR''ESSION=5; A=${-:B}",
+        "B=COMPR''ESSION=5; A=${#:B}",
+        "B=COMPR''ESSION=5; A=${$:B}",
+        "RANDOM=COMPR''ESSION=5",
+        "mapfile -C \"eval COMPR''ESSION=5;:\" -c 1 A <<<x",
+        "readarray -c1 -C \"eval COMPR''ESSION=5;:\" A <<<x",
+        "compgen -W $'$\\x28(COMPR\\x45SSION=5))'",
+        "jobs -x eval COMPR''ESSION=5",
+        "time -p eval COMPR''ESSION=5",
+        "set -k; declare COMPRESSION=5",
         "[[ -v a[COMPRESSION=5] ]]",
         "[ -v 'a[COMPRESSION=5]' ]",
         "COMPRESSION=zstd A=$((COMPRESSION=5))",
@@ -195,8 +208,18 @@ def test_what_may_change_the_variable_by_the_way_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ["trap \"COMPR''ESSION=5\" DEBUG", "alias export=false", "set -n", "set -k"]
+)
+def test_what_changes_all_later_commands_is_refused_before_the_variable_is_set(text: str) -> None:
+    with pytest.raises(RefusedRewriteError):
+        with_mkinitcpio(f"{text}\nCOMPRESSION=xz\n", Setting.parse("zstd"))
+
+
+@pytest.mark.parametrize(
     "text",
     [
+        "set -- a b; set -f; printf '%s[x]' 1; time -p true",
+        "RANDOM=1; a=(); unset 'a[0]'; A=${?:-x}",
         "A=$((1 << 2)) B=$((A + 1))",
         "for ((i = 0; i < 2; i++)); do A=${B:1:2}; done",
         "A=4; ((A > 2)) && B=$((A / 2))",
