@@ -20,6 +20,7 @@ from initadvisor.generators.dracut_config import (
     config_paths,
     effective_setting,
     evaluate_config,
+    levels_3cpio,
     squashes,
 )
 from initadvisor.generators.files import (
@@ -57,7 +58,6 @@ NAME: Final = "dracut"
 _BUILD_TIMEOUT_S = 900.0
 _3CPIO_SINCE = 109
 _NEWEST_KNOWN = 111
-_3CPIO_ZSTD_LIMIT = 19
 
 _IMAGE_NAMES = (
     re.compile(r"^initramfs-(?P<release>.+)\.img$"),
@@ -122,7 +122,8 @@ def rewritten(
     paths = config_paths(host, _major(host), texts)
     command = None if _through_3cpio(host) else compressor(host, setting)
     files = config_files(host, paths.files, texts)
-    edits = dracut_edits(files, setting, command, paths.drop_in(host))
+    level = None if setting.codec is Codec.CAT else _line(host, setting.codec).level
+    edits = dracut_edits(files, setting, command, paths.drop_in(host), default_level=level)
     after = {**(texts or {}), **texts_of(edits)}
     found = configured(host, kernel_release, texts=after, image=image)
     confirm(NAME, found, setting, (compressor(host, found.setting), compressor(host, setting)))
@@ -186,8 +187,9 @@ def unusable(host: Host, setting: Setting) -> str | None:
         return None
     if len(setting.options) > 1 or setting.level is None:
         return "dracut has 3cpio make the image, which takes a level and no other options"
-    if setting.codec is Codec.ZSTD and setting.level > _3CPIO_ZSTD_LIMIT:
-        return f"dracut has 3cpio make the image, which knows no level above {_3CPIO_ZSTD_LIMIT}"
+    levels = levels_3cpio(setting.codec)
+    if setting.level not in levels:
+        return f"dracut has 3cpio make the image, which knows no level above {levels[-1]}"
     return None
 
 

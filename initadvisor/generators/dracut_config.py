@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.core.codecs import Codec
-from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.errors import InitadvisorError, UsageError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import ConfiguredSetting
-from initadvisor.generators.files import first_kernel_config, has_program, level_of
+from initadvisor.generators.files import as_run, first_kernel_config, has_program, level_of
 from initadvisor.generators.rewriting import ConfigPaths
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
 from initadvisor.host.files import listing
@@ -167,7 +167,10 @@ def effective_setting(
         setting = _named(command, config, major, through_3cpio=through_3cpio, warnings=warnings)
     else:
         setting = _verbatim(command, source, warnings)
-    return ConfiguredSetting(setting=setting, source=source, warnings=tuple(warnings))
+    run = as_run(setting)
+    if run != setting:
+        warnings.append(f"{setting.codec} makes {run} of {setting}")
+    return ConfiguredSetting(setting=run, source=source, warnings=tuple(warnings))
 
 
 def _kernel_config(host: Host, release: str, major: int) -> KernelConfig | None:
@@ -215,16 +218,53 @@ def _named(
     codec = _codec(command.split(maxsplit=1)[0], command)
     if " " in command:
         warnings.append(f"compress={command!r}: 3cpio makes the image and ignores the options")
-    level = config.value(f"compress_level_{codec.value}")
-    if not level or codec is Codec.CAT:
+    name = f"compress_level_{codec.value}"
+    variable = config.get(name)
+    if variable is None or not variable.values or codec is Codec.CAT:
         return Setting(codec)
+    level = variable.first
     if major < _LEVELS_SINCE:
-        warnings.append(f"compress_level_{codec.value}={level}: not known before dracut 109")
+        warnings.append(f"{name}={level}: not known before dracut 109")
+        return Setting(codec)
+    if codec is Codec.XZ and not level:
         return Setting(codec)
     if codec is Codec.XZ and not through_3cpio:
-        warnings.append(f"compress_level_xz={level}: dracut's filter chain makes xz ignore it")
+        warnings.append(f"{name}={level}: dracut's filter chain makes xz ignore it")
         return Setting(codec)
-    return Setting(codec, (f"-{level}",))
+    if not level.strip():
+        own = f"-{codec.spec.level}"
+        warnings.append(
+            f"{name} is empty, which is no level for dracut: {codec} uses its own default, {own}"
+        )
+        return Setting(codec, (own,))
+    return _levelled(codec, name, level, through_3cpio=through_3cpio, warnings=warnings)
+
+
+def _levelled(
+    codec: Codec, name: str, level: str, *, through_3cpio: bool, warnings: list[str]
+) -> Setting:
+    """Return what comes of ``compress_level_*``, whose words follow a dash.
+
+    3cpio takes the last number, within its bounds, and ignores the rest.
+    """
+    words = f"-{level}".split()
+    if through_3cpio:
+        numbers = [int(word[1:]) for word in words if _NUMBER.match(word)]
+        levels = levels_3cpio(codec)
+        wanted = numbers[-1] if numbers else codec.spec.level
+        taken = None if wanted is None else max(levels.start, min(wanted, levels.stop - 1))
+        if words != [f"-{taken}"]:
+            warnings.append(f"{name}={level}: 3cpio takes that for level {taken}")
+        return Setting(codec, (f"-{taken}",))
+    try:
+        if not _LEVEL.match(words[0]):
+            msg = f"{words[0]} is no level"
+            raise UsageError(msg)
+        Setting.parse(str(as_run(Setting(codec, tuple(words)))))
+    except UsageError as err:
+        msg = f"cannot tell what dracut makes of {name}={level}: {err.message}"
+        raise InitadvisorError(msg, hint=f"remove {name}, or set it to a level") from err
+    return Setting(codec, tuple(words))
 
 
 def _verbatim(command: str, source: str, warnings: list[str]) -> Setting:
@@ -254,6 +294,7 @@ def _codec(program: str, command: str) -> Codec:
 
 
 _LEVEL = re.compile(r"^-(\d+e?)$")
+_NUMBER = re.compile(r"^-[+-]?\d{1,18}$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,6 +334,11 @@ _LINES_3CPIO: Final = {
     Codec.LZ4: CommandLine(program="lz4", before=("-l",), level=9),
     Codec.ZSTD: CommandLine(program="zstd", before=("-q",), level=15, after=("-T0",)),
 }
+
+
+def levels_3cpio(codec: Codec) -> range:
+    """Return the levels that 3cpio passes on: all but those of ``zstd --ultra``."""
+    return range(1, 20) if codec is Codec.ZSTD else codec.spec.levels
 
 
 def command_line(codec: Codec, *, pigz: bool, lbzip2: bool, through_3cpio: bool) -> CommandLine:

@@ -90,6 +90,8 @@ def version_key(name: str) -> tuple[tuple[int, int | str], ...]:
 
 
 _LEVEL = re.compile(r"^-(\d+)e?$")
+_HIGHEST = {Codec.LZ4: 12, Codec.ZSTD: 19}
+_HIGHEST_ULTRA = 22
 _UNTOLD = ("--fast", "--best", "--lzma1", "--lzma2")
 
 
@@ -108,6 +110,23 @@ def level_of(setting: Setting, otherwise: int | None) -> int | None:
         elif option.startswith(_UNTOLD):
             level = None
     return level
+
+
+def as_run(setting: Setting) -> Setting:
+    """Return the setting with the level that its program makes of one that is too high.
+
+    zstd goes above 19 with ``--ultra`` only (zstdcli.c), lz4 no higher than 12 (lz4hc.h).
+    """
+    highest = _HIGHEST.get(setting.codec)
+    if highest is None:
+        return setting
+    if setting.codec is Codec.ZSTD and "--ultra" in setting.options:
+        highest = _HIGHEST_ULTRA
+    options = [
+        f"-{min(int(match[1]), highest)}" if (match := _LEVEL.match(option)) else option
+        for option in setting.options
+    ]
+    return replace(setting, options=tuple(options))
 
 
 BOOT_PARTITIONS = ("/efi", "/boot", "/boot/efi")

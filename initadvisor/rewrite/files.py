@@ -88,13 +88,15 @@ _SPECIAL_IN_DOUBLE_QUOTES = frozenset('"$`\\')
 class DesiredAssignment:
     """What a variable is to be: one value, or the elements of an array; nothing: empty.
 
-    ``quote`` is how a line is written where there is none to take over the style of.
+    ``quote`` is how a line is written where there is none to take over the style of. ``or_unset``:
+    a variable that nothing sets is right, too.
     """
 
     name: str
     values: tuple[str, ...] = ()
     array: bool = False
     quote: str = ""
+    or_unset: bool = False
 
     @property
     def line(self) -> str:

@@ -124,7 +124,7 @@ def _refuse_unclear(wanted: DesiredAssignment, finding: VariableOrigin) -> None:
 
 
 def _is_unset(finding: VariableOrigin, wanted: DesiredAssignment) -> bool:
-    return finding.place is None and not wanted.values
+    return finding.place is None and (wanted.or_unset or not wanted.values)
 
 
 def _is_granted(wanted: DesiredAssignment, finding: VariableOrigin) -> bool:
@@ -168,7 +168,7 @@ def _new_drop_in(
     lines = [
         f"{wanted.line}\n"
         for wanted, finding in findings
-        if wanted.values or finding.place or any(not found.vague for found in finding.obstacles)
+        if not _is_unset(finding, wanted) or any(not found.vague for found in finding.obstacles)
     ]
     after = _DROP_IN_HEADER + "".join(lines)
     return (FileEdit(path=drop_in.path, before=None, after=after),)

@@ -4,7 +4,7 @@ mkinitcpio: ``COMPRESSION=`` and ``COMPRESSION_OPTIONS=()`` (mkinitcpio.conf(5))
 
 dracut: ``compress=`` and what replaces or completes it (dracut.conf(5)). ``INITRD_COMPRESS`` set by
 a configuration file wins over ``compress`` (dracut.sh); since 109 a plain name takes its level from
-``compress_level_NAME``.
+``compress_level_NAME``, which is no level at all where it is empty: only unset it is the default.
 
 initramfs-tools: ``COMPRESS=`` and ``COMPRESSLEVEL=`` (initramfs.conf(5)).
 """
@@ -49,12 +49,13 @@ def mkinitcpio_edits(
 
 
 def dracut_assignments(
-    setting: Setting, command: Sequence[str] | None = None
+    setting: Setting, command: Sequence[str] | None = None, *, default_level: int | None
 ) -> tuple[DesiredAssignment, ...]:
     """Return what dracut's variables have to be for a setting.
 
     ``command`` is the whole command line for a setting with options, as dracut takes it; without
     it the level is all there may be, and goes into ``compress_level_NAME`` (3cpio makes the image).
+    ``default_level`` is what dracut takes where that is not set; None: none, and empty is the same.
 
     Raises ``RefusedRewriteError`` for options that neither of the two can say.
     """
@@ -68,15 +69,15 @@ def dracut_assignments(
     if setting.options and (len(compress.split()) != len(command) if command else not only_a_level):
         msg = f"this dracut cannot be configured for {setting}"
         raise RefusedRewriteError(msg, hint="it takes words without blanks, or a level alone")
-    return (
-        DesiredAssignment(name="compress", values=(compress,), quote='"'),
-        DesiredAssignment(
-            name=f"compress_level_{codec}",
-            values=() if level is None else (str(level),),
-            quote='"',
-        ),
-        DesiredAssignment(name="INITRD_COMPRESS", quote='"'),
-    )
+    wanted = DesiredAssignment(name="compress", values=(compress,), quote='"')
+    other = DesiredAssignment(name="INITRD_COMPRESS", quote='"')
+    if compress != codec or setting.codec is Codec.CAT:  # it has no level of its own
+        return wanted, other
+    used = default_level if level is None else level
+    values = () if used is None else (str(used),)
+    name = f"compress_level_{codec}"
+    found = DesiredAssignment(name=name, values=values, quote='"', or_unset=level is None)
+    return wanted, found, other
 
 
 def dracut_edits(
@@ -84,6 +85,8 @@ def dracut_edits(
     setting: Setting,
     command: Sequence[str] | None = None,
     drop_in: DropIn | None = None,
+    *,
+    default_level: int | None,
 ) -> tuple[FileEdit, ...]:
     """Return what to change in the files that dracut sources one after the other.
 
@@ -92,7 +95,8 @@ def dracut_edits(
     Raises ``RefusedRewriteError`` where a line has to be changed by hand.
     """
     reading = ReadingRules(shell=Shell.BASH, home=None, drop_in=drop_in)
-    return rewrite(files, dracut_assignments(setting, command), reading)
+    wanted = dracut_assignments(setting, command, default_level=default_level)
+    return rewrite(files, wanted, reading)
 
 
 def initramfs_tools_assignments(setting: Setting) -> tuple[DesiredAssignment, ...]:

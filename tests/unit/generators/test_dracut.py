@@ -195,6 +195,33 @@ def test_levels_are_known_since_109_and_do_nothing_to_xz(host: Host, write: Writ
     assert "not known before dracut 109" in warnings[0]
 
 
+@pytest.mark.parametrize(
+    ("level", "plain", "through_3cpio"),
+    [
+        ("", "zstd -3", "zstd -3"),
+        ("22", "zstd -19", "zstd -19"),
+        ("1 -9", "zstd -1 -9", "zstd -9"),
+        ("9 --long=27", "zstd -9 --long=27", "zstd -9"),
+        ("-9", None, "zstd -1"),
+        ("fast", None, "zstd -3"),
+        ("0", None, "zstd -1"),
+    ],
+)
+def test_an_odd_level_is_what_the_program_makes_of_it(
+    host: Host, write: Write, install: Install, level: str, plain: str | None, through_3cpio: str
+) -> None:
+    write(_CONF, f'compress=zstd\ncompress_level_zstd="{level}"\n')
+    if plain is None:
+        with pytest.raises(InitadvisorError, match=f"what dracut makes of .*={level}: "):
+            dracut.configured(host, RELEASE)
+    else:
+        assert _configured(host)[0] == plain
+    install("3cpio")
+    setting, _, warnings = _configured(host)
+    assert setting == through_3cpio
+    assert len(warnings) == 1
+
+
 def test_a_squash_module_forces_cat(host: Host, write: Write) -> None:
     write(_CONF, 'compress=zstd\nadd_dracutmodules+=" squash-erofs "\n')
     setting, _, warnings = _configured(host)

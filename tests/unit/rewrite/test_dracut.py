@@ -25,7 +25,7 @@ _ZSTD_19 = ("zstd", "-19", "-q", "-T0")
         ("hostonly=yes", 'hostonly=yes\ncompress="zstd -19 -q -T0"\n'),
         (
             "INITRD_COMPRESS=xz\ncompress_level_zstd='3'\n",
-            "INITRD_COMPRESS=\ncompress_level_zstd=''\ncompress=\"zstd -19 -q -T0\"\n",
+            "INITRD_COMPRESS=\ncompress=\"zstd -19 -q -T0\"\ncompress_level_zstd='3'\n",
         ),
         (
             'compress="zstd -19 -q -T0"\ncompress_level_xz=9\n',
@@ -41,9 +41,10 @@ def test_without_a_command_line_the_level_has_its_own_variable() -> None:
     text = 'compress="xz"\nhostonly=yes\n'
     rewritten = with_dracut(text, Setting.parse("zstd -19")).text
     assert rewritten == 'compress="zstd"\ncompress_level_zstd="19"\nhostonly=yes\n'
-    assert with_dracut(rewritten, Setting.parse("zstd")).text == (
-        'compress="zstd"\ncompress_level_zstd=""\nhostonly=yes\n'
-    )
+    plain = 'compress="zstd"\ncompress_level_zstd="15"\nhostonly=yes\n'
+    assert with_dracut(rewritten, Setting.parse("zstd")).text == plain
+    assert with_dracut(plain.replace("15", ""), Setting.parse("zstd")).text == plain
+    assert with_dracut(text, Setting.parse("zstd")).text == 'compress="zstd"\nhostonly=yes\n'
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,11 @@ def _edits(
     ]
     new = DropIn(path=_NEW, position=len(files) if position is None else position)
     return dracut_edits(
-        configuration, Setting.parse("zstd -19"), _ZSTD_19, new if drop_in else None
+        configuration,
+        Setting.parse("zstd -19"),
+        _ZSTD_19,
+        new if drop_in else None,
+        default_level=15,
     )
 
 
@@ -99,7 +104,7 @@ def test_a_packages_file_is_overruled_and_not_touched(text: str) -> None:
         ("/usr/lib/dracut/dracut.conf.d/10.conf", text),
     )
     assert edit.path == _NEW
-    assert edit.after == _HEADER + 'compress="zstd -19 -q -T0"\ncompress_level_zstd=""\n'
+    assert edit.after == _HEADER + 'compress="zstd -19 -q -T0"\n'
 
 
 def test_a_packages_file_that_is_read_last_of_all_is_refused() -> None:

@@ -18,7 +18,12 @@ from initadvisor.rewrite.files import ConfigFile
 from initadvisor.rewrite.parser import parse
 from initadvisor.rewrite.syntax import Shell, UnreadableError
 from tests.fixtures.configurations import Piece, expected, pieces, whole
-from tests.fixtures.rewritten_texts import with_dracut, with_initramfs_tools, with_mkinitcpio
+from tests.fixtures.rewritten_texts import (
+    DRACUT_LEVEL,
+    with_dracut,
+    with_initramfs_tools,
+    with_mkinitcpio,
+)
 from tests.fixtures.shells import is_readable, values_of
 
 _MKINITCPIO = ("COMPRESSION", "COMPRESSION_OPTIONS")
@@ -84,7 +89,10 @@ def test_dracut_reads_the_setting_and_all_else_as_before(
     found = values_of([rewritten.text], ("compress", level, "INITRD_COMPRESS"), shell=Shell.BASH)
     as_command = command if command and setting.options else (setting.codec,)
     assert found.text("compress") == " ".join(as_command)
-    assert found.text(level) == ("" if command else str(setting.level or ""))
+    if not (command and setting.options):  # or its level is in the command line
+        own = f"${{{level}-{DRACUT_LEVEL}}}"
+        used = values_of([f"{rewritten.text}\n{level}={own}\n"], (level,), shell=Shell.BASH)
+        assert used.text(level) == str(setting.level or DRACUT_LEVEL)
     assert found.text("INITRD_COMPRESS") == ""
     assert with_dracut(rewritten.text, setting, command).text == rewritten.text
     names = ("compress", level)
