@@ -27,6 +27,7 @@ from initadvisor.decide.cost import Outcome
 from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.generators.rewriting import texts_of
 from initadvisor.generators.running import require_installed_system
+from initadvisor.host.files import is_same_file
 from initadvisor.host.owner import owner_of_host
 from initadvisor.host.replace import require_changeable, require_plain
 from initadvisor.lab.verify import require_engine
@@ -311,12 +312,12 @@ def require_loaded(host: Host, images: Sequence[PlannedImage]) -> None:
     except InitadvisorError:
         return
     files = [host.path(path) for path in loaded]
-    if any(_is_same(path, file) for path in rebuilt for file in files):
+    if any(is_same_file(path, file) for path in rebuilt for file in files):
         return
     listed = ", ".join(loaded) or "no image"
     msg = f"the next boot would not use {rebuilt[0]}: the default entry loads {listed}"
     others = [planned.image.path for planned in images if not planned.rebuilt]
-    is_other = any(_is_same(path, file) for path in others for file in files)
+    is_other = any(is_same_file(path, file) for path in others for file in files)
     raise UnsafeError(msg, hint="--all has that rebuilt, too" if is_other else _COPIES)
 
 
@@ -324,14 +325,6 @@ def _loaded(entry: BootEntry) -> tuple[str, ...]:
     if entry.is_uki:
         return (entry.kernel.path,)
     return tuple(file.path for file in entry.initrds)
-
-
-def _is_same(path: Path, file: Path) -> bool:
-    """Tell whether both names lead to one file: entries may name a symbolic link."""
-    try:
-        return path.samefile(file)
-    except OSError:
-        return False
 
 
 def planned_edits(

@@ -239,7 +239,9 @@ def _uncompressed(target: Path) -> tuple[str, ...]:
 
 
 def _preset_making(host: Host, image: InstalledImage) -> Preset | None:
-    return next((preset for preset in installed_presets(host) if preset.makes(image)), None)
+    """Return the preset that writes the image, the last if several do: that is what stays."""
+    presets = reversed(installed_presets(host))
+    return next((preset for preset in presets if preset.makes(host, image.path)), None)
 
 
 def _major(host: Host) -> int:

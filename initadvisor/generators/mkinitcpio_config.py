@@ -7,17 +7,18 @@ without kernel or image skipped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.generators import InstalledImage
 from initadvisor.generators.files import exists, in_order
 from initadvisor.generators.rewriting import ConfigPaths
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
-from initadvisor.host.files import listing
+from initadvisor.host.files import is_same_file, listing
 from initadvisor.rewrite.syntax import Shell
 
 if TYPE_CHECKING:
@@ -109,8 +110,7 @@ class Preset:
 
     ``kernel`` is its ``-k`` (a release or the path of a kernel), ``kernel_release`` the release
     that stands for, None where it cannot be told; ``image`` and ``uki`` are absolute paths on the
-    host; ``cmdline`` and ``splash`` go into the latter. ``fallback``: not the first of its file, so
-    not what boots by default.
+    host; ``cmdline`` and ``splash`` go into the latter. ``fallback``: not what boots by default.
     """
 
     file: Path
@@ -135,22 +135,40 @@ class Preset:
         """The configuration file that replaces the default one: ``-c`` given last wins."""
         return _option(self.options, "-c", "--config") or self.config
 
-    def makes(self, image: InstalledImage) -> bool:
-        """Tell whether ``image`` is what this preset writes."""
-        targets = [target for target in (self.image, self.uki) if target]
-        return any(str(image.path).endswith(target) for target in targets)
+    def makes(self, host: Host, file: Path) -> bool:
+        """Tell whether ``file`` is what this preset writes, by this name or another."""
+        paths = [host.path(target) for target in (self.image, self.uki) if target]
+        return any(path == file or is_same_file(path, file) for path in paths)
 
 
 def installed_presets(host: Host) -> tuple[Preset, ...]:
     """Return the presets of all files in ``/etc/mkinitcpio.d`` that make an image.
 
+    Which of a kernel's presets makes what boots by default, the default boot entry says; where it
+    cannot be told, or is another kernel's, that is the first of a file not named ``fallback``.
+
     Raises ``InitadvisorError`` where one cannot be evaluated.
     """
-    return tuple(
+    presets = tuple(
         preset
         for file in listing(host, _DIRECTORY)
         if file.suffix == ".preset"
         for preset in _presets_in(host, file)
+    )
+    kernels = [preset.kernel_release for preset in presets]
+    if len(set(kernels)) == len(kernels):
+        return presets
+    loaded = _loaded_by_default(host)
+    booted = {
+        preset.kernel_release: preset
+        for preset in presets
+        if any(preset.makes(host, file) for file in loaded)
+    }
+    return tuple(
+        replace(preset, fallback=preset is not booted[preset.kernel_release])
+        if preset.kernel_release in booted
+        else preset
+        for preset in presets
     )
 
 
@@ -159,8 +177,8 @@ def preset_images(host: Host) -> tuple[InstalledImage, ...]:
 
     Raises ``NeedsRootError`` where only root may see whether they exist.
     """
-    found = [
-        InstalledImage(
+    found = {
+        host.path(target): InstalledImage(
             path=host.path(target),
             kernel_release=preset.kernel_release,
             uki=target == preset.uki,
@@ -169,8 +187,8 @@ def preset_images(host: Host) -> tuple[InstalledImage, ...]:
         for preset in installed_presets(host)
         for target in (preset.image, preset.uki)
         if target and preset.kernel_release and exists(host, target)
-    ]
-    return in_order(host, found)
+    }
+    return in_order(host, found.values())
 
 
 def kernel_image_release(head: bytes) -> str | None:
@@ -186,10 +204,21 @@ def kernel_image_release(head: bytes) -> str | None:
     return text if text[:1].isdecimal() else None
 
 
+def _loaded_by_default(host: Host) -> tuple[Path, ...]:
+    """Return the files that the default boot entry loads; nothing where that cannot be told."""
+    try:
+        entry = detect_boot_loader(host).default_entry(host)
+    except InitadvisorError:
+        return ()
+    return tuple(host.path(file.path) for file in (entry.kernel, *entry.initrds))
+
+
 def _presets_in(host: Host, file: Path) -> Iterable[Preset]:
     values = evaluate(host, Shell.BASH, [file], _NAMES)
     presets = values.get("PRESETS")
-    for index, name in enumerate(presets.values if presets else ()):
+    names = presets.values if presets else ()
+    first = next((name for name in names if name != "fallback"), "fallback")
+    for name in names:
         kernel = values.value(f"{name}_kver") or values.value("ALL_kver")
         image = values.value(f"{name}_image")
         uki = values.value(f"{name}_uki") or values.value(f"{name}_efi_image")
@@ -206,7 +235,7 @@ def _presets_in(host: Host, file: Path) -> Iterable[Preset]:
             options=_options(values, name),
             cmdline=(values.value(f"{name}_cmdline") or values.value("ALL_cmdline")) or None,
             splash=(values.value(f"{name}_splash") or values.value("ALL_splash")) or None,
-            fallback=index > 0,
+            fallback=name != first,
         )
 
 

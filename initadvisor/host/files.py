@@ -342,6 +342,14 @@ def listing(host: Host, directory: str) -> tuple[Path, ...]:
             return ()
 
 
+def is_same_file(path: Path, other: Path) -> bool:
+    """Tell whether both names lead to one file that exists."""
+    try:
+        return path.samefile(other)
+    except OSError:
+        return False
+
+
 @contextlib.contextmanager
 def direct_reads(file: IO[bytes]) -> Iterator[bool]:
     """Make reads of a file go past the page cache within the block; tell whether they do.

@@ -16,9 +16,13 @@ from initadvisor.host import Host
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.hosts import RELEASE
 from tests.fixtures.kernels import bzimage
+from tests.fixtures.loader_machines import efi_stub_machine, grub_machine
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.fixtures.hosts import Install, Write
+    from tests.fixtures.loader_machines import Machine
 
 _CONF = "/etc/mkinitcpio.conf"
 _PRESET = "/etc/mkinitcpio.d/linux.preset"
@@ -247,6 +251,62 @@ def test_the_running_kernels_default_image_comes_first(host: Host, write: Write)
         ("initramfs-linux-fallback.img", RELEASE, False, True),
         ("initramfs-linux-zen-fallback.img", "6.99.0-zen", False, True),
     ]
+
+
+@pytest.mark.parametrize("machine", [grub_machine, efi_stub_machine])
+def test_the_default_boot_entry_says_which_preset_makes_what_boots(
+    host: Host, write: Write, machine: Callable[[Path], Machine]
+) -> None:
+    installed = machine(host.root).installed
+    host.path("/boot").mkdir(exist_ok=True)
+    write("/boot/rescue.img", "x")
+    write("/etc/other.conf", "COMPRESSION=xz\n")
+    for presets in ("rescue fallback mine", "mine fallback rescue"):
+        write(
+            _PRESET,
+            f"PRESETS=({presets})\nALL_kver={RELEASE}\nrescue_image=/boot/rescue.img\n"
+            f"fallback_image={installed}.link\nfallback_config=/etc/other.conf\n"
+            f"mine_image={installed}.none\n",
+        )
+        host.path(f"{installed}.link").unlink(missing_ok=True)
+        host.path(f"{installed}.link").symlink_to(host.path(installed))
+        found = mkinitcpio.images(host)
+        assert [(i.path.name, i.fallback) for i in found] == [
+            (f"{Path(installed).name}.link", False),
+            ("rescue.img", True),
+        ]
+        assert _configured(host)[0] == "xz"
+
+
+@pytest.mark.parametrize("presets", ["fallback default", "default fallback"])
+def test_where_no_entry_tells_what_boots_it_is_not_the_fallback(
+    host: Host, write: Write, presets: str
+) -> None:
+    write(
+        _PRESET,
+        f"PRESETS=({presets})\nALL_kver={RELEASE}\ndefault_image=/boot/d\n"
+        "fallback_image=/boot/f\nfallback_options='-z lz4'\n",
+    )
+    write("/boot/d", "x")
+    write("/boot/f", "x")
+    found = mkinitcpio.images(host)
+    assert [(i.path.name, i.fallback) for i in found] == [("d", False), ("f", True)]
+    assert _configured(host)[0] == "zstd"
+    write(_PRESET, f"PRESETS=(fallback)\nALL_kver={RELEASE}\nfallback_image=/boot/f\n")
+    assert [(i.path.name, i.fallback) for i in mkinitcpio.images(host)] == [("f", False)]
+
+
+def test_an_image_is_that_of_the_preset_that_writes_it_last(host: Host, write: Write) -> None:
+    image = InstalledImage(path=write("/boot/i", "x"), kernel_release=RELEASE)
+    other = InstalledImage(path=write("/old/boot/i", "x"), kernel_release=RELEASE)
+    write(
+        _PRESET,
+        f"PRESETS=(a b)\nALL_kver={RELEASE}\na_image=/boot/i\na_options=-zxz\n"
+        "b_image=/boot//i\nb_options=-zlz4\n",
+    )
+    assert mkinitcpio.configured(host, RELEASE, image=image).setting == Setting(Codec.LZ4)
+    assert mkinitcpio.configured(host, RELEASE, image=other).setting == Setting(Codec.ZSTD)
+    assert [found.path for found in mkinitcpio.images(host)] == [image.path]
 
 
 def test_a_kernel_that_may_not_be_read_is_found_by_its_package(host: Host, write: Write) -> None:
