@@ -53,7 +53,7 @@ def know_machine(
     *,
     read_mb_s: Estimate,
     given_read_mb_s: float | None,
-    given_shadow_ms: float | None,
+    given_overlap_ms: float | None,
     unpacked_bytes: int,
     context: BootContext,
     table: CalibrationTable,
@@ -65,7 +65,7 @@ def know_machine(
     contenders, see ``unpacking_assumptions``.
     """
     loader = _loader(read_mb_s, given_read_mb_s)
-    shadow = _shadow(given_shadow_ms, context)
+    shadow = _shadow(given_overlap_ms, context)
     fixed = replace(
         LOADER_FIXED,
         source=f"{LOADER_FIXED.median:.0f} ms within a factor of "

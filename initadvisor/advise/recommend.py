@@ -62,7 +62,7 @@ class Request:
     sample: bool = False
     kernel_config: Path | None = None
     read_speed_mb_s: float | None = None
-    shadow_ms: float | None = None
+    overlap_ms: float | None = None
     objective: Objective | None = None
     only: tuple[Setting, ...] = ()
     everything: bool = False
@@ -123,8 +123,8 @@ class CandidateEvaluation:
         )
         self.knowledge = know_machine(
             read_mb_s=self.disk.read_mb_s,
-            given_read_mb_s=request.read_speed_mb_s,
-            given_shadow_ms=request.shadow_ms,
+            given_read_mb_s=config.read_speed_mb_s,
+            given_overlap_ms=config.overlap_ms,
             unpacked_bytes=source.contents.unpacked_bytes,
             context=self.context,
             table=self.table,
@@ -269,9 +269,7 @@ def recommend(host: Host, request: Request, *, observer: RecommendObserver) -> R
     Raises ``InitadvisorError`` (with its exit code) where there is no image, it cannot be read or
     is none, nothing can be compared, or the lab is asked for and no virtual machine works.
     """
-    config = load_config(host)
-    if request.objective:
-        config = replace(config, objective=request.objective)
+    config = _as_asked(load_config(host), request)
     target = sample_target(host) if request.sample else find_target(host, request.image)
     with open_search_space(
         host, target, config, only=request.only, everything=request.everything
@@ -292,6 +290,17 @@ def recommend(host: Host, request: Request, *, observer: RecommendObserver) -> R
                 found, explanation=explain(answer.decision_input, answer.decision_result)
             )
         return found
+
+
+def _as_asked(config: Config, request: Request) -> Config:
+    """Return the configuration with what the request says instead."""
+    speed, overlap = request.read_speed_mb_s, request.overlap_ms
+    return replace(
+        config,
+        objective=request.objective or config.objective,
+        read_speed_mb_s=config.read_speed_mb_s if speed is None else speed,
+        overlap_ms=config.overlap_ms if overlap is None else overlap,
+    )
 
 
 def _recommendation(

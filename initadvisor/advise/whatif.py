@@ -58,7 +58,7 @@ class Question:
     image: Path | None = None
     read_speed_mb_s: GivenValue | None = None
     cpu_scale: GivenValue | None = None
-    shadow_ms: GivenValue | None = None
+    overlap_ms: GivenValue | None = None
     objective: Objective | None = None
 
     @property
@@ -66,7 +66,7 @@ class Question:
         """The conditions that the user names."""
         conditions = {
             Factor.LOADER: self.read_speed_mb_s,
-            Factor.SHADOW: self.shadow_ms,
+            Factor.SHADOW: self.overlap_ms,
             Factor.CPU: self.cpu_scale,
         }
         return {factor: value for factor, value in conditions.items() if value is not None}
@@ -97,6 +97,8 @@ def what_if(host: Host, question: Question, *, observer: RecommendObserver) -> W
     objective = question.objective or config.objective
     subject = _subject(host, question, config, objective, observer)
     places = _places(question, subject)
+    if question.table is None and question.overlap_ms is None:
+        question = replace(question, overlap_ms=config.overlap_ms)
     comparison = Comparison(
         choices=subject.choices,
         rule=Rule(
@@ -176,7 +178,7 @@ def _said(question: Question, places: tuple[ReadMedium, ...]) -> tuple[str, ...]
     if Factor.SHADOW not in given:
         said.append(
             "the shadow is taken to be 0 ms: a boot waits for all of the unpacking, as most "
-            "machines' boots do; --shadow names another"
+            "machines' boots do; --overlap names another"
         )
     elif Factor.SHADOW not in question.ranges:
         said.append(f"the kernel has other work for {given[Factor.SHADOW]:g} ms, as given")

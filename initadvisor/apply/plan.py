@@ -55,12 +55,15 @@ class ApplyRequest:
     """What the user asks for.
 
     ``setting`` None: the recommended one. ``everything``: all images. ``keep``: what is replaced is
-    to be kept for going back.
+    to be kept for going back. ``read_speed_mb_s``, ``overlap_ms``: of the machine, as the user
+    knows them.
     """
 
     setting: Setting | None = None
     everything: bool = False
     keep: bool = True
+    read_speed_mb_s: float | None = None
+    overlap_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +86,16 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: RecommendObserver
     """
     generator, default = default_image(host, "apply a setting")
     today = generator.configured(host, default.kernel_release)
+    question = Request(
+        read_speed_mb_s=request.read_speed_mb_s,
+        overlap_ms=request.overlap_ms,
+        only=(request.setting,) if request.setting else (),
+    )
     if request.setting:
-        known, setting, why = _look_up(host, request.setting, observer), request.setting, "as asked"
+        setting, why = request.setting, "as asked"
+        known = _look_up(host, question, setting, observer)
     else:
-        advice = recommend(host, Request(), observer=observer)
+        advice = recommend(host, question, observer=observer)
         known, setting = _known(advice, advice.decision.setting), advice.decision.setting
         why = f"the advice, evidence: {advice.evidence}"
         if advice.decision.outcome is not Outcome.SWITCH:
@@ -127,10 +136,12 @@ def _is_alike(image: InstalledImage, default: InstalledImage) -> bool:
     return not image.fallback and image.kernel_release == default.kernel_release
 
 
-def _look_up(host: Host, setting: Setting, observer: RecommendObserver) -> _Known:
+def _look_up(
+    host: Host, question: Request, setting: Setting, observer: RecommendObserver
+) -> _Known:
     """Weigh the one setting; that it cannot be weighed hinders nothing."""
     try:
-        return _known(recommend(host, Request(only=(setting,)), observer=observer), setting)
+        return _known(recommend(host, question, observer=observer), setting)
     except InitadvisorError as err:
         return _Known(doubt=f"what {setting} would gain is not known: {err.message}")
 

@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("initadvisor.cli.status:status", "What is configured, pending, and kept."),
     "settle": ("initadvisor.cli.settle:settle", "Finish or undo what was begun."),
     "doctor": ("initadvisor.cli.doctor:doctor", "Is all there that is needed."),
+    "config": ("initadvisor.cli.config:config", "What is configured, and from where; change it."),
     "candidates": ("initadvisor.cli.candidates:candidates", "Build, list and prune candidates."),
 }
 """Each command: where it is defined, and the line ``--help`` shows without importing it."""

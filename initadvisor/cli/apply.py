@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from initadvisor.apply.plan_values import ApplyStep
-from initadvisor.cli.options import refuse_if
+from initadvisor.cli.options import machine_options, refuse_if
 from initadvisor.cli.rendering.output import print_json
 from initadvisor.cli.rendering.progress import Progress
 from initadvisor.cli.rendering.text import (
@@ -64,6 +64,7 @@ _WITHOUT = {
 @click.option(
     "--ignore-unlocking", is_flag=True, help="Go on where a disk may ask for its passphrase."
 )
+@machine_options
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 def apply(
     *,
@@ -76,6 +77,8 @@ def apply(
     without_backup: bool,
     without_entry: bool,
     ignore_unlocking: bool,
+    read_speed: float | None,
+    overlap: float | None,
     as_json: bool,
 ) -> None:
     """Change the compression to SETTING, or to the recommended setting.
@@ -97,6 +100,8 @@ def apply(
         setting=None if setting is None else Setting.parse(setting),
         everything=everything,
         keep=not without_backup,
+        read_speed_mb_s=read_speed,
+        overlap_ms=overlap,
     )
     with Progress() as progress:
         plan = plan_apply(host, request, observer=progress)

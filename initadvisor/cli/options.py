@@ -101,6 +101,23 @@ class Single(Number):
         return super().convert(value, param, ctx)
 
 
+def machine_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add what the user may know of the machine; what is configured holds otherwise."""
+    overlap = click.option(
+        "--overlap",
+        type=Single(min=0, max=1e6),
+        metavar="MS",
+        help="For how long the kernel is busy before it needs the initramfs, if you know it.",
+    )
+    read_speed = click.option(
+        "--read-speed",
+        type=Single(min=0.01, max=1e6),
+        metavar="MB/S",
+        help="How fast the boot loader reads, if you know it.",
+    )
+    return read_speed(overlap(command))
+
+
 class Whole(click.IntRange):
     """A whole number within a range."""
 

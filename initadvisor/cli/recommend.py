@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from initadvisor.cli.options import FileName, Single, refuse_if
+from initadvisor.cli.options import FileName, machine_options, refuse_if
 from initadvisor.cli.rendering.output import print_json, rounded
 from initadvisor.core.config import Objective
 
@@ -38,18 +38,7 @@ if TYPE_CHECKING:
     type=FileName(),
     help="The configuration of the kernel that is to unpack the image (plain or .gz).",
 )
-@click.option(
-    "--read-speed",
-    type=Single(min=0.01, max=1e6),
-    metavar="MB/S",
-    help="How fast the boot loader reads, if you know it.",
-)
-@click.option(
-    "--shadow",
-    type=Single(min=0, max=1e6),
-    metavar="MS",
-    help="For how long the kernel does not wait for the initramfs, if you know it.",
-)
+@machine_options
 @click.option(
     "--objective",
     type=click.Choice([str(objective) for objective in Objective]),
@@ -73,7 +62,7 @@ def recommend(
     sample: bool,
     kernel_config: Path | None,
     read_speed: float | None,
-    shadow: float | None,
+    overlap: float | None,
     objective: str | None,
     only: tuple[str, ...],
     everything: bool,
@@ -102,7 +91,7 @@ def recommend(
         sample=sample,
         kernel_config=kernel_config,
         read_speed_mb_s=read_speed,
-        shadow_ms=shadow,
+        overlap_ms=overlap,
         objective=Objective(objective) if objective else None,
         only=tuple(Setting.parse(text) for text in only),
         everything=everything,

@@ -31,7 +31,7 @@ _FACTORS = {
     Factor.SHADOW: (
         "how long the kernel can do without the initramfs",
         "ms",
-        "If you know it, say so with --shadow.",
+        "If you know it, say so with --overlap.",
     ),
     Factor.CPU: (
         "how fast this kernel decompresses, against the prediction",

@@ -52,10 +52,10 @@ def _only_one(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]
     help="How many times as long the processor takes (2: half as fast); also a range.",
 )
 @click.option(
-    "--shadow",
+    "--overlap",
     callback=number_or_range(least=0, most=1e6),
     metavar="MS",
-    help="For how long the kernel does not wait for the initramfs; also a range.",
+    help="For how long the kernel is busy before it needs the initramfs; also a range.",
 )
 @click.option(
     "--table",
@@ -80,7 +80,7 @@ def whatif(
     *,
     read_speed: GivenValue | None,
     cpu_scale: GivenValue | None,
-    shadow: GivenValue | None,
+    overlap: GivenValue | None,
     table: str | None,
     image: Path | None,
     objective: str | None,
@@ -94,7 +94,7 @@ def whatif(
     other sizes and times.
     """
     if as_list:
-        others = (read_speed, cpu_scale, shadow, table, image, objective)
+        others = (read_speed, cpu_scale, overlap, table, image, objective)
         if any(other is not None for other in others):
             msg = "--list goes with --json only"
             raise UsageError(msg)
@@ -112,7 +112,7 @@ def whatif(
         image=image,
         read_speed_mb_s=read_speed,
         cpu_scale=cpu_scale,
-        shadow_ms=shadow,
+        overlap_ms=overlap,
         objective=Objective(objective) if objective else None,
     )
     with Progress() as progress:

@@ -1,6 +1,10 @@
 """The configuration file: which settings are tried, with what means, and when a gain counts.
 
-It is TOML with three tables, every key optional:
+It is TOML with four tables, every key optional:
+
+    [machine]
+    read_speed_mb_s = 500
+    overlap_ms = 300
 
     [candidates]
     settings = ["zstd", "zstd -19", "lz4 -9", "cat"]
@@ -61,6 +65,10 @@ class Policy(StrEnum):
 class Config:
     """What the user may choose once and for all; the defaults are those of a missing file.
 
+    ``read_speed_mb_s``: how fast the boot loader reads, in 10^6 bytes/s, and ``overlap_ms``: for
+    how long the kernel is busy before it needs the initramfs; None: not known, see
+    ``advise.machine``.
+
     ``settings``: the settings to try, in place of the default set (each codec as the generator
     would run it, and the levels worth trying); empty: the default set.
 
@@ -89,6 +97,8 @@ class Config:
     ``policy``: what the daemon does with an advice to switch.
     """
 
+    read_speed_mb_s: float | None = None
+    overlap_ms: float | None = None
     settings: tuple[Setting, ...] = ()
     hopeless: frozenset[Codec] = frozenset(
         spec.codec for spec in CODECS.values() if not spec.is_candidate
@@ -126,8 +136,43 @@ class Config:
                     values[field] = read(value)
                 except (ValueError, UsageError) as err:
                     msg = f"{source}: {table}.{key}: {err}"
-                    raise UsageError(msg) from err
+                    raise UsageError(msg, hint=getattr(err, "hint", None)) from err
         return cls(**values)
+
+    @property
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """Every key of the file with its value as plain TOML; None where nothing is set."""
+        return {
+            table: {key: _plain(key, getattr(self, field)) for key, (field, _) in keys.items()}
+            for table, keys in _KEYS.items()
+        }
+
+
+def find_key(name: str) -> tuple[str, str]:
+    """Return the table and the key that ``machine.overlap_ms`` or ``overlap_ms`` name.
+
+    Raises ``UsageError``, naming all keys.
+    """
+    found = [
+        (table, key)
+        for table, keys in _KEYS.items()
+        for key in keys
+        if name in {key, f"{table}.{key}"}
+    ]
+    if not found:
+        every = ", ".join(f"{table}.{key}" for table, keys in _KEYS.items() for key in keys)
+        msg = f"unknown configuration key {name!r}"
+        raise UsageError(msg, hint=f"one of: {every}")
+    return found[0]
+
+
+def _plain(key: str, value: object) -> object:
+    if isinstance(value, tuple | frozenset):
+        words = [str(item) for item in value]
+        return words if isinstance(value, tuple) else sorted(words)
+    if key == "cache_limit_mb" and isinstance(value, int):
+        return value / 1_000_000
+    return str(value) if isinstance(value, StrEnum) else value
 
 
 def _settings(value: object) -> tuple[Setting, ...]:
@@ -190,6 +235,10 @@ def _number(low: float, high: float) -> Callable[[object], float]:
 
 
 _KEYS: dict[str, dict[str, tuple[str, Callable[[Any], Any]]]] = {
+    "machine": {
+        "read_speed_mb_s": ("read_speed_mb_s", _number(0.01, 1e6)),
+        "overlap_ms": ("overlap_ms", _number(0, 1e6)),
+    },
     "candidates": {
         "settings": ("settings", _settings),
         "hopeless": ("hopeless", _codecs),

@@ -1,15 +1,19 @@
-"""Finds and reads the configuration file."""
+"""Finds, reads and changes the configuration file."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from initadvisor.core.config import Config
+from initadvisor.core.config import Config, find_key
+from initadvisor.core.config_text import with_value
 from initadvisor.core.errors import UsageError
 from initadvisor.core.plain_values import from_toml
 from initadvisor.host.files import failing_as, open_regular
+from initadvisor.host.replace import replace_file
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from initadvisor.host import Host
 
 
@@ -22,18 +26,52 @@ def load_config(host: Host) -> Config:
 
     Raises ``UsageError`` for a file that is not TOML, an unknown key or a bad value.
     """
+    return Config.from_tables(load_tables(host), source=str(host.path(CONFIG_PATH)))
+
+
+def load_tables(host: Host) -> dict[str, Any]:
+    """Return what the file holds, empty where there is none; raises ``UsageError`` for no TOML."""
     path = host.path(CONFIG_PATH)
-    with failing_as(f"cannot read {path}"):
-        if not path.exists():
-            return Config()
-        with open_regular(path) as file:
-            content = file.read(_LIMIT_BYTES)
     try:
-        tables = from_toml(content.decode())
-    except UnicodeDecodeError as err:
-        msg = f"{path}: not UTF-8 at byte {err.start}"
-        raise UsageError(msg) from err
+        return from_toml(_text(path))
     except ValueError as err:
         msg = f"{path}: {err}"
         raise UsageError(msg) from err
-    return Config.from_tables(tables, source=str(path))
+
+
+def change_config(host: Host, name: str, value: object | None) -> None:
+    """Set a key of the file to a plain value, or remove it for None; all else in it stays.
+
+    Raises ``UsageError`` for an unknown key, a bad value or a file that cannot be edited line by
+    line, and what ``replace_file`` does.
+    """
+    table, key = find_key(name)
+    if value is not None:
+        Config.from_tables({table: {key: value}}, source="nothing changed")
+    path = host.path(CONFIG_PATH)
+    before = _text(path)
+    try:
+        after = with_value(before, table, key, value)
+    except ValueError as err:
+        msg = f"{path}: {err}"
+        raise UsageError(msg) from err
+    Config.from_tables(from_toml(after), source=str(path))
+    if after != before:
+        replace_file(path, after.encode())
+
+
+def _text(path: Path) -> str:
+    """Return the file's text, empty where there is none."""
+    with failing_as(f"cannot read {path}"):
+        if not path.exists():
+            return ""
+        with open_regular(path) as file:
+            content = file.read(_LIMIT_BYTES + 1)
+    if len(content) > _LIMIT_BYTES:
+        msg = f"{path}: larger than {_LIMIT_BYTES} bytes"
+        raise UsageError(msg)
+    try:
+        return content.decode()
+    except UnicodeDecodeError as err:
+        msg = f"{path}: not UTF-8 at byte {err.start}"
+        raise UsageError(msg) from err

@@ -123,7 +123,7 @@ def test_build_builds_what_may_be_the_best_and_nothing_else(place: Path, tmp_pat
     own = tmp_path / "place"
     own.mkdir()
     (own / "image").write_bytes((place / "image").read_bytes())
-    machine = ("--read-speed", "20", "--shadow", "0")
+    machine = ("--read-speed", "20", "--overlap", "0")
     # How long today's image takes is timed as often as for a build: all answers rest on that.
     answered(own, "--build", *machine, *only("cat"))
     assert set(candidates(own)) == {"cat"}
@@ -169,12 +169,12 @@ def test_sizes_and_times_are_those_of_the_codecs(place: Path) -> None:
 
 def test_a_slow_loader_wants_a_small_image_and_a_fast_one_a_quick_one(place: Path) -> None:
     choice = only("zstd", "cat", "xz")
-    slow = answered(place, "--read-speed", "0.5", "--shadow", "0", *choice)
+    slow = answered(place, "--read-speed", "0.5", "--overlap", "0", *choice)
     assert (slow["recommendation"]["action"], slow["recommendation"]["setting"]) == ("switch", "xz")
     assert slow["recommendation"]["saving_ms"]["low"] > 0
-    fast = answered(place, "--read-speed", "20000", "--shadow", "0", *choice)
+    fast = answered(place, "--read-speed", "20000", "--overlap", "0", *choice)
     assert fast["recommendation"]["leader"]["setting"] == "cat"
-    hidden = answered(place, "--read-speed", "20000", "--shadow", "5000", *choice)
+    hidden = answered(place, "--read-speed", "20000", "--overlap", "5000", *choice)
     assert hidden["recommendation"]["outcome"] == "keep"
     assert hidden["recommendation"]["probability"] > 0.95
 
@@ -182,7 +182,7 @@ def test_a_slow_loader_wants_a_small_image_and_a_fast_one_a_quick_one(place: Pat
 def test_what_the_kernel_would_refuse_is_shown_and_never_recommended(place: Path) -> None:
     answer = answered(
         place,
-        *("--kernel-config", str(place / "config"), "--read-speed", "20000", "--shadow", "0"),
+        *("--kernel-config", str(place / "config"), "--read-speed", "20000", "--overlap", "0"),
         *only("zstd", "lz4"),
     )
     rows = {row["setting"]: row for row in answer["candidates"]}
@@ -300,7 +300,7 @@ def test_a_second_run_makes_nothing(place: Path, build: tuple[str, ...]) -> None
         (("--read-speed", "-3"), 2, "-3"),
         (("--read-speed", "nan"), 2, "nan"),
         (("--read-speed", "inf"), 2, "inf"),
-        (("--shadow", "nan"), 2, "nan"),
+        (("--overlap", "nan"), 2, "nan"),
         (("--objective", "speed"), 2, "speed"),
     ],
 )

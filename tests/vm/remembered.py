@@ -143,7 +143,7 @@ class Memory:
         return know_machine(
             read_mb_s=LINUX_READS_MB_S,
             given_read_mb_s=None,
-            given_shadow_ms=None,
+            given_overlap_ms=None,
             unpacked_bytes=0,  # the lab has the time to create the files
             context=BootContext(
                 asynchronous=asynchronous,

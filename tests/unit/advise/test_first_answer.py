@@ -90,7 +90,7 @@ def image(tmp_path: Path) -> Path:
 
 def asked(host: Host, image: Path, *, loader: float = FAST_LOADER, **named: Any) -> Recommendation:  # noqa: ANN401
     request = Request(
-        **{"image": image, "only": CHOICE, "read_speed_mb_s": loader, "shadow_ms": 0.0, **named}
+        **{"image": image, "only": CHOICE, "read_speed_mb_s": loader, "overlap_ms": 0.0, **named}
     )
     return recommend(host, request, observer=Unseen())
 

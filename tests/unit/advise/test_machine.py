@@ -30,7 +30,7 @@ def known(
     return know_machine(
         read_mb_s=read,
         given_read_mb_s=given_read,
-        given_shadow_ms=given_shadow,
+        given_overlap_ms=given_shadow,
         unpacked_bytes=100_000_000,
         context=BootContext(
             asynchronous=asynchronous, whole_boot_ms=None, kernel_mb=10, kernel_mb_source="a test"

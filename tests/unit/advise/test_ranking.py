@@ -44,7 +44,7 @@ FAST = Estimate(mean=500, low=480, high=520, source="a test")
 KNOWLEDGE = know_machine(
     read_mb_s=FAST,
     given_read_mb_s=20_000,
-    given_shadow_ms=0,
+    given_overlap_ms=0,
     unpacked_bytes=100_000_000,
     context=BootContext(
         asynchronous=False, whole_boot_ms=None, kernel_mb=10, kernel_mb_source="a test"

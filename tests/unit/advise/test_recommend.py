@@ -84,7 +84,7 @@ def asked(host: Host, image: Path, *, lab: bool = False) -> Recommendation:
         image=image,
         only=CHOICE,
         read_speed_mb_s=20_000,
-        shadow_ms=0,
+        overlap_ms=0,
         everything=True,
         build=lab,
         lab=lab,
@@ -135,6 +135,25 @@ def test_nothing_measured_is_bench(host: Host, image: Path) -> None:
     assert answer.evidence is Evidence.BENCH
     assert answer.kernel_release == RELEASE
     assert not host.state_dir().exists()
+
+
+def test_what_is_configured_of_the_machine_holds_unless_an_option_says_otherwise(
+    host: Host, image: Path
+) -> None:
+    host.path("/etc").mkdir()
+    host.path("/etc/initadvisor.toml").write_text(
+        "[machine]\nread_speed_mb_s = 33\noverlap_ms = 44\n"
+    )
+
+    def told(**known: float) -> str:
+        request = Request(image=image, only=CHOICE, **known)  # type: ignore[arg-type]
+        answer = recommend(host, request, observer=Unseen())
+        return "; ".join(one.text for one in answer.assumptions)
+
+    assert "33 MB/s, as given" in told()
+    assert "44 ms, as given" in told()
+    assert "22 MB/s, as given" in told(read_speed_mb_s=22)
+    assert "0 ms, as given" in told(overlap_ms=0)
 
 
 def test_this_machine_s_kernel_in_a_vm_is_lab_evidence(host: Host, image: Path) -> None:

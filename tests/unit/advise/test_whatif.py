@@ -89,7 +89,7 @@ def test_a_table_without_options_is_compared_on_three_disks_that_are_called_assu
 
 
 def test_what_is_given_holds_and_is_said_to_be_given(host: Host, table: str) -> None:
-    question = Question(table=table, read_speed_mb_s=100, cpu_scale=2, shadow_ms=50)
+    question = Question(table=table, read_speed_mb_s=100, cpu_scale=2, overlap_ms=50)
     found = asked(host, question)
     (column,) = found.columns
     conditions = column.conditions
@@ -99,6 +99,19 @@ def test_what_is_given_holds_and_is_said_to_be_given(host: Host, table: str) -> 
     assert "100 MB/s (as given)" in said
     assert "2 times as long, as given" in said
     assert "50 ms, as given" in said
+
+
+@pytest.mark.usefixtures("machine")
+def test_the_overlap_that_is_configured_is_this_machine_s(host: Host, table: str) -> None:
+    host.path("/etc").mkdir()
+    host.path("/etc/initadvisor.toml").write_text("[machine]\noverlap_ms = 70\n")
+    for question, overlap_ms, places in (
+        (Question(), 70, 4),
+        (Question(overlap_ms=5), 5, 1),
+        (Question(table=table), 0, 3),
+    ):
+        columns = asked(host, question).columns
+        assert [column.conditions.shadow_ms for column in columns] == [overlap_ms] * places
 
 
 def test_a_range_of_speeds_is_one_line_with_its_crossing(host: Host, table: str) -> None:
@@ -112,12 +125,12 @@ def test_a_range_of_speeds_is_one_line_with_its_crossing(host: Host, table: str)
 
 
 def test_another_range_is_followed_on_each_disk(host: Host, table: str) -> None:
-    found = asked(host, Question(table=table, shadow_ms=Span(low=0, high=500)))
+    found = asked(host, Question(table=table, overlap_ms=Span(low=0, high=500)))
     assert [line.medium for line in found.lines] == ["NVMe", "SATA SSD", "SD card"]
     assert [column.conditions.shadow_ms for column in found.lines[0].columns] == [
         *(0, 125, 250, 375, 500)
     ]
-    found = asked(host, Question(table=table, cpu_scale=Span(low=0.5, high=2), shadow_ms=10))
+    found = asked(host, Question(table=table, cpu_scale=Span(low=0.5, high=2), overlap_ms=10))
     assert {column.conditions.shadow_ms for column in found.lines[2].columns} == {10}
 
 
@@ -139,14 +152,14 @@ def test_two_ranges_are_a_map_whose_rows_agree_with_their_stretches(host: Host, 
 
 def test_a_map_without_speeds_is_drawn_for_each_disk(host: Host, table: str) -> None:
     span = Span(low=1, high=100)
-    found = asked(host, Question(table=table, shadow_ms=span, cpu_scale=span))
+    found = asked(host, Question(table=table, overlap_ms=span, cpu_scale=span))
     assert [one.medium for one in found.maps] == ["NVMe", "SATA SSD", "SD card"]
     assert {(one.across, one.down) for one in found.maps} == {(Factor.SHADOW, Factor.CPU)}
 
 
 def test_three_ranges_are_refused_before_anything_is_read(host: Host) -> None:
     question = Question(
-        image=Path("/no/such/image"), read_speed_mb_s=FIXED, cpu_scale=FIXED, shadow_ms=FIXED
+        image=Path("/no/such/image"), read_speed_mb_s=FIXED, cpu_scale=FIXED, overlap_ms=FIXED
     )
     with pytest.raises(UsageError, match="at the same time"):
         asked(host, question)

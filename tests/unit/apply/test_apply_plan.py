@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.advise.recommend import Request
 from initadvisor.apply import commit
 from initadvisor.apply import plan as apply_loaded
 from initadvisor.apply import plan as apply_plan
@@ -127,6 +128,25 @@ def test_without_a_setting_the_advice_is_taken(
     assert plan.setting == _LZ4
     assert plan.edits
     assert "evidence: bench" in plan.why
+
+
+def test_what_the_user_knows_of_the_machine_is_passed_on(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Request] = []
+
+    def recommended(_host: object, request: Request, **_named: object) -> object:
+        asked.append(request)
+        return advice(machine, _LZ4, Outcome.SWITCH)
+
+    monkeypatch.setattr(apply_plan, "recommend", recommended)
+    for setting in (None, _LZ4):
+        request = ApplyRequest(setting=setting, read_speed_mb_s=20, overlap_ms=0)
+        plan_apply(machine, request, observer=Unseen())
+    assert asked == [
+        Request(read_speed_mb_s=20, overlap_ms=0),
+        Request(read_speed_mb_s=20, overlap_ms=0, only=(_LZ4,)),
+    ]
 
 
 @pytest.mark.parametrize("outcome", [Outcome.KEEP, Outcome.UNDECIDED])

@@ -15,7 +15,7 @@ from initadvisor.cli.recommend import recommend
 NO_NUMBERS = ("abc", "", "5MB", "nan", "inf", "1_000", "\u0663", " 5", "--5", "1e", "0x10")
 
 
-@pytest.mark.parametrize("option", ["--read-speed", "--shadow"])
+@pytest.mark.parametrize("option", ["--read-speed", "--overlap"])
 @pytest.mark.parametrize("text", NO_NUMBERS)
 def test_recommend_refuses_what_is_no_number(option: str, text: str) -> None:
     done = CliRunner().invoke(recommend, [option, text], catch_exceptions=False)
@@ -23,7 +23,7 @@ def test_recommend_refuses_what_is_no_number(option: str, text: str) -> None:
     assert f"{text!r} is not a number" in done.stderr
 
 
-@pytest.mark.parametrize("option", ["--read-speed", "--shadow"])
+@pytest.mark.parametrize("option", ["--read-speed", "--overlap"])
 def test_recommend_says_of_a_range_who_takes_it(option: str) -> None:
     done = CliRunner().invoke(recommend, [option, "20..2000"], catch_exceptions=False)
     assert done.exit_code == 2

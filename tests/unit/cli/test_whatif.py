@@ -163,7 +163,7 @@ def test_json_has_no_sign_on_what_is_nothing() -> None:
 
 
 def test_json_of_a_map_has_the_exact_stretches(table: str) -> None:
-    (one,) = document("--table", table, "--read-speed", "20..2000", "--shadow", "0..500")["maps"]
+    (one,) = document("--table", table, "--read-speed", "20..2000", "--overlap", "0..500")["maps"]
     assert one["across"]["varies"] == "loader"
     assert one["rows"][0]["value"] == 0
     assert one["rows"][0]["ranges"][0]["high"] == pytest.approx(20.5 / 0.198)
@@ -182,7 +182,7 @@ def test_the_list_names_every_built_in_table_and_who_measured_it() -> None:
 
 
 @pytest.mark.parametrize("name", truth_table_names())
-@pytest.mark.parametrize("options", [(), ("--read-speed", "5..5000"), ("--shadow", "0..3000")])
+@pytest.mark.parametrize("options", [(), ("--read-speed", "5..5000"), ("--overlap", "0..3000")])
 def test_every_built_in_table_can_be_asked(name: str, options: tuple[str, ...]) -> None:
     done = call("--table", name, *options)
     assert done.exit_code == 0
@@ -196,8 +196,8 @@ def test_every_built_in_table_can_be_asked(name: str, options: tuple[str, ...]) 
         (),
         ("--objective", "size"),
         ("--read-speed", "20..2000"),
-        ("--shadow", "0..500"),
-        ("--read-speed", "20..2000", "--shadow", "0..500"),
+        ("--overlap", "0..500"),
+        ("--read-speed", "20..2000", "--overlap", "0..500"),
     ],
 )
 def test_whatever_is_asked_is_answered_in_80_columns(name: str, options: tuple[str, ...]) -> None:
@@ -218,9 +218,9 @@ def test_whatever_is_asked_is_answered_in_80_columns(name: str, options: tuple[s
         (("--read-speed", "1e999"), "is not from 0.01 to 1e"),
         (("--read-speed", "20..1e7"), "is not from 0.01 to 1e"),
         (("--cpu-scale", "0..2"), "is not from 0.001 to 1000"),
-        (("--shadow", "-5"), "is not from 0 to 1e"),
-        (("--shadow", "20..20"), "does not lead from a number up to a larger one"),
-        (("--shadow", "20..2"), "does not lead from a number up to a larger one"),
+        (("--overlap", "-5"), "is not from 0 to 1e"),
+        (("--overlap", "20..20"), "does not lead from a number up to a larger one"),
+        (("--overlap", "20..2"), "does not lead from a number up to a larger one"),
         (("--objective", "fun"), "is not one of"),
     ],
 )
@@ -249,14 +249,14 @@ def test_a_range_is_read_with_decimals_and_exponents(table: str) -> None:
     [
         ("--table", "arch-cloud", "--image", "x"),
         ("--list", "--table", "arch-cloud"),
-        ("--list", "--shadow", "0"),
+        ("--list", "--overlap", "0"),
         ("--table", "no-such-table"),
         (
             "--table",
             "arch-cloud",
             "--read-speed",
             "1..2",
-            "--shadow",
+            "--overlap",
             "1..2",
             "--cpu-scale",
             "1..2",

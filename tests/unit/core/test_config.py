@@ -30,6 +30,9 @@ def test_an_empty_file_gives_the_defaults() -> None:
 def test_every_key_is_read() -> None:
     config = read(
         """
+        [machine]
+        read_speed_mb_s = 500
+        overlap_ms = 0
         [candidates]
         settings = ["zstd", "lz4 -9", "zstd"]
         hopeless = ["gzip"]
@@ -45,6 +48,8 @@ def test_every_key_is_read() -> None:
         """
     )
     assert config == Config(
+        read_speed_mb_s=500.0,
+        overlap_ms=0.0,
         settings=(Setting(Codec.ZSTD), Setting(Codec.LZ4, ("-9",))),
         hopeless=frozenset({Codec.GZIP}),
         jobs=3,

@@ -280,6 +280,12 @@ def test_candidates_list(golden: Golden, building: Machines, image: Path) -> Non
     golden("candidates", "list", "--json")
 
 
+def test_config(golden: Golden, booted: Booted) -> None:
+    text = "[machine]\nread_speed_mb_s = 500\n[candidates]\nsettings = ['zstd', 'lz4 -9']\n"
+    booted.write("/etc/initadvisor.toml", text)
+    golden("config", "--json")
+
+
 def test_doctor(golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine, _ = make_examinable(tmp_path / "machine", monkeypatch)
     is_host(monkeypatch, machine)
@@ -373,7 +379,7 @@ def test_recommend(golden: Golden, booted: Booted) -> None:
 
 def test_recommend_image(golden: Golden, building: Machines, image: Path) -> None:
     del building
-    golden("recommend", "--image", image, *CHOICE, "--only", "lzop", "--shadow", "0", "--json")
+    golden("recommend", "--image", image, *CHOICE, "--only", "lzop", "--overlap", "0", "--json")
 
 
 def test_recommend_lab(golden: Golden, building: Machines, image: Path) -> None:
@@ -439,7 +445,7 @@ def test_whatif_range(golden: Golden, table: Path) -> None:
 
 
 def test_whatif_map(golden: Golden, table: Path) -> None:
-    ranges = ("--read-speed", "20..2000", "--shadow", "0..500")
+    ranges = ("--read-speed", "20..2000", "--overlap", "0..500")
     golden("whatif", "--table", table, *ranges, "--json")
 
 
@@ -458,12 +464,13 @@ def test_each_command_has_documents_and_each_document_a_test() -> None:
 
 def named(command: click.Command, name: str) -> list[str]:
     """Return the commands with ``--json``, by the beginnings of their files' names."""
+    own = [name] if any("--json" in parameter.opts for parameter in command.params) else []
     if isinstance(command, click.Group):
         context = click.Context(command)
-        return [
+        return own + [
             each
             for word in command.list_commands(context)
             if (inner := command.get_command(context, word))
             for each in named(inner, f"{name}-{word}".lstrip("-"))
         ]
-    return [name] if any("--json" in parameter.opts for parameter in command.params) else []
+    return own
