@@ -255,15 +255,18 @@ def _draw_slope(
 def _told(machine: Machine, reading: ReadSummary, steps: Floats) -> tuple[Floats, Floats]:
     """Return what boots say of r, those of the same class and those of others (logarithms).
 
-    What is likely to be beside the reading counts once: it is the same loader's in every class.
+    That reading takes no longer than the interval counts once, for the line of today's boots where
+    there is one: it is the same loader's in every class. Of the other lines only the slope counts.
     """
     prior = machine.read_s_per_mb
     slopes = prior.median * np.exp(prior.log_sd * steps)
     told = {near: np.zeros(len(steps)) for near in (False, True)}
     for found in reading.lines:
-        told[found.line.near] += _log_likelihood(found, slopes, machine.kernel_mb)
+        told[found.line.near] += _of_slope(found, slopes)
     main = reading.today or reading.lines[0]
-    if not main.line.may_have_menu:
+    if main.line.may_have_menu:
+        told[main.line.near] += _of_bound(main, slopes, machine.kernel_mb)
+    else:
         told[main.line.near] += log_sum(_left(main, machine, slopes)[0])
     return told[False], told[True]
 
@@ -298,12 +301,16 @@ def _blurred(log_likelihood: Floats, sd_steps: float) -> Floats:
     return np.log(np.maximum(blurred, 1e-12))
 
 
-def _log_likelihood(found: ReadLine, slopes: Floats, kernel_mb: float) -> Floats:
-    """Return what a line says of r: what is read takes no longer than all, and its own slope."""
-    left = found.centre_ms - slopes * 1000 * found.read_mb(kernel_mb)
-    bound = log_logistic(left / found.centre_sd_ms)
+def _of_slope(found: ReadLine, slopes: Floats) -> Floats:
+    """Return how likely a line's own slope is with each r (a logarithm)."""
     off = found.slope_precision * (slopes - found.slope_s_per_mb) ** 2
-    return bound - (found.freedom + 1) / 2 * np.log1p(off / found.freedom)
+    return np.asarray(-(found.freedom + 1) / 2 * np.log1p(off / found.freedom))
+
+
+def _of_bound(found: ReadLine, slopes: Floats, kernel_mb: float) -> Floats:
+    """Return how likely it is with each r that reading takes no longer than the interval."""
+    left = found.centre_ms - slopes * 1000 * found.read_mb(kernel_mb)
+    return log_logistic(left / found.centre_sd_ms)
 
 
 def _at_most(rng: np.random.Generator, values: Floats, most: Floats) -> Floats:

@@ -123,6 +123,30 @@ def test_one_size_only_bounds_the_loader_s_time_per_byte(count: int) -> None:
         assert np.quantile(after, part) == pytest.approx(np.quantile(before, part), rel=0.2)
 
 
+def test_after_one_boot_the_loader_is_outside_its_95_percent_interval_in_about_5_percent() -> None:
+    machines = simulate(count=300)
+    silent = replace(WAITED, unpack_us=None, begin_to_init_us=None, waiting=Waiting.UNKNOWN)
+    outside = 0
+    for row, truth in enumerate(machines.parts.read_s_per_mb):
+        (boot,) = machines.boot(row, 0)
+        shown = replace(silent, loaded_mb=boot.loaded_mb, read_us=boot.read_us)
+        drawn = learn([shown], count=1000).posterior.parameters.read_s_per_mb
+        low, high = np.quantile(drawn, [0.025, 0.975])
+        outside += not low <= truth <= high
+    assert 0.02 <= outside / 300 <= 0.075
+
+
+def test_intervals_of_other_classes_bound_the_loader_once_and_not_where_today_s_own_do() -> None:
+    near = replace(WAITED, relation=Relation.NEAR)
+    others = [replace(near, class_key=f"kernel {number}") for number in range(8)]
+    for today in ([], [WAITED]):
+        few, many = (
+            learn(today + of).posterior.parameters.read_s_per_mb for of in (others[:1], others)
+        )
+        for part in (0.025, 0.5, 0.975):
+            assert np.quantile(many, part) == pytest.approx(np.quantile(few, part), rel=0.05)
+
+
 def test_sizes_that_are_one_but_for_rounding_are_one() -> None:
     exact, rounded = WAITED, replace(WAITED, loaded_mb=40.004)
     given = learn([exact, rounded] * 20)
