@@ -21,23 +21,31 @@ from initadvisor.cli.rendering.output import named_output, no_output
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.core.text import shown
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "recommend": ("initadvisor.cli.recommend:recommend", "Which compression suits this machine."),
-    "inspect": ("initadvisor.cli.inspect:inspect", "What is in an initramfs, and would it unpack."),
-    "whatif": ("initadvisor.cli.whatif:whatif", "What if the disk, processor or shadow differed."),
-    "measure": ("initadvisor.cli.measure:measure", "Record what boots spent, and on what."),
-    "history": ("initadvisor.cli.history:history", "What was measured so far."),
-    "lab": ("initadvisor.cli.lab:lab", "Time and verify candidates in a virtual machine."),
-    "trial": ("initadvisor.cli.trial:trial", "Boot candidates one at a time, safely."),
-    "apply": ("initadvisor.cli.apply:apply", "Change the compression, safely."),
-    "rollback": ("initadvisor.cli.rollback:rollback", "Go back to before the latest change."),
-    "status": ("initadvisor.cli.status:status", "What is configured, pending, and kept."),
-    "settle": ("initadvisor.cli.settle:settle", "Finish or undo what was begun."),
-    "doctor": ("initadvisor.cli.doctor:doctor", "Is all there that is needed."),
-    "config": ("initadvisor.cli.config:config", "What is configured, and from where; change it."),
-    "candidates": ("initadvisor.cli.candidates:candidates", "Build, list and prune candidates."),
+SECTIONS = {
+    "Every day": {
+        "recommend": "Which compression suits this machine.",
+        "apply": "Change the compression, safely.",
+        "rollback": "Go back to before the latest change.",
+        "status": "What is configured, pending, and kept.",
+    },
+    "Experiment": {
+        "trial": "Boot candidates one at a time, safely.",
+        "lab": "Time and verify candidates in a virtual machine.",
+        "whatif": "What if the disk, processor or overlap differed.",
+        "candidates": "Build, list and prune candidates.",
+        "inspect": "What is in an initramfs, and would it unpack.",
+    },
+    "Upkeep": {
+        "measure": "Record what boots spent, and on what.",
+        "history": "What was measured so far.",
+        "doctor": "Is all there that is needed.",
+        "config": "What is configured, and from where; change it.",
+    },
 }
-"""Each command: where it is defined, and the line ``--help`` shows without importing it."""
+"""The commands that ``--help`` shows, each with its line, importing none of them."""
+
+COMMANDS = (*(name for commands in SECTIONS.values() for name in commands), "settle")
+"""All commands; each is the function of that name in the module of that name."""
 
 
 class LazyGroup(click.Group):
@@ -53,26 +61,45 @@ class LazyGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command = getattr(importlib.import_module(module), name)
+        command = getattr(importlib.import_module(f"initadvisor.cli.{cmd_name}"), cmd_name)
         if not isinstance(command, click.Command):
-            raise TypeError(COMMANDS[cmd_name][0])
+            raise TypeError(cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is named first; of an unknown one, say what is spelt alike."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, COMMANDS[:-1], n=1)
+            ctx.fail(f"No such command {name!r}." + (f" Did you mean {near[0]}?" if near else ""))
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands from the table, importing none of them."""
         del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), line) for name, line in commands.items()])
 
 
 @click.group(
-    cls=LazyGroup, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]}
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="initadvisor")
 @click.option("-v", "--verbose", count=True, help="Log to stderr; twice: every program.")
-def root(verbose: int) -> None:
+@click.pass_context
+def root(ctx: click.Context, verbose: int) -> None:
     """Find, by measuring, which initramfs compression boots this machine fastest."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+        return
     levels = [logging.WARNING, logging.INFO, logging.DEBUG]
     logging.basicConfig(
         level=levels[min(verbose, 2)],

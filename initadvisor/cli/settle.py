@@ -7,7 +7,7 @@ import click
 from initadvisor.core.text import shown
 
 
-@click.command()
+@click.command(hidden=True)
 @click.option(
     "--take-back",
     "step",

@@ -180,8 +180,8 @@ def test_a_program_that_no_longer_reads_is_its_caller_s_affair() -> None:
     assert (done.returncode, done.stdout) == (130, b"goes on\n")
 
 
-@pytest.mark.parametrize("words", [(), ("trial",), ("candidates",)], ids=" ".join)
-def test_a_command_that_is_missing_is_one_line(
+@pytest.mark.parametrize("words", [("trial",), ("candidates",)], ids=" ".join)
+def test_a_subcommand_that_is_missing_is_one_line(
     words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(signal, "signal", lambda *_: None)

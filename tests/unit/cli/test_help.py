@@ -1,4 +1,4 @@
-"""``--help`` answers at once: it loads nothing that only commands need."""
+"""``--help`` answers at once, also where no command or an unknown one is named."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
+from initadvisor.cli import COMMANDS, SECTIONS, root
 from tests.fixtures.waiting import HANGS_S
 
 SCRIPT = """
@@ -26,3 +28,31 @@ def test_help_loads_no(module: str) -> None:
     loaded = done.stderr.split()
     assert "initadvisor.cli" in loaded
     assert module not in loaded
+
+
+def test_commands_are_grouped_and_the_units_own_is_hidden() -> None:
+    shown = CliRunner().invoke(root, ["--help"]).stdout
+    titles = [line.rstrip(":") for line in shown.splitlines() if line.rstrip(":") in SECTIONS]
+    assert titles == list(SECTIONS)
+    listed = [line.split()[0] for line in shown.splitlines() if line.startswith("  ")]
+    assert [name for name in listed if name in COMMANDS] == list(COMMANDS[:-1])
+    assert COMMANDS[-1] == "settle"
+    assert "settle" not in shown
+    assert "take-back" in CliRunner().invoke(root, ["settle", "--help"]).stdout
+
+
+def test_without_a_command_the_help_is_shown() -> None:
+    done = CliRunner().invoke(root, [])
+    assert (done.exit_code, done.stdout) == (0, CliRunner().invoke(root, ["--help"]).stdout)
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [("recomend", "Did you mean recommend?"), ("statsu", "Did you mean status?"), ("xyzzy", "")],
+)
+def test_an_unknown_command_names_the_nearest(typed: str, told: str) -> None:
+    done = CliRunner().invoke(root, [typed])
+    assert done.exit_code == 2
+    assert f"No such command '{typed}'." in done.stderr
+    assert told in done.stderr
+    assert ("Did you mean" in done.stderr) is bool(told)
