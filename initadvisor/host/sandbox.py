@@ -113,8 +113,9 @@ _INSIDE: Final = {
 
 # Arguments: the program. What is mounted is made read-only first, all at once as far as mount(8)
 # does that (not /, for one), then one by one; what is covered by other mounts cannot be reached.
-# What has to be writable, and what there is of devices, is put over it. The program is a child of
-# process 1: signals end it, and whatever it has started ends with process 1.
+# What has to be writable, and what there is of devices, is put over it, and nothing over /run: its
+# sockets lead to who does as asked (a user's own systemd), read-only or not. The program is a child
+# of process 1: signals end it, and whatever it has started ends with process 1.
 _ENTER: Final = r"""
 set -eu
 writable() {
@@ -147,6 +148,7 @@ initadvisor /tmp/shm tmpfs mode=1777,nosuid,nodev,size=64m 0 0
 initadvisor /var/tmp tmpfs mode=1777,nosuid,nodev,size=64m 0 0
 initadvisor /proc proc ro,nosuid,nodev,noexec 0 0
 END
+[ ! -d /run ] || echo 'initadvisor /run tmpfs ro,nosuid,nodev,mode=755 0 0' >>/tmp/fstab
 mount -n -a -T /tmp/fstab
 mount -n -o remount,bind,ro,nosuid /tmp
 mount -n --move /tmp /dev
@@ -174,6 +176,7 @@ def run_inside(
     """Run one program where it can change nothing and nothing of it is left.
 
     The whole system is read-only, /tmp is empty, there is no network, and no device of the machine.
+    Sockets of services cannot be used: systemd filters the calls, else /run is empty.
     The program says ``word`` first: where it does not, that was no sandbox. It may fail.
 
     Raises ``NoSandboxError`` where none can be had, as for an ordinary user without user

@@ -301,6 +301,11 @@ def test_there_is_no_network_and_no_device_inside(real: Host) -> None:
     assert set(words) == {"@", "lo", "fd", "fstab", "null", "random", "shm", "urandom", "zero"}
 
 
+def test_no_service_of_the_machine_can_be_asked_from_inside(real: Host) -> None:
+    assert any(Path("/run").iterdir())  # where their sockets are
+    assert inside(real, "ls -A /run").stdout == b"@\n"
+
+
 def test_who_runs_inside_has_no_rights_but_reading(real: Host) -> None:
     script = "grep -E '^(Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs)' /proc/self/status"
     lines = inside(real, script).stdout.decode().splitlines()[1:]
