@@ -14,6 +14,7 @@ from initadvisor.candidates.payload import until_stopped
 from initadvisor.candidates.plan import own_uncompressed_key
 from initadvisor.core.codecs import Codec, codec_of_magic
 from initadvisor.core.errors import BadImageError, InitadvisorError, ProgramError, UnsafeError
+from initadvisor.generators.files import with_stream_size
 from initadvisor.host.files import PARTIAL_PREFIX, append_range, open_regular, sha256_of, whole_file
 from initadvisor.host.process import piped
 from initadvisor.host.run import Priority
@@ -80,9 +81,10 @@ class Builder:
                 file.write(bytes(-prefix % _CPIO_ALIGNMENT))
                 file.flush()
             main_offset = file.tell()
+            argv = with_stream_size(command.argv, payload.size_bytes)
             with piped(payload.file) as pipe:
                 completed = self.host.runner.run(
-                    command.argv,
+                    argv,
                     timeout_s=_TIMEOUT_S,
                     stdin=pipe,
                     stdout=file,
@@ -100,7 +102,7 @@ class Builder:
             build_s=completed.wall_s,
             build_cpu_s=completed.cpu_s,
             build_peak_bytes=completed.peak_bytes,
-            command=command.argv,
+            command=argv,
             notes=notes,
         )
         return self._kept(candidate)

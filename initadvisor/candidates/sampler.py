@@ -20,6 +20,7 @@ from initadvisor.candidates.schedule import expected_cpu_s
 from initadvisor.core.codecs import Codec, codec_of_magic
 from initadvisor.core.errors import BadImageError, InitadvisorError
 from initadvisor.decide.sampling import SampleBlock
+from initadvisor.generators.files import with_stream_size
 from initadvisor.host.process import piped
 from initadvisor.host.run import Priority
 from initadvisor.image.decompressors.decompress import open_stream
@@ -205,7 +206,7 @@ class Sampler:
         try:
             with piped(sample.file) as pipe:
                 completed = self.host.runner.run(
-                    command.argv,
+                    with_stream_size(command.argv, sample.size_bytes),
                     timeout_s=_TIMEOUT_S,
                     stdin=pipe,
                     stdout=file,

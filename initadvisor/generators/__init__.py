@@ -119,6 +119,7 @@ class Generator(Protocol):
     def compressor(self, host: Host, setting: Setting, /) -> tuple[str, ...]:
         """Return the command that turns a cpio on stdin into what the generator would install.
 
+        It is to be run as ``files.with_stream_size`` makes it, as some programs are told the size.
         Stdin has to be a pipe for the same bytes: some programs note the time stamp of a regular
         file. For ``cat`` the command is ``("cat",)``. The program may be missing: the caller finds
         out.

@@ -1,6 +1,6 @@
 """dracut, the generator of Fedora, openSUSE and others, and an alternative on Debian and Arch.
 
-What it does was read in ``dracut.sh`` of 059 and of 102 to 111. Its installed images are those that
+What it does was read in ``dracut.sh`` of 059 and of 102 to 112. Its installed images are those that
 its own kernel hooks write, and kernel-install's.
 """
 
@@ -14,8 +14,10 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import UnsafeError
 from initadvisor.generators import InstalledImage
 from initadvisor.generators.dracut_config import (
+    REPRODUCED,
     CommandLine,
     command_line,
+    command_line_3cpio,
     completed,
     config_paths,
     effective_setting,
@@ -41,6 +43,7 @@ from initadvisor.generators.running import (
     write_text,
 )
 from initadvisor.host.files import listing
+from initadvisor.host.process import SYSTEM_DIRECTORIES
 from initadvisor.rewrite.variables import dracut_edits
 
 if TYPE_CHECKING:
@@ -57,7 +60,8 @@ NAME: Final = "dracut"
 
 _BUILD_TIMEOUT_S = 900.0
 _3CPIO_SINCE = 109
-_NEWEST_KNOWN = 111
+_NEWEST_KNOWN = 112
+_VERSION = re.compile(r"^DRACUT_VERSION=['\"]?([^'\"\s]+)", re.MULTILINE)
 
 _IMAGE_NAMES = (
     re.compile(r"^initramfs-(?P<release>.+)\.img$"),
@@ -75,10 +79,12 @@ def detect(host: Host) -> bool:
 
 
 def version(host: Host) -> str | None:
-    """Return what dracut-version.sh says (``DRACUT_VERSION=059-4``)."""
-    text = host.read_text("/usr/lib/dracut/dracut-version.sh") or ""
-    match = re.search(r"^DRACUT_VERSION=['\"]?([^'\"\s]+)", text, re.MULTILINE)
-    return match[1] if match else None
+    """Return what dracut-version.sh says (``DRACUT_VERSION=059-4``), since 110 dracut itself."""
+    programs = (f"{directory}/dracut" for directory in SYSTEM_DIRECTORIES)
+    for path in ("/usr/lib/dracut/dracut-version.sh", *programs):
+        if match := _VERSION.search(host.read_text(path) or ""):
+            return match[1]
+    return None
 
 
 def configured(
@@ -240,12 +246,17 @@ def _through_3cpio(host: Host) -> bool:
 
 
 def _line(host: Host, codec: Codec) -> CommandLine:
-    return command_line(
-        codec,
-        pigz=has_program(host, "pigz"),
-        lbzip2=has_program(host, "lbzip2"),
-        through_3cpio=_through_3cpio(host),
-    )
+    if _through_3cpio(host):
+        return _line_3cpio(host, codec)
+    return command_line(codec, pigz=has_program(host, "pigz"), lbzip2=has_program(host, "lbzip2"))
+
+
+def _line_3cpio(host: Host, codec: Codec) -> CommandLine:
+    """Ask the configuration only where a reproducible image is compressed in another way."""
+    reproducible = False
+    if codec in REPRODUCED:
+        reproducible = evaluate_config(host, _major(host)).value("reproducible") == "yes"
+    return command_line_3cpio(codec, pigz=has_program(host, "pigz"), reproducible=reproducible)
 
 
 def _image(file: Path) -> InstalledImage | None:

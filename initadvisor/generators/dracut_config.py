@@ -9,14 +9,20 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UsageError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import ConfiguredSetting
-from initadvisor.generators.files import as_run, first_kernel_config, has_program, level_of
+from initadvisor.generators.files import (
+    STREAM_SIZE,
+    as_run,
+    first_kernel_config,
+    has_program,
+    level_of,
+)
 from initadvisor.generators.rewriting import ConfigPaths
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
 from initadvisor.host.files import listing
@@ -115,7 +121,7 @@ def evaluate_config(host: Host, major: int, texts: Mapping[Path, str] | None = N
     """
     names = (
         *("compress", "compress_level_*", "INITRD_COMPRESS"),
-        *("hostonly", "uefi", "*dracutmodules"),
+        *("hostonly", "uefi", "*dracutmodules", "reproducible"),
     )
     return evaluate(host, Shell.BASH, config_paths(host, major, texts).files, names, texts=texts)
 
@@ -278,7 +284,7 @@ def _verbatim(command: str, source: str, warnings: list[str]) -> Setting:
     if codec is Codec.CAT:
         return Setting(codec)
     own = codec.spec.level
-    completed_to = command_line(codec, pigz=False, lbzip2=False, through_3cpio=False).level
+    completed_to = _LINES[codec].level
     if completed_to not in {None, own} and level_of(Setting(codec, options), -1) == -1:
         # Where there is no name to complete, the program's own default applies, not dracut's.
         options = (f"-{own}", *options)
@@ -323,17 +329,22 @@ _LINES: Final = {
     Codec.ZSTD: CommandLine(program="zstd", level=15, after=("-q", "-T0")),
 }
 
-_PIGZ_3CPIO: Final = CommandLine(program="pigz", level=9)
-
 _LINES_3CPIO: Final = {
     Codec.BZIP2: CommandLine(program="bzip2", level=9),
-    Codec.LZMA: CommandLine(program="lzma", level=9, after=("-T0",)),
-    Codec.XZ: CommandLine(program="xz", before=("--check=crc32",), after=("-T0",)),
+    # -T0 or -T1 comes behind these two.
+    Codec.LZMA: CommandLine(program="lzma", level=9),
+    Codec.XZ: CommandLine(program="xz", before=("--check=crc32",)),
     Codec.GZIP: CommandLine(program="gzip", before=("-n",), level=9),
     Codec.LZOP: CommandLine(program="lzop", level=9),
     Codec.LZ4: CommandLine(program="lz4", before=("-l",), level=9),
-    Codec.ZSTD: CommandLine(program="zstd", before=("-q",), level=15, after=("-T0",)),
+    Codec.ZSTD: CommandLine(program="zstd", before=("-q",), level=15, after=("-T0", STREAM_SIZE)),
 }
+
+REPRODUCED: Final = frozenset({Codec.GZIP, Codec.LZMA, Codec.XZ})
+"""For these 3cpio has another command line when SOURCE_DATE_EPOCH is set: no threads.
+
+For zstd, too, but with the same bytes.
+"""
 
 
 def levels_3cpio(codec: Codec) -> range:
@@ -341,15 +352,25 @@ def levels_3cpio(codec: Codec) -> range:
     return range(1, 20) if codec is Codec.ZSTD else codec.spec.levels
 
 
-def command_line(codec: Codec, *, pigz: bool, lbzip2: bool, through_3cpio: bool) -> CommandLine:
+def command_line(codec: Codec, *, pigz: bool, lbzip2: bool) -> CommandLine:
     """Return the line for a codec, given which of the parallel programs are installed."""
     match codec:
         case Codec.GZIP if pigz:
-            return _PIGZ_3CPIO if through_3cpio else _PIGZ
-        case Codec.BZIP2 if lbzip2 and not through_3cpio:
+            return _PIGZ
+        case Codec.BZIP2 if lbzip2:
             return _LBZIP2
         case _:
-            return (_LINES_3CPIO if through_3cpio else _LINES)[codec]
+            return _LINES[codec]
+
+
+def command_line_3cpio(codec: Codec, *, pigz: bool, reproducible: bool) -> CommandLine:
+    """Return 3cpio's line; dracut gives ``reproducible`` images a SOURCE_DATE_EPOCH."""
+    if codec is Codec.GZIP and pigz and not reproducible:
+        return CommandLine(program="pigz", level=9)
+    line = _LINES_3CPIO[codec]
+    if codec in {Codec.LZMA, Codec.XZ}:
+        return replace(line, after=("-T1" if reproducible else "-T0",))
+    return line
 
 
 def completed(line: CommandLine, setting: Setting) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from initadvisor.host.process import SYSTEM_DIRECTORIES
 from initadvisor.image.kernel import KernelConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from initadvisor.core.settings import Setting
@@ -127,6 +127,16 @@ def as_run(setting: Setting) -> Setting:
         for option in setting.options
     ]
     return replace(setting, options=tuple(options))
+
+
+STREAM_SIZE = "--stream-size=N"
+"""What stands in a command line for the option of zstd(1) that says how long its input is."""
+
+
+def with_stream_size(argv: Sequence[str], size_bytes: int) -> tuple[str, ...]:
+    """Return what to run for an input of this size: with another one zstd fails."""
+    told = f"--stream-size={size_bytes}"
+    return tuple(told if word == STREAM_SIZE else word for word in argv)
 
 
 BOOT_PARTITIONS = ("/efi", "/boot", "/boot/efi")

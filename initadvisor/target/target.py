@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import stat
 import tempfile
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from initadvisor.core.errors import InitadvisorError, ProgramError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import unknown
 from initadvisor.generators.detect import detect_generator, generator_of_image
+from initadvisor.generators.files import with_stream_size
 from initadvisor.host.files import free_bytes, make_directory, remove_partial, whole_file
 from initadvisor.host.lock import lock_file, locked
 from initadvisor.host.process import piped
@@ -148,8 +150,9 @@ def make_sample(host: Host, compressor: Sequence[str]) -> Path:
         ):
             _write_archive(payload, picked)
             payload.flush()
+            command = with_stream_size(compressor, os.fstat(payload.fileno()).st_size)
             with piped(payload) as source:
-                host.runner.run(compressor, timeout_s=_TIMEOUT_S, stdin=source, stdout=image)
+                host.runner.run(command, timeout_s=_TIMEOUT_S, stdin=source, stdout=image)
     return target
 
 

@@ -9,6 +9,7 @@ import pytest
 from initadvisor.core.codecs import Codec
 from initadvisor.core.settings import Setting
 from initadvisor.generators import dracut, initramfs_tools
+from initadvisor.generators.files import with_stream_size
 from initadvisor.host import Host
 from initadvisor.host.process import piped
 from tests.fakes.installed import InstalledRunner
@@ -37,6 +38,7 @@ def _host(tree: Tree, work: Path) -> Host:
 def _compressed(tree: Tree, argv: tuple[str, ...], payload: bytes, work: Path) -> bytes:
     source = work / "payload"
     source.write_bytes(payload)
+    argv = with_stream_size(argv, len(payload))
     with source.open("rb") as file, piped(file) as pipe:
         return tree.run(argv, work=work, stdin=pipe)
 
@@ -47,7 +49,7 @@ def _unpacked(codec: Codec, data: bytes, work: Path) -> bytes:
     return main_payload(image)
 
 
-@pytest.mark.parametrize("suite", RELEASED)
+@pytest.mark.parametrize("suite", Suite)
 @pytest.mark.parametrize("setting", _SETTINGS, ids=str)
 def test_dracut_makes_of_another_images_payload_what_compressor_makes(
     suite: Suite, setting: Setting, tmp_path: Path
@@ -58,6 +60,20 @@ def test_dracut_makes_of_another_images_payload_what_compressor_makes(
     own = dracut_image(tree, " ".join(argv) if setting.options else setting.codec.value)
     other = dracut_image(tree, "gzip" if setting.codec is Codec.LZ4 else "lz4")
     derived = _compressed(tree, argv, main_payload(other), tmp_path)
+    assert main_codec(own) is setting.codec
+    if setting.codec in _STAMPED:
+        assert _unpacked(setting.codec, derived, tmp_path) == main_payload(own)
+        assert len(derived) == len(main_bytes(own))
+    else:
+        assert derived == main_bytes(own)
+
+
+@pytest.mark.parametrize("setting", _SETTINGS, ids=str)
+def test_dracut_through_3cpio_makes_what_compressor_makes(setting: Setting, tmp_path: Path) -> None:
+    tree = debian(Suite.SID, also=("3cpio",))
+    own = dracut_image(tree, setting.codec.value, level=setting.level, reproducible=False)
+    argv = dracut.compressor(_host(tree, tmp_path), setting)
+    derived = _compressed(tree, argv, main_payload(own), tmp_path)
     assert main_codec(own) is setting.codec
     if setting.codec in _STAMPED:
         assert _unpacked(setting.codec, derived, tmp_path) == main_payload(own)

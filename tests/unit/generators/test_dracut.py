@@ -10,6 +10,7 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import InstalledImage, dracut
+from initadvisor.generators.files import with_stream_size
 from initadvisor.host import Host
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.hosts import RELEASE
@@ -48,6 +49,10 @@ def test_it_is_detected_and_tells_its_version(host: Host, write: Write) -> None:
     assert dracut.detect(host)
     _version(write, "059-4")
     assert dracut.version(host) == "059-4"
+    host.path("/usr/lib/dracut/dracut-version.sh").unlink()
+    assert dracut.version(host) is None
+    write("/usr/bin/dracut", '#!/bin/bash\n\nDRACUT_VERSION="112-7"\n').chmod(0o755)
+    assert dracut.version(host) == "112-7"
 
 
 @pytest.mark.parametrize(
@@ -269,9 +274,14 @@ def test_3cpio_has_command_lines_of_its_own_since_109(
     host: Host, write: Write, install: Install
 ) -> None:
     install("3cpio", "pigz")
-    assert dracut.compressor(host, Setting(Codec.ZSTD)) == ("zstd", "-q", "-15", "-T0")
+    zstd = dracut.compressor(host, Setting(Codec.ZSTD))
+    assert with_stream_size(zstd, 77) == ("zstd", "-q", "-15", "-T0", "--stream-size=77")
     assert dracut.compressor(host, Setting(Codec.XZ)) == ("xz", "--check=crc32", "-T0")
+    assert dracut.compressor(host, Setting(Codec.LZMA)) == ("lzma", "-9", "-T0")
     assert dracut.compressor(host, Setting(Codec.GZIP)) == ("pigz", "-9")
+    write(_CONF, "reproducible=yes\n")
+    assert dracut.compressor(host, Setting(Codec.XZ)) == ("xz", "--check=crc32", "-T1")
+    assert dracut.compressor(host, Setting(Codec.GZIP)) == ("gzip", "-n", "-9")
     assert "no other options" in (dracut.unusable(host, Setting.parse("zstd --long=27")) or "")
     assert "19" in (dracut.unusable(host, Setting.parse("zstd -22")) or "")
     assert dracut.unusable(host, Setting.parse("zstd -19")) is None
