@@ -347,7 +347,16 @@ def _recommendation(
             *_unknown_kernel(candidate_set.kernel_release, evaluation.kernel_config),
         ),
         context=what_matters_more(host, candidate_set.generator, candidate_set.source),
+        installed=target.installed is not None,
+        given=tuple(_given(config)),
     )
+
+
+def _given(config: Config) -> Iterator[str]:
+    if config.read_speed_mb_s is not None:
+        yield f"read speed {config.read_speed_mb_s:g} MB/s"
+    if config.overlap_ms is not None:
+        yield f"overlap {config.overlap_ms:g} ms"
 
 
 def _assumptions(

@@ -141,7 +141,8 @@ class Recommendation:
     where nothing is left to find out or boots of this machine tell nothing of the image.
     ``hinges_on_build``: the decision is open only because it is not known what building today's
     image takes, of which boots tell nothing; then both are None, too. ``pace`` divides the builds.
-    ``explanation``: None where nobody asked for it.
+    ``explanation``: None where nobody asked for it. ``installed``: the image is the one that this
+    machine boots. ``given``: what the user knows of the machine, in words.
     """
 
     image: Path
@@ -169,3 +170,5 @@ class Recommendation:
     assumptions: tuple[Assumption, ...] = ()
     warnings: tuple[str, ...] = ()
     context: tuple[str, ...] = ()
+    installed: bool = True
+    given: tuple[str, ...] = ()

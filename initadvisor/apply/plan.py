@@ -97,9 +97,9 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: RecommendObserver
     else:
         advice = recommend(host, question, observer=observer)
         known, setting = _known(advice, advice.decision.setting), advice.decision.setting
-        why = f"the advice, evidence: {advice.evidence}"
+        why = f"recommended now {_basis(advice)}"
         if advice.decision.outcome is not Outcome.SWITCH:
-            why = f"the advice is to keep it ({advice.decision.outcome})"
+            why = f"recommended now is to keep it: {advice.decision.outcome}, {_basis(advice)}"
             return ApplyPlan(generator=generator.NAME, setting=setting, today=today, why=why)
     edits, unchanged = planned_edits(
         host, generator, default, setting, everything=request.everything
@@ -130,6 +130,12 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: RecommendObserver
         else (),
         warnings=(*unchanged, *_warnings(host, known, images)),
     )
+
+
+def _basis(advice: Recommendation) -> str:
+    """Say which answer it is."""
+    words = [f"for the objective {advice.objective}", f"evidence: {advice.evidence}"]
+    return ", ".join([*words, *(f"{one} as given" for one in advice.given)])
 
 
 def _is_alike(image: InstalledImage, default: InstalledImage) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -126,7 +127,11 @@ def verdict(answer: Recommendation) -> str:
 
 
 def advice(answer: Recommendation) -> Iterator[str]:
-    """Yield what would make the answer surer."""
+    """Yield what to do next, and what would make the answer surer."""
+    decision = answer.decision
+    if decision.outcome is Outcome.SWITCH and answer.installed:
+        command = shlex.join(["apply", str(decision.setting), "--confirm"])
+        yield f"Next: sudo initadvisor {command} switches, after one trial boot."
     yield from plan_sentences(answer)
     if answer.unbuilt:
         yield _unbuilt(answer)
