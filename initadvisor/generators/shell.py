@@ -38,7 +38,7 @@ _STARTED = b"@\0"
 _HIDDEN = ("/tmp", "/var/tmp", "/dev", "/run")  # noqa: S108  what a sandbox does not show
 
 # The scripts speak on descriptor 3, every word ended by NUL: "@" when they start, then "=" and the
-# status of the last file read, then NAME, ATTRIBUTES, COUNT, VALUES... of each variable, then "#".
+# status of the last file read, NAME, ATTRIBUTES, FIRST, COUNT, VALUES... of each variable, and "#".
 # A file that exits the shell leaves its subshell without them. What a file may have changed is
 # undone before the report: options, IFS, traps, aliases, and functions that have the names of
 # commands. bash finds functions first; in POSIX mode, which an assignment turns on, special
@@ -94,8 +94,8 @@ for ((__count = 0; __count <= ${#__files[@]}; ++__count)); do
             for __pattern in $__patterns; do
                 if [[ $__name == $__pattern ]]; then
                     builtin declare -n __value=$__name || exit
-                    builtin printf '%s\0' "$__name" "${__value@a}-" "${#__value[@]}" \
-                        "${__value[@]}" >&3 || exit
+                    builtin printf '%s\0' "$__name" "${__value@a}-" "${__value-}" \
+                        "${#__value[@]}" "${__value[@]}" >&3 || exit
                     unset -n __value
                     break
                 fi
@@ -132,7 +132,7 @@ while [ "$__count" -le "$__total" ]; do
         for __name in $__names; do
             eval "__set=\${$__name+set} __value=\${$__name-}"
             case $__set in
-                set) command printf '%s\0' "$__name" - 1 "$__value" >&3 || exit ;;
+                set) command printf '%s\0' "$__name" - "$__value" 1 "$__value" >&3 || exit ;;
             esac
         done
         command printf '#\0' >&3
@@ -145,20 +145,22 @@ done
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """A shell variable; a scalar has one value."""
+    """A shell variable; a scalar has one value.
+
+    ``first`` is what ``$NAME`` gives: the value, or an array's element 0, empty if that is unset;
+    ``attributes`` are the letters of ``${NAME@a}``.
+    """
 
     values: tuple[str, ...]
-    is_array: bool = False
-
-    @property
-    def first(self) -> str:
-        """What ``$NAME`` gives: the value, or the first of an array."""
-        return self.values[0] if self.values else ""
+    first: str
+    attributes: str = ""
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The elements of an array; a scalar is split at spaces."""
-        return self.values if self.is_array else tuple(self.first.split())
+        """The elements of an array; of a scalar the words that ``IFS=' ' read -a`` makes of it."""
+        if "a" in self.attributes:
+            return self.values
+        return tuple(word for word in self.first.partition("\n")[0].split(" ") if word)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,7 +306,7 @@ def _read(
         for name in sorted(wanted | {n for n in names if n.isidentifier()}):
             found = find(units, name)
             value = None if found.obstacles else _told(found)
-            if value and value.is_array == (name in arrays):
+            if value and bool(value.attributes) == (name in arrays):
                 steps[-1][name] = value
             elif found.place or found.obstacles:
                 reason = "the shell computes it"
@@ -321,8 +323,11 @@ def _read(
 def _told(found: VariableOrigin) -> Variable | None:
     """Return what assignments make of a variable; None where that is nothing or not known."""
     if found.since and all(isinstance(each.value, Array) for each in found.since):
-        return None if found.words is None else Variable(values=found.words, is_array=True)
-    return None if found.text is None or not found.since else Variable(values=(found.text,))
+        if found.words is None:
+            return None
+        return Variable(values=found.words, first="".join(found.words[:1]), attributes="a")
+    text = found.text
+    return None if text is None or not found.since else Variable(values=(text,), first=text)
 
 
 def _not_told(what: str, why: str) -> InitadvisorError:
@@ -369,7 +374,7 @@ def _parse(output: bytes) -> tuple[list[dict[str, Variable]], int]:
     steps: list[dict[str, Variable]] = []
     current: dict[str, Variable] = {}
     status = 0
-    left = iter(words)
+    left = iter(words[1:])  # without the word that says it started
     with contextlib.suppress(StopIteration):  # the limit on output cut the last report short
         for word in left:
             match word:
@@ -383,9 +388,9 @@ def _parse(output: bytes) -> tuple[list[dict[str, Variable]], int]:
 
 
 def _variable(words: Iterator[str]) -> Variable:
-    attributes, count = next(words), int(next(words))
+    attributes, first, count = next(words), next(words), int(next(words))
     values = tuple([next(words) for _ in range(count)])
-    return Variable(values=values, is_array="a" in attributes or "A" in attributes)
+    return Variable(values=values, first=first, attributes=attributes.removesuffix("-"))
 
 
 def _listed(files: Sequence[Path]) -> str:

@@ -68,6 +68,20 @@ def test_options_may_be_words_in_a_string(host: Host, write: Write) -> None:
     assert _configured(host)[0] == "zstd -19 --long=27"
 
 
+def test_a_string_of_options_is_split_at_spaces_in_its_first_line(host: Host, write: Write) -> None:
+    write(_CONF, "COMPRESSION=zstd\nCOMPRESSION_OPTIONS=$' -19  -v\\t-q \\n-T1'\n")
+    assert mkinitcpio.configured(host, RELEASE).setting.options == ("-19", "-v\t-q")
+    write(_CONF, "COMPRESSION=zstd\nCOMPRESSION_OPTIONS=$'\\n-19'\n")
+    assert _configured(host)[0] == "zstd"
+
+
+def test_an_array_counts_as_its_first_element_which_may_be_unset(host: Host, write: Write) -> None:
+    write(_CONF, "COMPRESSION=(xz lz4)\n")
+    assert _configured(host)[0] == "xz"
+    write(_CONF, "COMPRESSION=([1]=lz4)\nCOMPRESSION_OPTIONS=([1]=-9)\n")
+    assert _configured(host)[0] == "zstd -9"
+
+
 def test_drop_ins_follow_in_version_order_and_the_last_wins(host: Host, write: Write) -> None:
     write(_CONF, "COMPRESSION=xz\n")
     last = write(f"{_CONF}.d/10-last.conf", "COMPRESSION=lz4\nCOMPRESSION_OPTIONS+=(-9)\n")

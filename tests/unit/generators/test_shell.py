@@ -49,7 +49,7 @@ def test_the_last_file_wins_and_is_the_origin(host: Host, write: Write, shell: S
 def test_arrays_keep_their_elements_and_can_be_appended_to(host: Host, write: Write) -> None:
     files = [write("/a", "X=(-19 'a b')\n"), write("/b", "X+=(-T1)\n")]
     values = evaluate(host, Shell.BASH, files, ("X",))
-    assert values.get("X") == Variable(values=("-19", "a b", "-T1"), is_array=True)
+    assert values.get("X") == Variable(values=("-19", "a b", "-T1"), first="-19", attributes="a")
 
 
 def test_a_scalar_is_split_into_words_where_an_array_is_wanted(host: Host, write: Write) -> None:
@@ -212,7 +212,9 @@ class TestWithoutASandbox:
             write("/c", "y"),
         ]
         values = evaluate(host, Shell.BASH, files, ("*_image", "X"), merged=True)
-        assert values.get("a_image") == Variable(values=("1", "2 3", "4"), is_array=True)
+        assert values.get("a_image") == Variable(
+            values=("1", "2 3", "4"), first="1", attributes="a"
+        )
         assert values.value("X") == "zy"
 
     @pytest.mark.parametrize(
