@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +26,7 @@ from initadvisor.generators.mkinitcpio_config import (
     evaluate_config,
     installed_presets,
     preset_images,
+    left_out,
     preset_of,
 )
 from initadvisor.generators.rewriting import config_files, confirm, refuse_unusable, texts_of
@@ -96,7 +98,9 @@ def configured(
     preset = _preset_making(host, image) if image else preset_of(host, kernel_release)
     paths = config_paths(host, preset, _major(host), texts)
     config = evaluate_config(host, paths, kernel_release, texts)
-    return _effective(host, config, preset, kernel_release)
+    found = _effective(host, config, preset, kernel_release)
+    doubt = left_out(paths)
+    return replace(found, warnings=(*found.warnings, doubt)) if doubt else found
 
 
 def rewritten(
@@ -118,6 +122,9 @@ def rewritten(
     after = {**(texts or {}), **texts_of(edits)}
     found = configured(host, kernel_release, texts=after, image=image)
     confirm(NAME, found, setting, (compressor(host, found.setting), compressor(host, setting)))
+    if doubt := left_out(paths):
+        msg = f"not configuring {NAME} for {setting}: {doubt}"
+        raise UnsafeError(msg, hint="rename or remove one of them")
     return edits
 
 

@@ -18,7 +18,7 @@ from initadvisor.generators import InstalledImage
 from initadvisor.generators.files import exists, in_order
 from initadvisor.generators.rewriting import ConfigPaths
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
-from initadvisor.host.files import is_same_file, listing
+from initadvisor.host.files import failing_as, is_same_file, listing
 from initadvisor.rewrite.syntax import Shell
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _CONFIG = "/etc/mkinitcpio.conf"
 _DROP_INS = f"{_CONFIG}.d"
-_DROP_INS_SINCE = 37
+_DROP_INS_SINCE = 36
 
 
 def preset_of(host: Host, kernel_release: str) -> Preset | None:
@@ -56,13 +56,36 @@ def config_paths(
     if chosen or major < _DROP_INS_SINCE:
         return ConfigPaths(files=(main,), directory=_DROP_INS, names=None)
     directory = host.path(_DROP_INS)
-    names = {
-        path.name for path in listing(host, _DROP_INS) if path.suffix == ".conf" and path.is_file()
-    }
-    names |= {path.name for path in texts or () if path.parent == directory}
-    in_order = version_sorted(host, sorted(names))
-    files = (main, *(directory / name for name in in_order))
-    return ConfigPaths(files=files, directory=_DROP_INS, names=in_order)
+    if directory.is_symlink():  # find(1) looks into none that it is given
+        return ConfigPaths(files=(main,), directory=_DROP_INS, names=None)
+    names = _drop_ins(directory)
+    names += (path.name for path in texts or () if path.parent == directory)
+    read = version_sorted(host, names, unique=True)
+    files = (main, *(directory / name for name in read))
+    return ConfigPaths(files=files, directory=_DROP_INS, names=tuple(dict.fromkeys(names)))
+
+
+def _drop_ins(directory: Path) -> list[str]:
+    """Return the names of the drop-ins in the directory's own order, as find(1) does.
+
+    Raises ``NeedsRootError`` where only root may look into it.
+    """
+    with failing_as(f"cannot look into {directory}", only_root=True):
+        try:
+            files = list(directory.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        return [file.name for file in files if file.name.endswith(".conf") and file.is_file()]
+
+
+def left_out(paths: ConfigPaths) -> str:
+    """Say which drop-ins mkinitcpio does not read because ``sort -Vu`` takes two for the same.
+
+    Which of them it is depends on the directory's order, and may change. Empty: none.
+    """
+    read = {file.name for file in paths.files[1:]}
+    names = " and ".join(name for name in paths.names or () if name not in read)
+    return names and f"of drop-ins with names like {names} mkinitcpio reads one, whichever is first"
 
 
 def evaluate_config(

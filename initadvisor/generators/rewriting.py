@@ -78,7 +78,7 @@ class ConfigPaths:
         """Return a file that could be added and is read last, if there is one."""
         if self.names is None:
             return None
-        directory, order = host.path(self.directory), partial(version_sorted, host)
+        directory, order = host.path(self.directory), partial(version_sorted, host, unique=True)
         position = len(self.files)
         return drop_in_read_last(directory, self.names, order, position=position, suffix=".conf")
 

@@ -350,15 +350,17 @@ def config_text(path: Path) -> str:
     return decoded(content)
 
 
-def version_sorted(host: Host, names: Iterable[str]) -> tuple[str, ...]:
+def version_sorted(host: Host, names: Iterable[str], *, unique: bool = False) -> tuple[str, ...]:
     """Return names without repetition in the order of ``sort -V``, which generators call.
+
+    ``unique``: with ``-u``, which takes ``1`` and ``01`` for the same and leaves the first of them.
 
     Raises ``ProgramError`` if sort(1) cannot be run.
     """
     unsorted = tuple(dict.fromkeys(names))
     if len(unsorted) < 2:
         return unsorted
-    script = "printf '%s\\0' \"$@\" | sort -zV"
+    script = f"printf '%s\\0' \"$@\" | sort -zV{'u' if unique else ''}"
     done = host.runner.run(["sh", "-c", script, "sh", *unsorted], timeout_s=_TIMEOUT_S)
     return tuple(done.stdout.decode(errors="surrogateescape").split("\0")[:-1])
 

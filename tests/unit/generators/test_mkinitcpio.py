@@ -90,8 +90,44 @@ def test_drop_ins_follow_in_version_order_and_the_last_wins(host: Host, write: W
     assert _configured(host) == ("lz4 -v -9", str(last), ())
 
 
-def test_versions_before_37_know_no_drop_ins(host: Host, write: Write) -> None:
-    write("/usr/bin/mkinitcpio", "declare -r version=36\n").chmod(0o755)
+def test_a_drop_in_may_have_no_name_but_its_suffix(host: Host, write: Write) -> None:
+    write(f"{_CONF}.d/.conf", "COMPRESSION=lz4\n")
+    assert _configured(host)[0] == "lz4"
+    write(f"{_CONF}.d/.hidden.conf", "COMPRESSION=xz\n")
+    write(f"{_CONF}.d/conf", "COMPRESSION=lzop\n")
+    assert _configured(host)[0] == "xz"
+
+
+def test_of_drop_ins_whose_names_count_as_the_same_one_is_read(host: Host, write: Write) -> None:
+    write(_CONF, "COMPRESSION=gzip\n")
+    for name, codec in (("1-a", "xz"), ("01-a", "lz4"), ("001-a", "lzop")):
+        write(f"{_CONF}.d/{name}.conf", f"COMPRESSION={codec}\n")
+    first = next(host.path(f"{_CONF}.d").iterdir())
+    setting, source, warnings = _configured(host)
+    assert (f"COMPRESSION={setting}\n", source) == (first.read_text(), str(first))
+    assert "mkinitcpio reads one, whichever is first" in warnings[0]
+    with pytest.raises(UnsafeError, match="whichever is first"):
+        mkinitcpio.rewritten(host, RELEASE, Setting(Codec.ZSTD))
+
+
+def test_a_drop_in_is_not_added_with_a_name_that_counts_as_another(
+    host: Host, write: Write
+) -> None:
+    host.path(_CONF).unlink()
+    host.path(_CONF).symlink_to(write("/usr/share/mkinitcpio.conf", "COMPRESSION=xz\n"))
+    write(f"{_CONF}.d/090-initadvisor.conf", "MODULES=()\n")
+    (edit,) = mkinitcpio.rewritten(host, RELEASE, Setting(Codec.LZ4))
+    assert edit.path == str(host.path(f"{_CONF}.d/zz-initadvisor.conf"))
+
+
+def test_drop_ins_are_not_looked_for_behind_a_link(host: Host, write: Write) -> None:
+    write("/etc/other.d/a.conf", "COMPRESSION=lz4\n")
+    host.path(f"{_CONF}.d").symlink_to(host.path("/etc/other.d"))
+    assert _configured(host)[0] == "zstd"
+
+
+def test_versions_before_36_know_no_drop_ins(host: Host, write: Write) -> None:
+    write("/usr/bin/mkinitcpio", "declare -r version=35.2\n").chmod(0o755)
     write(f"{_CONF}.d/a.conf", "COMPRESSION=lz4\n")
     assert _configured(host)[0] == "zstd"
 
