@@ -25,8 +25,8 @@ from initadvisor.generators.mkinitcpio_config import (
     config_paths,
     evaluate_config,
     installed_presets,
-    preset_images,
     left_out,
+    preset_images,
     preset_of,
 )
 from initadvisor.generators.rewriting import config_files, confirm, refuse_unusable, texts_of
@@ -96,6 +96,9 @@ def configured(
     unpacks.
     """
     preset = _preset_making(host, image) if image else preset_of(host, kernel_release)
+    if preset and preset.fault:
+        msg = f"{preset.name}_options in {preset.file} stop mkinitcpio: {preset.fault}"
+        raise InitadvisorError(msg, hint="correct them: no image is made until then")
     paths = config_paths(host, preset, _major(host), texts)
     config = evaluate_config(host, paths, kernel_release, texts)
     found = _effective(host, config, preset, kernel_release)
@@ -118,13 +121,13 @@ def rewritten(
     refuse_unusable(NAME, setting, unusable(host, setting))
     preset = _preset_making(host, image) if image else preset_of(host, kernel_release)
     paths = config_paths(host, preset, _major(host), texts)
+    if doubt := left_out(paths):
+        msg = f"not configuring {NAME} for {setting}: {doubt}"
+        raise UnsafeError(msg, hint="rename or remove one of them")
     edits = mkinitcpio_edits(config_files(host, paths.files, texts), setting, paths.drop_in(host))
     after = {**(texts or {}), **texts_of(edits)}
     found = configured(host, kernel_release, texts=after, image=image)
     confirm(NAME, found, setting, (compressor(host, found.setting), compressor(host, setting)))
-    if doubt := left_out(paths):
-        msg = f"not configuring {NAME} for {setting}: {doubt}"
-        raise UnsafeError(msg, hint="rename or remove one of them")
     return edits
 
 

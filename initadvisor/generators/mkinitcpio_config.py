@@ -1,14 +1,14 @@
 """mkinitcpio's configuration and presets: which files bash is given, and what they set.
 
 Presets say which images are made for a kernel, and how. They are read as ``process_preset`` reads
-them: ``X_kver`` before ``ALL_kver``, ``X_options`` an array or words between spaces, a preset
-without kernel or image skipped.
+them: ``X_kver`` before ``ALL_kver``, ``X_options`` an array or words with a space between two, a
+preset without kernel or image skipped. Of what is given as an option, too, the last counts.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.generators import InstalledImage
 from initadvisor.generators.files import exists, in_order
+from initadvisor.generators.mkinitcpio_options import NO_IMAGE, parsed
 from initadvisor.generators.rewriting import ConfigPaths
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
 from initadvisor.host.files import failing_as, is_same_file, listing
@@ -24,6 +25,7 @@ from initadvisor.rewrite.syntax import Shell
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from initadvisor.generators.mkinitcpio_options import Option
     from initadvisor.host import Host
 
 
@@ -48,7 +50,7 @@ def config_paths(
 
     Raises ``InitadvisorError`` if there is no main file.
     """
-    chosen = preset.config_file if preset else None
+    chosen = preset.config if preset else None
     main = host.path(chosen or _CONFIG)
     if not exists(host, chosen or _CONFIG):
         msg = f"mkinitcpio has no configuration: there is no {main}"
@@ -133,7 +135,9 @@ class Preset:
 
     ``kernel`` is its ``-k`` (a release or the path of a kernel), ``kernel_release`` the release
     that stands for, None where it cannot be told; ``image`` and ``uki`` are absolute paths on the
-    host; ``cmdline`` and ``splash`` go into the latter. ``fallback``: not what boots by default.
+    host; ``cmdline`` and ``splash`` go into the latter. ``compress`` is the option ``-z``. What is
+    in these is not among ``options``, but ``-z`` is. ``fault``: why mkinitcpio would stop at the
+    options. ``fallback``: not what boots by default.
     """
 
     file: Path
@@ -144,19 +148,11 @@ class Preset:
     image: str | None
     uki: str | None
     options: tuple[str, ...] = ()
+    compress: str | None = None
+    fault: str = ""
     cmdline: str | None = None
     splash: str | None = None
     fallback: bool = False
-
-    @property
-    def compress(self) -> str | None:
-        """The last ``-z`` among the options."""
-        return _option(self.options, "-z", "--compress")
-
-    @property
-    def config_file(self) -> str | None:
-        """The configuration file that replaces the default one: ``-c`` given last wins."""
-        return _option(self.options, "-c", "--config") or self.config
 
     def makes(self, host: Host, file: Path) -> bool:
         """Tell whether ``file`` is what this preset writes, by this name or another."""
@@ -242,29 +238,58 @@ def _presets_in(host: Host, file: Path) -> Iterable[Preset]:
     names = presets.values if presets else ()
     first = next((name for name in names if name != "fallback"), "fallback")
     for name in names:
-        kernel = values.value(f"{name}_kver") or values.value("ALL_kver")
-        image = values.value(f"{name}_image")
-        uki = values.value(f"{name}_uki") or values.value(f"{name}_efi_image")
+        if not _NAME.fullmatch(name):
+            return  # bash stops at ${!name}
+        options, fault = _options(values, name)
+        given = dict(options)
+        kernel = given.get("-k") or values.value(f"{name}_kver") or values.value("ALL_kver")
+        is_old = values.get(f"{name}_uki") is None
+        uki = given.get("-U") or values.value(f"{name}_efi_image" if is_old else f"{name}_uki")
+        image = given.get("-g") or values.value(f"{name}_image")
         if not kernel or not (image or uki):
             continue
+        config = given.get("-c") or values.value(f"{name}_config") or values.value("ALL_config")
         yield Preset(
             file=file,
             name=name,
             kernel=kernel,
             kernel_release=_release_of(host, kernel, file.stem),
-            config=(values.value(f"{name}_config") or values.value("ALL_config")) or None,
+            config=config or None,
             image=image or None,
             uki=uki or None,
-            options=_options(values, name),
+            options=tuple(
+                word
+                for option in options
+                if option[0] not in _IN_FIELDS
+                for word in option
+                if word is not None
+            ),
+            compress=given.get("-z"),
+            fault=fault,
             cmdline=(values.value(f"{name}_cmdline") or values.value("ALL_cmdline")) or None,
             splash=(values.value(f"{name}_splash") or values.value("ALL_splash")) or None,
             fallback=name != first,
         )
 
 
-def _options(values: Evaluation, name: str) -> tuple[str, ...]:
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_IN_FIELDS = ("-k", "-c", "-g", "-U")
+
+
+def _options(values: Evaluation, name: str) -> tuple[tuple[Option, ...], str]:
+    """Return a preset's options, and why mkinitcpio makes no image with them, if it does not."""
     variable = values.get(f"{name}_options")
-    return variable.words if variable else ()
+    if variable is None:
+        return (), ""
+    words = variable.values
+    if "a" not in variable.attributes:
+        words = tuple(variable.first.removesuffix(" ").split(" "))
+    try:
+        options = parsed(words)
+    except InitadvisorError as err:
+        return (), err.message
+    useless = next((option for option, _ in options if option in NO_IMAGE), None)
+    return options, f"with {useless} it makes no image" if useless else ""
 
 
 def _release_of(host: Host, kernel: str, package: str) -> str | None:
@@ -289,16 +314,3 @@ def _release_of(host: Host, kernel: str, package: str) -> str | None:
         if pkgbase and pkgbase.strip() == package:
             return directory.name
     return None
-
-
-def _option(options: tuple[str, ...], short: str, long: str) -> str | None:
-    """Return the value of an option, given as the next word, joined or after ``=``; last wins."""
-    found: str | None = None
-    for word, following in zip_longest(options, options[1:]):
-        if word in {short, long}:
-            found = following
-        elif word.startswith(f"{long}="):
-            found = word.removeprefix(f"{long}=")
-        elif word.startswith(short) and not word.startswith("--"):
-            found = word.removeprefix(short)
-    return found or None

@@ -231,6 +231,85 @@ def test_a_presets_compress_option_wins_but_keeps_the_options(host: Host, write:
     assert _configured(host) == ("lz4 -9", f"option -z in {preset}", ())
 
 
+@pytest.mark.parametrize(
+    ("options", "setting"),
+    [
+        ("'--comp lz4'", "lz4"),
+        ("'--comp=lz4'", "lz4"),
+        ("'--compress lz4 --com=xz'", "xz"),
+        ("'-vzlz4'", "lz4"),
+        ("'-nsz lz4'", "lz4"),
+        ("'-S -z --compress=lz4'", "lz4"),
+        ("'-S -zxz'", "zstd"),
+        ("'x --verbose= -zlz4 -- -zxz'", "lz4"),
+        ("' -v  -zlz4 '", "lz4"),
+        ("(-z lz4 '-S a b')", "lz4"),
+        ("'--compress=lz4='", "lz4"),
+        ("'-c /etc/other.conf'", "gzip"),
+        ("'--conf=/etc/other.conf'", "gzip"),
+        ("'-vc/etc/other.conf -zlz4'", "lz4"),
+    ],
+)
+def test_options_of_a_preset_are_read_as_parseopts_does(
+    host: Host, write: Write, options: str, setting: str
+) -> None:
+    write("/etc/other.conf", "COMPRESSION=gzip\n")
+    write(
+        _PRESET,
+        f"PRESETS=(a)\nALL_kver={RELEASE}\na_image=/boot/i\na_options={options}\n",
+    )
+    assert _configured(host)[0] == setting
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--co lz4", "option '--co' is ambiguous"),
+        ("--squash", "option '--squash' is not known"),
+        ("-vx", "invalid option -- 'x'"),
+        ("-S autodetect -z", "option '-z' requires an argument"),
+        ("--compress=", "option '--compress' requires an argument"),
+        ("--verbose=1", "option '--verbose' doesn't allow an argument"),
+        ("-zlz4 -P", "with -P it makes no image"),
+    ],
+)
+def test_options_that_stop_mkinitcpio_are_an_error_that_names_the_preset(
+    host: Host, write: Write, options: str, said: str
+) -> None:
+    file = write(
+        _PRESET,
+        f"PRESETS=(a)\nALL_kver={RELEASE}\na_image=/boot/i\na_options='{options}'\n",
+    )
+    write("/boot/i", "x")
+    with pytest.raises(InitadvisorError) as raised:
+        mkinitcpio.configured(host, RELEASE)
+    assert raised.value.message == f"a_options in {file} stop mkinitcpio: {said}"
+    assert len(mkinitcpio.images(host)) == 1
+
+
+def test_options_may_say_what_a_preset_is_made_of(host: Host, write: Write, tmp_path: Path) -> None:
+    image = InstalledImage(path=write("/boot/j", "x"), kernel_release="6.9.1")
+    write(
+        _PRESET,
+        f"PRESETS=(a)\nALL_kver={RELEASE}\na_image=/boot/i\na_uki=\na_efi_image=/efi/old.efi\n"
+        "a_options='-k6.9.1 --generate=/boot/j -Sautodetect -- -g/boot/k'\n",
+    )
+    assert mkinitcpio.images(host) == (image,)
+    assert mkinitcpio.uncompressed_command(host, image, tmp_path / "t") == (
+        *("mkinitcpio", "-k", "6.9.1", "-S", "autodetect"),
+        *("-z", "cat", "-g", str(tmp_path / "t"), "--nopost"),
+    )
+
+
+def test_bash_reads_no_preset_behind_one_whose_name_no_variable_has(
+    host: Host, write: Write
+) -> None:
+    write(_PRESET, f"PRESETS=(a b-c d)\nALL_kver={RELEASE}\na_image=/boot/a\nd_image=/boot/d\n")
+    write("/boot/a", "x")
+    write("/boot/d", "x")
+    assert [found.path.name for found in mkinitcpio.images(host)] == ["a"]
+
+
 def test_no_configuration_is_an_error_that_names_the_file(host: Host) -> None:
     host.path(_CONF).unlink()
     with pytest.raises(InitadvisorError, match=r"there is no .*/etc/mkinitcpio\.conf"):

@@ -256,7 +256,7 @@ class TestMkinitcpio:
             uki = path.endswith(".efi")
             mkinitcpio.build(machine, image(machine, path, uki=uki), target, {})
         plain, unified = runner.orders
-        own = ("-S", "autodetect", "-c", "/etc/mkinitcpio.conf", "-c", "@/mkinitcpio.conf")
+        own = ("-S", "autodetect", "-c", "@/mkinitcpio.conf")
         assert plain.words == ("mkinitcpio", "-k", RELEASE, *own, "-g", "@/image", "--nopost")
         assert unified.words == (
             *("mkinitcpio", "-k", RELEASE, "--cmdline", "/etc/cmdline", "--splash", "/etc/s.bmp"),
