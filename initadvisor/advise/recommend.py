@@ -6,6 +6,7 @@ lab.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from initadvisor.image.kernel import KernelConfig
     from initadvisor.records.built_image import SkippedSetting
     from initadvisor.target.target import Target
+    from initadvisor.vm.machine import VirtualMachine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,10 +192,9 @@ class CandidateEvaluation:
             ranked=summarise(decision_input, result),
         )
 
-    def run_lab(self, candidate_set: CandidateSet) -> None:
+    def run_lab(self, candidate_set: CandidateSet, machine: VirtualMachine) -> None:
         """Have kernels unpack what they would not refuse; the store then has what they took."""
-        from initadvisor.lab.timing import Rounds, run_lab_for
-        from initadvisor.vm.engines import Wanted  # takes long; most answers need none of it
+        from initadvisor.lab.timing import Rounds, run_lab_for  # most answers need none of it
 
         verdicts = lint_all(
             self._host,
@@ -210,7 +211,7 @@ class CandidateEvaluation:
                 for c in candidate_set.candidates
                 if verdicts[c.digest].verdict is not Verdict.REFUSED
             ],
-            Wanted(release=candidate_set.kernel_release),
+            machine,
             rounds=Rounds(
                 tolerance_ms=self._config.tolerance_ms,
                 tolerance_fraction=self._config.tolerance_fraction,
@@ -271,9 +272,12 @@ def recommend(host: Host, request: Request, *, observer: RecommendObserver) -> R
     """
     config = _as_asked(load_config(host), request)
     target = sample_target(host) if request.sample else find_target(host, request.image)
-    with open_search_space(
-        host, target, config, only=request.only, everything=request.everything
-    ) as search_space:
+    with (
+        open_search_space(
+            host, target, config, only=request.only, everything=request.everything
+        ) as search_space,
+        _lab_machine(host, search_space, request) as machine,
+    ):
         evaluation = CandidateEvaluation(
             host, request, config, search_space, observer, sample=target.sample
         )
@@ -281,8 +285,8 @@ def recommend(host: Host, request: Request, *, observer: RecommendObserver) -> R
         if request.build:
             evaluation.build(answer.candidate_set, answer.ranked.unbuilt)
             answer = evaluation.rank()
-        if request.lab:
-            evaluation.run_lab(answer.candidate_set)
+        if machine:
+            evaluation.run_lab(answer.candidate_set, machine)
             answer = evaluation.rank()
         found = _recommendation(host, target, config, evaluation, answer)
         if request.explain:
@@ -290,6 +294,21 @@ def recommend(host: Host, request: Request, *, observer: RecommendObserver) -> R
                 found, explanation=explain(answer.decision_input, answer.decision_result)
             )
         return found
+
+
+@contextlib.contextmanager
+def _lab_machine(
+    host: Host, search_space: SearchSpace, request: Request
+) -> Iterator[VirtualMachine | None]:
+    """Give what the lab runs in, if the lab is asked for; raises what ``machine_for`` does."""
+    if not request.lab:
+        yield None
+        return
+    from initadvisor.lab.timing import timing_machine
+    from initadvisor.vm.engines import Wanted  # takes long; most answers need none of it
+
+    with timing_machine(host, Wanted(release=search_space.kernel_release)) as machine:
+        yield machine
 
 
 def _as_asked(config: Config, request: Request) -> Config:

@@ -6,14 +6,14 @@ The same images are booted again and again, in turns, and each sample is kept as
 from __future__ import annotations
 
 import random
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import time_ns
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.candidates.build import BuildObserver
-from initadvisor.candidates.search_space import build_candidate_set
+from initadvisor.candidates.search_space import built_candidate_set, open_search_space
 from initadvisor.core.errors import LostVMError, UnsafeError
 from initadvisor.decide.repeats import is_precise, is_settled, log_spread, middles
 from initadvisor.host.configuration import load_config
@@ -359,19 +359,22 @@ def run_lab(host: Host, request: LabRequest, *, observer: LabRunObserver) -> Lab
     require_purpose(FOR_TIMING, request.engine)  # before anything takes long
     config = load_config(host)
     target = find_target(host, request.image)
-    with build_candidate_set(
-        host,
-        target,
-        config,
-        only=request.only,
-        everything=request.everything,
-        observer=observer,
-    ) as candidate_set:
-        wanted = Wanted(
-            release=candidate_set.kernel_release,
-            kernel=request.kernel,
-            engine=request.engine,
-            uml=request.uml,
+    with (
+        open_search_space(
+            host, target, config, only=request.only, everything=request.everything
+        ) as search_space,
+        timing_machine(
+            host,
+            Wanted(
+                release=search_space.kernel_release,
+                kernel=request.kernel,
+                engine=request.engine,
+                uml=request.uml,
+            ),
+        ) as machine,
+    ):
+        candidate_set = built_candidate_set(
+            host, search_space, config, search_space.settings, observer=observer
         )
         rounds = Rounds(
             most=request.rounds or MOST_ROUNDS,
@@ -383,28 +386,36 @@ def run_lab(host: Host, request: LabRequest, *, observer: LabRunObserver) -> Lab
             host,
             candidate_set.source,
             candidate_set.candidates,
-            wanted,
+            machine,
             rounds=rounds,
             observer=observer,
         )
         return LabResult(recorded=recorded, skipped=candidate_set.skipped)
 
 
+@contextmanager
+def timing_machine(host: Host, wanted: Wanted) -> Iterator[VirtualMachine]:
+    """Give the best virtual machine that works, before anything is built for it.
+
+    Raises what ``machine_for`` does.
+    """
+    with ExitStack() as stack:
+        with open_store(host) as store:
+            machine = stack.enter_context(machine_for(host, store, FOR_TIMING, wanted))
+        yield machine
+
+
 def run_lab_for(
     host: Host,
     source: Source,
     candidates: Sequence[Candidate],
-    wanted: Wanted,
+    machine: VirtualMachine,
     *,
     rounds: Rounds,
     observer: LabObserver,
 ) -> RecordedRun:
-    """Time the contenders in the best virtual machine that works; see ``run_lab``."""
-    with (
-        ExitStack() as stack,
-        open_store(host) as store,
-        machine_for(host, store, FOR_TIMING, wanted) as machine,
-    ):
+    """Time the contenders in a virtual machine; see ``run_lab``."""
+    with ExitStack() as stack, open_store(host) as store:
         return time_images(
             host,
             machine,

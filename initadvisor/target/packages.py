@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class PackageManager(StrEnum):
     """What installs packages, by the command that does."""
 
-    APT = "apt install"
+    APT = "apt install --no-install-recommends"
     PACMAN = "pacman -S"
     DNF = "dnf install"
     ZYPPER = "zypper install"

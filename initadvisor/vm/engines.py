@@ -38,6 +38,7 @@ _EMULATED_TRIAL_S = 15.0
 _VERSION_S = 10.0
 _TRIAL_MB = 256
 _DEVICE = "/dev/kvm"
+_QEMU_PACKAGE = "qemu-system-x86 (with apt --no-install-recommends; Arch: qemu-base)"
 
 
 class NoEngineError(InitadvisorError):
@@ -76,7 +77,7 @@ def qemu_machine(host: Host, engine: Engine, kernel: BootableKernel) -> VirtualM
     found = host.runner.which(QEMU)
     if found is None:
         msg = f"cannot use {engine}: {QEMU} is not installed"
-        raise NoEngineError(msg, hint="install qemu-system-x86 (Arch: qemu-base)")
+        raise NoEngineError(msg, hint=f"install {_QEMU_PACKAGE}")
     if host.machine() != "x86_64":
         msg = f"cannot use {engine} on {host.machine()}: only x86-64 is supported"
         raise NoEngineError(msg)
@@ -186,7 +187,7 @@ def _first_line(host: Host, command: list[str]) -> str:
 
 FOR_TIMING = (Engine.KVM, Engine.UML)
 FOR_VERIFYING = (Engine.KVM, Engine.TCG)
-_INSTALL = "install qemu-system-x86 (Arch: qemu-base) or user-mode-linux"
+_INSTALL = f"install {_QEMU_PACKAGE} or user-mode-linux"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,6 +32,7 @@ from initadvisor.records.lab import (
 )
 from initadvisor.store.store import open_store
 from initadvisor.target.source import open_source
+from initadvisor.vm.engines import NoEngineError, Wanted
 from tests.fakes.compressors import fake_compressors
 from tests.fixtures.kernels import bzimage
 from tests.fixtures.lab_runs import NOON
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
 
     from initadvisor.advise.recommendation import Recommendation, Row
     from initadvisor.candidates.search_space import Candidate
-    from initadvisor.vm.engines import Wanted
 
 RELEASE = "6.12.1-amd64"
 CPU = "A Processor"
@@ -204,6 +205,7 @@ def test_the_lab_is_run_first_where_that_is_asked(
         measured(host, Engine.KVM, {c.stream.sha256: 300 for c in field if c.stream})
 
     monkeypatch.setattr(timing, "run_lab_for", run_lab_for)
+    monkeypatch.setattr(timing, "timing_machine", lambda _host, wanted: nullcontext(wanted))
     asked(host, image)
     assert seen == []
     answer = asked(host, image, lab=True)
@@ -215,6 +217,15 @@ def test_the_lab_is_run_first_where_that_is_asked(
     seen_by_lab = {found.setting for found in answer.rows if found.unpack_ms.source == "lab"}
     assert seen_by_lab == {c.setting for c in field if c.stream}
     assert {answer.baseline, answer.decision.leader} <= seen_by_lab
+
+
+def test_without_an_engine_the_lab_fails_before_anything_is_built(host: Host, image: Path) -> None:
+    with pytest.raises(NoEngineError, match="no virtual machine can be used"):
+        asked(host, image, lab=True)
+    request = timing.LabRequest(image=image, only=CHOICE)
+    with pytest.raises(NoEngineError, match="no virtual machine can be used"):
+        timing.run_lab(host, request, observer=Unseen())
+    assert cached_candidates(host) == ()
 
 
 def test_what_is_wrong_with_the_store_or_the_table_is_a_warning(host: Host, image: Path) -> None:

@@ -68,9 +68,9 @@ def test_a_container_is_in_the_way(machine: Machine, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("module", "grade", "advice"),
     [
-        ("numpy", Grade.OBSTACLE, "sudo apt install python3-numpy"),
-        ("psutil", Grade.OBSTACLE, "sudo apt install python3-psutil"),
-        ("lzo", Grade.NOTE, "sudo apt install python3-lzo"),
+        ("numpy", Grade.OBSTACLE, "sudo apt install --no-install-recommends python3-numpy"),
+        ("psutil", Grade.OBSTACLE, "sudo apt install --no-install-recommends python3-psutil"),
+        ("lzo", Grade.NOTE, "sudo apt install --no-install-recommends python3-lzo"),
     ],
 )
 def test_a_missing_module_is_named_with_its_package(
@@ -98,7 +98,9 @@ def test_a_module_that_lacks_a_library_of_its_own_is_in_the_way(
     assert found.text.endswith(
         "needed for looking at disks: libudev.so.1: cannot open shared object file"
     )
-    assert found.advice == "install it again: sudo apt install python3-pyudev"
+    assert (
+        found.advice == "install it again: sudo apt install --no-install-recommends python3-pyudev"
+    )
 
 
 def test_what_no_distribution_packages_comes_from_elsewhere(
@@ -133,7 +135,7 @@ def test_a_missing_compressor_is_named_with_its_package(machine: Machine) -> Non
     found = diagnose(machine)
     missing = only(found, Topic.COMPRESSORS, Grade.NOTE)
     assert missing.text == "lz4 is not installed: no lz4 candidate can be built"
-    assert missing.advice == "sudo apt install lz4"
+    assert missing.advice == "sudo apt install --no-install-recommends lz4"
     said = " ".join(finding.text for finding in about(found, Topic.COMPRESSORS, Grade.OK))
     assert "lzma is not installed" in said
     assert "candidates can be built with cat, gzip, bzip2, xz, lzop, zstd" in said
@@ -176,7 +178,7 @@ def test_without_an_engine_nothing_could_be_verified(machine: Machine) -> None:
     assert isinstance(runner, FakeRunner)
     runner.programs = set(runner.programs) - {"qemu-system-x86_64"}
     found = only(diagnose(machine), Topic.ENGINES, Grade.OBSTACLE)
-    assert found.advice == "sudo apt install qemu-system-x86"
+    assert found.advice == "sudo apt install --no-install-recommends qemu-system-x86"
 
 
 def test_no_engine_is_started_unless_asked_for(
