@@ -137,9 +137,15 @@ class DecisionInput:
             today.setting, [(c.setting, c.cost.build_cpu_s) for c in others if c.cost]
         )
 
-    def fits(self, candidate: Candidate) -> bool:
-        """Tell whether the image has room beside today's, as replacing it safely needs."""
-        return candidate.today or candidate.largest_bytes <= self.disk.free_bytes
+    def fits(self, candidate: Candidate) -> bool | None:
+        """Tell whether the image has room beside today's, as replacing it safely needs.
+
+        None where the room is not known.
+        """
+        if candidate.today:
+            return True
+        free_bytes = self.disk.free_bytes
+        return None if free_bytes is None else candidate.largest_bytes <= free_bytes
 
     def unusable(self, candidate: Candidate) -> str | None:
         """Return why this machine cannot make it; today's it could.
@@ -283,7 +289,7 @@ def _facts(decision_input: DecisionInput, candidate: Candidate) -> CandidateFact
         decompress_ms=decision_input.unpacking.decompress_ms(candidate),
         unpack_ms=decision_input.unpacking.lab.unpack_ms.get(candidate.digest),
         extra_ms=_build_ms(decision_input, candidate),
-        eligible=decision_input.fits(candidate)
+        eligible=decision_input.fits(candidate) is not False
         and decision_input.unusable(candidate) is None
         and decision_input.verdicts[candidate.digest].verdict is not Verdict.REFUSED,
     )

@@ -327,6 +327,8 @@ def _recommendation(
 ) -> Recommendation:
     candidate_set, ranked = answer.candidate_set, answer.ranked
     disk, lab = evaluation.disk, answer.decision_input.unpacking.lab
+    context = what_matters_more(host, candidate_set.generator, candidate_set.source)
+    said = candidate_set.baseline.warnings
     return Recommendation(
         image=candidate_set.source.path,
         sample=target.sample,
@@ -358,16 +360,16 @@ def _recommendation(
         skipped=candidate_set.skipped,
         assumptions=tuple(_assumptions(config, evaluation, answer)),
         warnings=(
-            *candidate_set.baseline.warnings,
+            *said,
             *disk.warnings,
             *evaluation.table.warnings,
             *lab.warnings,
             *evaluation.boots.warnings,
             *_unknown_kernel(candidate_set.kernel_release, evaluation.kernel_config),
         ),
-        context=what_matters_more(host, candidate_set.generator, candidate_set.source),
         installed=target.installed is not None,
         given=tuple(_given(config)),
+        context=tuple(line for line in context if line not in said),
     )
 
 

@@ -28,9 +28,10 @@ class Row:
     ``size_log_sd``: how far the size may be off, as a logarithm; 0 where there is a file. Of one
     that was not built the figures of building are estimates, too.
     ``build_s``, ``build_cpu_s`` and ``build_peak_bytes`` are None for an image that was found, not
-    built. ``fits``: the boot partition has room for it beside today's image. ``unusable`` says why
-    it is not advised on this machine (its generator cannot be configured for the setting, the build
-    needs more memory than there is, or the image has failed in a trial), None where it may be.
+    built. ``fits``: the boot partition has room for it beside today's image, None where that is not
+    known. ``unusable`` says why it is not advised on this machine (its generator cannot be
+    configured for the setting, the build needs more memory than there is, or the image has failed
+    in a trial), None where it may be.
     """
 
     setting: Setting
@@ -44,7 +45,7 @@ class Row:
     build_s: float | None
     build_cpu_s: float | None
     build_peak_bytes: int | None
-    fits: bool
+    fits: bool | None
     lint: Lint
     notes: tuple[str, ...] = ()
     unusable: str | None = None
@@ -55,15 +56,16 @@ class Storage:
     """Where the image is read from, and how fast.
 
     ``read_mb_s`` is what was measured (or given, or assumed: its source says which);
-    ``loader_mb_s`` what follows for the boot loader, whose drivers are not Linux's.
+    ``loader_mb_s`` what follows for the boot loader, whose drivers are not Linux's. ``free_bytes``
+    and ``room_on`` are None where the room for images is not known.
     """
 
     device: str
     kind: str
     read_mb_s: Estimate
     loader_mb_s: Estimate
-    free_bytes: int
-    room_on: str
+    free_bytes: int | None
+    room_on: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

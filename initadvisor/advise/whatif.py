@@ -316,7 +316,7 @@ def _why_unfit(row: Row) -> str | None:
         return f"its kernel would refuse it: {'; '.join(row.lint.reasons)}"
     if row.unusable is not None:
         return row.unusable
-    return None if row.fits else "the boot partition has no room for it"
+    return "the boot partition has no room for it" if row.fits is False else None
 
 
 def _with_builds(

@@ -14,6 +14,7 @@ from initadvisor.candidates.decompression import Stream
 from initadvisor.candidates.estimates import estimates
 from initadvisor.candidates.plan import build_commands, plan_settings
 from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import side_fact
 from initadvisor.core.estimates import SizeSource
 from initadvisor.core.settings import Setting
 from initadvisor.decide.cost import Quantity
@@ -76,10 +77,16 @@ def open_search_space(
     with open_source(target.path, installed=target.installed, host=host) as source:
         generator = target.made_by(source.contents)
         release, configured = source.contents.kernel_release, None
-        if target.installed:  # this machine's generator makes no other image
-            release = target.installed.kernel_release
-            configured = generator.configured(host, release)
+        gaps: list[str] = []
+        if installed := target.installed:  # this machine's generator makes no other image
+            release = installed.kernel_release
+            configured = side_fact(
+                lambda: generator.configured(host, installed.kernel_release),
+                f"the configuration of {generator.NAME}",
+                gaps,
+            )
         baseline = todays_setting(source, configured)
+        baseline = replace(baseline, warnings=(*gaps, *baseline.warnings))
         yield SearchSpace(
             source=source,
             generator=generator,

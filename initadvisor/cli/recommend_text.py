@@ -42,6 +42,8 @@ _FACTORS = {
 }
 """Each fact in words, the unit of its values, and how it becomes known."""
 
+_FITS = {True: "yes", False: "NO", None: "?"}
+
 
 def print_recommendation(answer: Recommendation) -> None:
     """Print the whole answer to stdout."""
@@ -229,7 +231,7 @@ def _table(answer: Recommendation) -> object:
             "" if today else interval(row.saving_ms),
             "" if row.build_s is None else f"{row.build_s:.0f}",
             "" if row.build_peak_bytes is None else f"{row.build_peak_bytes / 1e6:.0f}",
-            "yes" if row.fits else "NO",
+            _FITS[row.fits],
             style="bold" if row.setting == answer.decision.setting else None,
         )
     return table

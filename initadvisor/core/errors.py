@@ -6,13 +6,14 @@ the exit code that initadvisor(1) documents.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from initadvisor.core.text import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+_Fact = TypeVar("_Fact")
 _LINE_LIMIT = 120
 
 
@@ -100,6 +101,15 @@ class RefusedRewriteError(UnsafeError):
         self.path = path
         self.line_number = line_number
         self.line = line
+
+
+def side_fact(find: Callable[[], _Fact], what: str, gaps: list[str]) -> _Fact | None:
+    """Return a fact that an answer can do without: None where it fails, and a line in ``gaps``."""
+    try:
+        return find()
+    except (InitadvisorError, OSError) as err:
+        gaps.append(f"{what} is not known: {err}")
+        return None
 
 
 def raise_all(errors: Sequence[InitadvisorError]) -> None:

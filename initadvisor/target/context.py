@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import side_fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,12 +22,13 @@ _WORTH_TELLING = 0.01
 def what_matters_more(host: Host, generator: Generator, source: Source) -> tuple[str, ...]:
     """Return what the configuration says, if the image is this machine's, and what is in the image.
 
-    Files that are compressed already hardly shrink again, whatever compresses the image.
-
-    Raises ``InitadvisorError`` where the generator's configuration cannot be read.
+    Files that are compressed already hardly shrink again, whatever compresses the image. Where the
+    generator's configuration cannot be read, that is said instead.
     """
-    configured = generator.context(host) if source.installed else ()
-    return (*configured, *_seen(source))
+    gaps: list[str] = []
+    what = f"the configuration of {generator.NAME}"
+    configured = source.installed and side_fact(lambda: generator.context(host), what, gaps)
+    return (*gaps, *(configured or ()), *_seen(source))
 
 
 def _seen(source: Source) -> Iterator[str]:

@@ -10,11 +10,11 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.errors import side_fact
 from initadvisor.core.estimates import Estimate
 from initadvisor.core.text import shown
 from initadvisor.host.cached import keep, read_cached
-from initadvisor.host.files import free_bytes
+from initadvisor.host.files import failing_as, free_bytes
 from initadvisor.host.storage.boot_partition import boot_partition
 from initadvisor.host.storage.cold_read import cold_read
 from initadvisor.host.storage.mounts import device_of
@@ -38,13 +38,16 @@ _DISKLESS_MB_S = 3000.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disk:
-    """Where the image is: the device, its speed under Linux, the room, and what is doubtful."""
+    """Where the image is: the device, its speed under Linux, the room, and what is doubtful.
+
+    ``free_bytes`` and ``room_on`` are None where the room for images cannot be found out.
+    """
 
     device: str
     kind: str
     read_mb_s: Estimate
-    free_bytes: int
-    room_on: str
+    free_bytes: int | None
+    room_on: str | None
     warnings: tuple[str, ...] = ()
 
 
@@ -54,16 +57,19 @@ def examine_disk(host: Host, image: Path, *, sample: bool) -> Disk:
     For a sample, which stands in for an image on the boot partition, the room is that of the
     latter. Where no honest cold read is possible, a speed is assumed and called so.
     """
-    partition = boot_partition(host, None if sample else image)
-    read = known_cold_read(host, image)
-    speed, warnings = _speed(read)
+    gaps: list[str] = []
+    room = "the room for images"
+    partition = side_fact(lambda: boot_partition(host, None if sample else image), room, gaps)
+    read = side_fact(lambda: known_cold_read(host, image), "the disk's speed", gaps)
+    device = read.device if read else device_of(host, image)
+    speed, warnings = _speed(read) if read else (_assumed(gaps[-1]), ())
     return Disk(
-        device=read.device.name or "unknown",
-        kind=read.device.kind,
+        device=device.name or "unknown",
+        kind=device.kind,
         read_mb_s=speed,
-        free_bytes=_free(partition, image),
-        room_on=partition.mount_point,
-        warnings=warnings,
+        free_bytes=side_fact(lambda: _free(partition, image), room, gaps) if partition else None,
+        room_on=partition.mount_point if partition else None,
+        warnings=(*gaps, *warnings),
     )
 
 
@@ -74,23 +80,23 @@ def _speed(read: ColdRead) -> tuple[Estimate, tuple[str, ...]]:
         doubts = tuple(f"the read speed: {warning}" for warning in read.warnings)
         return read.speed_mb_s, doubts
     why = "; ".join(read.warnings)
-    assumed = Estimate(
+    return _assumed(why), (f"the disk's speed could not be measured: {why}",)
+
+
+def _assumed(why: str) -> Estimate:
+    return Estimate(
         mean=_ASSUMED_MB_S,
         low=_ASSUMED_MB_S / _ASSUMED_FACTOR,
         high=_ASSUMED_MB_S * _ASSUMED_FACTOR,
         source=f"assumed, not measured: {why}",
     )
-    return assumed, (f"the disk's speed could not be measured: {why}",)
 
 
 def _free(partition: BootPartition, image: Path) -> int:
     if partition.free_bytes is not None:
         return partition.free_bytes
-    try:
+    with failing_as(f"cannot find out how much room {image.parent} has"):
         return free_bytes(image.parent)
-    except OSError as err:
-        msg = f"cannot find out how much room {image.parent} has: {err.strerror}"
-        raise InitadvisorError(msg) from err
 
 
 _LEAST_MB_S, _MOST_MB_S = 1e-4, 1e6

@@ -115,7 +115,7 @@ def _against(row: Row | None) -> str:
         return ""
     if row.lint.verdict is Verdict.REFUSED:
         return f"its kernel would not unpack it: {row.lint.reasons[0]}"
-    return "" if row.fits else "the boot partition has no room for it"
+    return "the boot partition has no room for it" if row.fits is False else ""
 
 
 def _asked(

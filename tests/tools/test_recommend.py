@@ -53,9 +53,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def initadvisor(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def initadvisor(
+    place: Path, *arguments: str, inside: Sequence[str | Path] = ()
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", CODE, *arguments],
+        [*inside, sys.executable, "-c", CODE, *arguments],
         env={
             **os.environ,
             "CACHE_DIRECTORY": str(place / "cache"),
@@ -73,6 +75,36 @@ def answered(place: Path, *options: str) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
+
+
+CHROOT = """
+set -e
+root=$1
+shift
+for place in /*; do
+    if [ -h "$place" ]; then cp -P "$place" "$root$place"
+    elif [ -d "$place" ]; then
+        mkdir "$root$place"
+        [ "$place" = /boot ] || mount --rbind "$place" "$root$place"
+    fi
+done
+exec chroot "$root" /usr/bin/env --chdir="$PWD" "$@"
+"""
+"""Runs a program in a directory with all of this machine but /boot, which no mount has then."""
+
+
+def test_a_sample_is_weighed_in_a_plain_chroot(place: Path, tmp_path: Path) -> None:
+    own = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    namespace = ("unshare", *own, "--mount", "--propagation", "private")
+    inside = (*namespace, "sh", "-c", CHROOT, "chroot", tmp_path)
+    asked = ("recommend", "--sample", "--json", *only("zstd -1", "gzip -1"))
+    done = initadvisor(place, *asked, inside=inside)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    [said] = [line for line in answer["warnings"] if "not known: " in line]
+    assert said.endswith("/proc/self/mountinfo does not tell what /boot is on")
+    assert (answer["storage"]["free_bytes"], answer["storage"]["room_on"]) == (None, None)
+    assert {row["fits"] for row in answer["candidates"]} == {True, None}
 
 
 def settings(answer: dict[str, Any]) -> list[str]:
