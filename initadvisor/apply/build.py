@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.apply.plan_values import ApplyStep, RebuiltImage, StagedImage
 from initadvisor.apply.signers import require_same_signers
+from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.text import shown
 from initadvisor.firmware.efi_variables import enforces_signatures
+from initadvisor.generators.files import with_stream_size
 from initadvisor.generators.rewriting import config_files, texts_of
-from initadvisor.host.files import make_directory
+from initadvisor.host.files import make_directory, open_regular, sha256_of
+from initadvisor.host.process import piped
+from initadvisor.host.run import Priority
+from initadvisor.image.decompressors.decompress import decompress
 from initadvisor.image.difference import Aspect, ChangedEntry, difference
 from initadvisor.lab.verify import (
     ask_kernels,
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from initadvisor.apply.plan_values import ApplyPlan, PlannedImage
+    from initadvisor.core.settings import Setting
     from initadvisor.generators import Generator, InstalledImage
     from initadvisor.host import Host
     from initadvisor.image.difference import ImageDifference
@@ -38,6 +46,9 @@ if TYPE_CHECKING:
 
 
 _EXAMPLES = 3
+_TIMEOUT_S = 3600.0
+_HEADER_BYTES = 64
+"""More than gzip, lzop and zstd begin with."""
 
 
 @contextlib.contextmanager
@@ -50,9 +61,10 @@ def staged_images(
     files are there as long as the context is; nothing installed is touched.
 
     Raises ``UnsafeError`` where the plan has an obstacle to building, or where what came out is not
-    what it has to be: the wanted codec, readable to its end, unpacked by its kernel, the very
-    content that today's configuration gives. Raises ``InitadvisorError`` while another run builds
-    or when the configuration was changed meanwhile, and what the generator's ``build`` does.
+    what it has to be: the wanted codec, readable to its end, unpacked by its kernel, compressed as
+    a candidate would be, the very content that today's configuration gives. Raises
+    ``InitadvisorError`` while another run builds or when the configuration was changed meanwhile,
+    and what the generator's ``build`` does.
     """
     for blocker in plan.blockers:
         if blocker.step is ApplyStep.BUILD:
@@ -89,6 +101,8 @@ def _stage(
     _require_same(image.path, _difference(control, new, noted))
     _require_signed(host, generator, image, new, directory / "new")
     judged = linted(host, image, new)
+    observer.doing(f"comparing {image.path} with what {plan.setting} gives")
+    _require_stream(host, generator, image, new, directory / "new", plan.setting)
     observer.doing(f"comparing {image.path} with what a rebuild gives")
     updates, unreadable = _updates(image.path, control, noted)
     return StagedImage(
@@ -115,6 +129,47 @@ def _require_signed(
         raise UnsafeError(msg, hint="nothing was changed")
     if image.path.exists():
         require_same_signers(host, image.path, path)
+
+
+def _require_stream(
+    host: Host,
+    generator: Generator,
+    image: InstalledImage,
+    built: ReadImage,
+    path: Path,
+    setting: Setting,
+) -> None:
+    """Raise ``UnsafeError`` where an image is not compressed as a candidate with the setting is.
+
+    It was measured with a candidate: one of another level is not what was announced. Only the
+    header may differ, where a program notes a name, a time or a size (``Generator.compressor``).
+    """
+    main = built.contents.main
+    if main.codec is Codec.CAT:
+        return
+    with (
+        open_regular(path) as file,
+        tempfile.TemporaryFile(dir=path.parent) as payload,
+        tempfile.TemporaryFile(dir=path.parent) as derived,
+    ):
+        for chunk in decompress(main.codec, file, main.offset, main.size_bytes):
+            payload.write(chunk)
+        payload.flush()
+        argv = with_stream_size(generator.compressor(host, setting), payload.tell())
+        with piped(payload) as pipe:
+            host.runner.run(
+                argv, timeout_s=_TIMEOUT_S, stdin=pipe, stdout=derived, priority=Priority.IDLE
+            )
+        size_bytes = derived.seek(0, os.SEEK_END)
+        behind = max(0, min(size_bytes, main.size_bytes) - _HEADER_BYTES)
+        ends = [(derived, size_bytes - behind), (file, main.offset + main.size_bytes - behind)]
+        found = {sha256_of(one, offset=offset, size_bytes=behind) for one, offset in ends}
+    if len(found) > 1 or abs(size_bytes - main.size_bytes) > _HEADER_BYTES:
+        msg = (
+            f"{generator.NAME} did not compress {image.path} as {setting}: it has "
+            f"{main.size_bytes} bytes, and {size_bytes} with {' '.join(argv)}"
+        )
+        raise UnsafeError(msg, hint="what else sets its compression? Nothing was changed")
 
 
 def _require_same(path: Path, found: ImageDifference) -> None:

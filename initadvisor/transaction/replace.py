@@ -44,6 +44,9 @@ def replace_all(host: Host, transaction: Transaction) -> Transaction:
                 else:
                     sync_named(host.path(change.path))  # who put it there may not have done so
             for change in transaction.files:
+                if files.holding(host, change) is Holding.OTHER:
+                    raise changed_meanwhile(change)
+            for change in transaction.files:
                 clearing.clear_staged(host, change)
             return record_event(host, transaction, TransactionEvent.FINISH)
     except InitadvisorError as err:

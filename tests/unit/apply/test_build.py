@@ -6,6 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 import pytest
+import zstandard
 
 from initadvisor.apply import build, plan
 from initadvisor.apply.build import staged_images
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from tests.fixtures.hosts import Machine
 
 _ZSTD = Setting(Codec.ZSTD)
+_fast = zstandard.ZstdCompressor(level=-100).compress
 
 
 @pytest.fixture
@@ -97,8 +99,9 @@ def test_all_kernels_images_are_built_if_planned(machine: Machine) -> None:
         (lambda _order: image(Codec.CAT)[:-600], "no whole image"),
         (lambda _order: b"no image at all", "no whole image"),
         (lambda _order: image(Codec.ZSTD, extra="etc"), "another content than with today's: etc"),
+        (lambda _order: image(Codec.ZSTD, compress=_fast), "did not compress .* as zstd: it has"),
     ],
-    ids=["silent fall-back to cat", "other codec", "cut", "cut and plain", "garbage", "content"],
+    ids=["fall-back", "other codec", "cut", "cut and plain", "garbage", "content", "level"],
 )
 def test_what_exits_0_and_is_wrong_is_refused(
     machine: Machine, change: Callable[[Ordered], bytes], words: str

@@ -13,6 +13,7 @@ import pytest
 
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.transaction.log import read_transactions
+from initadvisor.transaction.transaction import TransactionState
 from initadvisor.transaction.transactions import pending, transactions
 from tests.faults.calls import KilledError
 from tests.faults.machine import CONFIGURATION, Machine
@@ -143,6 +144,17 @@ def test_what_is_written_at_any_call_survives(
                     lost.append(f"{at} {names[at]}, {write.__name__} {name}: {words}")
     assert moments
     assert lost == []
+
+
+def test_what_is_written_over_the_new_content_is_told_and_all_else_goes_back(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    moments, _ = renames(machine, Run.SETTLE, "renameat2")
+    for at in moments:
+        words = told(machine, Run.SETTLE, caplog, {at + 1: (in_place, IMAGE, THEIRS)})
+        assert f"not replacing {IMAGE}: it was changed" in words
+        assert read_transactions(machine.host)[-1].state is TransactionState.UNDONE
+        assert survives(machine, IMAGE, THEIRS, words)
 
 
 @pytest.mark.parametrize("run", REPLACING)
