@@ -331,6 +331,12 @@ def _read_ms(machine: TrueMachine) -> Floats:
     return np.asarray(machine.read_s_per_mb * 1000 * read_mb * bent)
 
 
+def _image_ms(machine: TrueMachine) -> Floats:
+    """Return the part of it that is the images' own."""
+    own = np.array(machine.size_mb)
+    return np.asarray(_read_ms(machine) * own / (own + machine.kernel_mb))
+
+
 def known_beforehand(
     rng: np.random.Generator, machine: TrueMachine, prior: Machine, conditions: MachineConditions
 ) -> tuple[Machine, tuple[CandidateFacts, ...]]:
@@ -470,7 +476,7 @@ def run_campaign(
         boots.append(booter.boot(plan.first))
     costs = true_costs(truth)
     chosen = truth.settings.index(decision.setting)
-    regret, tolerance = float(costs[chosen] - costs.min()), tolerance_ms(costs, rules.thresholds)
+    regret, tolerance = float(costs[chosen] - costs.min()), tolerance_ms(truth, rules.thresholds)
     return CampaignRun(
         boots=len(order),
         outcome=decision.outcome if plan is None else Outcome.UNDECIDED,
@@ -485,9 +491,10 @@ def run_campaign(
     )
 
 
-def tolerance_ms(costs: Floats, thresholds: Thresholds) -> float:
-    """Return which difference does not matter where today's candidate is the first."""
-    return max(thresholds.tolerance_ms, thresholds.tolerance_fraction * float(costs[0]))
+def tolerance_ms(machine: TrueMachine, thresholds: Thresholds) -> float:
+    """Return which difference does not matter."""
+    waited_ms = np.maximum(machine.shadow_ms, _unpack_ms(machine))
+    return float(thresholds.tolerance(_image_ms(machine) + waited_ms)[0])
 
 
 def simulate_one(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from initadvisor.advise.truth_tables import TruthTable
     from initadvisor.candidates.schedule import BuildRange
     from initadvisor.core.config import Config
+    from initadvisor.core.settings import Setting
     from initadvisor.decide.upgrades import UpgradePace
     from initadvisor.decide.whatif_values import GivenValue
     from initadvisor.host import Host
@@ -104,6 +105,7 @@ def what_if(host: Host, question: Question, *, observer: RecommendObserver) -> W
         rule=Rule(
             tolerance_ms=config.tolerance_ms,
             tolerance_fraction=config.tolerance_fraction,
+            today=subject.today,
             by_size=objective is Objective.SIZE,
         ),
         cpu_scale=question.value(Factor.CPU, _AS_MEASURED),
@@ -205,14 +207,15 @@ _OF_UNPACKING = frozenset({Parameter.POPULATE, Parameter.CPU, Parameter.LAB})
 class ComparedSettings:
     """What is compared and who says so.
 
-    ``loader``: this machine's own, where the images are its own. ``remarks``: what their figures
-    rest on.
+    ``today``, ``loader``: this machine's own, where the images are its own. ``remarks``: what their
+    figures rest on.
     """
 
     name: str
     source: str
     choices: tuple[SettingFigures, ...]
     left_out: tuple[SkippedSetting, ...]
+    today: Setting | None = None
     loader: ReadMedium | None = None
     remarks: tuple[str, ...] = ()
 
@@ -270,6 +273,7 @@ def of_machine(answer: Recommendation, config: Config, objective: Objective) -> 
         f"{answer.evidence}",
         choices=choices,
         left_out=skipped_settings,
+        today=answer.baseline,
         loader=ReadMedium(name="this machine", read_mb_s=replace(speed, mean=middle)),
         remarks=(
             *(one.text for one in answer.assumptions if one.about in _OF_UNPACKING),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from initadvisor.advise.machine import LOADER_FIXED
 from initadvisor.apply.apply import ApplyChoices, apply, require_none_pending
 from initadvisor.apply.plan import ApplyRequest, plan_apply
 from initadvisor.apply.rollback import plan_rollback, rollback
@@ -281,7 +282,7 @@ def since_then(host: Host, config: Config, transaction: Transaction) -> Regressi
         boots = store.boots(source=RecordSource.UNIT, limit=_LATEST)
     before, since = split(boots, transaction)
     before_ms, since_ms = times_ms(before, since)
-    typical_ms = min(before_ms, default=0.0)
+    typical_ms = min((_of_the_image_ms(boot) for boot in before), default=0.0)
     return regression(
         before_ms,
         since_ms,
@@ -344,6 +345,14 @@ def _sums(boots: Iterable[BootRecord], *, reading: bool) -> tuple[float, ...]:
         ((boot.begin_to_init_us or 0) + ((boot.read_us or 0) if reading else 0)) / 1000
         for boot in boots
     )
+
+
+def _of_the_image_ms(boot: BootRecord) -> float:
+    """Return r * size + max(B1, U), with L as it is taken to be before anything is measured."""
+    whole_us, rest_us = boot.begin_to_init_us, boot.shadow.rest_us
+    waited_us = boot.unpack_us if whole_us is None or rest_us is None else whole_us - rest_us
+    read_ms = (boot.read_us or 0) / 1000 if _reading_kind(boot) else 0.0
+    return (waited_us or 0) / 1000 + max(0.0, read_ms - LOADER_FIXED.median)
 
 
 def _loaded_bytes(boots: Sequence[BootRecord], pick: Callable[[list[int]], int]) -> int:

@@ -87,7 +87,7 @@ class Config:
     from recorded boots, see ``decide.upgrades``.
 
     ``tolerance_ms``, ``tolerance_fraction``: a saving below the larger of the two (the latter as a
-    part of today's total) does not matter.
+    part of the time in which today's image is read and unpacked) does not matter.
 
     ``certainty``: how probable a saving must be before a switch is recommended.
 

@@ -29,12 +29,20 @@ _EVEN = 0.5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
     """When a difference counts: if there is one with probability ``certainty``, and if it is likely
-    more than ``tolerance_ms`` and more than ``tolerance_fraction`` of today's total.
+    more than ``tolerance_ms`` and more than ``tolerance_fraction`` of what today's image takes.
     """
 
     tolerance_ms: float = 5.0
     tolerance_fraction: float = 0.02
     certainty: float = 0.95
+
+    def tolerance(self, todays_ms: Floats) -> Floats:
+        """Return the difference that does not matter, in ms.
+
+        ``todays_ms``: r * size + max(B1, U) of today's image. L and B2 never count: what every
+        image costs says nothing of how much a difference between images is.
+        """
+        return np.maximum(self.tolerance_ms, self.tolerance_fraction * todays_ms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +73,7 @@ def compare_candidates(
     """Compare every candidate with today's (the one with index ``baseline``) and with the best."""
     cost = draws.total_ms + draws.extra_ms
     saving = cost[:, [baseline]] - cost
-    tolerance = np.maximum(
-        thresholds.tolerance_ms, thresholds.tolerance_fraction * draws.total_ms[:, baseline]
-    )
+    tolerance = thresholds.tolerance(draws.read_ms[:, baseline] + draws.waited_ms[:, baseline])
     eligible = _eligible(candidates, baseline)
     eligible[baseline] = True
     faster, helps, within = _compared(cost, saving, tolerance, eligible)
@@ -264,8 +270,7 @@ def contrast(
         one=candidates[one].setting,
         other=candidates[other].setting,
         read_ms=summary(read, source),
-        # What is neither read nor the same for both is waiting for the unpacking.
-        waited_ms=summary(total - read, source),
+        waited_ms=summary(draws.waited_ms[:, one] - draws.waited_ms[:, other], source),
         build_ms=extra,
         all_ms=summary(total + extra, source),
     )

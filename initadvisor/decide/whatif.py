@@ -62,11 +62,15 @@ class _Bent:
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """A range in which every score is straight and one of them is the smallest throughout."""
+    """A range in which every score is straight and one of them is the smallest throughout.
+
+    ``bare``: the scores without the share of a build.
+    """
 
     low: float
     high: float
     scores: tuple[_Straight, ...]
+    bare: tuple[_Straight, ...]
     best: int
 
 
@@ -115,7 +119,8 @@ def rank_settings(
     """Return what every choice costs, which is the best and which are as good; in their order."""
     scores = [_score(choice, conditions, rule) for choice in choices]
     best = scores.index(min(scores))
-    limit = _limit(scores[best], rule)
+    counts = choices[_counting(choices, best, rule)]
+    limit = _limit(scores[best], _score(replace(counts, extra_ms=0.0), conditions, rule), rule)
     return tuple(
         SettingRank(
             setting=choice.setting,
@@ -167,9 +172,9 @@ def suitable_along(
     """Return where each setting is as good as the best; nowhere is an empty tuple."""
     found: dict[Setting, list[Span]] = {choice.setting: [] for choice in choices}
     for segment in _segments(choices, conditions, factor, span, rule):
-        best = segment.scores[segment.best]
+        counts = segment.bare[_counting(choices, segment.best, rule)]
         for choice, score in zip(choices, segment.scores, strict=True):
-            for part in _as_good(segment, score, best, rule):
+            for part in _as_good(segment, score, counts, rule):
                 _append(found[choice.setting], part)
     return {
         setting: tuple(
@@ -196,8 +201,14 @@ def _score(choice: SettingFigures, conditions: Conditions, rule: Rule) -> float:
     return choice.size_mb.mean if rule.by_size else cost_ms(choice, conditions)
 
 
-def _limit(best: float, rule: Rule) -> float:
-    relative = best * (1 + rule.tolerance_fraction)
+def _counting(choices: Sequence[SettingFigures], best: int, rule: Rule) -> int:
+    """Return the choice that the tolerance is a fraction of."""
+    settings = [choice.setting for choice in choices]
+    return settings.index(rule.today) if rule.today in settings and not rule.by_size else best
+
+
+def _limit(best: float, counts: float, rule: Rule) -> float:
+    relative = best + rule.tolerance_fraction * counts
     return relative if rule.by_size else max(best + rule.tolerance_ms, relative)
 
 
@@ -254,13 +265,19 @@ def _segments(
     """Yield the span in segments, from low to high, in what scores are straight in."""
     inner = _inner(factor, span)
     bent = [_bent(choice, conditions, factor, rule) for choice in choices]
+    bare = [_bent(replace(one, extra_ms=0.0), conditions, factor, rule) for one in choices]
     bends = {one.bend for one in bent if inner.low < one.bend < inner.high}
     for low, high in pairwise(sorted({inner.low, inner.high, *bends})):
-        scores = tuple(one.before if high <= one.bend else one.after for one in bent)
-        yield from _lowest(low, high, scores)
+        scores, without = (
+            tuple(one.before if high <= one.bend else one.after for one in all_of_them)
+            for all_of_them in (bent, bare)
+        )
+        yield from _lowest(low, high, scores, without)
 
 
-def _lowest(low: float, high: float, scores: tuple[_Straight, ...]) -> Iterator[_Segment]:
+def _lowest(
+    low: float, high: float, scores: tuple[_Straight, ...], bare: tuple[_Straight, ...]
+) -> Iterator[_Segment]:
     """Yield which of straight scores is the smallest, from ``low`` to ``high``.
 
     What overtakes the smallest rises less, so each step has a smaller slope and there is an end.
@@ -277,17 +294,17 @@ def _lowest(low: float, high: float, scores: tuple[_Straight, ...]) -> Iterator[
         at, _, following = min(overtakes, default=(inf, 0.0, best))
         at = max(at, low)
         if at >= high:
-            yield _Segment(low, high, scores, best)
+            yield _Segment(low, high, scores, bare, best)
             return
         if at > low:
-            yield _Segment(low, at, scores, best)
+            yield _Segment(low, at, scores, bare, best)
         low, best = at, following
 
 
-def _as_good(segment: _Segment, score: _Straight, best: _Straight, rule: Rule) -> Iterator[Span]:
+def _as_good(segment: _Segment, score: _Straight, counts: _Straight, rule: Rule) -> Iterator[Span]:
     """Yield where a score is within the tolerance of the best: by the fraction, by the time."""
-    more = 1 + rule.tolerance_fraction
-    allowed = [_Straight(best.start * more, best.slope * more)]
+    best, more = segment.scores[segment.best], rule.tolerance_fraction
+    allowed = [_Straight(best.start + more * counts.start, best.slope + more * counts.slope)]
     if not rule.by_size:
         allowed.append(_Straight(best.start + rule.tolerance_ms, best.slope))
     parts = []

@@ -49,12 +49,13 @@ class Rule:
     """Which choice is the best, and which others are as good.
 
     As good is what costs more than the best by at most ``tolerance_ms`` or by at most
-    ``tolerance_fraction`` of the best's cost; ``by_size``: the smallest is the best, whatever it
-    costs in time, and only the fraction counts.
+    ``tolerance_fraction`` of what ``today`` (None in a table: the best) takes to read and unpack.
+    ``by_size``: the smallest is the best, whatever it costs in time, and only the fraction counts.
     """
 
     tolerance_ms: float
     tolerance_fraction: float
+    today: Setting | None = None
     by_size: bool = False
 
 

@@ -69,7 +69,7 @@ def test_what_is_not_settled_within_the_boots_is_undecided() -> None:
     assert (found.boots, found.order, found.outcome) == (1, (0,), Outcome.UNDECIDED)
     assert (found.setting, found.best, found.right) == (LZ4, ZSTD, False)
     assert found.regret_ms == pytest.approx(970 - 900)
-    assert found.tolerance_ms == pytest.approx(0.02 * 970)
+    assert found.tolerance_ms == pytest.approx(0.02 * (970 - 300))  # without L and B2
 
 
 def test_what_would_be_advised_then_is_what_was_chosen() -> None:
@@ -83,13 +83,16 @@ def test_what_would_be_advised_then_is_what_was_chosen() -> None:
 def test_a_best_setting_in_use_is_kept() -> None:
     found = run(the_table_s(noise_log_sd=0.03, shadow_ms=0.0))
     assert (found.outcome, found.setting, found.right) == (Outcome.KEEP, ZSTD, True)
-    assert (found.regret_ms, found.tolerance_ms) == (0.0, 0.02 * 900)
+    assert (found.regret_ms, found.tolerance_ms) == (0.0, 0.02 * (900 - 300))
 
 
 def test_the_tolerance_is_the_larger_of_two() -> None:
-    costs = np.array([900.0, 400.0])
-    assert tolerance_ms(costs, Thresholds()) == 18
-    assert tolerance_ms(costs, Thresholds(tolerance_ms=30)) == 30
+    machine = the_table_s()
+    costs = float(true_costs(machine)[0])
+    read_ms = 1000 * machine.read_s_per_mb * machine.kernel_mb
+    counts_ms = costs - machine.fixed_ms - machine.rest_ms - read_ms
+    assert tolerance_ms(machine, Thresholds()) == pytest.approx(0.02 * counts_ms)
+    assert tolerance_ms(machine, Thresholds(tolerance_ms=300)) == 300
 
 
 def test_the_unused_setting_of_the_table_is_dearer_everywhere() -> None:

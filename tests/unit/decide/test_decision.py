@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 
 from initadvisor.decide.cost import Advice, CandidateFacts, Decision, Outcome
-from initadvisor.decide.decision import Thresholds, chances, decide, decide_by_size
+from initadvisor.decide.decision import (
+    Thresholds,
+    chances,
+    compare_candidates,
+    decide,
+    decide_by_size,
+)
 from tests.fixtures.known_machines import candidate, draw_costs, known, machine
 
 ZSTD = candidate("zstd", 40, 120)
@@ -48,11 +54,22 @@ def test_a_gain_within_the_tolerance_keeps_today_s() -> None:
     assert decision.saving_ms.mean == 0
 
 
-def test_the_tolerance_grows_with_the_total() -> None:
+def test_the_tolerance_grows_with_what_today_s_image_takes() -> None:
     gain_of_9_ms = candidate("lz4", 40, 111)
     small = Thresholds(tolerance_ms=5, tolerance_fraction=0.001)
     assert decided(gain_of_9_ms, thresholds=small).outcome is Outcome.SWITCH
     assert decided(gain_of_9_ms).outcome is Outcome.KEEP
+
+
+def test_what_every_image_costs_alike_does_not_widen_the_tolerance() -> None:
+    field = [ZSTD, candidate("lz4", 40, 105)]
+    slow = replace(machine(mb_s=100, shadow_ms=0), fixed_ms=known(5000), kernel_mb=1000)
+    draws = draw_costs(slow, field, seed=1)
+    draws = replace(draws, total_ms=draws.total_ms + 5000)  # B2
+    found = compare_candidates(draws, field, baseline=0, thresholds=Thresholds())
+    assert found.tolerance_ms == pytest.approx(0.02 * (draws.read_ms + draws.unpack_ms)[:, 0])
+    decision = decide(draws, field, baseline=0, thresholds=Thresholds(), source="a test")
+    assert decision.outcome is Outcome.SWITCH
 
 
 def test_an_unknown_loader_leaves_it_undecided() -> None:

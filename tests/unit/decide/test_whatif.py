@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from math import exp, log
 
@@ -122,11 +123,13 @@ def test_a_setting_is_suitable_where_it_is_within_the_tolerance(
     field: list[SettingFigures], held: Conditions, way: tuple[Factor, Span]
 ) -> None:
     factor, span = way
-    suitable = suitable_along(field, held, factor, span, RULE)
+    rule = replace(RULE, today=field[0].setting)
+    suitable = suitable_along(field, held, factor, span, rule)
     for value in spaced(span):
         here = at(held, factor, value)
         best = min(cost_ms(one, here) for one in field)
-        limit = max(best + RULE.tolerance_ms, best * (1 + RULE.tolerance_fraction))
+        todays_ms = cost_ms(replace(field[0], extra_ms=0.0), here)
+        limit = best + max(rule.tolerance_ms, rule.tolerance_fraction * todays_ms)
         for one in field:
             off = cost_ms(one, here) - limit
             if abs(off) > 1e-6 * limit:  # neither exactly at a border
@@ -185,6 +188,20 @@ def test_by_size_the_smallest_is_the_best_everywhere() -> None:
             field, held, Factor.LOADER, Span(low=1, high=1000), rule
         ).items()
     } == {"lz4": 0, "zstd": 1, "xz": 1}
+
+
+def test_as_good_is_by_what_today_s_image_takes_without_its_build() -> None:
+    """The best takes 300 ms, today's 1000: 20 ms do not matter, where it is not known 6 ms."""
+    field = [choice("lz4", 10, 200), choice("lzop", 10, 215), choice("xz", 10, 900)]
+    field[2] = replace(field[2], extra_ms=5000)
+    held = Conditions(read_mb_s=100, cpu_scale=1, shadow_ms=0)
+    for today, good in ((field[2].setting, True), (None, False)):
+        rule = replace(RULE, today=today)
+        ranks = rank_settings(field, held, ReadMedium(name="", read_mb_s=exact(100)), rule)
+        assert [rank.as_good for rank in ranks] == [True, good, False]
+        span = Span(low=0.5, high=1)
+        along = suitable_along(field, held, Factor.CPU, span, rule)
+        assert along[field[1].setting] == ((span,) if good else ())
 
 
 def test_an_interval_comes_of_size_speed_and_unpacking() -> None:
