@@ -1,19 +1,81 @@
-# Completion for bash-completion(1): asks initadvisor itself, which answers "type,value" lines.
+# Completion for bash-completion(1). Written by tools/write_completions.py.
 
 _initadvisor() {
-    local answer type value
+    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+    local path="" files="" quoted="" number word escaped
+    local -a offered=()
     COMPREPLY=()
-    # Words that hold one another (--image=FILE) come apart in COMP_WORDS; env, as arrays are not
-    # exported.
-    answer=$(env COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD="$COMP_CWORD" \
-        _INITADVISOR_COMPLETE=bash_complete "$1" 2>/dev/null) || return
-    while IFS=, read -r type value; do
-        case $type in
-        plain) COMPREPLY+=("$value") ;;
-        file) compopt -o default ;;
-        dir) compopt -o dirnames ;;
+    # Words that hold one another (--image=FILE) come apart in COMP_WORDS.
+    if [[ $current == = ]]; then
+        current=""
+    elif [[ $previous == = ]]; then
+        previous=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
+    for ((number = 1; number < COMP_CWORD; number++)); do
+        word=${COMP_WORDS[number]}
+        [[ $word == -* ]] && continue
+        path+="${path:+ }$word"
+        case $path in trial | candidates | config) ;; *) break ;; esac
+    done
+    case "$path $previous" in
+    'recommend --image' | 'recommend --kernel-config' | 'lab --image' | 'lab --verify' | 'lab --kernel' | 'lab --uml' | 'whatif --image' | 'candidates build --image' | 'inspect --kernel-config' | 'measure --directory' | 'measure --file' | 'history --import') files=yes ;;
+    'recommend --read-speed' | 'recommend --overlap' | 'apply --read-speed' | 'apply --overlap' | 'rollback --keep' | 'trial next --countdown' | 'trial resume --countdown' | 'trial start --max-boots' | 'trial start --countdown' | 'lab --rounds' | 'whatif --read-speed' | 'whatif --cpu-scale' | 'whatif --overlap' | 'candidates build --jobs' | 'history --limit' | 'history --since') : ;;
+    'recommend --objective' | 'whatif --objective') offered=(boot size balanced) ;;
+    'recommend --only' | 'trial start --only' | 'lab --only' | 'candidates build --only') offered=(cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19') ;;
+    'lab --engine') offered=(kvm uml tcg) ;;
+    'whatif --table') offered=(ubuntu-laptop-2018 arm-board-2013 dracut-bookworm-minimal dracut-bookworm-laptop dracut-bookworm-full tools-bookworm-laptop arch-cloud) files=yes ;;
+    *)
+        case "$path $current" in
+        'config unset -'*) offered=(--help) ;;
+        'config unset '*) offered=(machine.read_speed_mb_s machine.overlap_ms candidates.settings candidates.hopeless candidates.jobs candidates.cache_limit_mb recommend.objective recommend.boots_per_upgrade recommend.tolerance_ms recommend.tolerance_fraction recommend.certainty recommend.max_excess_s daemon.policy) ;;
+        'config set -'*) offered=(--help) ;;
+        'config set '*) offered=(machine.read_speed_mb_s machine.overlap_ms candidates.settings candidates.hopeless candidates.jobs candidates.cache_limit_mb recommend.objective recommend.boots_per_upgrade recommend.tolerance_ms recommend.tolerance_fraction recommend.certainty recommend.max_excess_s daemon.policy) ;;
+        'config -'*) offered=(--json --help) ;;
+        'config '*) offered=(set unset) ;;
+        'doctor '*) offered=(--try-engines --json --help) ;;
+        'history '*) offered=(--limit --since --json --csv --import --drop-damaged --help) ;;
+        'measure '*) offered=(--backfill --dry-run --directory --file --json --help) ;;
+        'inspect -'*) offered=(--kernel-config --json --help) ;;
+        'inspect '*) files=yes ;;
+        'candidates prune '*) offered=(--all --help) ;;
+        'candidates list '*) offered=(--json --help) ;;
+        'candidates build '*) offered=(--image --all --only --jobs --json --help) ;;
+        'candidates -'*) offered=(--help) ;;
+        'candidates '*) offered=(build list prune) ;;
+        'whatif '*) offered=(--read-speed --cpu-scale --overlap --table --image --objective --list --json --help) ;;
+        'lab '*) offered=(--image --only --all --rounds --verify --engines --engine --kernel --uml --json --help) ;;
+        'trial stop '*) offered=(--help) ;;
+        'trial status '*) offered=(--json --help) ;;
+        'trial start '*) offered=(--only --max-boots --reboot --countdown --ignore-unlocking --yes --help) ;;
+        'trial resume '*) offered=(--reboot --countdown --help) ;;
+        'trial pause '*) offered=(--help) ;;
+        'trial next '*) offered=(--dry-run --json --countdown --help) ;;
+        'trial -'*) offered=(--help) ;;
+        'trial '*) offered=(next pause resume start status stop) ;;
+        'status '*) offered=(--check --json --help) ;;
+        'rollback '*) offered=(--confirm --unverified --drop --keep --help) ;;
+        'apply -'*) offered=(--confirm --all --immediate --unverified --accept-content-changes --without-backup --without-entry --ignore-unlocking --read-speed --overlap --json --help) ;;
+        'apply '*) offered=(cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19') ;;
+        'recommend '*) offered=(--image --sample --kernel-config --read-speed --overlap --objective --only --all --build --lab --explain --json --help) ;;
+        ' -'*) offered=(--version -v --verbose --help) ;;
+        ' '*) offered=(recommend apply rollback status trial lab whatif candidates inspect measure history doctor config) ;;
         esac
-    done <<<"$answer"
+        ;;
+    esac
+    if [[ $current == [\"\']* ]]; then
+        quoted=yes current=${current:1}
+    fi
+    for word in "${offered[@]}"; do
+        printf -v escaped %q "$word"
+        if [[ $quoted && $word == "$current"* ]]; then
+            COMPREPLY+=("$word")
+        elif [[ ! $quoted && $escaped == "$current"* ]]; then
+            COMPREPLY+=("$escaped")
+        fi
+    done
+    if [[ $files ]]; then
+        compopt -o default
+    fi
 }
 
 complete -o nosort -F _initadvisor initadvisor

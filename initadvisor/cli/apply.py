@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from initadvisor.apply.plan_values import ApplyStep
-from initadvisor.cli.options import machine_options, refuse_if
+from initadvisor.cli.options import machine_options, refuse_if, settings_beginning_with
 from initadvisor.cli.rendering.output import print_json
 from initadvisor.cli.rendering.progress import Progress
 from initadvisor.cli.rendering.text import (
@@ -45,7 +45,7 @@ _WITHOUT = {
 
 
 @click.command()
-@click.argument("setting", required=False)
+@click.argument("setting", required=False, shell_complete=settings_beginning_with)
 @click.option("--confirm", is_flag=True, help="Do it; without, only the plan is shown.")
 @click.option(
     "--all", "everything", is_flag=True, help="Fallback images and those of other kernels, too."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from initadvisor.cli.options import FileName, Whole, refuse_if
+from initadvisor.cli.options import FileName, Whole, refuse_if, settings_beginning_with
 from initadvisor.cli.rendering.output import print_json
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.text import shown
@@ -39,6 +39,7 @@ def candidates() -> None:
     "--only",
     multiple=True,
     metavar="SETTING",
+    shell_complete=settings_beginning_with,
     help="Build only this setting, for example 'zstd -19'; may be repeated.",
 )
 @click.option("--jobs", type=Whole(min=1), help="How many to build at the same time.")

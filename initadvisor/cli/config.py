@@ -8,6 +8,14 @@ from initadvisor.cli.rendering.output import print_json
 from initadvisor.core.text import shown
 
 
+def _keys_beginning_with(
+    _ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    from initadvisor.core.config import key_names
+
+    return [name for name in key_names() if name.startswith(incomplete)]
+
+
 @click.group(invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @click.pass_context
@@ -42,7 +50,7 @@ def config(ctx: click.Context, *, as_json: bool) -> None:
 
 
 @config.command("set")
-@click.argument("key")
+@click.argument("key", shell_complete=_keys_beginning_with)
 @click.argument("value")
 def set_(*, key: str, value: str) -> None:
     """Set KEY, such as machine.read_speed_mb_s, to VALUE in /etc/initadvisor.toml.
@@ -58,7 +66,7 @@ def set_(*, key: str, value: str) -> None:
 
 
 @config.command()
-@click.argument("key")
+@click.argument("key", shell_complete=_keys_beginning_with)
 def unset(*, key: str) -> None:
     """Remove KEY from /etc/initadvisor.toml, so that its default holds."""
     from initadvisor.host import Host

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.options import FileName, Whole, refuse_if
+from initadvisor.cli.options import FileName, Whole, refuse_if, settings_beginning_with
 from initadvisor.cli.rendering.output import print_json
 from initadvisor.cli.rendering.progress import Progress
 from initadvisor.core.text import shown
@@ -24,7 +24,13 @@ _FILE = FileName()
 
 @click.command()
 @click.option("--image", type=_FILE, help="Time this image's candidates, not this machine's.")
-@click.option("--only", multiple=True, metavar="SETTING", help="Time only this; may be repeated.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="SETTING",
+    shell_complete=settings_beginning_with,
+    help="Time only this; may be repeated.",
+)
 @click.option("--all", "everything", is_flag=True, help="Time the hopeless settings, too.")
 @click.option(
     "--rounds",

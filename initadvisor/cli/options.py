@@ -101,6 +101,24 @@ class Single(Number):
         return super().convert(value, param, ctx)
 
 
+def settings_beginning_with(
+    _ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    """Return what shells offer for a setting: each codec, and its levels worth trying."""
+    from initadvisor.core.codecs import Codec
+    from initadvisor.core.settings import Setting
+
+    known = [
+        str(setting)
+        for codec in Codec
+        for setting in (
+            Setting(codec),
+            *(Setting.at_level(codec, level) for level in codec.spec.worth_trying),
+        )
+    ]
+    return [setting for setting in known if setting.startswith(incomplete)]
+
+
 def machine_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add what the user may know of the machine; what is configured holds otherwise."""
     overlap = click.option(

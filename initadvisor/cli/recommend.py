@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from initadvisor.cli.options import FileName, machine_options, refuse_if
+from initadvisor.cli.options import FileName, machine_options, refuse_if, settings_beginning_with
 from initadvisor.cli.rendering.output import print_json, rounded
 from initadvisor.core.config import Objective
 
@@ -44,7 +44,13 @@ if TYPE_CHECKING:
     type=click.Choice([str(objective) for objective in Objective]),
     help="What is to be small: the time of a boot, the image, or boot and build together.",
 )
-@click.option("--only", multiple=True, metavar="SETTING", help="Weigh only this; may be repeated.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="SETTING",
+    shell_complete=settings_beginning_with,
+    help="Weigh only this; may be repeated.",
+)
 @click.option("--all", "everything", is_flag=True, help="Weigh the hopeless settings, too.")
 @click.option(
     "--build", is_flag=True, help="Build the candidates that may be the best, and weigh them again."

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from initadvisor.campaign.campaign import CampaignState
-from initadvisor.cli.options import Whole, refuse_if
+from initadvisor.cli.options import Whole, refuse_if, settings_beginning_with
 from initadvisor.cli.rendering.output import print_json
 from initadvisor.cli.rendering.progress import Progress
 from initadvisor.cli.rendering.text import print_list, print_paragraph
@@ -55,6 +55,7 @@ def trial() -> None:
     "--only",
     multiple=True,
     metavar="SETTING",
+    shell_complete=settings_beginning_with,
     help="Boot this setting, for example 'zstd -19', at least once; may be repeated.",
 )
 @click.option(

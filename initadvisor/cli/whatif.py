@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from click.shell_completion import CompletionItem
+
     from initadvisor.advise.truth_tables import TruthTable
     from initadvisor.core.estimates import Estimate
     from initadvisor.decide.cost import BestRange
@@ -36,6 +38,18 @@ def _only_one(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]
         msg = f"one table is compared at a time, not {len(distinct)}"
         raise click.BadParameter(msg, ctx=ctx, param=param)
     return next(iter(distinct), None)
+
+
+def _tables_beginning_with(
+    _ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the built-in tables, and that it may be a file."""
+    from click.shell_completion import CompletionItem
+
+    from initadvisor.advise.truth_tables import truth_table_names
+
+    names = [name for name in truth_table_names() if name.startswith(incomplete)]
+    return [*map(CompletionItem, names), CompletionItem(incomplete, type="file")]
 
 
 @click.command()
@@ -62,6 +76,7 @@ def _only_one(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]
     callback=_only_one,
     multiple=True,
     metavar="NAME|FILE",
+    shell_complete=_tables_beginning_with,
     help="Compare the settings of a table: a built-in one, or a TOML or CSV file.",
 )
 @click.option(

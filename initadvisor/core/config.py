@@ -160,10 +160,14 @@ def find_key(name: str) -> tuple[str, str]:
         if name in {key, f"{table}.{key}"}
     ]
     if not found:
-        every = ", ".join(f"{table}.{key}" for table, keys in _KEYS.items() for key in keys)
         msg = f"unknown configuration key {name!r}"
-        raise UsageError(msg, hint=f"one of: {every}")
+        raise UsageError(msg, hint=f"one of: {', '.join(key_names())}")
     return found[0]
+
+
+def key_names() -> tuple[str, ...]:
+    """Return all keys, each with its table."""
+    return tuple(f"{table}.{key}" for table, keys in _KEYS.items() for key in keys)
 
 
 def _plain(key: str, value: object) -> object:

@@ -1,8 +1,7 @@
-"""Shells are offered every command, option and choice, and do not wait for what answers need."""
+"""Shells are offered every command, option and choice, and start nothing for that."""
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -12,19 +11,11 @@ from click.shell_completion import ShellComplete
 
 from initadvisor.cli import COMMANDS, root
 from initadvisor.records.lab import Engine
+from tests.fixtures.checkout import ROOT
+from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_ASK = """
-import sys
-sys.argv[0] = "initadvisor"
-from initadvisor.cli import main
-try:
-    main()
-finally:
-    print(*sys.modules, file=sys.stderr)
-"""
 
 
 def offered(*words: str) -> set[str]:
@@ -49,16 +40,17 @@ def test_choices_and_subcommands_are_offered() -> None:
     assert {"build", "list", "prune"} <= offered("candidates", "")
 
 
-def test_nothing_slow_is_loaded(tmp_path: Path) -> None:
-    environment = {
-        **os.environ,
-        "_INITADVISOR_COMPLETE": "bash_complete",
-        "COMP_WORDS": "initadvisor recommend --",
-        "COMP_CWORD": "2",
-        "HOME": str(tmp_path),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", _ASK], env=environment, capture_output=True, text=True, check=True
-    )
-    assert "plain,--json" in done.stdout.splitlines()
-    assert not {"numpy", "rich", "psutil", "pyudev", "sqlite3", "lz4"} & set(done.stderr.split())
+def test_settings_tables_and_keys_are_offered() -> None:
+    for words in (("apply",), ("recommend", "--only"), ("trial", "start", "--only")):
+        assert offered(*words, "lz4") == {"lz4", "lz4 -1", "lz4 -9"}
+    assert "arch-cloud" in offered("whatif", "--table", "arch")
+    assert offered("config", "set", "machine.o") == {"machine.overlap_ms"}
+
+
+def test_what_shells_read_is_what_the_commands_say(tmp_path: Path) -> None:
+    tool = ROOT / "tools/write_completions.py"
+    subprocess.run([sys.executable, tool, tmp_path], check=True, timeout=HANGS_S)
+    for written in tmp_path.iterdir():
+        known = ROOT / "completions" / written.name
+        told = f"{known} is not what {tool} {known.parent} writes"
+        assert known.read_text(encoding="utf-8") == written.read_text(encoding="utf-8"), told
