@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.refusals import RefusalKind, refused
-from initadvisor.host.files import os_failure
+from initadvisor.host.files import failing_as, open_regular, os_failure
 from initadvisor.host.storage.mounts import Mount, machine_path, mount_of, mounts_of_host
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _PLAIN = re.compile(r"/[A-Za-z0-9._/+@-]+", re.ASCII)
 """What every loader reads as it is written, and vfat takes as a name."""
+
+_LARGEST_BYTES = 4 << 20
+"""A menu of a thousand entries is 1 MiB."""
 
 
 def file_named(host: Host, named: str, mount_point: str) -> str | None:
@@ -71,14 +74,21 @@ def is_file(host: Host, path: str) -> bool:
 def read_bytes(path: Path) -> bytes | None:
     """Return a small file's content, None where there is none.
 
-    Raises ``NeedsRootError`` where only root may read it, else ``InitadvisorError``.
+    Raises ``NeedsRootError`` where only root may read it, else ``InitadvisorError``, also for what
+    is larger than 4 MiB or would never end (``open_regular``).
     """
     try:
-        return path.read_bytes()
+        path.stat()
     except FileNotFoundError:
         return None
     except OSError as err:
         raise os_failure(err, f"cannot read {path}", only_root=True) from err
+    with open_regular(path) as file, failing_as(f"cannot read {path}", only_root=True):
+        content = file.read(_LARGEST_BYTES + 1)
+    if len(content) > _LARGEST_BYTES:
+        msg = f"cannot read {path}: larger than {_LARGEST_BYTES} bytes"
+        raise InitadvisorError(msg, hint="no boot loader needs so much: restore or remove it")
+    return content
 
 
 def require_writable(host: Host, directory: str) -> None:

@@ -21,6 +21,7 @@ from initadvisor.bootloaders.entry import (
 )
 from initadvisor.bootloaders.extra_cmdline import extra_cmdline
 from initadvisor.bootloaders.grub import grub
+from initadvisor.bootloaders.places import read_bytes
 from initadvisor.bootloaders.systemd_boot import systemd_boot
 from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.core.refusals import RefusalKind
@@ -85,6 +86,23 @@ def test_the_words_for_init_come_last_and_stay_one_word(case: Case) -> None:
     loader.write(machine.host, plan)
     loader.arm(machine.host, plan)
     assert loader.armed(machine.host).state is OneShotState.OURS
+
+
+def test_a_file_of_the_loader_s_that_never_ends_is_not_read_whole(tmp_path: Path) -> None:
+    large, pipe = tmp_path / "large", tmp_path / "pipe"
+    with large.open("wb") as file:
+        file.truncate(4 << 20)
+    content = read_bytes(large)
+    assert content is not None
+    assert len(content) == 4 << 20
+    with large.open("wb") as file:
+        file.truncate(1 << 27)
+    with pytest.raises(InitadvisorError, match="larger than"):
+        read_bytes(large)
+    os.mkfifo(pipe)
+    with pytest.raises(InitadvisorError, match="not an ordinary file"):
+        read_bytes(pipe)
+    assert read_bytes(tmp_path / "none") is None
 
 
 def test_planning_changes_nothing(case: Case) -> None:

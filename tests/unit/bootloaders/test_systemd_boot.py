@@ -310,12 +310,13 @@ def test_what_only_root_may_read_is_for_root(
 ) -> None:
     machine = systemd_boot_machine(tmp_path)
 
-    def refuse(self: Path) -> bytes:
-        raise PermissionError(13, "Permission denied", str(self))
+    def refuse(path: Path, *_: object, **__: object) -> int:
+        raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("pathlib.Path.read_bytes", refuse)
-    with pytest.raises(NeedsRootError):
-        systemd_boot.refusals(machine.host)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.open", refuse)
+        with pytest.raises(NeedsRootError):
+            systemd_boot.refusals(machine.host)
 
 
 @pytest.mark.parametrize(

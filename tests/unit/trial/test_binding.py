@@ -174,6 +174,17 @@ def test_a_campaign_s_boot_is_withdrawn_without_building_anything(
         ready.require_nothing_armed()
 
 
+def test_a_campaign_s_boot_of_another_image_than_was_verified_is_withdrawn(
+    ready: Campaigning,
+) -> None:
+    ready.start()
+    [trial_boot] = ready.record.trial_boots
+    ready.host.path(trial_boot.armed_boot.image).write_bytes(b"not what was verified")
+    campaigns.advance(ready.host, may_build=False)
+    [first, *_] = ready.record.trial_boots
+    assert first.outcome is TrialOutcome.NOT_TRIED
+
+
 def test_microcode_beside_the_image_is_part_of_it(provable: Provable) -> None:
     loader = provable.loader
     microcode = provable.host.path("/boot/ucode.img")
