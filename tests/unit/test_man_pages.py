@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import shutil
 import subprocess
@@ -18,11 +19,13 @@ from initadvisor.core.config import _KEYS, Config, Policy
 from initadvisor.daemon import __main__ as initadvisord
 from initadvisor.daemon.notes import NoteReason
 from initadvisor.decide.upgrades import ASSUMED_BOOTS
+from tests.fixtures.golden_documents import GOLDEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAN = Path(__file__).parents[2] / "man"
+PAGES = sorted(path.name for path in MAN.iterdir())
 REASONS_OF_HOOKS = {NoteReason.KERNEL_ADDED, NoteReason.KERNEL_REMOVED, NoteReason.IMAGE_REBUILT}
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
@@ -99,15 +102,43 @@ def test_the_configuration_page_names_every_key_and_default() -> None:
     assert str(ASSUMED_BOOTS) in page
 
 
-@pytest.mark.parametrize("page", sorted(path.name for path in MAN.iterdir()))
+@pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_dated_with_the_version_and_formats_without_complaint(page: str) -> None:
     assert f"initadvisor {__version__}" in (MAN / page).read_text(encoding="utf-8")
     groff = shutil.which("groff")
     assert groff is not None, "groff is missing; tools/setup test installs it"
     done = subprocess.run(
-        [groff, "-man", "-Tutf8", "-ww", "-z", str(MAN / page)],
+        [groff, "-t", "-man", "-Tutf8", "-ww", "-z", str(MAN / page)],
         check=True,
         capture_output=True,
         text=True,
     )
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_one_that_mandoc_reads_too(page: str) -> None:
+    mandoc = shutil.which("mandoc")
+    assert mandoc is not None, "mandoc is missing; tools/setup test installs it"
+    command = [mandoc, "-Tlint", "-W", "warning", str(MAN / page)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = [line for line in done.stdout.splitlines() if "missing date" not in line]
+    assert found == []  # what dates a page is the version
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_that_describes_json_does_so_in_tables(page: str) -> None:
+    text = (MAN / page).read_text(encoding="utf-8")
+    described = text.partition("\n.SH JSON\n")[2].partition("\n.SH ")[0]
+    assert bool(described) is (".TS" in described)
+    assert (".TS" in text) is text.startswith("'\\\" t\n")  # has man(1) run tbl(1)
+
+
+@pytest.mark.parametrize("command", ["config", "history", "measure", "recommend", "whatif"])
+def test_the_tables_have_every_key_of_the_document(command: str) -> None:
+    text = (MAN / f"initadvisor-{command}.1").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\\fB(\w+)\\fR\t", text, re.MULTILINE))
+    document = json.loads((GOLDEN / "json" / f"{command}.json").read_text(encoding="utf-8"))
+    inner = document.get("recommendation", {})
+    named = {one for one in document if f'.SS "{one}: ' in text}  # a table of its own
+    assert {*document, *inner} - {"schema"} - named <= rows
