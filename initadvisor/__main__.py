@@ -13,6 +13,15 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         sys.stderr.write("initadvisor: interrupted\n")
         sys.exit(130)
+    except ImportError as err:
+        from initadvisor.core.errors import LibraryError
+        from initadvisor.host import Host
+        from initadvisor.target.packages import what_to_do
+
+        lack = LibraryError(err)
+        advice = what_to_do(Host(), lack)
+        sys.stderr.write(f"initadvisor: {lack}" + (f" ({advice})\n" if advice else "\n"))
+        sys.exit(lack.exit_code)
     run()
 
 

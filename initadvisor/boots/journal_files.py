@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.core.errors import InitadvisorError, LibraryError, NeedsRootError
 from initadvisor.core.text import shown
 from initadvisor.host.files import BARRED
 
@@ -186,12 +186,7 @@ def _reader_class() -> _MakeReader:
     try:
         from systemd import journal
     except ImportError as err:
-        msg = "cannot read the journal: the Python module systemd.journal is not installed"
-        hint = (
-            "install python3-systemd (Debian, Fedora), python-systemd (Arch)"
-            " or systemd-python (PyPI)"
-        )
-        raise InitadvisorError(msg, hint=hint) from err
+        raise LibraryError(err, "read the journal") from err
     make_reader: _MakeReader = journal.Reader
     return make_reader
 

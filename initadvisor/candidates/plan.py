@@ -91,8 +91,8 @@ def _planned(
     argv = generator.compressor(host, setting)
     if host.runner.which(argv[0]) is None:
         reason = f"{argv[0]} is not installed"
-    elif library := missing_library(setting.codec):
-        reason = f"the Python module {library}, to verify it with, is not installed"
+    elif lack := missing_library(setting.codec):
+        reason = lack.message
     else:
         try:
             key = _key(image_sha256, argv, version(argv[0]))

@@ -18,7 +18,7 @@ import click
 
 from initadvisor import __version__
 from initadvisor.cli.rendering.output import named_output, no_output
-from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.core.errors import InitadvisorError, LibraryError, NeedsRootError
 from initadvisor.core.text import shown
 
 SECTIONS = {
@@ -127,10 +127,9 @@ def main() -> NoReturn:
         click.echo(f"initadvisor: {err.format_message()}{_advice(err)}", err=True)
         sys.exit(err.exit_code)
     except InitadvisorError as err:
-        hint = err.hint or (_as_root() if isinstance(err, NeedsRootError) else None)
-        line = f"initadvisor: {err.message}" + (f" ({hint})" if hint else "")
-        click.echo(shown(line), err=True)
-        sys.exit(err.exit_code)
+        _end(err)
+    except ImportError as err:
+        _end(LibraryError(err, f"run {shlex.join(sys.argv[1:2])}".strip()))
     except BrokenPipeError:
         _unwind_silently()
     except OSError as err:  # whatever no layer below had a better word for
@@ -141,6 +140,16 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         click.echo("initadvisor: interrupted", err=True)
         sys.exit(130)
+
+
+def _end(err: InitadvisorError) -> NoReturn:
+    from initadvisor.host import Host
+    from initadvisor.target.packages import what_to_do
+
+    hint = what_to_do(Host(), err) or (_as_root() if isinstance(err, NeedsRootError) else None)
+    line = f"initadvisor: {err.message}" + (f" ({hint})" if hint else "")
+    click.echo(shown(line), err=True)
+    sys.exit(err.exit_code)
 
 
 def _advice(err: click.ClickException) -> str:

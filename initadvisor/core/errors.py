@@ -6,6 +6,7 @@ the exit code that initadvisor(1) documents.
 
 from __future__ import annotations
 
+from traceback import walk_tb
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from initadvisor.core.text import shown
@@ -55,6 +56,27 @@ class NeedsRootError(InitadvisorError):
     """The data is there, but only root may read or write it."""
 
     exit_code = 4
+
+
+class LibraryError(InitadvisorError):
+    """A Python module is missing or cannot be loaded; ``what`` cannot be done without it.
+
+    ``module`` is what is imported, ``missing`` tells that there is none. Modules put advice of
+    their own around what they met: the first cause is told.
+    """
+
+    def __init__(self, err: ImportError, what: str | None = None) -> None:
+        chain: list[BaseException] = [err]
+        while inner := chain[-1].__cause__ or chain[-1].__context__:
+            chain.append(inner)
+        names = [one.name for one in chain if isinstance(one, ImportError) and one.name]
+        raised_in = [frame.f_globals["__name__"] for frame, _ in walk_tb(err.__traceback__)]
+        self.module = (*names, *reversed(raised_in), "?")[0].partition(".")[0]
+        self.missing = isinstance(err, ModuleNotFoundError)
+        cause = next(iter(str(chain[-1]).strip().splitlines()), type(chain[-1]).__name__)
+        state = "is not installed" if self.missing else f"cannot be loaded: {cause}"
+        doing = f"cannot {what}: " if what else ""
+        super().__init__(f"{doing}the Python module {self.module} {state}")
 
 
 class BadImageError(InitadvisorError):

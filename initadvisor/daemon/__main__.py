@@ -12,13 +12,14 @@ from typing import NoReturn
 
 from initadvisor import __version__
 from initadvisor.core.config import Policy
-from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.errors import InitadvisorError, LibraryError
 from initadvisor.core.text import shown
 from initadvisor.daemon.loop import Daemon
 from initadvisor.daemon.manager import set_up_logging
 from initadvisor.daemon.work import work
 from initadvisor.host import Host
 from initadvisor.host.configuration import load_config
+from initadvisor.target.packages import what_to_do
 
 _log = logging.getLogger(__name__)
 
@@ -34,9 +35,11 @@ def main() -> NoReturn:
     try:
         host.require_root("work off the queue")
         Daemon(host=host, work=work, policy=_policy(host)).run()
-    except InitadvisorError as err:
-        _log.error("%s", shown(err.with_hint))
-        sys.exit(err.exit_code)
+    except (InitadvisorError, ImportError) as err:
+        error = LibraryError(err) if isinstance(err, ImportError) else err
+        hint = what_to_do(host, error)
+        _log.error("%s", shown(error.message + (f" ({hint})" if hint else "")))
+        sys.exit(error.exit_code)
     sys.exit(0)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import socket
 import sys
 from typing import TYPE_CHECKING
 
@@ -58,11 +60,13 @@ def set_up_logging(*, verbose: bool) -> None:
 
 def tell(**words: str) -> None:
     """Tell systemd (sd_notify(3)); where it is not listening, nobody is told."""
-    if "NOTIFY_SOCKET" not in os.environ:
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
         return
-    from systemd.daemon import notify
-
-    notify("\n".join(f"{name}={value}" for name, value in words.items()))
+    text = "\n".join(f"{name}={value}" for name, value in words.items())
+    abstract = address.startswith("@")
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.sendto(text.encode(), f"\0{address[1:]}" if abstract else address)
 
 
 def tell_status(text: str) -> None:

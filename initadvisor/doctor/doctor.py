@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.core.errors import InitadvisorError, LibraryError, NeedsRootError
 from initadvisor.doctor import boots, software
 from initadvisor.doctor.findings import CheckedMachine, Finding, Topic, note, obstacle
 from initadvisor.generators.detect import detect_generator
@@ -64,8 +64,8 @@ def _guarded(topic: Topic, subject: CheckedMachine) -> Iterator[Finding]:
         yield note(f"not looked at: {err.message}", _AS_ROOT)
     except InitadvisorError as err:
         yield obstacle(err.message, err.hint)
-    except ModuleNotFoundError as err:
-        yield note(f"not looked at: the Python module {err.name} is not installed")
+    except ImportError as err:
+        yield note(f"not looked at: {LibraryError(err)}")
     except OSError as err:
         yield note(
             f"not looked at: {err.filename or topic}: {err.strerror}",

@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import LibraryError
 from initadvisor.core.settings import Setting
 from initadvisor.doctor.findings import fine, note, obstacle
 from initadvisor.generators import unknown
@@ -27,7 +28,8 @@ from initadvisor.target.packages import (
     PackageManager,
     how_to_install,
     package_manager,
-    python_package,
+    published_as,
+    what_to_do,
 )
 from initadvisor.trial.reboot import UNIT as REBOOT_UNIT
 
@@ -40,17 +42,17 @@ if TYPE_CHECKING:
 
 
 MODULES: Final = {
-    "click": ("click", "the command line"),
-    "lz4": ("lz4", "reading lz4 images"),
-    "lzo": ("python-lzo", "reading lzop images"),
-    "numpy": ("numpy", "every estimate"),
-    "psutil": ("psutil", "seeing which programs are at work"),
-    "pyudev": ("pyudev", "looking at disks"),
-    "rich": ("rich", "tables and progress"),
-    "systemd": ("systemd-python", "reading the journal"),
-    "zstandard": ("zstandard", "reading zstd images"),
+    "click": "read a command line",
+    "lz4": "read lz4 images",
+    "lzo": "read lzop images",
+    "numpy": "estimate anything",
+    "psutil": "see which programs are at work",
+    "pyudev": "look at disks",
+    "rich": "print tables",
+    "systemd": "read the journal",
+    "zstandard": "read zstd images",
 }
-"""The Python modules that are used: what they are published as, and what they are for."""
+"""The Python modules that are used, and for what."""
 
 _BUILD: Final = {
     "dracut": "sudo dracut --regenerate-all",
@@ -82,39 +84,22 @@ def python(subject: CheckedMachine) -> Iterator[Finding]:
     Each is loaded: one that is there may still lack a library of its own.
     """
     usable = []
-    for name, (published_as, purpose) in MODULES.items():
+    for name, purpose in MODULES.items():
         make = note if name in _BY_CODEC else obstacle
         try:
             import_module(name)
-        except ModuleNotFoundError as err:
-            advice = how_to_install(subject.host, python_package(err.name or name))
-            yield make(
-                f"the Python module {err.name} is missing, which is needed for {purpose}",
-                advice or f"pip install {published_as}",
-            )
         except ImportError as err:
-            reason = _first_cause(err)
-            advice = how_to_install(subject.host, python_package(name))
-            yield make(
-                f"the Python module {name} cannot be loaded, needed for {purpose}: {reason}",
-                f"install it again: {advice}" if advice else None,
-            )
+            lack = LibraryError(err, purpose)
+            yield make(lack.message, what_to_do(subject.host, lack))
         else:
             usable.append(_with_version(name))
     found = ", ".join(usable)
     yield fine(f"Python {platform.python_version()} with {found}")
 
 
-def _first_cause(err: BaseException) -> str:
-    """Return the first line of what it began with: some modules put pages of advice around it."""
-    while err.__cause__ or err.__context__:
-        err = err.__cause__ or err.__context__ or err
-    return next(iter(str(err).strip().splitlines()), type(err).__name__)
-
-
 def _with_version(module: str) -> str:
     try:
-        return f"{module} {version(MODULES[module][0])}"
+        return f"{module} {version(published_as(module))}"
     except PackageNotFoundError:  # not every distribution ships the metadata
         return module
 

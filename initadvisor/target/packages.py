@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from initadvisor.core.errors import LibraryError
+
 if TYPE_CHECKING:
+    from initadvisor.core.errors import InitadvisorError
     from initadvisor.host import Host
 
 
@@ -47,6 +51,8 @@ _PYTHON: Final = {
     "systemd": Package(debian="python3-systemd", arch="python-systemd", fedora="python3-systemd"),
 }
 
+_PUBLISHED: Final = {"lzo": "python-lzo", "systemd": "systemd-python"}
+
 PROGRAMS: Final = {
     "bzip2": Package(debian="bzip2", arch="bzip2", fedora="bzip2"),
     "cryptsetup": Package(debian="cryptsetup-bin", arch="cryptsetup", fedora="cryptsetup"),
@@ -71,6 +77,11 @@ def python_package(module: str) -> Package:
     return _PYTHON.get(module, usual)
 
 
+def published_as(module: str) -> str:
+    """Return the name under which PyPI has a module."""
+    return _PUBLISHED.get(module, module)
+
+
 def how_to_install(host: Host, package: Package) -> str | None:
     """Return the command that installs a package here, None where the distribution has none."""
     manager = package_manager(host)
@@ -83,6 +94,15 @@ def how_to_install(host: Host, package: Package) -> str | None:
         PackageManager.ZYPPER: package.fedora,
     }[manager]
     return f"sudo {manager} {name}" if name else None
+
+
+def what_to_do(host: Host, err: InitadvisorError) -> str | None:
+    """Return the advice that comes with an error; of a Python module, what installs it here."""
+    if err.hint or not isinstance(err, LibraryError) or err.module in sys.stdlib_module_names:
+        return err.hint
+    command = how_to_install(host, python_package(err.module))
+    command = command or f"pip install {published_as(err.module)}"
+    return command if err.missing else f"install it again: {command}"
 
 
 def package_manager(host: Host) -> PackageManager | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 
-from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.errors import InitadvisorError, LibraryError
 from initadvisor.host.files import failing_as
 from initadvisor.records.storage import Device, DeviceKind
 
@@ -108,8 +108,10 @@ def block_node(major: int, minor: int) -> BlockNode:
 
     Raises ``InitadvisorError`` where libudev or /sys is missing or does not know the device.
     """
-    import pyudev
-
+    try:
+        import pyudev
+    except ImportError as err:
+        raise LibraryError(err, "look at disks") from err
     try:
         context = pyudev.Context()
         device = pyudev.Devices.from_device_number(context, "block", os.makedev(major, minor))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from importlib import import_module
 from typing import IO, TYPE_CHECKING, Final
 
 from initadvisor.core.codecs import Codec, codec_of_magic
-from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.errors import LibraryError
 from initadvisor.image.reader import Reader
 
 if TYPE_CHECKING:
@@ -22,13 +22,16 @@ LIBRARIES: Final = {Codec.LZ4: "lz4", Codec.LZOP: "lzo", Codec.ZSTD: "zstandard"
 """The Python modules for what the standard library cannot unpack."""
 
 
-def missing_library(codec: Codec) -> str | None:
-    """Return the Python module that would be needed to unpack data of this codec, and is missing.
+def missing_library(codec: Codec) -> LibraryError | None:
+    """Return what keeps this codec's Python module from being used, None where nothing does.
 
     Not every distribution packages lzo.
     """
-    name = LIBRARIES.get(codec)
-    return name if name and find_spec(name) is None else None
+    try:
+        import_module(LIBRARIES.get(codec, "zlib"))
+    except ImportError as err:
+        return LibraryError(err, f"verify {codec} data")
+    return None
 
 
 def decompress(
@@ -56,7 +59,7 @@ def open_stream(
     """Unpack the one stream that starts where the reader is, and leave the reader behind it.
 
     ``verify`` adds the checksums that the kernel ignores. The generator returns what the stream
-    says about itself. Raises ``InitadvisorError`` where the library for it is not installed.
+    says about itself. Raises ``LibraryError`` where it needs a library that cannot be used.
     """
     stream: Generator[bytes | memoryview, None, StreamFacts]
     match codec:
@@ -92,9 +95,8 @@ def open_stream(
             stream = unzstd(reader)
     try:
         return (yield from stream)
-    except ModuleNotFoundError as err:
-        msg = f"cannot unpack {codec} data: the Python module {err.name} is not installed"
-        raise InitadvisorError(msg, hint="initadvisor doctor names its package") from err
+    except ImportError as err:
+        raise LibraryError(err, f"unpack {codec} data") from err
 
 
 def codec_of(head: bytes) -> Codec | None:

@@ -149,5 +149,5 @@ def test_what_could_not_be_verified_is_a_gap(
     )
     assert [recipe.setting.codec for recipe in found] == [Codec.LZ4]
     assert [(gap.setting.codec, gap.reason) for gap in gaps] == [
-        (Codec.LZOP, "the Python module lzo, to verify it with, is not installed")
+        (Codec.LZOP, "cannot verify lzop data: the Python module lzo is not installed")
     ]

@@ -78,7 +78,7 @@ def test_a_missing_module_is_named_with_its_package(
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     found = only(diagnose(machine), Topic.PYTHON, grade)
-    assert f"Python module {module} is missing" in found.text
+    assert f"Python module {module} is not installed" in found.text
     assert found.advice == advice
 
 
@@ -95,8 +95,9 @@ def test_a_module_that_lacks_a_library_of_its_own_is_in_the_way(
     monkeypatch.syspath_prepend(str(machine.root / "modules"))
     monkeypatch.delitem(sys.modules, "pyudev", raising=False)
     found = only(diagnose(machine), Topic.PYTHON, Grade.OBSTACLE)
-    assert found.text.endswith(
-        "needed for looking at disks: libudev.so.1: cannot open shared object file"
+    assert found.text == (
+        "cannot look at disks: the Python module pyudev cannot be loaded: "
+        "libudev.so.1: cannot open shared object file"
     )
     assert (
         found.advice == "install it again: sudo apt install --no-install-recommends python3-pyudev"
@@ -241,4 +242,4 @@ main()
     assert done.stderr == ""
     said = " ".join(done.stdout.split())
     for name in missing:
-        assert f"the Python module {name} is missing" in said
+        assert f"the Python module {name} is not installed" in said
