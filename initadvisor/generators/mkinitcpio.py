@@ -97,8 +97,8 @@ def configured(
     """
     preset = _preset_making(host, image) if image else preset_of(host, kernel_release)
     if preset and preset.fault:
-        msg = f"{preset.name}_options in {preset.file} stop mkinitcpio: {preset.fault}"
-        raise InitadvisorError(msg, hint="correct them: no image is made until then")
+        msg = f"the preset {preset.name} in {preset.file} stops mkinitcpio: {preset.fault}"
+        raise InitadvisorError(msg, hint="correct it: no image is made until then")
     paths = config_paths(host, preset, _major(host), texts)
     config = evaluate_config(host, paths, kernel_release, texts)
     found = _effective(host, config, preset, kernel_release)
@@ -271,10 +271,12 @@ def _effective(
     source = f"option -z in {preset.file}" if preset and chosen else ""
     if not chosen and options and not config.get("COMPRESSION"):
         warnings.append("COMPRESSION_OPTIONS is set without COMPRESSION")
-    old = _major(host) >= _KERNEL_CHECK_SINCE and (kernel_version(kernel_release) or (6, 0)) < (
-        5,
-        9,
-    )
+    if options and not set(options.attributes) <= set("ax"):
+        declared = f"COMPRESSION_OPTIONS, which is declared with -{options.attributes}"
+        msg = f"cannot tell what mkinitcpio makes of {declared}"
+        raise InitadvisorError(msg, hint="make it a plain array: COMPRESSION_OPTIONS=()")
+    release = kernel_version(kernel_release) or (0, 0)  # an image for no kernel, "none", is old
+    old = _major(host) >= _KERNEL_CHECK_SINCE and release < (5, 9)
     fallback = "gzip" if old else "zstd"
     if old and (chosen or written) == "zstd":
         warnings.append(f"Linux {kernel_release} does not unpack zstd: mkinitcpio uses gzip")
@@ -302,7 +304,7 @@ def _setting(
     codec_name = {"pigz": "gzip", "lbzip2": "bzip2", "pbzip2": "bzip2", "pixz": "xz"}.get(
         chosen.rpartition("/")[2], chosen.rpartition("/")[2]
     )
-    if codec_name not in set(Codec):
+    if codec_name not in set(Codec) or (codec_name == "cat" and options):
         msg = f"{source} has mkinitcpio compress with {chosen!r}: no format that a kernel unpacks"
         raise InitadvisorError(msg)
     codec = Codec(codec_name)

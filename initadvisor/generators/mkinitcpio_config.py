@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
+from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.generators import InstalledImage
 from initadvisor.generators.files import exists, in_order
@@ -32,6 +33,14 @@ if TYPE_CHECKING:
 _CONFIG = "/etc/mkinitcpio.conf"
 _DROP_INS = f"{_CONFIG}.d"
 _DROP_INS_SINCE = 36
+
+_VARIABLES = ("COMPRESSION", "COMPRESSION_OPTIONS", "MODULES_DECOMPRESS", "HOOKS")
+_MKINITCPIOS_OWN = (
+    *("-", "PATH", "KERNELVERSION", "_opt*"),
+    *(f"{codec}()" for codec in Codec),
+    *("find()", "sort()", "bsdtar()", "build_image()", "create_image()", "validate_compression()"),
+)
+"""What the script itself goes on to use in the shell that has sourced the configuration."""
 
 
 def preset_of(host: Host, kernel_release: str) -> Preset | None:
@@ -104,7 +113,7 @@ def evaluate_config(
         host,
         Shell.BASH,
         paths.files,
-        ("COMPRESSION", "COMPRESSION_OPTIONS", "MODULES_DECOMPRESS", "HOOKS"),
+        (*_VARIABLES, *_MKINITCPIOS_OWN),
         merged=True,
         env={"KERNELVERSION": kernel_release},
         texts=texts,
@@ -117,6 +126,11 @@ def evaluate_config(
         )
         hint = "files without a newline at their end run into the next one; see `bash -n`"
         raise InitadvisorError(msg, hint=hint)
+    for name in sorted({*config.steps[0], *config.steps[-1]}.difference(_VARIABLES)):
+        if config.origin(name):
+            changed = "bash's options" if name == "-" else name
+            msg = f"cannot tell what mkinitcpio does: {config.origin(name)} changes {changed}"
+            raise InitadvisorError(msg, hint="mkinitcpio itself goes on with that: take it out")
     return config
 
 
@@ -241,6 +255,10 @@ def _presets_in(host: Host, file: Path) -> Iterable[Preset]:
         if not _NAME.fullmatch(name):
             return  # bash stops at ${!name}
         options, fault = _options(values, name)
+        config = values.value(f"{name}_config") or values.value("ALL_config")
+        configs = (config, *(value or "" for option, value in options if option == "-c"))
+        if missing := next((path for path in configs if path and not exists(host, path)), None):
+            fault = fault or f"there is no {missing}"
         given = dict(options)
         kernel = given.get("-k") or values.value(f"{name}_kver") or values.value("ALL_kver")
         is_old = values.get(f"{name}_uki") is None
@@ -248,13 +266,12 @@ def _presets_in(host: Host, file: Path) -> Iterable[Preset]:
         image = given.get("-g") or values.value(f"{name}_image")
         if not kernel or not (image or uki):
             continue
-        config = given.get("-c") or values.value(f"{name}_config") or values.value("ALL_config")
         yield Preset(
             file=file,
             name=name,
             kernel=kernel,
             kernel_release=_release_of(host, kernel, file.stem),
-            config=config or None,
+            config=configs[-1] or None,
             image=image or None,
             uki=uki or None,
             options=tuple(

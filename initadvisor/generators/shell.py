@@ -81,6 +81,7 @@ for ((__count = 0; __count <= ${#__files[@]}; ++__count)); do
                 __status=$?
             done
         fi
+        __flags=$-
         POSIXLY_CORRECT=1
         trap - DEBUG ERR RETURN EXIT
         unset -f builtin || exit
@@ -97,6 +98,17 @@ for ((__count = 0; __count <= ${#__files[@]}; ++__count)); do
                     builtin printf '%s\0' "$__name" "${__value@a}-" "${__value-}" \
                         "${#__value[@]}" "${__value[@]}" >&3 || exit
                     unset -n __value
+                    break
+                fi
+            done
+        done
+        for __pattern in $__patterns; do
+            [[ $__pattern != - ]] || builtin printf '%s\0' - - "$__flags" 1 "$__flags" >&3 || exit
+        done
+        for __name in $(builtin compgen -A function); do
+            for __pattern in $__patterns; do
+                if [[ "$__name()" == $__pattern ]]; then
+                    builtin printf '%s\0' "$__name()" f- "" 0 >&3 || exit
                     break
                 fi
             done
@@ -214,8 +226,9 @@ def evaluate(
     """Have ``shell`` source ``files`` one after the other and return the variables ``names``.
 
     ``merged`` sources them as one text, as they follow each other without a newline added.
-    For bash the names may be patterns (``*_image``). ``texts`` holds what some of the files are to
-    be read as, whatever they hold.
+    For bash the names may be patterns (``*_image``); ``NAME()`` is a function, which has no value,
+    and ``-`` is what ``$-`` gives. ``texts`` holds what some of the files are to be read as,
+    whatever they hold.
 
     Raises ``NeedsRootError`` where a file may not be read, and ``InitadvisorError`` when the shell
     is not installed, does not end in time, or a file ends it.

@@ -183,6 +183,32 @@ def test_a_program_of_another_format_is_an_error(
         mkinitcpio.configured(host, RELEASE)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("xz() { :; }\nCOMPRESSION=lz4\n", r"mkinitcpio\.conf changes xz\(\)"),
+        ("create_image() { :; }\n", r"mkinitcpio\.conf changes create_image\(\)"),
+        ("PATH=/opt:$PATH\n", "changes PATH"),
+        ("unset KERNELVERSION\n", "changes KERNELVERSION"),
+        ("_optcompress=xz\n", "changes _optcompress"),
+        ("set -e\n", "changes bash's options"),
+        ("declare -A COMPRESSION_OPTIONS=([a]=-9)\n", "declared with -A"),
+        ("readonly COMPRESSION_OPTIONS=-9\n", "declared with -r"),
+        ("COMPRESSION=/usr/bin/cat\nCOMPRESSION_OPTIONS=(-v)\n", "no format that a kernel"),
+    ],
+)
+def test_what_changes_mkinitcpio_itself_is_an_error(
+    host: Host, write: Write, text: str, said: str
+) -> None:
+    write(_CONF, text)
+    with pytest.raises(InitadvisorError, match=said):
+        mkinitcpio.configured(host, RELEASE)
+
+
+def test_an_image_for_no_kernel_gets_gzip(host: Host) -> None:
+    assert mkinitcpio.configured(host, "none").setting == Setting(Codec.GZIP)
+
+
 def test_options_without_a_codec_are_pointed_out(host: Host, write: Write) -> None:
     write(_CONF, "COMPRESSION_OPTIONS=(-19)\n")
     assert _configured(host)[0] == "zstd -19"
@@ -283,7 +309,7 @@ def test_options_that_stop_mkinitcpio_are_an_error_that_names_the_preset(
     write("/boot/i", "x")
     with pytest.raises(InitadvisorError) as raised:
         mkinitcpio.configured(host, RELEASE)
-    assert raised.value.message == f"a_options in {file} stop mkinitcpio: {said}"
+    assert raised.value.message == f"the preset a in {file} stops mkinitcpio: {said}"
     assert len(mkinitcpio.images(host)) == 1
 
 
