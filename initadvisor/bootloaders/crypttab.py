@@ -8,10 +8,10 @@ token has sealed, a key on another device) does not tell what it depends on.
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.places import read_bytes
+from initadvisor.bootloaders.places import is_file, read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _TABLES = ("/etc/crypttab", "/etc/crypttab.initramfs")
+_USUAL_KEYS = ("/etc/cryptsetup-keys.d", "/run/cryptsetup-keys.d")
 _NO_KEY = frozenset({"", "none", "-"})
 ONCE = frozenset({"/dev/urandom", "/dev/random", "/dev/hw_random"})
 """Keys that are thrown away: what is in such a disk is gone after each boot."""
@@ -79,7 +80,17 @@ def keys_elsewhere(host: Host, disk: OpenDisk, *, tokens: frozenset[str]) -> Ite
     Raises ``NeedsRootError`` where only root may read what is said, else ``InitadvisorError``.
     """
     for said in (*in_tables(host, disk), *_from_command_line(host, disk)):
-        yield from _elsewhere(host, said, tokens)
+        key = _usual_key(host, disk) if said.key in _NO_KEY else said.key
+        yield from _elsewhere(host, replace(said, key=key), tokens)
+
+
+def _usual_key(host: Host, disk: OpenDisk) -> str:
+    """Return the key file that is used where none is named (crypttab(5)), "" where there is none.
+
+    With an option for a token it holds a sealed key, which then counts, not the header's token.
+    """
+    usual = (f"{place}/{name}.key" for place in _USUAL_KEYS for name in sorted(disk.names))
+    return next((key for key in usual if is_file(host, key)), "")
 
 
 def _elsewhere(host: Host, said: Unlocking, tokens: frozenset[str]) -> Iterator[str]:

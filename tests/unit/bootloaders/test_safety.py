@@ -203,6 +203,21 @@ def test_a_key_that_is_not_in_the_header_is_a_reason_to_be_overridden(
     systemd_boot.arm(machine.host, plan, accepted={RefusalKind.UNKNOWN_UNLOCKING})
 
 
+@pytest.mark.parametrize("place", ["/etc/cryptsetup-keys.d", "/run/cryptsetup-keys.d"])
+@pytest.mark.parametrize("key", ["none", "-"])
+def test_a_sealed_key_where_keys_usually_are_counts_before_the_header_s(
+    tmp_path: Path, place: str, key: str
+) -> None:
+    machine = encrypted(tmp_path, TPM2)
+    write(tmp_path, f"{place}/root.key", "key")
+    write(tmp_path, "/etc/crypttab", f"root UUID=x {key} luks\n")
+    require_no_binding(machine.host)
+    write(tmp_path, "/etc/crypttab", f"root UUID=x {key} tpm2-device=auto\n")
+    with pytest.raises(RefusedError, match="/dev/sda3 is unlocked: /etc/crypttab has ") as caught:
+        require_no_binding(machine.host)
+    assert caught.value.refusal.kind is RefusalKind.UNKNOWN_UNLOCKING
+
+
 @pytest.mark.parametrize(
     ("line", "tokens"),
     [
