@@ -156,7 +156,7 @@ def what_was_learnt(summary: PosteriorSummary) -> Iterator[Assumption]:
     """Say what the boots taught, each with its interval before and after, and whence the former."""
     for update in summary.updates:
         if update.boots:
-            yield Assumption(about=update.what, text=_said(update))
+            yield Assumption(about=update.what, text=_said(update), boots=update.boots)
     if Parameter.LOADER in summary.informed and summary.read_sizes == 1:
         yield Assumption(
             about=Parameter.LOADER,

@@ -88,8 +88,16 @@ def know_machine(
             shadow=shadow,
         ),
         assumptions=(
-            Assumption(about=Parameter.LOADER, text=f"the loader's reading: {loader.source}"),
-            Assumption(about=Parameter.SHADOW, text=f"the shadow (B1): {_said_of(shadow)}"),
+            Assumption(
+                about=Parameter.LOADER,
+                text=f"the loader's reading: {loader.source}",
+                certain=given_read_mb_s is not None,
+            ),
+            Assumption(
+                about=Parameter.SHADOW,
+                text=f"the shadow (B1): {_said_of(shadow)}",
+                certain=shadow.fixed_ms is not None,
+            ),
             Assumption(about=Parameter.FIXED, text=f"what every image pays (L): {fixed.source}"),
         ),
     )

@@ -123,10 +123,13 @@ class Assumption:
     """Something that an answer rests on, in words.
 
     ``about``: what it is about of what all candidates share; None where it is not the machine.
+    ``boots``: how many told of it. ``certain``: it is not assumed, but given or otherwise known.
     """
 
     about: Parameter | None
     text: str
+    boots: int = 0
+    certain: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,17 @@
-"""In sentences: what ``recommend --explain`` says, and which boots would make the answer surer."""
+"""Behind the answer of ``recommend``: all figures, what would make it surer, what it rests on."""
 
 from __future__ import annotations
 
 import shlex
 from typing import TYPE_CHECKING
 
+import click
+
 from initadvisor.advise.boots import SHARED_WORDS
 from initadvisor.cli.rendering.text import (
     boots,
     figure,
+    interval,
     listed,
     more_or_less,
     percent,
@@ -18,18 +21,21 @@ from initadvisor.cli.rendering.text import (
 )
 from initadvisor.core.config import Objective
 from initadvisor.core.estimates import Evidence, three_digits
+from initadvisor.core.text import shown
 from initadvisor.decide.boot_evidence import Parameter
-from initadvisor.decide.cost import Outcome
+from initadvisor.decide.cost import Factor, Outcome
 from initadvisor.decide.next_boot import Purpose
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from initadvisor.advise.recommendation import Plan, Recommendation
+    from rich.console import Console
+
+    from initadvisor.advise.recommendation import Plan, Recommendation, Row
     from initadvisor.core.estimates import Estimate
     from initadvisor.core.settings import Setting
     from initadvisor.decide.boot_evidence import ParameterUpdate
-    from initadvisor.decide.cost import BestRange
+    from initadvisor.decide.cost import BestRange, DecidingFact
     from initadvisor.decide.decision import Contrast
     from initadvisor.decide.explanation import Explanation, ExplanationStep, Weight
 
@@ -43,6 +49,204 @@ _FACTS = {
     Parameter.POPULATE: "how long creating the files takes",
     Parameter.LAB: "how the bare machine compares with the virtual one",
 }
+
+
+_FACTORS = {
+    Factor.LOADER: (
+        "how fast the boot loader reads",
+        "MB/s",
+        "If you know it, say so with --read-speed.",
+    ),
+    Factor.SHADOW: (
+        "how long the kernel can do without the initramfs",
+        "ms",
+        "If you know it, say so with --overlap.",
+    ),
+    Factor.CPU: (
+        "how fast this kernel decompresses, against the prediction",
+        "x",
+        "Where KVM works, --lab measures it.",
+    ),
+}
+"""Each fact in words, the unit of its values, and how it becomes known."""
+
+_FITS = {True: "yes", False: "NO", None: "?"}
+
+
+def print_evidence(answer: Recommendation) -> None:
+    """Print to stdout all figures of an answer, how sure it is, and what it rests on."""
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=False, emoji=False, markup=False)
+    if console.is_terminal:
+        _print(console, answer)
+        return
+    with console.capture() as captured:
+        _print(console, answer)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())  # rich fills lines up with blanks
+
+
+def _print(console: Console, answer: Recommendation) -> None:
+    from rich.padding import Padding
+
+    maker = "an unknown generator" if answer.generator == "none" else answer.generator
+    kernel = f"Linux {answer.kernel_release}" if answer.kernel_release else "an unknown kernel"
+    console.print(f"{shown(str(answer.image))}: made by {maker}, for {kernel}")
+    console.print(f"Today: {answer.baseline} ({answer.baseline_source})\n")
+    console.print(_table(answer))
+    console.print()
+    for sentence in advice(answer):
+        console.print(sentence + "\n")
+    for title, lines in _sections(answer):
+        console.print(f"{title}:")
+        for line in lines:
+            console.print(Padding(f"- {line}", (0, 0, 0, 2)))
+    if answer.explanation:
+        for title, lines in explained(answer, answer.explanation):
+            console.print(f"\n{title}:")
+            for line in lines:
+                console.print(Padding(f"- {line}", (0, 0, 0, 2)))
+
+
+def advice(answer: Recommendation) -> Iterator[str]:
+    """Yield how sure the answer is, and what would make it surer."""
+    yield _sure(answer)
+    yield from plan_sentences(answer)
+    if answer.unbuilt:
+        yield _unbuilt(answer)
+    fact = answer.deciding
+    if fact is None:
+        return
+    what, unit, known = _FACTORS[fact.factor]
+    if len(fact.ranges) == 1:
+        yield (
+            f"The fact that matters most is {what}, but {fact.ranges[0].setting} is the best "
+            f"choice throughout its range: knowing it would only make that surer. {known}"
+        )
+    elif fact.settled == 0:
+        yield (
+            f"No single fact would decide it; the one that matters most is {what}: "
+            f"{_stretches(fact, unit)}. {known}"
+        )
+    else:
+        yield (
+            f"To know one fact would decide it ({percent(fact.settled)} likely), {what}: "
+            f"{_stretches(fact, unit)}. {known}"
+        )
+
+
+def _sure(answer: Recommendation) -> str:
+    """Say how sure the verdict is, and what it takes to be."""
+    decision = answer.decision
+    if decision.outcome is not Outcome.UNDECIDED:
+        return (
+            f"That is {percent(decision.probability)} sure{_share(answer, decision.saving_ms)} "
+            f"(evidence: {answer.evidence})."
+        )
+    if answer.hinges_on_build:
+        return f"Nothing else stands in the way (evidence: {answer.evidence})."
+    if decision.leader_saving_ms.mean <= 0:
+        return (
+            f"That no setting saves anything is only {percent(decision.probability)} sure, and "
+            f"{percent(answer.certainty)} is needed (evidence: {answer.evidence})."
+        )
+    return (
+        f"That {decision.leader} saves enough to matter is only "
+        f"{percent(decision.leader_probability)} sure, and {percent(answer.certainty)} is needed "
+        f"(evidence: {answer.evidence})."
+    )
+
+
+def _share(answer: Recommendation, saving: Estimate) -> str:
+    if answer.whole_boot_ms is None or answer.decision.outcome is not Outcome.SWITCH:
+        return ""
+    share = 100 * abs(saving.mean) / answer.whole_boot_ms
+    return f"; it is {share:.1f} % of a whole boot of {answer.whole_boot_ms / 1000:.1f} s"
+
+
+def _unbuilt(answer: Recommendation) -> str:
+    """Say what is estimated, and which builds could change the answer."""
+    rows = [row_of(answer, setting) for setting in answer.unbuilt]
+    names = ", ".join(str(setting) for setting in answer.unbuilt)
+    cpu_s = sum(row.build_cpu_s or 0.0 for row in rows)
+    price = f"about {max(cpu_s, 1):.0f} s of processor time"
+    if any(row.size_log_sd for row in rows):
+        return (
+            "Sizes with a ~, and what building takes, are estimated from a sample of the content. "
+            f"Building {names} could still change the answer ({price}); --build does that and "
+            "builds nothing else."
+        )
+    return f"Only {names} may be the best and not built yet: --build does that ({price})."
+
+
+def _stretches(fact: DecidingFact, unit: str) -> str:
+    first, *middle, last = fact.ranges
+    return ", ".join(
+        (
+            f"below {rounded(first.high)} {unit} {first.setting} is best",
+            *(f"from there to {rounded(one.high)} {unit} {one.setting}" for one in middle),
+            f"above {rounded(last.low)} {unit} {last.setting}",
+        )
+    )
+
+
+def _sections(answer: Recommendation) -> Iterator[tuple[str, Iterable[str]]]:
+    refused = [
+        f"{row.setting}: {'; '.join(row.lint.reasons)}"
+        for row in answer.rows
+        if row.lint.verdict == "refused"
+    ]
+    notes = [f"{row.setting}: {note}" for row in answer.rows for note in row.notes]
+    skipped_settings = [f"{skipped.setting}: {skipped.reason}" for skipped in answer.skipped]
+    sections = (
+        ("Warnings", answer.warnings),
+        ("Not weighed", skipped_settings),
+        ("The kernel would refuse", refused),
+        ("Matters more than the codec", answer.context),
+        ("Notes", notes),
+        ("This rests on", [assumption.text for assumption in answer.assumptions]),
+    )
+    yield from ((title, lines) for title, lines in sections if lines)
+
+
+def _table(answer: Recommendation) -> object:
+    """Return the table; it fits a terminal of 80 columns."""
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="underline")
+    table.add_column("setting", overflow="fold")
+    for title in ("MB", "%", "read\nms", "unpack\nms", "total\nms"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("\n95 %", no_wrap=True)
+    table.add_column("saves\nms", justify="right", no_wrap=True)
+    table.add_column("\n95 %", no_wrap=True)
+    for title in ("build\ns", "mem\nMB", "fits"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for row in answer.rows:
+        today = row.setting == answer.baseline
+        about = "~" if row.size_log_sd else ""
+        table.add_row(
+            str(row.setting),
+            f"{about}{row.size_bytes / 1e6:.1f}",
+            f"{100 * row.size_bytes / answer.unpacked_bytes:.0f}",
+            short(row.read_ms.mean),
+            short(row.unpack_ms.mean),
+            short(row.total_ms.mean),
+            interval(row.total_ms),
+            "today" if today else short(row.saving_ms.mean),
+            "" if today else interval(row.saving_ms),
+            "" if row.build_s is None else f"{row.build_s:.0f}",
+            "" if row.build_peak_bytes is None else f"{row.build_peak_bytes / 1e6:.0f}",
+            _FITS[row.fits],
+            style="bold" if row.setting == answer.decision.setting else None,
+        )
+    return table
+
+
+def row_of(answer: Recommendation, setting: object) -> Row:
+    """Return the row of a setting."""
+    return next(row for row in answer.rows if row.setting == setting)
 
 
 def explained(answer: Recommendation, why: Explanation) -> Iterator[tuple[str, Sequence[str]]]:

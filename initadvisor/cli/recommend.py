@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     help="Build them, and let kernels unpack them in virtual machines before they are weighed.",
 )
 @click.option("--explain", is_flag=True, help="Say why: what decides, and what was assumed.")
+@click.option("--quiet", is_flag=True, help="Print the setting to have, and nothing else.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def recommend(
     *,
@@ -75,6 +76,7 @@ def recommend(
     build: bool,
     lab: bool,
     explain: bool,
+    quiet: bool,
     as_json: bool,
 ) -> None:
     """Say which initramfs compression suits this machine, and how sure that is.
@@ -91,6 +93,7 @@ def recommend(
     from initadvisor.core.settings import Setting
     from initadvisor.host import Host
 
+    refuse_if(quiet and as_json, "--quiet and --json exclude each other")
     refuse_if(image is not None and sample, "--image and --sample exclude each other")
     request = Request(
         image=image,
@@ -109,8 +112,10 @@ def recommend(
         answer = ask(Host(), request, observer=progress)
     if as_json:
         print_json(as_document(answer))
+    elif quiet:
+        click.echo(str(answer.decision.setting))
     else:
-        print_recommendation(answer)
+        print_recommendation(answer, evidence=explain or everything)
 
 
 _Z95 = 1.96

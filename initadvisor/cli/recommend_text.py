@@ -1,253 +1,355 @@
-"""The answer of ``recommend`` for a person: one sentence, the table, and what it rests on."""
+"""The answer of ``recommend`` on one screen: the verdict, what it rests on, what to do next.
+
+All figures and the rest of the evidence are printed by ``explain_text``.
+"""
 
 from __future__ import annotations
 
-import shlex
+import shutil
+import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.cli.explain_text import explained, plan_sentences
-from initadvisor.cli.rendering.text import figure, interval, percent, rounded, short
+from initadvisor.cli.explain_text import print_evidence, row_of
+from initadvisor.cli.rendering.text import WIDTH, boots, listed, print_paragraph, short
 from initadvisor.core.config import Objective
+from initadvisor.core.estimates import Evidence
 from initadvisor.core.text import shown
-from initadvisor.decide.cost import Factor, Outcome
+from initadvisor.decide.boot_evidence import Parameter
+from initadvisor.decide.cost import Outcome
+from initadvisor.decide.next_boot import Purpose
+from initadvisor.image.contents import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from rich.console import Console
+    from collections.abc import Iterator, Sequence
 
     from initadvisor.advise.recommendation import Recommendation, Row
     from initadvisor.core.estimates import Estimate
-    from initadvisor.decide.cost import DecidingFact
+    from initadvisor.core.settings import Setting
 
 
-_FACTORS = {
-    Factor.LOADER: (
-        "how fast the boot loader reads",
-        "MB/s",
-        "If you know it, say so with --read-speed.",
-    ),
-    Factor.SHADOW: (
-        "how long the kernel can do without the initramfs",
-        "ms",
-        "If you know it, say so with --overlap.",
-    ),
-    Factor.CPU: (
-        "how fast this kernel decompresses, against the prediction",
-        "x",
-        "Where KVM works, --lab measures it.",
-    ),
+_LITTLE_MS = 50
+"""A person hardly notices less: half of what takes a tenth of a second."""
+
+_MOST_ROWS = 7
+_MOST_WARNINGS = 2
+_MOST_WIDTH = 100
+_GAP = "  "
+_LEAST_BAR = 12
+_MOST_BAR = 30
+_CLIPPED = 4.0
+"""No bar reaches further than so many times the largest difference that is expected."""
+
+_COLOURS = {Outcome.SWITCH: "green", Outcome.KEEP: "green", Outcome.UNDECIDED: "yellow"}
+_UNPACKING = {
+    Evidence.BENCH: "Predicted: unpacking.",
+    Evidence.LAB: "Measured in virtual machines: unpacking.",
+    Evidence.BOOTS: "Measured in boots: unpacking.",
 }
-"""Each fact in words, the unit of its values, and how it becomes known."""
-
-_FITS = {True: "yes", False: "NO", None: "?"}
+_ASSUMED = {Parameter.LOADER: "loader speed", Parameter.SHADOW: "overlap"}
 
 
-def print_recommendation(answer: Recommendation) -> None:
-    """Print the whole answer to stdout."""
-    from rich.console import Console
-
-    console = Console(highlight=False, soft_wrap=False, emoji=False, markup=False)
-    if console.is_terminal:
-        _print(console, answer)
-        return
-    with console.capture() as captured:
-        _print(console, answer)
-    for line in captured.get().splitlines():
-        click.echo(line.rstrip())  # rich fills lines up with blanks
+def print_recommendation(answer: Recommendation, *, evidence: bool) -> None:
+    """Print the answer to stdout, on one screen; with ``evidence`` all figures after it."""
+    _print_screen(answer, all_rows=evidence)
+    if evidence:
+        click.echo()
+        print_evidence(answer)
 
 
-def _print(console: Console, answer: Recommendation) -> None:
-    from rich.padding import Padding
-
+def _print_screen(answer: Recommendation, *, all_rows: bool) -> None:
+    outcome = answer.decision.outcome
+    first, *others = verdict(answer)
     if answer.sample:
-        console.print(
-            "SAMPLE: not an initramfs of this machine; sizes and times are of a sample.\n"
-        )
-    maker = "an unknown generator" if answer.generator == "none" else answer.generator
-    kernel = f"Linux {answer.kernel_release}" if answer.kernel_release else "an unknown kernel"
-    console.print(f"{shown(str(answer.image))}: made by {maker}, for {kernel}")
-    console.print(f"Today: {answer.baseline} ({answer.baseline_source})\n")
-    console.print(_table(answer))
-    console.print()
-    for sentence in (verdict(answer), *advice(answer)):
-        console.print(sentence + "\n")
-    for title, lines in _sections(answer):
-        console.print(f"{title}:")
-        for line in lines:
-            console.print(Padding(f"- {line}", (0, 0, 0, 2)))
-    if answer.explanation:
-        for title, lines in explained(answer, answer.explanation):
-            console.print(f"\n{title}:")
-            for line in lines:
-                console.print(Padding(f"- {line}", (0, 0, 0, 2)))
+        click.echo("SAMPLE: not an initramfs of this machine; sizes and times are of a sample.")
+    _print_line(first, bold=True, fg=_COLOURS[outcome])
+    for sentence in others:
+        _print_line(sentence)
+    click.echo()
+    kept, left_out = _shown_rows(answer, all_rows=all_rows)
+    for line in _table(answer, kept):
+        click.echo(line)
+    if left_out:
+        slower = all(row.saving_ms.mean < 0 for row in left_out)
+        more = f"{len(left_out)} {'slower ' if slower else 'more '}setting"
+        click.echo(f"({more}{'s' if len(left_out) > 1 else ''}: --all)")
+    for sentence in (*_sources(answer), *_warnings(answer), *_next(answer)):
+        _print_line(sentence)
 
 
-def verdict(answer: Recommendation) -> str:
-    """Return the recommendation in one sentence, with its certainty and evidence."""
+def _print_line(text: str, *, bold: bool = False, fg: str | None = None) -> None:
+    with_style = click.style(text, bold=bold, fg=fg) if fg else text
+    if len(text) <= _width():
+        click.echo(with_style)  # which removes colours where stdout is no terminal
+    else:
+        print_paragraph(text)
+
+
+def _width() -> int:
+    """Return how wide a line may be: that of the terminal, within reason."""
+    if not sys.stdout.isatty():
+        return WIDTH
+    return min(max(shutil.get_terminal_size((WIDTH, 24)).columns, WIDTH), _MOST_WIDTH)
+
+
+def verdict(answer: Recommendation) -> Iterator[str]:
+    """Yield the recommendation in one sentence, then what else follows from it."""
     decision = answer.decision
-    sure = f"{percent(decision.probability)} sure, evidence: {answer.evidence}"
     match decision.outcome:
         case Outcome.SWITCH if answer.objective is Objective.SIZE:
-            before, after = (_row_of(answer, s) for s in (answer.baseline, decision.setting))
+            before, after = (row_of(answer, s) for s in (answer.baseline, decision.setting))
             saved = (before.size_bytes - after.size_bytes) / 1e6
-            cost = -decision.saving_ms.mean
-            price = f"costs {cost:.0f} ms" if cost > 0 else f"saves {-cost:.0f} ms"
-            return (
-                f"Switch to {decision.setting}: the image is {saved:.1f} MB smaller ({sure}); "
-                f"each boot {price} ({interval(decision.saving_ms)})."
+            yield (
+                f"Switch to {decision.setting}: the image is {saved:.1f} MB smaller, "
+                f"{_boots(answer)} {_sooner(decision.saving_ms)}."
             )
+            return
         case Outcome.SWITCH:
-            return (
-                f"Switch to {decision.setting}: it saves {figure(decision.saving_ms)} ms "
-                f"{_per_boot(answer)}{_share(answer, decision.saving_ms)} ({sure})."
+            yield (
+                f"Switch to {decision.setting}: {_boots(answer)} {_sooner(decision.saving_ms)}."
+                f"{_little(decision.saving_ms)}"
             )
+            yield from _room(answer, decision.setting)
         case Outcome.KEEP:
-            return f"Keep {decision.setting}: no other setting saves enough to matter ({sure})."
+            yield f"Keep {decision.setting}: no other setting saves enough to matter."
         case Outcome.UNDECIDED if answer.hinges_on_build:
-            return (
-                f"Undecided, so keep {decision.setting}: which setting is best depends on what "
-                f"building today's image takes, and that is not known well enough (evidence: "
-                f"{answer.evidence})."
+            yield (
+                f"Keep {decision.setting} for now: which setting is best depends on what building "
+                "today's image takes."
             )
         case Outcome.UNDECIDED if decision.leader_saving_ms.mean <= 0:
-            return (
-                f"Undecided, so keep {decision.setting}: no other setting is expected to save "
-                f"anything, but that none does is only {percent(decision.probability)} sure and "
-                f"{percent(answer.certainty)} is needed (evidence: {answer.evidence})."
+            yield (
+                f"Keep {decision.setting} for now: no other setting is expected to save anything, "
+                "but one may."
             )
         case Outcome.UNDECIDED:
-            return (
-                f"Undecided, so keep {decision.setting}: the largest expected gain is that of "
-                f"{decision.leader}, which saves {figure(decision.leader_saving_ms)} ms "
-                f"{_per_boot(answer)}{_share(answer, decision.leader_saving_ms)}, but that this "
-                f"matters is only {percent(decision.leader_probability)} sure and "
-                f"{percent(answer.certainty)} is needed (evidence: {answer.evidence})."
+            yield f"Keep {decision.setting} for now: no other setting is certain to be better."
+            yield (
+                f"Best guess: {decision.leader}, {_boots(answer)} "
+                f"{_sooner(decision.leader_saving_ms)}.{_little(decision.leader_saving_ms)}"
             )
+            yield from _room(answer, decision.leader)
 
 
-def advice(answer: Recommendation) -> Iterator[str]:
-    """Yield what to do next, and what would make the answer surer."""
-    decision = answer.decision
-    if decision.outcome is Outcome.SWITCH and answer.installed:
-        command = shlex.join(["apply", str(decision.setting), "--confirm"])
-        yield f"Next: sudo initadvisor {command} switches, after one trial boot."
-    yield from plan_sentences(answer)
-    if answer.unbuilt:
-        yield _unbuilt(answer)
-    fact = answer.deciding
-    if fact is None:
-        return
-    what, unit, known = _FACTORS[fact.factor]
-    if len(fact.ranges) == 1:
-        yield (
-            f"The fact that matters most is {what}, but {fact.ranges[0].setting} is the best "
-            f"choice throughout its range: knowing it would only make that surer. {known}"
-        )
-    elif fact.settled == 0:
-        yield (
-            f"No single fact would decide it; the one that matters most is {what}: "
-            f"{_stretches(fact, unit)}. {known}"
-        )
-    else:
-        yield (
-            f"To know one fact would decide it ({percent(fact.settled)} likely), {what}: "
-            f"{_stretches(fact, unit)}. {known}"
-        )
-
-
-def _unbuilt(answer: Recommendation) -> str:
-    """Say what is estimated, and which builds could change the answer."""
-    rows = [_row_of(answer, setting) for setting in answer.unbuilt]
-    names = ", ".join(str(setting) for setting in answer.unbuilt)
-    cpu_s = sum(row.build_cpu_s or 0.0 for row in rows)
-    price = f"about {max(cpu_s, 1):.0f} s of processor time"
-    if any(row.size_log_sd for row in rows):
-        return (
-            "Sizes with a ~, and what building takes, are estimated from a sample of the content. "
-            f"Building {names} could still change the answer ({price}); --build does that and "
-            "builds nothing else."
-        )
-    return f"Only {names} may be the best and not built yet: --build does that ({price})."
-
-
-def _stretches(fact: DecidingFact, unit: str) -> str:
-    first, *middle, last = fact.ranges
-    return ", ".join(
-        (
-            f"below {rounded(first.high)} {unit} {first.setting} is best",
-            *(f"from there to {rounded(one.high)} {unit} {one.setting}" for one in middle),
-            f"above {rounded(last.low)} {unit} {last.setting}",
-        )
-    )
-
-
-def _sections(answer: Recommendation) -> Iterator[tuple[str, Iterable[str]]]:
-    refused = [
-        f"{row.setting}: {'; '.join(row.lint.reasons)}"
-        for row in answer.rows
-        if row.lint.verdict == "refused"
-    ]
-    notes = [f"{row.setting}: {note}" for row in answer.rows for note in row.notes]
-    skipped_settings = [f"{skipped.setting}: {skipped.reason}" for skipped in answer.skipped]
-    sections = (
-        ("Warnings", answer.warnings),
-        ("Not weighed", skipped_settings),
-        ("The kernel would refuse", refused),
-        ("Matters more than the codec", answer.context),
-        ("Notes", notes),
-        ("This rests on", [assumption.text for assumption in answer.assumptions]),
-    )
-    yield from ((title, lines) for title, lines in sections if lines)
-
-
-def _table(answer: Recommendation) -> object:
-    """Return the table; it fits a terminal of 80 columns."""
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="underline")
-    table.add_column("setting", overflow="fold")
-    for title in ("MB", "%", "read\nms", "unpack\nms", "total\nms"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("\n95 %", no_wrap=True)
-    table.add_column("saves\nms", justify="right", no_wrap=True)
-    table.add_column("\n95 %", no_wrap=True)
-    for title in ("build\ns", "mem\nMB", "fits"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for row in answer.rows:
-        today = row.setting == answer.baseline
-        about = "~" if row.size_log_sd else ""
-        table.add_row(
-            str(row.setting),
-            f"{about}{row.size_bytes / 1e6:.1f}",
-            f"{100 * row.size_bytes / answer.unpacked_bytes:.0f}",
-            short(row.read_ms.mean),
-            short(row.unpack_ms.mean),
-            short(row.total_ms.mean),
-            interval(row.total_ms),
-            "today" if today else short(row.saving_ms.mean),
-            "" if today else interval(row.saving_ms),
-            "" if row.build_s is None else f"{row.build_s:.0f}",
-            "" if row.build_peak_bytes is None else f"{row.build_peak_bytes / 1e6:.0f}",
-            _FITS[row.fits],
-            style="bold" if row.setting == answer.decision.setting else None,
-        )
-    return table
-
-
-def _row_of(answer: Recommendation, setting: object) -> Row:
-    return next(row for row in answer.rows if row.setting == setting)
-
-
-def _per_boot(answer: Recommendation) -> str:
+def _boots(answer: Recommendation) -> str:
     balanced = answer.objective is Objective.BALANCED
-    return "per boot, its share of the build included" if balanced else "per boot"
+    return "boots and their share of the build" if balanced else "boots"
 
 
-def _share(answer: Recommendation, saving: Estimate) -> str:
-    if answer.whole_boot_ms is None:
+def _sooner(saving: Estimate) -> str:
+    """Return a saving and its interval in words."""
+    word = "sooner" if saving.mean >= 0 else "later"
+    return f"about {short(abs(saving.mean))} ms {word} (95 %: {_range(saving)})"
+
+
+def _range(saving: Estimate) -> str:
+    low, high = round(saving.low), round(saving.high)
+    if low < 0 < high:
+        return f"{short(-low)} ms later to {short(high)} ms sooner"
+    ends = sorted((abs(low), abs(high)))
+    return f"{short(ends[0])} to {short(ends[1])} ms {'sooner' if high > 0 else 'later'}"
+
+
+def _little(saving: Estimate) -> str:
+    return " That is little." if 0 <= saving.mean < _LITTLE_MS else ""
+
+
+def _room(answer: Recommendation, setting: Setting) -> Iterator[str]:
+    """Say what becomes of the room for images."""
+    more = (row_of(answer, setting).size_bytes - row_of(answer, answer.baseline).size_bytes) / 1e6
+    where = shown(answer.storage.room_on) if answer.storage.room_on else "The image"
+    if abs(more) >= 0.5:
+        yield f"{where} {'grows' if more > 0 else 'shrinks'} by {abs(more):.0f} MB."
+
+
+def _why_not(answer: Recommendation, row: Row) -> str | None:
+    """Return why a setting cannot be applied here, in few words; None where it can."""
+    if row.setting == answer.baseline:
+        return None
+    if row.lint.verdict is Verdict.REFUSED:
+        return "the kernel refuses it"
+    if row.unusable:
+        return "not usable here"
+    return None if row.fits is not False else "does not fit"
+
+
+def _shown_rows(
+    answer: Recommendation, *, all_rows: bool
+) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """Return the rows to show, what saves most first, and those left out.
+
+    What cannot be applied here comes last.
+    """
+    order = sorted(
+        answer.rows, key=lambda row: (_why_not(answer, row) is not None, -row.saving_ms.mean)
+    )
+    if all_rows:
+        return tuple(order), ()
+    decision, plan = answer.decision, answer.plan
+    named = {answer.baseline, decision.setting, decision.leader}
+    named |= {answer.rival.setting} if answer.rival else set()
+    named |= {plan.following} if plan else set()
+    room = _MOST_ROWS - sum(row.setting in named for row in order)
+    kept = []
+    for row in order:
+        may_be_better = row.saving_ms.high > 0 and _why_not(answer, row) is None
+        if row.setting in named or (may_be_better and room > 0):
+            room -= row.setting not in named
+            kept.append(row)
+    return tuple(kept), tuple(row for row in order if row not in kept)
+
+
+def _table(answer: Recommendation, rows: Sequence[Row]) -> Iterator[str]:
+    balanced = answer.objective is Objective.BALANCED
+    titles = ["", "size", "read", "unpack", *(["build"] if balanced else []), ""]
+    cells = [list(_cells(answer, row, balanced=balanced)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+    ends = [_ends(answer, row) for row in rows]
+    end_width = max(map(len, ends))
+    used = sum(widths) + len(_GAP) * (len(widths) + 1) + end_width
+    scale = _Scale.of([row.saving_ms for row in rows], width=_width() - used)
+    *others, last = _aligned(titles, widths)
+    yield f"{_GAP.join([*others, ' ' * len(last)])} sooner than today, ms".rstrip()
+    for row, line, end in zip(rows, cells, ends, strict=True):
+        today = row.setting == answer.baseline
+        bar = scale.blank if today else scale.bar(row.saving_ms)
+        text = _GAP.join([*_aligned(line, widths), bar, end.rjust(end_width)]).rstrip()
+        yield click.style(
+            text,
+            bold=row.setting == answer.decision.setting,
+            dim=_why_not(answer, row) is not None,
+        )
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """Return cells as wide as their columns: the first stands on the left, figures on the right."""
+    first, *others = zip(cells, widths, strict=True)
+    return [first[0].ljust(first[1]), *(cell.rjust(width) for cell, width in others)]
+
+
+def _cells(answer: Recommendation, row: Row, *, balanced: bool) -> Iterator[str]:
+    yield str(row.setting)
+    yield f"{row.size_bytes / 1e6:.{0 if row.size_bytes >= 1e7 else 1}f} MB"
+    yield f"{short(row.read_ms.mean)} ms"
+    yield f"{short(row.unpack_ms.mean)} ms"
+    if balanced:
+        cpu_s = row.build_cpu_s
+        yield "?" if cpu_s is None else f"{short(1000 * cpu_s / answer.pace.boots)} ms"
+    yield "today" if row.setting == answer.baseline else _signed(row.saving_ms.mean)
+
+
+def _ends(answer: Recommendation, row: Row) -> str:
+    if reason := _why_not(answer, row):
+        return reason
+    if row.setting == answer.baseline:
         return ""
-    share = abs(saving.mean) / answer.whole_boot_ms
-    return f", {share:.1%} of a whole boot of {answer.whole_boot_ms / 1000:.1f} s"
+    return f"{_signed(row.saving_ms.low)} .. {_signed(row.saving_ms.high)}"
+
+
+def _signed(value: float) -> str:
+    text = short(value)
+    return text if text.startswith(("-", "0")) else f"+{text}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """The axis that all bars share, in ms, with 0 on it, and the characters to draw with."""
+
+    low: float
+    high: float
+    width: int
+    characters: str
+
+    @classmethod
+    def of(cls, savings: Sequence[Estimate], *, width: int) -> _Scale:
+        reach = _CLIPPED * max((abs(saving.mean) for saving in savings), default=0.0) or 1.0
+        low = max(min(0.0, *(saving.low for saving in savings)), -reach)
+        high = min(max(0.0, *(saving.high for saving in savings)), reach)
+        drawn = 0 if width < _LEAST_BAR else min(width, _MOST_BAR)
+        return cls(low, high, drawn, "─●┼" if _can_draw() else "-o|")
+
+    @property
+    def blank(self) -> str:
+        return " " * self.width
+
+    def bar(self, saving: Estimate) -> str:
+        """Return the interval as a line, with what is expected and 0 marked on it."""
+        if not self.width:
+            return ""
+        line, middle, zero = tuple(self.characters)
+        first, last = self._place(saving.low), self._place(saving.high)
+        drawn = [line if first <= place <= last else " " for place in range(self.width)]
+        drawn[self._place(0.0)] = zero
+        drawn[self._place(saving.mean)] = middle
+        return "".join(drawn)
+
+    def _place(self, value: float) -> int:
+        part = (min(max(value, self.low), self.high) - self.low) / max(self.high - self.low, 1e-9)
+        return round(part * (self.width - 1))
+
+
+def _can_draw() -> bool:
+    try:
+        "─●┼".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _sources(answer: Recommendation) -> Iterator[str]:
+    """Say where the figures come from, in few words."""
+    sampled = any(row.size_log_sd for row in answer.rows)
+    told = {one.about for one in answer.assumptions if one.boots}
+    known = told | {one.about for one in answer.assumptions if one.certain}
+    assumed = {one.about for one in answer.assumptions} & set(_ASSUMED) - known
+    words = ["Sampled: size." if sampled else "Built: size.", _UNPACKING[answer.evidence]]
+    if given := answer.given:
+        words.append(f"Given: {listed(given)}.")
+    if told & set(_ASSUMED):
+        words.append(f"Learnt from boots: {_names(told)}.")
+    yield " ".join(words)
+    if assumed:
+        yield f"Assumed: {_names(assumed)} (--explain)."
+
+
+def _names(about: set[Parameter | None]) -> str:
+    return listed([words for one, words in _ASSUMED.items() if one in about])
+
+
+def _warnings(answer: Recommendation) -> Iterator[str]:
+    width = _width() - len("Warning: ")
+    for warning in answer.warnings[:_MOST_WARNINGS]:
+        short_enough = warning if len(warning) <= width else f"{warning[: width - 3].rstrip()}..."
+        yield f"Warning: {short_enough}"
+    if answer.warnings[_MOST_WARNINGS:] or answer.context:
+        left = len(answer.warnings[_MOST_WARNINGS:])
+        parts = [f"{left} more warning{'s' if left > 1 else ''}"] if left else []
+        parts += ["what matters more than the compression"] if answer.context else []
+        yield f"See --explain for {listed(parts)}."
+
+
+def _next(answer: Recommendation) -> Iterator[str]:
+    """Say what to do now, in one line; nothing where nothing is to be done."""
+    decision, plan = answer.decision, answer.plan
+    if decision.outcome is Outcome.SWITCH and answer.installed:
+        yield "Next: sudo initadvisor apply --confirm   switches, after one trial boot"
+    elif decision.outcome is not Outcome.UNDECIDED:
+        return
+    elif answer.unbuilt and answer.plan is None:
+        names = listed(answer.unbuilt)
+        yield f"Next: initadvisor recommend --build   builds {names}, which may be better"
+    elif plan and plan.purpose is Purpose.TODAY:
+        yield "Next: sudo initadvisor measure   records this boot, which tells most"
+    elif plan and plan.enough:
+        yield (
+            f"Next: sudo initadvisor trial start   decides it in about {boots(plan.count)} "
+            "of candidates"
+        )
+    elif plan and not plan.loader_seen:
+        yield "Next: if you know how fast the boot loader reads, say so with --read-speed"
+    elif plan:
+        yield "Nothing to do: the best settings are nearly alike, and today's is fine"
+    elif answer.deciding:
+        yield "Next: initadvisor recommend --explain   says which fact would decide it"

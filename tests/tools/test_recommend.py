@@ -282,14 +282,14 @@ def test_by_size_the_smallest_wins_and_its_price_is_named(place: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "Switch to xz: the image is" in " ".join(done.stdout.split())
-    assert "each boot costs" in " ".join(done.stdout.split())
+    assert "boots about" in " ".join(done.stdout.split())
 
 
 def test_the_table_fits_80_columns(place: Path) -> None:
     done = initadvisor(place, "recommend", "--image", str(place / "image"), "--all")
     assert "--build does that" in " ".join(done.stdout.split())
-    [slow] = [line for line in done.stdout.splitlines() if line.startswith("zstd -19")]
-    [fast] = [line for line in done.stdout.splitlines() if line.startswith("gzip -1")]
+    *_, slow = [line for line in done.stdout.splitlines() if line.startswith("zstd -19")]
+    *_, fast = [line for line in done.stdout.splitlines() if line.startswith("gzip -1")]
     assert "~" in slow
     assert "~" not in fast
     assert max(len(line) for line in done.stdout.splitlines()) <= 80

@@ -187,11 +187,11 @@ def test_every_fact_has_its_words() -> None:
 
 
 def test_it_is_printed_after_the_answer_in_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    print_recommendation(asked())
+    print_recommendation(asked(), evidence=True)
     out = capsys.readouterr().out
     assert max(len(line) for line in out.splitlines()) <= 80
     assert out.index("This rests on:") < out.index("zstd against lz4 -9:")
-    print_recommendation(replace(asked(), explanation=None))
+    print_recommendation(replace(asked(), explanation=None), evidence=True)
     assert "What decides between them" not in capsys.readouterr().out
 
 

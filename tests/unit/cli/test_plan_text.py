@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from initadvisor.advise.recommendation import Plan, PlannedBoots, Recommendation, Rival
-from initadvisor.cli.explain_text import plan_sentences
+from initadvisor.cli.explain_text import advice, plan_sentences
 from initadvisor.cli.recommend import as_document
-from initadvisor.cli.recommend_text import advice, print_recommendation
+from initadvisor.cli.recommend_text import print_recommendation
 from initadvisor.core.config import Objective
 from initadvisor.core.settings import Setting
 from initadvisor.decide.cost import Outcome
@@ -80,7 +80,7 @@ def test_how_many_boots_of_what_would_decide(
 def test_it_is_the_first_thing_said_after_the_verdict() -> None:
     chosen = decision(Outcome.UNDECIDED, saving=GAIN)
     asked = replace(answer(chosen, sampled=True, deciding=LOADER_DECIDES), plan=plan((CAT, 1)))
-    first, build, fact = advice(asked)
+    _, first, build, fact = advice(asked)
     assert first.startswith("What would decide it: one more boot")
     assert "--build does that" in build
     assert fact.startswith("To know one fact would decide it")
@@ -174,7 +174,9 @@ def test_what_cannot_boot_yet_has_to_be_built() -> None:
 
 
 def test_the_plan_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    print_recommendation(switched(settled=False, of=plan((LZ4, 2), (XZ, 1), unbuilt=(LZ4, XZ))))
+    print_recommendation(
+        switched(settled=False, of=plan((LZ4, 2), (XZ, 1), unbuilt=(LZ4, XZ))), evidence=True
+    )
     assert max(len(line) for line in capsys.readouterr().out.splitlines()) <= 80
 
 
