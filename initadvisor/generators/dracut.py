@@ -12,20 +12,17 @@ from typing import TYPE_CHECKING, Final
 
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import UnsafeError
-from initadvisor.generators import InstalledImage
+from initadvisor.generators import InstalledImage, threecpio
 from initadvisor.generators.dracut_config import (
-    REPRODUCED,
-    CommandLine,
     command_line,
-    command_line_3cpio,
     completed,
     config_paths,
     effective_setting,
     evaluate_config,
-    levels_3cpio,
     squashes,
 )
 from initadvisor.generators.files import (
+    CommandLine,
     entry_images,
     exists,
     has_program,
@@ -188,15 +185,8 @@ def default_level(host: Host, setting: Setting) -> int | None:
 
 
 def unusable(host: Host, setting: Setting) -> str | None:
-    """Return why dracut could not be configured for a setting: 3cpio knows nothing but levels."""
-    if not _through_3cpio(host) or not setting.options:
-        return None
-    if len(setting.options) > 1 or setting.level is None:
-        return "dracut has 3cpio make the image, which takes a level and no other options"
-    levels = levels_3cpio(setting.codec)
-    if setting.level not in levels:
-        return f"dracut has 3cpio make the image, which knows no level above {levels[-1]}"
-    return None
+    """Return why dracut could not be configured for a setting."""
+    return threecpio.unusable(setting) if _through_3cpio(host) else None
 
 
 def build_uncompressed(host: Host, image: InstalledImage, target: Path) -> None:
@@ -242,7 +232,7 @@ def _major(host: Host) -> int:
 
 
 def _through_3cpio(host: Host) -> bool:
-    return _major(host) >= _3CPIO_SINCE and has_program(host, "3cpio")
+    return _major(host) >= _3CPIO_SINCE and has_program(host, threecpio.PROGRAM)
 
 
 def _line(host: Host, codec: Codec) -> CommandLine:
@@ -254,9 +244,11 @@ def _line(host: Host, codec: Codec) -> CommandLine:
 def _line_3cpio(host: Host, codec: Codec) -> CommandLine:
     """Ask the configuration only where a reproducible image is compressed in another way."""
     reproducible = False
-    if codec in REPRODUCED:
+    if codec in threecpio.REPRODUCED:
         reproducible = evaluate_config(host, _major(host)).value("reproducible") == "yes"
-    return command_line_3cpio(codec, pigz=has_program(host, "pigz"), reproducible=reproducible)
+    level = command_line(codec, pigz=False, lbzip2=False).level
+    pigz = has_program(host, "pigz")
+    return threecpio.command_line(codec, level=level, pigz=pigz, reproducible=reproducible)
 
 
 def _image(file: Path) -> InstalledImage | None:

@@ -1,30 +1,31 @@
 """dracut's configuration: which files, in which order, and what it makes of ``compress=``.
 
 A plain name it completes to a command line. Since 109 dracut has 3cpio(1) make the image where that
-is installed, and 3cpio has command lines of its own (dracut-ng ``dracut.sh``, 3cpio
-``src/compression.rs``).
+is installed (dracut-ng ``dracut.sh``).
 """
 
 from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.core.codecs import Codec
-from initadvisor.core.errors import InitadvisorError, UsageError
+from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import ConfiguredSetting
 from initadvisor.generators.files import (
-    STREAM_SIZE,
+    CommandLine,
     as_run,
     first_kernel_config,
     has_program,
     level_of,
+    told,
 )
 from initadvisor.generators.rewriting import ConfigPaths
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
+from initadvisor.generators.threecpio import told_3cpio
 from initadvisor.host.files import listing
 from initadvisor.rewrite.syntax import Shell
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 
 _DROP_INS = "/etc/dracut.conf.d"
+_DROP_IN_NAME = re.compile(r"^[^.\s]\S*\.conf$")
 _RUN_DIRECTORY_SINCE = 109
 _LEVELS_SINCE = 109
 _ZSTD_FIRST_SINCE = 103
@@ -106,9 +108,10 @@ def config_paths(host: Host, major: int, texts: Mapping[Path, str] | None = None
     first = {path.name: path for path in texts or () if path.parent == own}
     for directory in directories:
         for path in listing(host, directory):
-            if path.name.endswith(".conf") and path.exists():
+            # A name with a blank is two to the shell, and neither is there.
+            if _DROP_IN_NAME.match(path.name) and path.exists():
                 first.setdefault(path.name, path)
-    names = version_sorted(host, first)
+    names = version_sorted(host, first, unique=True)
     files = [main] if main.is_file() else []
     files += [first[name] for name in names]
     return ConfigPaths(files=tuple(files), directory=_DROP_INS, names=names)
@@ -170,13 +173,13 @@ def effective_setting(
     if written and command != written:
         source = f"fallback of dracut {version}"
     if command in _PROGRAMS or through_3cpio:
-        setting = _named(command, config, major, through_3cpio=through_3cpio, warnings=warnings)
+        setting = _named(facts, command, config, through_3cpio=through_3cpio, warnings=warnings)
+        level = f"compress_level_{setting.codec}"
+        other = config.origin(level) if setting.options else None
+        source += f", {level} in {other}" if other not in {None, origin} else ""
     else:
         setting = _verbatim(command, source, warnings)
-    run = as_run(setting)
-    if run != setting:
-        warnings.append(f"{setting.codec} makes {run} of {setting}")
-    return ConfiguredSetting(setting=run, source=source, warnings=tuple(warnings))
+    return ConfiguredSetting(setting=setting, source=source, warnings=tuple(warnings))
 
 
 def _kernel_config(host: Host, release: str, major: int) -> KernelConfig | None:
@@ -210,9 +213,9 @@ def _usable_command(facts: _Facts, written: str, release: str, warnings: list[st
 
 
 def _named(
+    facts: _Facts,
     command: str,
     config: Evaluation,
-    major: int,
     *,
     through_3cpio: bool,
     warnings: list[str],
@@ -226,51 +229,27 @@ def _named(
         warnings.append(f"compress={command!r}: 3cpio makes the image and ignores the options")
     name = f"compress_level_{codec.value}"
     variable = config.get(name)
-    if variable is None or not variable.values or codec is Codec.CAT:
+    level = variable.first if variable else ""
+    if codec is Codec.CAT or variable is None or (codec is Codec.XZ and not level):
         return Setting(codec)
-    level = variable.first
-    if major < _LEVELS_SINCE:
-        warnings.append(f"{name}={level}: not known before dracut 109")
+    ignored = None
+    if facts.major < _LEVELS_SINCE:
+        ignored = "not known before dracut 109"
+    elif codec is Codec.XZ and not through_3cpio:
+        ignored = "dracut's filter chain makes xz ignore it"
+    if ignored:
+        warnings.append(f"{name}={level}: {ignored}")
         return Setting(codec)
-    if codec is Codec.XZ and not level:
-        return Setting(codec)
-    if codec is Codec.XZ and not through_3cpio:
-        warnings.append(f"{name}={level}: dracut's filter chain makes xz ignore it")
-        return Setting(codec)
+    written = f"{name}={level}"
+    if through_3cpio:
+        return told_3cpio(codec, level, written=written, warnings=warnings)
     if not level.strip():
         own = f"-{codec.spec.level}"
-        warnings.append(
-            f"{name} is empty, which is no level for dracut: {codec} uses its own default, {own}"
-        )
+        warnings.append(f"{name} is empty: dracut gives {codec} no level, which makes it {own}")
         return Setting(codec, (own,))
-    return _levelled(codec, name, level, through_3cpio=through_3cpio, warnings=warnings)
-
-
-def _levelled(
-    codec: Codec, name: str, level: str, *, through_3cpio: bool, warnings: list[str]
-) -> Setting:
-    """Return what comes of ``compress_level_*``, whose words follow a dash.
-
-    3cpio takes the last number, within its bounds, and ignores the rest.
-    """
-    words = f"-{level}".split()
-    if through_3cpio:
-        numbers = [int(word[1:]) for word in words if _NUMBER.match(word)]
-        levels = levels_3cpio(codec)
-        wanted = numbers[-1] if numbers else codec.spec.level
-        taken = None if wanted is None else max(levels.start, min(wanted, levels.stop - 1))
-        if words != [f"-{taken}"]:
-            warnings.append(f"{name}={level}: 3cpio takes that for level {taken}")
-        return Setting(codec, (f"-{taken}",))
-    try:
-        if not _LEVEL.match(words[0]):
-            msg = f"{words[0]} is no level"
-            raise UsageError(msg)
-        Setting.parse(str(as_run(Setting(codec, tuple(words)))))
-    except UsageError as err:
-        msg = f"cannot tell what dracut makes of {name}={level}: {err.message}"
-        raise InitadvisorError(msg, hint=f"remove {name}, or set it to a level") from err
-    return Setting(codec, tuple(words))
+    pigz = codec is Codec.GZIP and (command == "pigz" or has_program(facts.host, "pigz"))
+    program = "pigz" if pigz else codec.value
+    return told(codec, level, program=program, written=written, warnings=warnings)
 
 
 def _verbatim(command: str, source: str, warnings: list[str]) -> Setting:
@@ -281,6 +260,8 @@ def _verbatim(command: str, source: str, warnings: list[str]) -> Setting:
     if needed and needed not in words and "--check=none" not in words:
         warnings.append(f"{source}: the kernel cannot unpack what {program} makes without {needed}")
     options = tuple(_CHAIN.sub(r"-\1", word) for word in words if word not in _CARRIED_BY_LINE)
+    name = program.rpartition("/")[2]
+    options = as_run(Setting(codec, options), name, warnings).options
     if codec is Codec.CAT:
         return Setting(codec)
     own = codec.spec.level
@@ -300,17 +281,6 @@ def _codec(program: str, command: str) -> Codec:
 
 
 _LEVEL = re.compile(r"^-(\d+e?)$")
-_NUMBER = re.compile(r"^-[+-]?\d{1,18}$")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandLine:
-    """A program with what stands before and after its level; no level: the program's own."""
-
-    program: str
-    before: tuple[str, ...] = ()
-    level: int | None = None
-    after: tuple[str, ...] = ()
 
 
 _PIGZ: Final = CommandLine(program="pigz", level=9, after=("-n", "-T", "-R"))
@@ -329,28 +299,6 @@ _LINES: Final = {
     Codec.ZSTD: CommandLine(program="zstd", level=15, after=("-q", "-T0")),
 }
 
-_LINES_3CPIO: Final = {
-    Codec.BZIP2: CommandLine(program="bzip2", level=9),
-    # -T0 or -T1 comes behind these two.
-    Codec.LZMA: CommandLine(program="lzma", level=9),
-    Codec.XZ: CommandLine(program="xz", before=("--check=crc32",)),
-    Codec.GZIP: CommandLine(program="gzip", before=("-n",), level=9),
-    Codec.LZOP: CommandLine(program="lzop", level=9),
-    Codec.LZ4: CommandLine(program="lz4", before=("-l",), level=9),
-    Codec.ZSTD: CommandLine(program="zstd", before=("-q",), level=15, after=("-T0", STREAM_SIZE)),
-}
-
-REPRODUCED: Final = frozenset({Codec.GZIP, Codec.LZMA, Codec.XZ})
-"""For these 3cpio has another command line when SOURCE_DATE_EPOCH is set: no threads.
-
-For zstd, too, but with the same bytes.
-"""
-
-
-def levels_3cpio(codec: Codec) -> range:
-    """Return the levels that 3cpio passes on: all but those of ``zstd --ultra``."""
-    return range(1, 20) if codec is Codec.ZSTD else codec.spec.levels
-
 
 def command_line(codec: Codec, *, pigz: bool, lbzip2: bool) -> CommandLine:
     """Return the line for a codec, given which of the parallel programs are installed."""
@@ -361,16 +309,6 @@ def command_line(codec: Codec, *, pigz: bool, lbzip2: bool) -> CommandLine:
             return _LBZIP2
         case _:
             return _LINES[codec]
-
-
-def command_line_3cpio(codec: Codec, *, pigz: bool, reproducible: bool) -> CommandLine:
-    """Return 3cpio's line; dracut gives ``reproducible`` images a SOURCE_DATE_EPOCH."""
-    if codec is Codec.GZIP and pigz and not reproducible:
-        return CommandLine(program="pigz", level=9)
-    line = _LINES_3CPIO[codec]
-    if codec in {Codec.LZMA, Codec.XZ}:
-        return replace(line, after=("-T1" if reproducible else "-T0",))
-    return line
 
 
 def completed(line: CommandLine, setting: Setting) -> tuple[str, ...]:
@@ -384,8 +322,7 @@ def completed(line: CommandLine, setting: Setting) -> tuple[str, ...]:
     chain = next((word for word in line.after if word.startswith("--lzma2=")), None)
     levels = [match[1] for option in setting.options if (match := _LEVEL.match(option))]
     if chain is None or not levels:
-        level = () if levels or line.level is None else (f"-{line.level}",)
-        return (line.program, *line.before, *level, *setting.options, *line.after)
+        return line.completed(setting.options)
     with_level = chain.replace("--lzma2=", f"--lzma2=preset={levels[-1]},")
     others = tuple(option for option in setting.options if not _LEVEL.match(option))
     after = tuple(with_level if word == chain else word for word in line.after)

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import InitadvisorError, UsageError
+from initadvisor.core.settings import Setting
 from initadvisor.generators import InstalledImage
 from initadvisor.host.files import listing, os_failure
 from initadvisor.host.process import SYSTEM_DIRECTORIES
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from initadvisor.core.settings import Setting
     from initadvisor.host import Host
 
 
@@ -92,6 +93,9 @@ def version_key(name: str) -> tuple[tuple[int, int | str], ...]:
 _LEVEL = re.compile(r"^-(\d+)e?$")
 _HIGHEST = {Codec.LZ4: 12, Codec.ZSTD: 19}
 _HIGHEST_ULTRA = 22
+_DIGIT_BY_DIGIT = frozenset({"bzip2", "gzip", "lzma", "xz"})
+_EXTREME = (Codec.LZMA, Codec.XZ)
+_PLAIN_LEVEL = (re.compile(r"^-(0|[1-9]\d*)$"), re.compile(r"^-(0|[1-9]\d*)e?$"))
 _UNTOLD = ("--fast", "--best", "--lzma1", "--lzma2")
 
 
@@ -112,21 +116,61 @@ def level_of(setting: Setting, otherwise: int | None) -> int | None:
     return level
 
 
-def as_run(setting: Setting) -> Setting:
-    """Return the setting with the level that its program makes of one that is too high.
+def as_run(setting: Setting, program: str, warnings: list[str]) -> Setting:
+    """Return the setting with the levels that a program makes of those it does not have.
 
-    zstd goes above 19 with ``--ultra`` only (zstdcli.c), lz4 no higher than 12 (lz4hc.h).
+    zstd goes above 19 with ``--ultra`` only (zstdcli.c), lz4 no higher than 12 (lz4hc.h). Those who
+    read their options digit by digit take the last one (observed with gzip 1.12, xz 5.4).
     """
-    highest = _HIGHEST.get(setting.codec)
-    if highest is None:
-        return setting
+    highest = _HIGHEST.get(setting.codec, 0)
     if setting.codec is Codec.ZSTD and "--ultra" in setting.options:
         highest = _HIGHEST_ULTRA
-    options = [
-        f"-{min(int(match[1]), highest)}" if (match := _LEVEL.match(option)) else option
-        for option in setting.options
-    ]
-    return replace(setting, options=tuple(options))
+
+    def run(option: str) -> str:
+        match = _LEVEL.match(option)
+        if match and highest and int(match[1]) > highest:
+            return f"-{highest}"
+        if match and program in _DIGIT_BY_DIGIT and len(match[1]) > 1:
+            digits = {int(digit) for digit in match[1]}
+            return f"-{option[-1]}" if digits <= {*setting.codec.spec.levels} else option
+        return option
+
+    found = replace(setting, options=tuple(run(option) for option in setting.options))
+    if found != setting:
+        warnings.append(f"{program} makes {found} of {setting}")
+    return found
+
+
+def told(codec: Codec, level: str, *, program: str, written: str, warnings: list[str]) -> Setting:
+    """Return what comes of a level that a generator puts behind a dash, as words of its own.
+
+    ``written`` is what the configuration says. Raises ``InitadvisorError`` where the program fails.
+    """
+    setting = Setting(codec, tuple(f"-{level}".split()))
+    try:
+        if not _PLAIN_LEVEL[codec in _EXTREME].match(setting.options[0]):
+            msg = f"{program} would be given {' '.join(setting.options)}, and fail"
+            raise UsageError(msg)
+        return Setting.parse(str(as_run(setting, program, warnings)))
+    except UsageError as err:
+        msg = f"cannot tell what comes of {written}: {err.message}"
+        raise InitadvisorError(msg, hint="set it to a level, without a dash") from err
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandLine:
+    """A program with what stands before and after its level; no level: the program's own."""
+
+    program: str
+    before: tuple[str, ...] = ()
+    level: int | None = None
+    after: tuple[str, ...] = ()
+
+    def completed(self, options: Sequence[str]) -> tuple[str, ...]:
+        """Return the command for some options, which replace the level if they have one."""
+        own = self.level if not any(map(_LEVEL.match, options)) else None
+        level = () if own is None else (f"-{own}",)
+        return (self.program, *self.before, *level, *options, *self.after)
 
 
 STREAM_SIZE = "--stream-size=N"

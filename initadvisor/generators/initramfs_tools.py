@@ -1,7 +1,7 @@
 """initramfs-tools, the generator of Debian and Ubuntu.
 
-What it does was read in ``mkinitramfs`` of 0.142 and 0.148, which run it differently (a file as
-argument, a pipe) with the same flags.
+What it does was read in ``mkinitramfs`` of 0.142, 0.148 and 0.151. They run it differently (a file
+as argument, a pipe) with the same flags; 0.151 has 3cpio(1) make the image where it is installed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Final
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.settings import Setting
-from initadvisor.generators import ConfiguredSetting, InstalledImage
+from initadvisor.generators import ConfiguredSetting, InstalledImage, threecpio
 from initadvisor.generators.files import (
+    CommandLine,
     debian_version,
     first_kernel_config,
     has_program,
     in_order,
     level_of,
     modules_suffix,
+    told,
 )
 from initadvisor.generators.rewriting import (
     config_files,
@@ -51,6 +53,13 @@ _ETC = "/etc/initramfs-tools"
 _SHARE = "/usr/share/initramfs-tools"
 _SEARCH_PATH = ("/usr/bin", "/sbin", "/bin")
 _DEFAULT_LEVEL: Final = {Codec.LZ4: 9, Codec.ZSTD: 9}
+_FLAGS: Final = {
+    Codec.LZ4: ((), ("-l",)),
+    Codec.XZ: ((), ("--check=crc32", "--threads=0")),
+    Codec.ZSTD: (("-q",), ("-T0",)),
+}
+"""What stands before and behind the level."""
+
 _DROP_IN_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
 _IMAGE_NAME = re.compile(r"^initrd\.img-(?P<release>.+)$")
 _NOT_AN_IMAGE = re.compile(r"\.(bak|old|new|dpkg-.*|old-dkms)$")
@@ -89,10 +98,13 @@ def configured(
         raise InitadvisorError(msg)
     warnings = list(config.warnings)
     codec = _usable_codec(host, written, kernel_release, warnings)
-    setting = Setting(codec, (f"-{level}",) if level else ())
-    if setting.level is not None and setting.level not in codec.spec.levels:
-        warnings.append(f"COMPRESSLEVEL={level} is no level of {codec}")
-    return ConfiguredSetting(setting=setting, source=str(origin), warnings=tuple(warnings))
+    source = str(origin)
+    setting = Setting(codec)
+    if level:
+        other = config.origin("COMPRESSLEVEL")
+        source += f", COMPRESSLEVEL in {other}" if other != origin else ""
+        setting = _told(host, codec, level, warnings)
+    return ConfiguredSetting(setting=setting, source=source, warnings=tuple(warnings))
 
 
 def rewritten(
@@ -152,23 +164,18 @@ def compressor(host: Host, setting: Setting) -> tuple[str, ...]:
     Fed by a pipe it gives what 0.148 makes, byte by byte. Older releases name a file, whose name
     and time gzip and lzop note in their header, and its length zstd.
     """
-    own = _own_level(host, setting.codec)
-    level = setting.options
-    if own is not None and setting.level is None:
-        level = (f"-{own}", *level)
-    match setting.codec:
-        case Codec.CAT:
-            return ("cat",)
-        case Codec.GZIP:
-            return ("pigz" if has_program(host, "pigz", _SEARCH_PATH) else "gzip", *level, "-c")
-        case Codec.LZ4:
-            return ("lz4", *level, "-l", "-c")
-        case Codec.ZSTD:
-            return ("zstd", "-q", *level, "-T0", "-c")
-        case Codec.XZ:
-            return ("xz", *level, "--check=crc32", "--threads=0", "-c")
-        case Codec.BZIP2 | Codec.LZMA | Codec.LZOP:
-            return (setting.codec.value, *level, "-c")
+    codec = setting.codec
+    if codec is Codec.CAT:
+        return ("cat",)
+    own = _own_level(host, codec)
+    pigz = codec is Codec.GZIP and has_program(host, "pigz", _SEARCH_PATH)
+    if _through_3cpio(host):
+        line = threecpio.command_line(codec, level=own, pigz=pigz)
+    else:
+        program = "pigz" if pigz else codec.value
+        before, after = _FLAGS.get(codec, ((), ()))
+        line = CommandLine(program=program, before=before, level=own, after=(*after, "-c"))
+    return line.completed(setting.options)
 
 
 def default_level(host: Host, setting: Setting) -> int | None:
@@ -177,13 +184,13 @@ def default_level(host: Host, setting: Setting) -> int | None:
     return level_of(setting, setting.codec.spec.level if own is None else own)
 
 
-def unusable(_host: Host, setting: Setting) -> str | None:
+def unusable(host: Host, setting: Setting) -> str | None:
     """Return why mkinitramfs cannot be configured for a setting."""
     if setting.codec is Codec.CAT:
         return "initramfs-tools has no uncompressed images: COMPRESS=cat falls back to gzip"
     if setting.options and (len(setting.options) > 1 or setting.level is None):
         return "COMPRESSLEVEL holds a level and no other options"
-    return None
+    return threecpio.unusable(setting) if _through_3cpio(host) else None
 
 
 def build_uncompressed(_host: Host, image: InstalledImage, _target: Path) -> None:
@@ -233,9 +240,10 @@ def _config_paths(
     directory = host.path(f"{_ETC}/conf.d")
     new = {path for path in texts or () if path.parent == directory}
     local = sorted({*_drop_ins(host, f"{_ETC}/conf.d"), *new})
-    masked = {path.name for path in (*listing(host, f"{_ETC}/conf.d"), *new)}
+    masked = {path.name for path in (*listing(host, f"{_ETC}/conf.d"), *new) if path.exists()}
     shared = [p for p in _drop_ins(host, f"{_SHARE}/conf.d") if p.name not in masked]
     hooks = [path for path in listing(host, f"{_SHARE}/conf-hooks.d") if path.is_file()]
+    hooks = [path for path in hooks if not path.name.startswith(".")]
     return [main, *shared, *local], hooks
 
 
@@ -266,6 +274,21 @@ def _usable_codec(host: Host, written: str, release: str, warnings: list[str]) -
             raise InitadvisorError(msg)
         return Codec.GZIP
     return codec
+
+
+def _through_3cpio(host: Host) -> bool:
+    """Tell whether it would be 3cpio that makes the image: later releases know it."""
+    script = host.read_text(_SCRIPT) or ""
+    return "3cpio --create" in script and has_program(host, threecpio.PROGRAM, _SEARCH_PATH)
+
+
+def _told(host: Host, codec: Codec, level: str, warnings: list[str]) -> Setting:
+    written = f"COMPRESSLEVEL={level}"
+    if _through_3cpio(host):
+        return threecpio.told_3cpio(codec, level, written=written, warnings=warnings)
+    pigz = codec is Codec.GZIP and has_program(host, "pigz", _SEARCH_PATH)
+    program = "pigz" if pigz else codec.value
+    return told(codec, level, program=program, written=written, warnings=warnings)
 
 
 def _own_level(host: Host, codec: Codec) -> int | None:

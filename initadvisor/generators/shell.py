@@ -179,14 +179,16 @@ class Variable:
 class Evaluation:
     """The variables after all files were read, and how they came about.
 
-    ``steps[n]`` holds the variables after the first ``n`` files; ``status`` is what the last
-    ``.`` command returned. ``warnings`` say when no shell evaluated the files; ``unknown`` holds by
-    name why it cannot be told then what a variable is.
+    ``texts`` are what the files hold; ``steps[n]`` has the variables after the first ``n`` of them;
+    ``status`` is what the last ``.`` command returned. ``warnings`` say when no shell evaluated the
+    files; ``unknown`` holds by name why it cannot be told then what a variable is.
     """
 
     files: tuple[Path, ...]
     steps: tuple[Mapping[str, Variable], ...]
     status: int
+    shell: Shell
+    texts: Mapping[Path, str]
     warnings: tuple[str, ...] = ()
     unknown: Mapping[str, InitadvisorError] = field(default_factory=dict)
 
@@ -205,12 +207,23 @@ class Evaluation:
         return variable.first if variable else ""
 
     def origin(self, *names: str) -> Path | None:
-        """Return the file that gave one of the variables its final value; None if none did."""
+        """Return the last file that gave one of the variables a value; None if none did."""
         final = [self.steps[-1].get(name) for name in names]
         for index in reversed(range(len(self.files))):
-            if [self.steps[index].get(name) for name in names] != final:
+            before = [self.steps[index].get(name) for name in names]
+            if before != final or any(self._assigns(index, name) for name in names):
                 return self.files[index]
         return None
+
+    def _assigns(self, index: int, name: str) -> bool:
+        """Tell whether a file surely sets a variable, be it to what that holds already."""
+        file = self.files[index]
+        reading = ReadingRules(shell=self.shell)
+        try:
+            units = survey([ConfigFile(path=str(file), text=self.texts[file])], reading)
+        except RefusedRewriteError:
+            return False
+        return find(units, name).place is not None
 
 
 def evaluate(
@@ -254,7 +267,9 @@ def evaluate(
             "telling what was set"
         )
         raise InitadvisorError(msg, hint=shown(said[-1])[:200] if said else None)
-    return Evaluation(files=tuple(files), steps=tuple(steps), status=status)
+    return Evaluation(
+        files=tuple(files), steps=tuple(steps), status=status, shell=shell, texts=texts
+    )
 
 
 def _sourced(
@@ -329,7 +344,13 @@ def _read(
                 unknown[name] = _not_told(f"what {name} is: {reason}", why)
     warning = f"{_listed(files)} was only read, not evaluated: {why}"
     return Evaluation(
-        files=tuple(files), steps=tuple(steps), status=0, warnings=(warning,), unknown=unknown
+        files=tuple(files),
+        steps=tuple(steps),
+        status=0,
+        shell=shell,
+        texts=texts,
+        warnings=(warning,),
+        unknown=unknown,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,7 @@ from tests.fixtures.generated import dracut_image, initramfs_tools_image
 from tests.fixtures.payload import main_bytes, main_codec, main_payload
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.fixtures.namespace import Tree
@@ -29,6 +31,10 @@ _SETTINGS = (*(Setting(codec) for codec in Codec), *(Setting.parse(text) for tex
 
 _STAMPED = {Codec.LZOP}
 """lzop writes the time into its header even when it reads a pipe."""
+
+
+def _with_3cpio() -> Tree:
+    return debian(Suite.SID, also=("3cpio",))
 
 
 def _host(tree: Tree, work: Path) -> Host:
@@ -70,7 +76,7 @@ def test_dracut_makes_of_another_images_payload_what_compressor_makes(
 
 @pytest.mark.parametrize("setting", _SETTINGS, ids=str)
 def test_dracut_through_3cpio_makes_what_compressor_makes(setting: Setting, tmp_path: Path) -> None:
-    tree = debian(Suite.SID, also=("3cpio",))
+    tree = _with_3cpio()
     own = dracut_image(tree, setting.codec.value, level=setting.level, reproducible=False)
     argv = dracut.compressor(_host(tree, tmp_path), setting)
     derived = _compressed(tree, argv, main_payload(own), tmp_path)
@@ -97,11 +103,12 @@ def test_dracut_without_a_configured_compression_makes_what_configured_says(
     assert derived == main_bytes(own)
 
 
+@pytest.mark.parametrize("tree_of", [partial(debian, Suite.TRIXIE), _with_3cpio])
 @pytest.mark.parametrize("setting", [s for s in _SETTINGS if s.codec is not Codec.CAT], ids=str)
 def test_initramfs_tools_through_a_pipe_makes_what_compressor_makes(
-    setting: Setting, tmp_path: Path
+    setting: Setting, tree_of: Callable[[], Tree], tmp_path: Path
 ) -> None:
-    tree = debian(Suite.TRIXIE)
+    tree = tree_of()
     own = initramfs_tools_image(tree, setting.codec, setting.level)
     argv = initramfs_tools.compressor(_host(tree, tmp_path), setting)
     derived = _compressed(tree, argv, main_payload(own), tmp_path)

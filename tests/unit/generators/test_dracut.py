@@ -217,7 +217,7 @@ def test_an_odd_level_is_what_the_program_makes_of_it(
 ) -> None:
     write(_CONF, f'compress=zstd\ncompress_level_zstd="{level}"\n')
     if plain is None:
-        with pytest.raises(InitadvisorError, match=f"what dracut makes of .*={level}: "):
+        with pytest.raises(InitadvisorError, match=f"what comes of .*={level}: "):
             dracut.configured(host, RELEASE)
     else:
         assert _configured(host)[0] == plain

@@ -10,6 +10,7 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import InstalledImage, initramfs_tools
+from initadvisor.generators.files import with_stream_size
 from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:
@@ -92,8 +93,57 @@ def test_cat_means_gzip(host: Host, write: Write) -> None:
 def test_a_level_survives_the_fall_back(host: Host, write: Write) -> None:
     write(_CONF, "COMPRESS=lz5\nCOMPRESSLEVEL=19\n")
     setting, _, warnings = _configured(host)
-    assert setting == "gzip -19"
-    assert "no level of gzip" in warnings[1]
+    assert setting == "gzip -9"
+    assert "gzip makes gzip -9 of gzip -19" in warnings[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "plain", "through_3cpio"),
+    [
+        ("COMPRESSLEVEL=-9", None, "zstd -1"),
+        ("COMPRESSLEVEL=22", "zstd -19", "zstd -19"),
+        ("COMPRESSLEVEL=", "zstd", "zstd"),
+        ("COMPRESSLEVEL='12 --long'", "zstd -12 --long", "zstd -12"),
+        ("COMPRESS=lz4 COMPRESSLEVEL=16", "lz4 -12", "lz4 -12"),
+        ("COMPRESS=gzip COMPRESSLEVEL=10", None, "gzip -9"),
+        ("COMPRESS=xz COMPRESSLEVEL=9e", "xz -9e", "xz -6"),
+    ],
+)
+def test_a_level_is_what_comes_of_it_behind_a_dash(
+    host: Host, write: Write, install: Install, text: str, plain: str | None, through_3cpio: str
+) -> None:
+    conf = write(_CONF, "COMPRESS=zstd\n")
+    more = write(f"{_LOCAL}/more", f"{text}\n")
+    if plain is None:
+        with pytest.raises(InitadvisorError, match="what comes of COMPRESSLEVEL="):
+            initramfs_tools.configured(host, RELEASE)
+    else:
+        assert _configured(host)[0] == plain
+    install("3cpio")
+    write("/usr/sbin/mkinitramfs", "3cpio --create -C x\n").chmod(0o755)
+    setting, source, _ = _configured(host)
+    assert setting == through_3cpio
+    if "COMPRESS=" in text:
+        assert source == str(more)
+    elif not text.endswith("="):
+        assert source == f"{conf}, COMPRESSLEVEL in {more}"
+
+
+def test_the_last_file_that_sets_it_is_named_be_it_to_the_same(host: Host, write: Write) -> None:
+    write(f"{_LOCAL}/a", "COMPRESS=zstd\n")
+    last = write(f"{_LOCAL}/b", "OTHER=1\nCOMPRESS='zstd'\n")
+    write(f"{_LOCAL}/c", "# COMPRESS=zstd\nif false; then COMPRESS=xz; fi\n")
+    assert _configured(host)[1] == str(last)
+
+
+def test_3cpio_has_command_lines_of_its_own(host: Host, write: Write, install: Install) -> None:
+    install("3cpio")
+    assert " ".join(initramfs_tools.compressor(host, Setting(Codec.ZSTD))) == "zstd -q -9 -T0 -c"
+    write("/usr/sbin/mkinitramfs", "3cpio --create -C x\n").chmod(0o755)
+    argv = initramfs_tools.compressor(host, Setting(Codec.ZSTD))
+    assert with_stream_size(argv, 7) == ("zstd", "-q", "-9", "-T0", "--stream-size=7")
+    assert initramfs_tools.compressor(host, Setting(Codec.GZIP)) == ("gzip", "-n")
+    assert "no level above 19" in (initramfs_tools.unusable(host, Setting.parse("zstd -22")) or "")
 
 
 @pytest.mark.parametrize(
