@@ -75,6 +75,12 @@ def test_it_is_this_version(information: dict[str, list[str]]) -> None:
     assert information["license"] == ["GPL-3.0-or-later"]
 
 
+def test_its_page_is_in_it(information: dict[str, list[str]], built: Path) -> None:
+    [url] = information["url"]
+    with tarfile.open(built) as package:
+        assert url.removeprefix("file:///") in package.getnames()
+
+
 def imported(tree: ast.AST) -> Iterator[str]:
     """Yield the modules of the first level that a file imports."""
     for node in ast.walk(tree):
@@ -223,7 +229,7 @@ def test_an_installed_one_knows_what_it_lacks(system: Tree, tmp_path: Path) -> N
     stopped = {f["topic"]: f["text"] for f in findings if f["grade"] == "in-the-way"}
     assert "but no image of it" in stopped["generator"]
     noted = [(f["text"], f["advice"]) for f in findings if f["grade"] == "worth-knowing"]
-    missing = "the Python module lzo is missing, which is needed for reading lzop images"
+    missing = "cannot read lzop images: the Python module lzo is not installed"
     assert (missing, "sudo apt install --no-install-recommends python3-lzo") in noted
     python = next(f["text"] for f in findings if f["topic"] == "python" and f["grade"] == "ok")
     assert "click 8.1.3" in python

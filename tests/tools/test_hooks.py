@@ -6,10 +6,12 @@ import io
 import shutil
 import subprocess
 import tarfile
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from tests.fixtures.mkinitcpio import mkinitcpio_source
 from tests.fixtures.overlay import run_in_overlay
 from tests.fixtures.waiting import HANGS_S
 
@@ -105,6 +107,18 @@ def test_a_hook_is_plain_posix_shell(script: Path) -> None:
 def test_pacman_calls_ours_after_the_images_are_made(work: Path) -> None:
     package(work, "1", "usr/lib/modules/6.9.1-arch1-1/vmlinuz")
     package(work, "2", "usr/lib/modules/6.9.2-arch1-1/vmlinuz", "usr/lib/initcpio/install/base")
+    rebuilding = (
+        "usr/bin/cryptsetup",
+        "usr/bin/lvm",
+        "usr/lib/dracut/modules.d/00bash/module-setup.sh",
+        "usr/lib/firmware/a.bin.zst",
+        "usr/lib/initcpio/hooks/udev",
+        "usr/lib/systemd/systemd",
+        "usr/src/zfs-2.3/dkms.conf",
+    )
+    for number, path in enumerate(rebuilding, 3):
+        package(work, str(number), path)
+    package(work, "0", "usr/bin/other", "usr/lib/modules/6.9.1-arch1-1/kernel/a.ko")
     (work / "90-mkinitcpio-install.hook").write_text(IMAGES_ARE_MADE)
     said = run_in_overlay(
         INSTALL
@@ -112,9 +126,16 @@ def test_pacman_calls_ours_after_the_images_are_made(work: Path) -> None:
         cp /mnt/90-mkinitcpio-install.hook /usr/share/libalpm/hooks/
         mkdir -p /var/lib/pacman/local
         pacman="pacman --config /dev/null --noconfirm"
+        set -f; install="$pacman --overwrite * --upgrade"
         $pacman --upgrade /mnt/kernel-1.pkg.tar; noted "= install"
         $pacman --upgrade /mnt/kernel-2.pkg.tar; noted "= upgrade"
         $pacman --remove kernel; noted "= remove"
+        $pacman --upgrade /mnt/kernel-0.pkg.tar; noted "= other files"
+        $pacman --remove kernel; noted "= other files removed"
+        for number in $(seq 3 9); do
+            $install /mnt/kernel-$number.pkg.tar; noted "= $number"
+        done
+        $pacman --remove kernel; noted "= part removed"
         """,
         work,
     )
@@ -125,10 +146,37 @@ def test_pacman_calls_ours_after_the_images_are_made(work: Path) -> None:
             "kernel-removed@6.9.1-arch1-1",
             "image-rebuilt",
         },
-        "remove": {"kernel-removed@6.9.2-arch1-1"},
+        "remove": {"kernel-removed@6.9.2-arch1-1", "image-rebuilt"},
+        "other files": set(),
+        "other files removed": set(),
+        **{str(number): {"image-rebuilt"} for number in range(3, 3 + len(rebuilding))},
+        "part removed": {"image-rebuilt"},
     }
     # Nothing was noted yet when the images were made, each of the three times.
     assert said.count("images are made, noted:\n") == 3, said
+
+
+def triggers(hook: Path) -> set[tuple[str, str, str]]:
+    """Return what a hook of pacman's is run for: type, operation and target."""
+    found: set[tuple[str, str, str]] = set()
+    for section in hook.read_text().split("[")[1:]:
+        name, _, lines = section.partition("]")
+        pairs = [line.split(" = ") for line in lines.splitlines() if " = " in line]
+        values = {key: [value for word, value in pairs if word == key] for key, _ in pairs}
+        if name == "Trigger":
+            found |= set(product(values["Type"], values["Operation"], values["Target"]))
+    return found
+
+
+def test_whatever_has_mkinitcpio_rebuild_images_has_ours_note_it() -> None:
+    theirs = triggers(mkinitcpio_source() / "libalpm/hooks/90-mkinitcpio-install.hook")
+    ours = triggers(HOOKS / "pacman/95-initadvisor-added.hook")
+    assert ("Path", "Remove", "usr/lib/firmware/*") in theirs
+    assert theirs <= ours
+    dracuts = {target for _, _, target in ours - theirs}
+    assert dracuts == {"usr/lib/dracut/*"}
+    disarming = triggers(HOOKS / "pacman/05-initadvisor-disarm.hook")
+    assert {one for one in theirs if one[0] == "Path"} <= disarming
 
 
 def test_kernel_install_calls_ours_after_the_generator_and_the_entry(work: Path) -> None:
