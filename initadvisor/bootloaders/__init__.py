@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class BootLoader(Protocol):
-    """What a campaign asks of a boot loader. Modules of this package are its instances.
+    """What a campaign asks of a boot loader. Its instances are modules: see ``detect``.
 
     All of it is for root: boot partitions and EFI variables are closed to others on many machines.
     """

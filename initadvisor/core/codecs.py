@@ -1,7 +1,7 @@
 """The codec table: everything the project knows about a compression format, once.
 
-Detection, lint, generators, the command line and the documentation read it; adding a codec is
-adding a row (and a decompressor in ``image``).
+Detection, lint, generators, the command line and the documentation read it. A new codec begins with
+a row; docs/architecture.md ("Where to add something") has the rest.
 """
 
 from __future__ import annotations

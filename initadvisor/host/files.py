@@ -72,7 +72,9 @@ def whole_file(
 
     - write, and sync as something new (``sync_new``);
     - rename, and fsync the same file again: without that 72 of 76 power cuts on vfat left a file of
-      0 bytes, with it none of 94, for the rename makes a new directory entry;
+      0 bytes, with it none of 94. FAT has a file's size and clusters in its directory entry: the
+      rename makes another entry the file's, and fsync writes them there (fs/fat/namei_vfat.c,
+      vfat_rename);
     - fsync the directory, with what had the name before held open until then: vfat would free its
       clusters before the new entry is sure to be there.
     """

@@ -150,7 +150,7 @@ def _today(host: Host, found: Recommendation) -> TrialCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextTrial:
-    """The candidate to boot next, None where no boot is needed any more; ``reason`` say why."""
+    """The candidate to boot next, None where no boot is needed any more; ``reason`` says why."""
 
     candidate: TrialCandidate | None
     reason: str

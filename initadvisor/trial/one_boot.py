@@ -1,6 +1,6 @@
 """One boot of an image from an entry of its own: planned, armed, judged and cleared up.
 
-The proving boot (``apply.proving``) and campaigns (``campaign_actions``, ``run``) use
+The proving boot (``apply.proving``) and campaigns (``campaign_actions``, ``campaign_judge``) use
 it. They choose the image and the moment, keep the record and draw the conclusions. The order of
 the steps is theirs to keep, for whoever comes after an interruption finds what to clear up by it:
 
