@@ -1,15 +1,18 @@
 """The calibration table, measured anew: kernel code against user space, on this machine.
 
-    python -m benchmarks.calibrate [--uml FILE] [--rounds 5] [--output FILE] IMAGE...
+    python -m benchmarks.calibrate [--uml FILE] [--rounds 9] [--output FILE] IMAGE...
 
 The content of each image is compressed with every codec. User-mode Linux unpacks each candidate,
 and this process decompresses the same bytes, in turns. A kernel's time for a codec, less its time
-for the uncompressed image, is its time to decompress. Its ratio to the time in this process is what
-the table holds. The time for the uncompressed image, per megabyte, is the time to create the files.
+for the uncompressed image in the same round, is its time to decompress. For each codec, apart for
+windows of megabytes, the table holds what of that grows with the time in this process (a ratio) and
+what does not (buffers that every image needs). The time for the uncompressed image, per megabyte,
+is the time to create the files.
 
 The table goes to the state directory, from which `recommend` uses it in place of the shipped one;
 remove it there to have the shipped one back. It takes some minutes for each image and needs a quiet
-machine; several images of different content give a truer interval.
+machine. Several images of different content give a truer interval, and only a small one beside
+large ones tells the fixed part.
 """
 
 from __future__ import annotations
@@ -23,12 +26,14 @@ from collections import defaultdict
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from math import log
+from math import exp, fsum, log, sqrt
+from operator import sub
 from pathlib import Path
-from statistics import median, stdev
+from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING, Any
 
 from initadvisor.candidates.build import build_candidates
+from initadvisor.candidates.controls import is_far, window_log
 from initadvisor.candidates.decompression import Stream, time_once
 from initadvisor.cli.rendering.progress import Progress
 from initadvisor.core.codecs import Codec
@@ -47,7 +52,7 @@ from initadvisor.target.source import open_source
 from initadvisor.vm.engines import Wanted, machine_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from initadvisor.lab.timing import LabRunObserver
     from initadvisor.records.built_image import BuiltImage
@@ -67,24 +72,40 @@ SETTINGS = tuple(
         "lzop -9",
         "lz4 -1",
         "lz4 -9",
+        "zstd -1",
         "zstd -3",
         "zstd -19",
     )
 )
-_LEAST_LOG_SD = 0.05
+_LEAST_LOG_SD, _LEAST_OWN_LOG_SD = 0.05, 0.02
 _ONE_CONTENT_LOG_SD = 0.15
 """The spread over contents where only one was measured."""
+
+_FIXED_STEPS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """What one setting took, medians of rounds.
+
+    ``decompress_ms``: in the kernel, more than the uncompressed image in the same round.
+    """
+
+    compressed_bytes: int
+    kernel_ms: float
+    decompress_ms: float
+    user_ms: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """The times of one content, by setting: (kernel ms, user-space ms), medians."""
+    """The times of one content, by setting."""
 
     name: str
     unpacked_bytes: int
     kernel: str
     disturbed: tuple[str, ...]
-    times_ms: Mapping[Setting, tuple[float, float]]
+    times: Mapping[Setting, Times]
 
 
 class _Interleaved:
@@ -108,28 +129,19 @@ class _Interleaved:
 
 
 def table(measured: Sequence[Measured], *, source: str) -> dict[str, Any]:
-    """Return the document of the table: ratios per codec over all contents, and their spread."""
-    ratios: dict[Codec, list[float]] = defaultdict(list)
-    for content in measured:
-        populate_ms, _ = content.times_ms[Setting(Codec.CAT)]
-        for setting, (kernel_ms, user_ms) in content.times_ms.items():
-            if setting.codec is not Codec.CAT:
-                ratios[setting.codec].append((kernel_ms - populate_ms) / user_ms)
+    """Return the document of the table: a line per codec and window, over all contents."""
     populate = [
-        content.times_ms[Setting(Codec.CAT)][0] / (content.unpacked_bytes / 1e6)
+        content.times[Setting(Codec.CAT)].kernel_ms / (content.unpacked_bytes / 1e6)
         for content in measured
     ]
     shipped = shipped_document()
+    compressed = {s.codec for content in measured for s in content.times} - {Codec.CAT}
     return {
         "schema": shipped["schema"],
         "source": source,
         "machine_log_sd": shipped["machine_log_sd"],
         "decompress": {
-            codec: {
-                "ratio": round(median(values), 3),
-                "log_sd": round(_log_sd(values, contents=len(measured)), 3),
-            }
-            for codec, values in ratios.items()
+            codec.value: _fitted(codec, measured) for codec in Codec if codec in compressed
         },
         "populate_ms_per_mb": {
             **shipped["populate_ms_per_mb"],
@@ -137,13 +149,80 @@ def table(measured: Sequence[Measured], *, source: str) -> dict[str, Any]:
         },
         "measured": {
             content.name: {
-                str(setting): {"kernel_ms": round(kernel_ms, 1), "user_ms": round(user_ms, 1)}
-                for setting, (kernel_ms, user_ms) in content.times_ms.items()
+                str(setting): {
+                    "compressed_bytes": times.compressed_bytes,
+                    "kernel_ms": round(times.kernel_ms, 1),
+                    "decompress_ms": round(times.decompress_ms, 1),
+                    "user_ms": round(times.user_ms, 1),
+                }
+                for setting, times in content.times.items()
             }
             for content in measured
         },
         "payload_bytes": {content.name: content.unpacked_bytes for content in measured},
     }
+
+
+def _fitted(codec: Codec, measured: Sequence[Measured]) -> dict[str, Any]:
+    """Return a codec's lines of the table, and how far what was measured is from them."""
+    found: dict[str, Any] = {}
+    off: dict[str, list[float]] = defaultdict(list)
+    for window in ("near", "far"):
+        rows = [
+            (content, times)
+            for content in measured
+            for setting, times in content.times.items()
+            if setting.codec is codec and _is_far(setting) == (window == "far")
+        ]
+        if not rows:
+            continue
+        ratio, fixed_ms = line([(t.user_ms, t.decompress_ms) for _, t in rows])
+        found[window] = {
+            "ratio": round(ratio, 3),
+            "fixed_ms": round(fixed_ms, 2),
+            "user_ms_per_mb": round(
+                median(t.user_ms / (c.unpacked_bytes / 1e6) for c, t in rows), 3
+            ),
+        }
+        for content, times in rows:
+            off[content.name].append(log(times.decompress_ms / (ratio * times.user_ms + fixed_ms)))
+    own = [one - fmean(of_content) for of_content in off.values() for one in of_content]
+    shared = [fmean(of_content) for of_content in off.values()]
+    return {
+        "log_sd": round(
+            max(_LEAST_LOG_SD, stdev(shared)) if len(shared) > 1 else _ONE_CONTENT_LOG_SD, 3
+        ),
+        "own_log_sd": round(max(_LEAST_OWN_LOG_SD, sqrt(fmean(one**2 for one in own))), 3),
+        **found,
+    }
+
+
+def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return ratio and fixed part of the line through (user ms, kernel ms) nearest to all points.
+
+    Near is meant in proportion. The fixed part is not below 0, and 0 where the points do not lie
+    apart by half at least: then nothing tells it.
+    """
+    user = [x for x, _ in points]
+    most = min(y for _, y in points) if max(user) > 1.5 * min(user) else 0.0
+    fixed_ms = min(
+        (most * step / _FIXED_STEPS for step in range(_FIXED_STEPS)), key=_spread(points)
+    )
+    return exp(fmean(log((y - fixed_ms) / x) for x, y in points)), fixed_ms
+
+
+def _spread(points: Sequence[tuple[float, float]]) -> Callable[[float], float]:
+    """Return a function that tells how far points are from the nearest line with a fixed part."""
+
+    def of(fixed_ms: float) -> float:
+        ratio = exp(fmean(log((y - fixed_ms) / x) for x, y in points))
+        return fsum(log((ratio * x + fixed_ms) / y) ** 2 for x, y in points)
+
+    return of
+
+
+def _is_far(setting: Setting) -> bool:
+    return is_far(window_log(setting.codec, (setting.codec.value, *setting.options), level=None))
 
 
 def measure(
@@ -180,13 +259,19 @@ def measure(
         if lacking:
             msg = f"cannot calibrate with {path}: boots were lost ({lacking[0].setting})"
             raise InitadvisorError(msg, hint="see initadvisor history")
+        [plain] = [c for c in built.candidates if c.setting.codec is Codec.CAT]
         content = Measured(
             name=path.name,
             unpacked_bytes=source.contents.unpacked_bytes,
             kernel=machine.version,
             disturbed=recorded.warnings,
-            times_ms={
-                c.setting: (median(kernel_ms[c.sha256]), median(interleaved.user_ms[c.sha256]))
+            times={
+                c.setting: Times(
+                    compressed_bytes=c.size_bytes - c.main_offset,
+                    kernel_ms=median(kernel_ms[c.sha256]),
+                    decompress_ms=median(map(sub, kernel_ms[c.sha256], kernel_ms[plain.sha256])),
+                    user_ms=median(interleaved.user_ms[c.sha256]),
+                )
                 for c in built.candidates
             },
         )
@@ -196,12 +281,11 @@ def measure(
 
 def _require_difference(content: Measured) -> None:
     """Raise where noise is larger than what is to be measured, as with a small image."""
-    populate_ms, _ = content.times_ms[Setting(Codec.CAT)]
-    for setting, (kernel_ms, user_ms) in content.times_ms.items():
-        if setting.codec is not Codec.CAT and (kernel_ms <= populate_ms or user_ms <= 0):
+    for setting, times in content.times.items():
+        if setting.codec is not Codec.CAT and min(times.decompress_ms, times.user_ms) <= 0:
             msg = (
-                f"cannot calibrate with {content.name}: the kernel took {kernel_ms:.1f} ms for "
-                f"{setting} and {populate_ms:.1f} ms without compression"
+                f"cannot calibrate with {content.name}: the kernel took {times.kernel_ms:.1f} ms "
+                f"for {setting}, {-times.decompress_ms:.1f} ms less than without compression"
             )
             raise InitadvisorError(msg, hint="name larger images; the machine must be quiet")
 
@@ -216,12 +300,6 @@ def provenance(host: Host, measured: Sequence[Measured], rounds: int) -> str:
         f"{platform.python_version()}), medians of {rounds} interleaved rounds on {contents}, "
         f"{datetime.now(UTC):%Y-%m}, {cpu_model(host)}{disturbed}"
     )
-
-
-def _log_sd(ratios: Sequence[float], *, contents: int) -> float:
-    if contents < 2 or len(ratios) < 2:
-        return _ONE_CONTENT_LOG_SD
-    return max(_LEAST_LOG_SD, stdev(log(ratio) for ratio in ratios))
 
 
 def _stream(candidate: BuiltImage) -> Stream:
@@ -251,7 +329,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("images", type=Path, nargs="+", metavar="IMAGE")
     parser.add_argument("--uml", type=Path, metavar="FILE", help="instead of linux.uml")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--output", type=Path, metavar="FILE")
     asked = parser.parse_args()
     if asked.rounds < LEAST_ROUNDS:
@@ -273,8 +351,13 @@ def main() -> None:
     with whole_file(path) as file:
         file.write(json.dumps(document, indent=2).encode() + b"\n")
     print(f"{path}: {document['source']}")
-    for codec, row in document["decompress"].items():
-        print(f"{codec:6} kernel/user {row['ratio']:.2f}")
+    for codec, rows in document["decompress"].items():
+        for window in ("near", "far"):
+            if row := rows.get(window):
+                print(
+                    f"{codec:6} {window:5} {row['ratio']:.2f} times user space and "
+                    f"{row['fixed_ms']:.1f} ms"
+                )
 
 
 if __name__ == "__main__":

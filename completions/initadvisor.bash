@@ -56,7 +56,7 @@ _initadvisor() {
         'rollback '*) offered=(--confirm --unverified --drop --keep --help) ;;
         'apply -'*) offered=(--confirm --all --immediate --unverified --accept-content-changes --without-backup --without-entry --ignore-unlocking --read-speed --overlap --json --help) ;;
         'apply '*) offered=(cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19') ;;
-        'recommend '*) offered=(--image --sample --kernel-config --read-speed --overlap --objective --only --all --build --lab --explain --json --help) ;;
+        'recommend '*) offered=(--image --sample --kernel-config --read-speed --overlap --objective --only --all --build --lab --explain --quiet --json --help) ;;
         ' -'*) offered=(--version -v --verbose --help) ;;
         ' '*) offered=(recommend apply rollback status trial lab whatif candidates inspect measure history doctor config) ;;
         esac

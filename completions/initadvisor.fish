@@ -38,6 +38,7 @@ complete -c initadvisor -n '__initadvisor_at "recommend"' -l all -d 'Weigh the h
 complete -c initadvisor -n '__initadvisor_at "recommend"' -l build -d 'Build the candidates that may be the best, and weigh them again'
 complete -c initadvisor -n '__initadvisor_at "recommend"' -l lab -d 'Build them, and let kernels unpack them in virtual machines before they are weighed'
 complete -c initadvisor -n '__initadvisor_at "recommend"' -l explain -d 'Say why: what decides, and what was assumed'
+complete -c initadvisor -n '__initadvisor_at "recommend"' -l quiet -d 'Print the setting to have, and nothing else'
 complete -c initadvisor -n '__initadvisor_at "recommend"' -l json -d 'Print the answer as JSON'
 complete -c initadvisor -n '__initadvisor_at "recommend"' -l help -d 'Show this message and exit'
 complete -c initadvisor -n '__initadvisor_at "apply"' -f -a "cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19'"

@@ -268,6 +268,7 @@ _initadvisor_recommend() {
         '--build[Build the candidates that may be the best, and weigh them again]' \
         '--lab[Build them, and let kernels unpack them in virtual machines before they are weighed]' \
         '--explain[Say why\: what decides, and what was assumed]' \
+        '--quiet[Print the setting to have, and nothing else]' \
         '--json[Print the answer as JSON]' \
         '--help[Show this message and exit]'
 }

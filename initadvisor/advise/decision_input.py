@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from initadvisor.core.settings import Setting
     from initadvisor.data.tables import CalibrationTable
     from initadvisor.decide.boot_evidence import BootEvidence
-    from initadvisor.decide.cost import Decision
+    from initadvisor.decide.cost import Calibration, Decision
     from initadvisor.decide.next_boot import BootLimits
     from initadvisor.decide.posterior.posterior import PosteriorCosts
     from initadvisor.decide.upgrades import UpgradePace
@@ -42,6 +42,9 @@ _LEAST_LOG_SD = 0.03
 _ANYTHING_MS = 1e9
 """More than any build adds to a boot; infinity has no mean."""
 
+_FIXED_PART_SD = 0.5
+"""How badly the fixed part of D is known: user-mode Linux maps pages dearer than a bare machine."""
+
 _SAMPLED_LOG_SD = 0.1
 """How far the time to decompress the whole is from that of a sample, grown by their sizes."""
 
@@ -51,36 +54,58 @@ class Unpacking:
     """What is known of the time to unpack, by the digest of the image.
 
     ``bench_ms``: samples of user-space decompression; ``table``: how a kernel's compares with that;
-    ``lab``: what kernels in virtual machines took, which counts for more.
+    ``lab``: what kernels in virtual machines took, which counts for more. ``slowness``: what user
+    space takes on this processor, as a multiple of what it took on the calibrated one.
     """
 
     bench_ms: Mapping[str, Sequence[float]]
     table: CalibrationTable
     lab: LabEvidence
+    slowness: float = 1.0
+
+    def compared(self, candidates: Sequence[Candidate], unpacked_bytes: int) -> Unpacking:
+        """Return the same with the slowness that the candidates' times in user space tell."""
+        unpacked_mb = max(unpacked_bytes, 1) / 1e6
+        ratios = [
+            median(samples_ms) / unpacked_mb / self._row(candidate).user_ms_per_mb
+            for candidate in candidates
+            if candidate.codec is not Codec.CAT and (samples_ms := self._samples_ms(candidate))
+        ]
+        return replace(self, slowness=median(ratios)) if ratios else self
 
     def decompress_ms(self, candidate: Candidate) -> Quantity:
-        """Return D: another kernel's, where it unpacked the image, else scaled user-space time."""
+        """Return D: another kernel's, where it unpacked the image, else scaled user-space time.
+
+        What all images of its codec share of the error is not in it: see ``codec_log_sd``.
+        """
         if measured := self.lab.decompress_ms.get(candidate.digest):
             return measured
+        if candidate.codec is Codec.CAT:
+            return Quantity(median=0.0, source="not compressed")
+        row, samples_ms = self._row(candidate), self._samples_ms(candidate)
+        spread = stdev(log(sample) for sample in samples_ms) if len(samples_ms) > 1 else 0.0
+        sampled = _SAMPLED_LOG_SD if candidate.sampled else 0.0
+        fixed_ms = row.fixed_ms * self.slowness
+        decompress_ms = median(samples_ms) * row.ratio + fixed_ms
+        fixed = _FIXED_PART_SD * fixed_ms / decompress_ms
+        return Quantity(
+            median=decompress_ms,
+            log_sd=hypot(max(spread, _LEAST_LOG_SD), row.own_log_sd, sampled, fixed),
+            source=self.table.source,
+        )
+
+    def codec_log_sd(self, candidate: Candidate) -> float:
+        """Return the error of D that it shares with all images of its codec."""
+        if candidate.codec is Codec.CAT or candidate.digest in self.lab.decompress_ms:
+            return 0.0
+        return self._row(candidate).log_sd
+
+    def _samples_ms(self, candidate: Candidate) -> Sequence[float]:
         sampled = candidate.sampled
-        samples_ms = sampled.decompress_ms if sampled else self.bench_ms[candidate.digest]
-        found = _decompress_ms(candidate.codec, samples_ms, self.table)
-        if sampled is None:
-            return found
-        return replace(found, log_sd=hypot(found.log_sd, _SAMPLED_LOG_SD))
+        return sampled.decompress_ms if sampled else self.bench_ms[candidate.digest]
 
-
-def _decompress_ms(codec: Codec, samples_ms: Sequence[float], table: CalibrationTable) -> Quantity:
-    """Return what a kernel is expected to take, from samples of user-space decompression."""
-    if codec is Codec.CAT:
-        return Quantity(median=0.0, source="not compressed")
-    ratio = table.codecs[codec].ratio
-    spread = stdev(log(sample) for sample in samples_ms) if len(samples_ms) > 1 else 0.0
-    return Quantity(
-        median=median(samples_ms) * ratio.median,
-        log_sd=hypot(max(spread, _LEAST_LOG_SD), ratio.log_sd),
-        source=ratio.source,
-    )
+    def _row(self, candidate: Candidate) -> Calibration:
+        return self.table.row(candidate.codec, far=candidate.far)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,6 +312,7 @@ def _facts(decision_input: DecisionInput, candidate: Candidate) -> CandidateFact
         digest=candidate.digest,
         size_mb=replace(candidate.size, median=candidate.size.median / 1e6),
         decompress_ms=decision_input.unpacking.decompress_ms(candidate),
+        codec_log_sd=decision_input.unpacking.codec_log_sd(candidate),
         unpack_ms=decision_input.unpacking.lab.unpack_ms.get(candidate.digest),
         extra_ms=_build_ms(decision_input, candidate),
         eligible=decision_input.fits(candidate) is not False

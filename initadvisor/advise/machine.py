@@ -48,6 +48,12 @@ class Knowledge:
     machine: Machine
     assumptions: tuple[Assumption, ...]
 
+    def slower(self, factor: float) -> Knowledge:
+        """Return the same of a machine that takes a multiple of the time to create files (P)."""
+        populate = self.machine.populate_ms
+        populate = replace(populate, median=populate.median * factor)
+        return replace(self, machine=replace(self.machine, populate_ms=populate))
+
 
 def know_machine(
     *,

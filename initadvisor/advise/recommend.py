@@ -171,12 +171,15 @@ class CandidateEvaluation:
         )
         _require_comparison(verdicts[search_space.source.initrd_sha256], candidate_set)
         lab = lab_evidence(host, candidate_set.candidates, search_space.kernel_release)
+        unpacking = Unpacking(
+            bench_ms=self._times_ms(candidate_set), table=self.table, lab=lab
+        ).compared(candidate_set.candidates, search_space.source.contents.unpacked_bytes)
         decision_input = DecisionInput(
             candidates=candidate_set.candidates,
-            unpacking=Unpacking(bench_ms=self._times_ms(candidate_set), table=self.table, lab=lab),
+            unpacking=unpacking,
             verdicts=verdicts,
             disk=self.disk,
-            knowledge=self.knowledge,
+            knowledge=self.knowledge.slower(unpacking.slowness),
             boots=self.boots.evidence,
             config=self._config,
             pace=self.pace,

@@ -27,6 +27,7 @@ _LZ4_WINDOW_LOG = 16
 _STRONG_LEVEL = 6
 _STRONG_HASH_LOG = 21
 _NEAR_LOG, _FAR_LOG, _FARTHEST_LOG = 18, 23, 27
+_FAR_WINDOW_LOG = 22
 _FAST_ZSTD_WINDOW_LOGS = {1: 19, 2: 20, 3: 21, 4: 21}
 """The levels of zstd that search too little for the strong controls to be like them."""
 
@@ -137,6 +138,11 @@ _BZIP2_BLOCK_BYTES = 100_000
 _LEVEL_OPTION = re.compile(r"-(\d+)")
 _SIZE = re.compile(r"[=,]dict=(\d{1,12})([KMG]?)(?:i?B)?(?:,|$)", re.IGNORECASE)
 _SHIFT = {"": 0, "k": 10, "m": 20, "g": 30}
+
+
+def is_far(window_log: float) -> bool:
+    """Tell whether such a window finds matches megabytes away: more than caches next to it hold."""
+    return window_log >= _FAR_WINDOW_LOG
 
 
 def window_log(codec: Codec, argv: Sequence[str], *, level: int | None) -> float:

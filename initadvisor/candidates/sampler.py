@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import IO, TYPE_CHECKING, Protocol
 
-from initadvisor.candidates.controls import controls_for, pieces_of, window_log
+from initadvisor.candidates.controls import controls_for, is_far, pieces_of, window_log
 from initadvisor.candidates.payload import until_stopped
 from initadvisor.candidates.schedule import expected_cpu_s
 from initadvisor.core.codecs import Codec, codec_of_magic
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 _SLOW_CPU_S = 15.0
 """A setting that takes longer than this for 100 MB is slow: it is run on the small sample."""
 
-_FAR_WINDOW_LOG = 22
 _TIMEOUT_S = 120.0
 _RELATIVES = {
     Codec.GZIP: Codec.GZIP,
@@ -80,7 +79,7 @@ class SampleTask:
     @property
     def far(self) -> bool:
         """Tell whether it finds matches megabytes away."""
-        return self.window_log >= _FAR_WINDOW_LOG
+        return is_far(self.window_log)
 
     @property
     def slow(self) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.campaign.record import failed_in_trials
 from initadvisor.candidates.build import BuildObserver, build_candidates, kept_candidates
+from initadvisor.candidates.controls import is_far, window_log
 from initadvisor.candidates.decompression import Stream
 from initadvisor.candidates.estimates import estimates
 from initadvisor.candidates.plan import build_commands, plan_settings
@@ -229,6 +230,12 @@ class Candidate:
     def codec(self) -> Codec:
         """The main segment's codec."""
         return self.stream.codec if self.stream else self.setting.codec
+
+    @property
+    def far(self) -> bool:
+        """Whether its decompression looks megabytes back."""
+        argv = (self.codec.value, *self.setting.options)
+        return is_far(window_log(self.codec, argv, level=None))
 
     @property
     def largest_bytes(self) -> float:

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 CALIBRATION = "calibration.json"
 """The calibration table's name, in the package and, where it was made anew, in the state."""
 
-_SCHEMA = 1
+_SCHEMA = 2
 _TEXT_LIMIT_BYTES = 1 << 20
 _PLAUSIBLE = 1e4
-"""No ratio and no time per MB is further from 1 than this factor."""
+"""No ratio and no time per MB is further from 1 than this factor; no fixed time is more ms."""
 
 _PLAUSIBLE_LOG_SD = 3.0
+_NEAR, _FAR = "near", "far"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +39,19 @@ class CalibrationTable:
 
     ``populate_ms_per_mb``: the kernel's time to create the files, per 10^6 unpacked bytes.
     ``machine_log_sd``: how far a machine's kernel may be from the calibrated one, on every codec
-    alike. ``source`` says what was measured, with what; ``warnings`` why it is not another table.
+    alike. ``rows`` go by the codec, and whether its window is of megabytes. ``source`` says what
+    was measured, with what; ``warnings`` why it is not another table.
     """
 
     source: str
     populate_ms_per_mb: Quantity
     machine_log_sd: float
-    codecs: dict[Codec, Calibration]
+    rows: dict[tuple[Codec, bool], Calibration]
     warnings: tuple[str, ...] = ()
+
+    def row(self, codec: Codec, *, far: bool) -> Calibration:
+        """Return the row of a codec with such a window, or else with the other."""
+        return self.rows.get((codec, far)) or self.rows[codec, not far]
 
 
 @cache
@@ -78,13 +84,16 @@ def calibration(host: Host) -> CalibrationTable:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as err:
         why = shown(f"{path} is no calibration table ({type(err).__name__}: {err})")
     else:
-        return replace(own, codecs={**shipped.codecs, **own.codecs})
+        measured = {codec for codec, _ in own.rows}
+        others = {of: row for of, row in shipped.rows.items() if of[0] not in measured}
+        return replace(own, rows=others | own.rows)
     return replace(shipped, warnings=(f"the shipped calibration is used, because {why}",))
 
 
 def _parse(table: dict[str, Any]) -> CalibrationTable:
     """Read a table; raises ``ValueError``, ``KeyError`` or ``TypeError`` for what is none."""
     require(table["schema"] == _SCHEMA, f"its schema is not {_SCHEMA}")
+    require(len(table["decompress"]) > 0, "it has no codec")
     if not isinstance(table["source"], str):
         raise TypeError(table["source"])
     source = shown(table["source"])
@@ -93,12 +102,30 @@ def _parse(table: dict[str, Any]) -> CalibrationTable:
         source=source,
         populate_ms_per_mb=_quantity(populate["median"], populate["log_sd"], source),
         machine_log_sd=_quantity(1.0, table["machine_log_sd"]["value"], source).log_sd,
-        codecs={
-            Codec(name): Calibration(
-                codec=Codec(name), ratio=_quantity(row["ratio"], row["log_sd"], source)
-            )
-            for name, row in table["decompress"].items()
+        rows={
+            (Codec(name), window == _FAR): _row(row, codec)
+            for name, codec in table["decompress"].items()
+            for window, row in _windows(codec).items()
         },
+    )
+
+
+def _windows(codec: dict[str, Any]) -> dict[str, Any]:
+    found = {window: codec[window] for window in (_NEAR, _FAR) if window in codec}
+    require(bool(found), f"a codec has neither {_NEAR} nor {_FAR}")
+    return found
+
+
+def _row(row: dict[str, Any], codec: dict[str, Any]) -> Calibration:
+    fixed_ms = float(row["fixed_ms"])
+    require(0 <= fixed_ms < _PLAUSIBLE, f"{fixed_ms} ms is not plausible")
+    ratio = _quantity(row["ratio"], codec["log_sd"], "")
+    return Calibration(
+        ratio=ratio.median,
+        fixed_ms=fixed_ms,
+        user_ms_per_mb=_quantity(row["user_ms_per_mb"], 0.0, "").median,
+        log_sd=ratio.log_sd,
+        own_log_sd=_quantity(1.0, codec["own_log_sd"], "").log_sd,
     )
 
 

@@ -15,7 +15,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from initadvisor.core.codecs import Codec
     from initadvisor.core.estimates import Estimate
     from initadvisor.core.settings import Setting
 
@@ -60,12 +59,16 @@ class Shadow:
 class Calibration:
     """How a kernel's decompressor compares with the user-space library of the same codec.
 
-    ``ratio``: kernel time / user-space time of the decompress part alone; its ``log_sd`` covers
-    levels and contents.
+    D is ``ratio`` times the time in user space, plus ``fixed_ms`` (buffers, tables) on the
+    calibrated processor, on which user space took ``user_ms_per_mb`` per 10^6 unpacked bytes.
+    ``log_sd`` is the error that all images of the codec share, ``own_log_sd`` that of each.
     """
 
-    codec: Codec
-    ratio: Quantity
+    ratio: float
+    fixed_ms: float
+    user_ms_per_mb: float
+    log_sd: float
+    own_log_sd: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,15 +95,18 @@ class Machine:
 class CandidateFacts:
     """What is known of one candidate: its size and D, the time to decompress it in the kernel.
 
-    ``unpack_ms``: U, all of it, as a virtual machine with this machine's kernel took it; where it
-    is known, D is not needed. ``extra_ms`` is what the objective adds to each boot (the build,
-    divided by the boots between two upgrades). ``eligible``: it fits, and the kernel would unpack
-    it. ``digest``: of the image, where there is one, so that its boots are known as its own.
+    ``codec_log_sd``: the error of D that all candidates with the codec share; that of
+    ``decompress_ms`` itself is the candidate's own. ``unpack_ms``: U, all of it, as a virtual
+    machine with this machine's kernel took it; where it is known, D is not needed. ``extra_ms`` is
+    what the objective adds to each boot (the build, divided by the boots between two upgrades).
+    ``eligible``: it fits, and the kernel would unpack it. ``digest``: of the image, where there is
+    one, so that its boots are known as its own.
     """
 
     setting: Setting
     size_mb: Quantity
     decompress_ms: Quantity
+    codec_log_sd: float = 0.0
     unpack_ms: Quantity | None = None
     extra_ms: float = 0.0
     eligible: bool = True

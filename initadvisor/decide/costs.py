@@ -44,7 +44,8 @@ class ParameterDraws:
     """Joint draws of the model's parts, before they are put together; see ``Machine``.
 
     ``fixed_ms`` is L without reading the kernel. ``own_ms`` has a column for each candidate: U
-    without the factor ``lab`` where the lab measured it, else D without the factor ``cpu``.
+    without the factor ``lab`` where the lab measured it, else D without the factors ``cpu`` and
+    ``codec``, of which there is a column for each candidate, too: alike for those of one codec.
     """
 
     read_s_per_mb: Floats
@@ -53,6 +54,7 @@ class ParameterDraws:
     rest_ms: Floats
     populate_ms: Floats
     cpu: Floats
+    codec: Floats
     lab: Floats
     size_mb: Floats
     own_ms: Floats
@@ -63,8 +65,9 @@ def draw_parts(
 ) -> ParameterDraws:
     """Draw ``count`` machines from what is known.
 
-    What candidates share (loader, shadow, populate, CPU, what the lab differs by) is drawn once per
-    machine, so differences between candidates are known far better than their totals.
+    What candidates share (loader, shadow, populate, CPU, the error of a codec, what the lab differs
+    by) is drawn once per machine, so differences between candidates are known far better than their
+    totals.
     """
     rng = np.random.default_rng(seed)
     read_s_per_mb = _lognormal(rng, machine.read_s_per_mb, count)
@@ -78,6 +81,11 @@ def draw_parts(
     for column, candidate in enumerate(candidates):
         if candidate.unpack_ms is not None:
             own[column] = _lognormal(rng, candidate.unpack_ms, count)
+    shared = {c.setting.codec: rng.standard_normal(count) for c in candidates if c.codec_log_sd}
+    codec = [
+        np.exp(c.codec_log_sd * shared[c.setting.codec]) if c.codec_log_sd else np.ones(count)
+        for c in candidates
+    ]
     return ParameterDraws(
         read_s_per_mb=read_s_per_mb,
         fixed_ms=fixed,
@@ -85,6 +93,7 @@ def draw_parts(
         rest_ms=rest,
         populate_ms=populate,
         cpu=cpu,
+        codec=np.column_stack(codec),
         lab=lab,
         size_mb=np.column_stack(size),
         own_ms=np.column_stack(own),
@@ -114,7 +123,7 @@ def unpack_times(parameters: ParameterDraws, candidates: Sequence[CandidateFacts
     populate = populate_times(parameters, candidates)
     return np.column_stack(
         [
-            populate + parameters.own_ms[:, column] * parameters.cpu
+            populate + parameters.own_ms[:, column] * parameters.cpu * parameters.codec[:, column]
             if candidate.unpack_ms is None
             else parameters.own_ms[:, column] * parameters.lab
             for column, candidate in enumerate(candidates)

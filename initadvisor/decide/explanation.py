@@ -174,7 +174,7 @@ def images_share(parameters: ParameterDraws, found: CandidateComparison, pair: P
     shares = (
         _share(doubt, of_image[:, column])
         for column in (pair.advised, pair.rival)
-        for of_image in (parameters.size_mb, parameters.own_ms)
+        for of_image in (parameters.size_mb, parameters.own_ms * parameters.codec)
         if not _is_certain(of_image[:, column])
     )
     return min(sum(shares), 1.0)

@@ -1,9 +1,10 @@
-"""What boots tell of the time to unpack: P, the factors of processor and lab, D of what booted.
+"""What boots tell of the time to unpack: P, factors of processor, lab and codecs, D of what booted.
 
-U of one image is P + cpu * D, of which a boot shows the sum. All candidates share P and cpu, so the
-boots of one sharpen all; what is left of each is how well its own D was known beforehand. That part
-is integrated out (its effect on the logarithm of U is nearly linear), so that what has to be drawn
-are three numbers, however many candidates booted, and then each own D given those.
+U of one image is P + cpu * codec * D, of which a boot shows the sum. All candidates share P and
+cpu, and those of a codec its error, so the boots of one sharpen all; what is left of each is how
+well its own D was known beforehand. That part is integrated out (its effect on the logarithm of U
+is nearly linear), so that what has to be drawn are three numbers and one for each codec that
+booted, however many candidates did, and then each own D given those.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from initadvisor.decide.posterior.smc import log_sum, posterior_of_normal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from initadvisor.core.codecs import Codec
     from initadvisor.decide.arrays import Floats
     from initadvisor.decide.cost import CandidateFacts, Machine, Quantity
     from initadvisor.decide.costs import ParameterDraws
@@ -42,25 +44,28 @@ _ROUNDS = 3
 class _Booted:
     """A candidate that booted: where its U was seen, and what was known of it before.
 
-    ``own``: of D, or of U where the lab measured it; None where U is P, which is shared.
+    ``own``: of D, or of U where the lab measured it; None where U is P, which is shared. ``codec``:
+    where the error of D is shared by a codec.
     """
 
     seen: Location
     own: Quantity | None
     lab: bool
+    codec: Codec | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shared:
-    """P in ms, cpu and lab of each draw."""
+    """P in ms, cpu, lab and the factors of codecs that booted, of each draw."""
 
     populate: Floats
     cpu: Floats
     lab: Floats
+    codecs: Mapping[Codec, Floats]
 
 
 class _Unpacking:
-    """The model of U, in three numbers that are standard normal beforehand."""
+    """The model of U, in numbers that are standard normal beforehand."""
 
     def __init__(
         self,
@@ -86,20 +91,35 @@ class _Unpacking:
             )
             if matters
         ]
+        self.codecs = {
+            booted.codec: candidates[column].codec_log_sd
+            for column, booted in self.booted.items()
+            if booted.codec
+        }
+
+    @property
+    def dimensions(self) -> int:
+        """How many numbers there are."""
+        return len(self.active) + len(self.codecs)
 
     def shared(self, active: Floats) -> _Shared:
         """Return what the candidates share at these draws; what no boot tells of is at its median.
 
         Whatever ``populate`` is drawn from, in a machine known by its lab it includes ``lab``.
         """
+        known = len(self.active)
         normal = np.zeros((len(active), 3))
-        normal[:, self.active] = active
+        normal[:, self.active] = active[:, :known]
         lab = _at(self._machine.lab, normal[:, _LAB])
         populate = _at(self._populate, normal[:, _POPULATE])
         return _Shared(
             populate=np.maximum(populate if self.column is None else populate * lab, _LEAST_MS),
             cpu=_at(self._machine.cpu, normal[:, _CPU]),
             lab=lab,
+            codecs={
+                codec: np.exp(log_sd * active[:, known + number])
+                for number, (codec, log_sd) in enumerate(self.codecs.items())
+            },
         )
 
     def log_likelihood(self, active: Floats) -> Floats:
@@ -124,9 +144,12 @@ def draw_unpacking(
     """
     model = _Unpacking(machine, candidates, seen)
     count = len(prior.cpu)
-    found = posterior_of_normal(model.log_likelihood, len(model.active), count, rng=rng)
+    found = posterior_of_normal(model.log_likelihood, model.dimensions, count, rng=rng)
     shared = model.shared(found.draws)
-    own = prior.own_ms.copy()
+    own, codec = prior.own_ms.copy(), prior.codec.copy()
+    for column, candidate in enumerate(candidates):
+        if candidate.codec_log_sd and candidate.setting.codec in shared.codecs:
+            codec[:, column] = shared.codecs[candidate.setting.codec]
     for column, booted in model.booted.items():
         if booted.own:
             own[:, column] = _draw_own(rng, booted, booted.own, shared)
@@ -136,6 +159,7 @@ def draw_unpacking(
         replace(
             prior,
             own_ms=own,
+            codec=codec,
             populate_ms=shared.populate if _POPULATE in model.active else prior.populate_ms,
             cpu=shared.cpu if _CPU in model.active else prior.cpu,
             lab=shared.lab if _LAB in model.active else prior.lab,
@@ -150,7 +174,8 @@ def _booted(candidate: CandidateFacts, seen: Location, *, is_populate: bool) -> 
     if candidate.unpack_ms is not None:
         return _Booted(seen=seen, own=candidate.unpack_ms, lab=True)
     own = candidate.decompress_ms if candidate.decompress_ms.median > 0 else None
-    return _Booted(seen=seen, own=own, lab=False)
+    codec = candidate.setting.codec if own and candidate.codec_log_sd else None
+    return _Booted(seen=seen, own=own, lab=False, codec=codec)
 
 
 def _at(quantity: Quantity, normal: Floats) -> Floats:
@@ -177,7 +202,8 @@ def _model(booted: _Booted, shared: _Shared) -> tuple[Floats, Floats]:
         return shared.populate, np.zeros_like(shared.populate)
     if booted.lab:
         return np.zeros_like(shared.lab), np.maximum(booted.own.median * shared.lab, _LEAST_MS)
-    return shared.populate, booted.own.median * shared.cpu
+    own_ms = booted.own.median * shared.cpu
+    return shared.populate, own_ms * shared.codecs[booted.codec] if booted.codec else own_ms
 
 
 def _draw_own(rng: np.random.Generator, booted: _Booted, own: Quantity, shared: _Shared) -> Floats:

@@ -100,10 +100,13 @@ def test_a_shadow_that_is_known_is_not_said_to_be_unknown() -> None:
 
 def test_the_calibration_knows_every_codec_and_says_where_from() -> None:
     table = shipped_calibration()
-    assert set(table.codecs) == set(Codec) - {Codec.CAT}
-    for row in table.codecs.values():
-        assert 0.2 < row.ratio.median < 10
-        assert 0.04 < row.ratio.log_sd < 1
+    assert {codec for codec, _ in table.rows} == set(Codec) - {Codec.CAT}
+    for row in table.rows.values():
+        assert 0.2 < row.ratio < 10
+        assert 0.04 < row.log_sd < 1
+        assert 0.01 < row.own_log_sd < 1
+        assert row.fixed_ms < 100
+    assert {codec for codec, far in table.rows if far} == {Codec.XZ, Codec.LZMA, Codec.ZSTD}
     assert "Linux" in table.source
 
 

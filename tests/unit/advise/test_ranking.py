@@ -13,10 +13,10 @@ from initadvisor.advise.machine import know_machine, unpacking_assumptions
 from initadvisor.advise.ranking import RankedCandidates
 from initadvisor.candidates.estimates import SampledCandidate
 from initadvisor.candidates.search_space import Candidate
+from initadvisor.core.codecs import Codec
 from initadvisor.core.config import Config, Objective
 from initadvisor.core.estimates import Estimate, Evidence
 from initadvisor.core.settings import Setting
-from initadvisor.data.tables import shipped_calibration
 from initadvisor.decide.boot_evidence import BootEvidence, Parameter, Relation
 from initadvisor.decide.cost import Outcome, Quantity
 from initadvisor.decide.upgrades import upgrade_pace
@@ -24,7 +24,7 @@ from initadvisor.image.contents import Lint, Verdict
 from initadvisor.lab.evidence import LabEvidence
 from initadvisor.records.marks import Waiting
 from initadvisor.target.disk import Disk
-from tests.fixtures.decision_cases import contender, weigh
+from tests.fixtures.decision_cases import TABLE, contender, weigh
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ KNOWLEDGE = know_machine(
     context=BootContext(
         asynchronous=False, whole_boot_ms=None, kernel_mb=10, kernel_mb_source="a test"
     ),
-    table=shipped_calibration(),
+    table=TABLE,
 )
 DISK = Disk(device="sda", kind="sata", read_mb_s=FAST, free_bytes=10**9, room_on="/boot")
 UML = "user-mode Linux 6.1.176, another kernel"
@@ -90,7 +90,7 @@ def case(
 ) -> DecisionInput:
     return DecisionInput(
         candidates=field,
-        unpacking=Unpacking(bench_ms=BENCH_MS, table=shipped_calibration(), lab=evidence),
+        unpacking=Unpacking(bench_ms=BENCH_MS, table=TABLE, lab=evidence),
         verdicts={c.digest: REFUSED if str(c.setting) == refused else OK for c in field},
         disk=replace(DISK, free_bytes=free_bytes),
         knowledge=knowledge,
@@ -204,6 +204,30 @@ def test_another_kernel_s_decompression_counts_but_is_bench_and_as_doubtful_as_k
     assert result.evidence is Evidence.BENCH
 
 
+def test_d_is_a_ratio_of_user_space_and_a_part_that_grows_with_slowness() -> None:
+    row = replace(TABLE.row(Codec.LZ4, far=False), ratio=0.5, fixed_ms=8.0, user_ms_per_mb=0.3)
+    table = replace(TABLE, rows=TABLE.rows | {(Codec.LZ4, False): row})
+    [lz4] = [one for one in FIELD if one.codec is Codec.LZ4]
+    unpacking = Unpacking(bench_ms=BENCH_MS, table=table, lab=LabEvidence())
+    assert unpacking.decompress_ms(lz4).median == pytest.approx(0.5 * 60 + 8)
+    slow = unpacking.compared([lz4], 100_000_000)
+    assert slow.slowness == pytest.approx(60 / (100 * 0.3))
+    assert slow.decompress_ms(lz4).median == pytest.approx(0.5 * 60 + 8 * 2)
+    assert unpacking.codec_log_sd(lz4) == row.log_sd
+
+
+def test_where_user_space_is_slow_files_are_created_slowly() -> None:
+    slower = KNOWLEDGE.slower(2.0).machine.populate_ms
+    assert slower.median == 2 * KNOWLEDGE.machine.populate_ms.median
+    assert slower.log_sd == KNOWLEDGE.machine.populate_ms.log_sd
+
+
+def test_what_another_kernel_took_shares_no_error_with_its_codec() -> None:
+    [zstd] = [one for one in FIELD if one.codec is Codec.ZSTD]
+    known = Unpacking(bench_ms=BENCH_MS, table=TABLE, lab=other_kernel(zstd=400.0))
+    assert known.codec_log_sd(zstd) == 0
+
+
 def said(evidence: LabEvidence) -> list[str]:
     return [one.text for one in unpacking_assumptions(FIELD, KNOWLEDGE.machine, evidence)]
 
@@ -211,7 +235,7 @@ def said(evidence: LabEvidence) -> list[str]:
 def test_without_a_lab_the_ratios_and_their_source_are_assumed() -> None:
     decompression, populate = said(LabEvidence())
     assert decompression.startswith("the kernel's decompression: user space times the ratios of")
-    assert shipped_calibration().source in decompression
+    assert TABLE.source in decompression
     assert populate.startswith("creating the files (P): 102 ms")
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from initadvisor.core.codecs import Codec
 from initadvisor.data.tables import CALIBRATION, calibration, shipped_calibration, shipped_document
+from initadvisor.decide.cost import Calibration
 from initadvisor.host import Host
 from tests.fakes.runner import FakeRunner
 
@@ -31,7 +32,11 @@ def keep(host: Host, document: object) -> None:
 def own_document() -> dict[str, Any]:
     document = shipped_document()
     document["source"] = "user-mode Linux 6.12 on this machine"
-    document["decompress"]["zstd"] = {"ratio": 1.5, "log_sd": 0.07}
+    document["decompress"]["zstd"] = {
+        "log_sd": 0.07,
+        "own_log_sd": 0.03,
+        "near": {"ratio": 1.5, "fixed_ms": 2.0, "user_ms_per_mb": 1.25},
+    }
     document["populate_ms_per_mb"]["median"] = 2.5
     return document
 
@@ -44,8 +49,9 @@ def test_this_machine_s_own_is_used_where_there_is_one(host: Host) -> None:
     keep(host, own_document())
     table = calibration(host)
     assert table.source == "user-mode Linux 6.12 on this machine"
-    assert table.codecs[Codec.ZSTD].ratio.median == 1.5
-    assert table.codecs[Codec.ZSTD].ratio.source == table.source
+    row = Calibration(ratio=1.5, fixed_ms=2.0, user_ms_per_mb=1.25, log_sd=0.07, own_log_sd=0.03)
+    assert table.row(Codec.ZSTD, far=False) == row
+    assert table.row(Codec.ZSTD, far=True) == row  # the nearest that was measured
     assert table.populate_ms_per_mb.median == 2.5
     assert table.warnings == ()
 
@@ -55,8 +61,9 @@ def test_a_codec_it_lacks_is_as_shipped(host: Host) -> None:
     del document["decompress"]["lzop"]
     keep(host, document)
     table = calibration(host)
-    assert table.codecs[Codec.LZOP] == shipped_calibration().codecs[Codec.LZOP]
-    assert table.codecs[Codec.ZSTD].ratio.median == 1.5
+    shipped = shipped_calibration()
+    assert table.row(Codec.LZOP, far=False) == shipped.row(Codec.LZOP, far=False)
+    assert table.row(Codec.ZSTD, far=False).ratio == 1.5
 
 
 def changed(*path: str, value: object) -> Callable[[dict[str, Any]], None]:
@@ -72,19 +79,24 @@ def changed(*path: str, value: object) -> Callable[[dict[str, Any]], None]:
 @pytest.mark.parametrize(
     "change",
     [
-        changed("schema", value=2),
+        changed("schema", value=1),
         changed("source", value=None),
         changed("decompress", value=[]),
-        changed("decompress", "zip", value={"ratio": 1, "log_sd": 0}),
-        changed("decompress", "zstd", value={"ratio": 1}),
-        changed("decompress", "zstd", "ratio", value=0),
-        changed("decompress", "zstd", "ratio", value=-1),
-        changed("decompress", "zstd", "ratio", value=float("nan")),
-        changed("decompress", "zstd", "ratio", value=float("inf")),
-        changed("decompress", "zstd", "ratio", value=10**400),
-        changed("decompress", "zstd", "ratio", value="1.0"),
+        changed("decompress", value={}),
+        changed("decompress", "zip", value={}),
+        changed("decompress", "zstd", value={"log_sd": 0.1, "own_log_sd": 0.1}),
+        changed("decompress", "zstd", "near", value={"ratio": 1}),
+        changed("decompress", "zstd", "near", "ratio", value=0),
+        changed("decompress", "zstd", "near", "ratio", value=-1),
+        changed("decompress", "zstd", "near", "ratio", value=float("nan")),
+        changed("decompress", "zstd", "near", "ratio", value=float("inf")),
+        changed("decompress", "zstd", "near", "ratio", value=10**400),
+        changed("decompress", "zstd", "near", "ratio", value="1.0"),
+        changed("decompress", "zstd", "near", "fixed_ms", value=-1),
+        changed("decompress", "zstd", "near", "fixed_ms", value=float("nan")),
+        changed("decompress", "zstd", "near", "user_ms_per_mb", value=0),
         changed("decompress", "zstd", "log_sd", value=-0.1),
-        changed("decompress", "zstd", "log_sd", value=float("nan")),
+        changed("decompress", "zstd", "own_log_sd", value=float("nan")),
         changed("populate_ms_per_mb", value=1),
         changed("machine_log_sd", "value", value=99),
     ],
@@ -100,10 +112,7 @@ def test_what_is_no_table_is_a_warning(
     assert warning.startswith("the shipped calibration is used, because")
     assert CALIBRATION in warning
     assert warning.isprintable()
-    assert (table.source, table.codecs) == (
-        shipped_calibration().source,
-        shipped_calibration().codecs,
-    )
+    assert (table.source, table.rows) == (shipped_calibration().source, shipped_calibration().rows)
 
 
 @pytest.mark.parametrize(

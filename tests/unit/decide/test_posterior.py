@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from initadvisor.core.codecs import Codec
+from initadvisor.core.settings import Setting
 from initadvisor.decide.boot_evidence import BootEvidence, Parameter, Relation
 from initadvisor.decide.posterior.posterior import PosteriorCosts, sample_posterior_costs
 from initadvisor.records.marks import Waiting
@@ -100,6 +102,24 @@ def test_one_boot_of_today_s_image_sharpens_every_candidate() -> None:
         assert width(after.unpack_ms[:, column]) < 0.95 * width(before.unpack_ms[:, column])
     assert np.median(after.unpack_ms[:, 0]) == pytest.approx(230, rel=0.03)
     assert np.median(after.total_ms[:, 0]) == pytest.approx(900 + 330, rel=0.02)
+
+
+def test_a_codec_s_error_is_learnt_from_any_of_its_images() -> None:
+    fast = replace(FIELD[0], setting=Setting.parse("zstd -3"), digest="f" * 64)
+    field = [replace(one, codec_log_sd=0.5) for one in (*FIELD, fast)]
+    codec = field[0].setting.codec
+    alike = [n for n, one in enumerate(field) if n and one.setting.codec is codec]
+    others = [n for n, one in enumerate(field) if one.setting.codec not in (codec, Codec.CAT)]
+    before, after = (
+        learn(boots, candidates=field).posterior.parameters for boots in ([], [WAITED])
+    )
+    assert alike
+    assert others
+    for column in alike:
+        assert np.array_equal(after.codec[:, column], after.codec[:, 0])
+        assert width(np.log(after.codec[:, column])) < 0.9 * width(np.log(before.codec[:, column]))
+    for column in others:
+        assert np.array_equal(after.codec[:, column], before.codec[:, column])
 
 
 def test_what_the_kernel_alone_tells_sharpens_every_candidate_as_well() -> None:
