@@ -126,16 +126,20 @@ def verdict(answer: Recommendation) -> Iterator[str]:
             )
         case Outcome.UNDECIDED:
             yield f"Keep {decision.setting} for now: no other setting is certain to be better."
+            build = ", its share of the build included," if _balanced(answer) else ""
             yield (
-                f"Best guess: {decision.leader}, {_boots(answer)} "
+                f"Best guess: {decision.leader}{build or ','} "
                 f"{_sooner(decision.leader_saving_ms)}.{_little(decision.leader_saving_ms)}"
             )
             yield from _room(answer, decision.leader)
 
 
 def _boots(answer: Recommendation) -> str:
-    balanced = answer.objective is Objective.BALANCED
-    return "boots and their share of the build" if balanced else "boots"
+    return "boots and their share of the build" if _balanced(answer) else "boots"
+
+
+def _balanced(answer: Recommendation) -> bool:
+    return answer.objective is Objective.BALANCED
 
 
 def _sooner(saving: Estimate) -> str:
@@ -202,7 +206,7 @@ def _shown_rows(
 
 
 def _table(answer: Recommendation, rows: Sequence[Row]) -> Iterator[str]:
-    balanced = answer.objective is Objective.BALANCED
+    balanced = _balanced(answer)
     titles = ["", "size", "read", "unpack", *(["build"] if balanced else []), ""]
     cells = [list(_cells(answer, row, balanced=balanced)) for row in rows]
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
@@ -338,7 +342,9 @@ def _next(answer: Recommendation) -> Iterator[str]:
     elif decision.outcome is not Outcome.UNDECIDED:
         return
     elif answer.unbuilt and answer.plan is None:
-        names = listed(answer.unbuilt)
+        first, *others = answer.unbuilt
+        more = [f"{len(others)} other{'s' if len(others) > 1 else ''}"] if others else []
+        names = listed([first, *more])
         yield f"Next: initadvisor recommend --build   builds {names}, which may be better"
     elif plan and plan.purpose is Purpose.TODAY:
         yield "Next: sudo initadvisor measure   records this boot, which tells most"

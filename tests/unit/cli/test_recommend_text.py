@@ -85,7 +85,7 @@ def screen(of: Recommendation, capsys: pytest.CaptureFixture[str], **options: bo
             Objective.BOOT,
             [
                 "Keep zstd for now: no other setting is certain to be better.",
-                "Best guess: lz4 -9, boots about 61 ms sooner (95 %: 20 to 104 ms sooner).",
+                "Best guess: lz4 -9, about 61 ms sooner (95 %: 20 to 104 ms sooner).",
             ],
         ),
     ],
