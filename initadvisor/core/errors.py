@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from initadvisor.core.text import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _Fact = TypeVar("_Fact")
 _LINE_LIMIT = 120
@@ -69,14 +69,26 @@ class LibraryError(InitadvisorError):
         chain: list[BaseException] = [err]
         while inner := chain[-1].__cause__ or chain[-1].__context__:
             chain.append(inner)
-        names = [one.name for one in chain if isinstance(one, ImportError) and one.name]
-        raised_in = [frame.f_globals["__name__"] for frame, _ in walk_tb(err.__traceback__)]
-        self.module = (*names, *reversed(raised_in), "?")[0].partition(".")[0]
         self.missing = isinstance(err, ModuleNotFoundError)
+        names = [one.name for one in chain if isinstance(one, ImportError) and one.name]
+        if not self.missing:  # a C module of a package may be called by its last name only
+            names = [*_raised_in(err), *names]
+        self.module = (*names, "?")[0].partition(".")[0]
         cause = next(iter(str(chain[-1]).strip().splitlines()), type(chain[-1]).__name__)
         state = "is not installed" if self.missing else f"cannot be loaded: {cause}"
         doing = f"cannot {what}: " if what else ""
         super().__init__(f"{doing}the Python module {self.module} {state}")
+
+
+def _raised_in(err: ImportError) -> Iterator[str]:
+    """Yield the modules whose code was run to import one of them, the innermost first."""
+    frames = [str(frame.f_globals["__name__"]) for frame, _ in walk_tb(err.__traceback__)]
+    for name in reversed(frames):
+        top = name.partition(".")[0].removeprefix("_frozen_")
+        if top in {"initadvisor", "__main__"}:
+            return
+        if not top.startswith("importlib"):
+            yield name
 
 
 class BadImageError(InitadvisorError):

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.tools
 MISSING = "import sys; sys.modules[{name!r}] = None"
 BROKEN = """
 try:
-    raise ImportError("lib{name}.so.3: cannot open shared object file")
+    raise ImportError("lib{name}.so.3: cannot open shared object file", name="_{name}")
 except ImportError as err:
     raise ImportError("READ THIS\\nand pages of advice") from err
 """
@@ -76,7 +76,7 @@ STOPS = {
     "numpy": {"recommend", "recommend as JSON", "history"},
     "psutil": {"recommend", "recommend as JSON", "build"},
     "pyudev": set[str](),
-    "rich": {"recommend", "build", "list"},
+    "rich": {"build", "list"},
     "systemd": {"backfill"},
     "zstandard": {"inspect zstd"},
 }
