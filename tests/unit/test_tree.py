@@ -84,6 +84,12 @@ def places(page: str) -> Iterator[tuple[str, tuple[str, ...]]]:
             raise ValueError(code)
 
 
+def test_no_place_is_broken_over_two_lines() -> None:
+    """Such a place is not found, nor are those after it."""
+    lines = _FENCED.sub("", PAGE).splitlines()
+    assert [line for line in lines if line.count("`") % 2] == []
+
+
 def paths(page: str) -> Iterator[str]:
     """Yield the other files and the directories that a page names."""
     for code in re.findall(r"`([^`\n ]+)`", _FENCED.sub("", page)):
