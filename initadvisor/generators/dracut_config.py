@@ -51,6 +51,9 @@ _PROGRAMS: Final = {
     "lzo": Codec.LZOP,
 }
 
+_REPLACED: Final = {f"DRACUT_COMPRESS_{name.upper()}": name for name in _PROGRAMS if name != "lzo"}
+"""Variables that put another program in the place of one."""
+
 _FALLBACK_ORDER: Final = (
     "pigz", "gzip", "lz4", "lzop", "zstd", "lzma", "xz", "lbzip2", "bzip2", "cat",
 )  # fmt: skip
@@ -60,6 +63,9 @@ _CARRIED_BY_LINE: Final = frozenset(
     {"-q", "-T0", "-l", "-n", "-T", "-R", "-c", "--rsyncable", "--check=crc32", "--lzma2=dict=1MiB"}
 )
 """Flags that dracut's own command lines have: they are no part of a setting."""
+
+_SAME_BYTES: Final = frozenset({"-q", "-n", "-T", "-c"})
+"""Flags that change nothing in what is written to a pipe."""
 
 _NEEDED: Final = {Codec.LZ4: "-l", Codec.XZ: "--check=crc32"}
 """Without these the output is in a form that the kernel does not unpack."""
@@ -124,7 +130,7 @@ def evaluate_config(host: Host, major: int, texts: Mapping[Path, str] | None = N
     """
     names = (
         *("compress", "compress_level_*", "INITRD_COMPRESS"),
-        *("hostonly", "uefi", "*dracutmodules", "reproducible"),
+        *("hostonly", "uefi", "*dracutmodules", "reproducible", "DRACUT_COMPRESS_*"),
     )
     return evaluate(host, Shell.BASH, config_paths(host, major, texts).files, names, texts=texts)
 
@@ -152,6 +158,10 @@ def effective_setting(
 
     Raises ``InitadvisorError`` for a compressor that makes what no kernel unpacks.
     """
+    replaced = [name for name in _REPLACED if config.value(name) not in {"", _REPLACED[name]}]
+    if replaced:
+        msg = f"cannot tell what dracut compresses with: {config.origin(*replaced)} sets "
+        raise InitadvisorError(msg + " and ".join(replaced))
     facts = _Facts(host=host, kernel=_kernel_config(host, kernel_release, major), major=major)
     name = "INITRD_COMPRESS" if config.value("INITRD_COMPRESS") else "compress"
     written = config.value(name)
@@ -261,15 +271,29 @@ def _verbatim(command: str, source: str, warnings: list[str]) -> Setting:
         warnings.append(f"{source}: the kernel cannot unpack what {program} makes without {needed}")
     options = tuple(_CHAIN.sub(r"-\1", word) for word in words if word not in _CARRIED_BY_LINE)
     name = program.rpartition("/")[2]
-    options = as_run(Setting(codec, options), name, warnings).options
     if codec is Codec.CAT:
+        if words:
+            msg = (
+                f"dracut is configured to compress with {command!r}, which does not read the image"
+            )
+            raise InitadvisorError(msg)
         return Setting(codec)
+    options = as_run(Setting(codec, options), name, warnings).options
     own = codec.spec.level
     completed_to = _LINES[codec].level
     if completed_to not in {None, own} and level_of(Setting(codec, options), -1) == -1:
         # Where there is no name to complete, the program's own default applies, not dracut's.
         options = (f"-{own}", *options)
-    return Setting(codec, options)
+    setting = Setting(codec, options)
+    line = command_line(codec, pigz=name == "pigz", lbzip2=name == "lbzip2")
+    unlike = {*words} ^ {*completed(line, setting)[1:]}
+    same = {*_SAME_BYTES, *(("-T0",) if codec in {Codec.LZMA, Codec.ZSTD} else ())}
+    if any(word not in same and not _LEVEL.match(word) for word in unlike):
+        warnings.append(
+            f"compress={command!r} is not the line that dracut completes {codec} to: what is said "
+            f"of today's setting is of {' '.join(completed(line, setting))}"
+        )
+    return setting
 
 
 def _codec(program: str, command: str) -> Codec:

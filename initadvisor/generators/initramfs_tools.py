@@ -53,6 +53,9 @@ _ETC = "/etc/initramfs-tools"
 _SHARE = "/usr/share/initramfs-tools"
 _SEARCH_PATH = ("/usr/bin", "/sbin", "/bin")
 _DEFAULT_LEVEL: Final = {Codec.LZ4: 9, Codec.ZSTD: 9}
+_OPTIONS: Final = ("compress", "compresslevel")
+"""Variables of mkinitramfs' own, in which it keeps its options -c and -l."""
+
 _FLAGS: Final = {
     Codec.LZ4: ((), ("-l",)),
     Codec.XZ: ((), ("--check=crc32", "--threads=0")),
@@ -91,6 +94,9 @@ def configured(
     """
     del image  # one configuration for all of them
     config = _evaluate_config(host, texts)
+    if given := [name for name in _OPTIONS if config.value(name)]:
+        msg = f"cannot tell what mkinitramfs does: {config.origin(*given)} sets its own variable "
+        raise InitadvisorError(msg + " and ".join(given), hint="COMPRESS is written in capitals")
     origin = config.origin("COMPRESS")
     written, level = config.value("COMPRESS"), config.value("COMPRESSLEVEL")
     if not config.get("COMPRESS"):
@@ -225,7 +231,7 @@ def context(host: Host) -> tuple[str, ...]:
 
 def _evaluate_config(host: Host, texts: Mapping[Path, str] | None = None) -> Evaluation:
     files, hooks = _config_paths(host, texts)
-    names = ("COMPRESS", "COMPRESSLEVEL", "MODULES")
+    names = ("COMPRESS", "COMPRESSLEVEL", "MODULES", *_OPTIONS)
     return evaluate(host, Shell.SH, [*files, *hooks], names, texts=texts)
 
 
@@ -263,6 +269,9 @@ def _usable_codec(host: Host, written: str, release: str, warnings: list[str]) -
         codec = Codec.GZIP
     places = (f"/lib/modules/{release}/config-{release}", f"/boot/config-{release}")
     config = first_kernel_config(host, places)
+    if codec in {None, Codec.CAT} and config is None:
+        msg = f"mkinitramfs would stop: it does not know how to run COMPRESS={written!r}"
+        raise InitadvisorError(msg)
     if codec is None or codec is Codec.CAT:
         warnings.append(f"COMPRESS={written!r} is unknown to mkinitramfs: it uses gzip")
         return Codec.GZIP

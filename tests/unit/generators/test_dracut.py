@@ -118,7 +118,7 @@ def test_a_variable_of_the_environment_is_pointed_out(
         ("zstd --ultra -22 -q -T0", "zstd --ultra -22"),
         ("lz4 -l -9", "lz4 -9"),
         ("xz --check=crc32 --lzma2=preset=0,dict=1MiB -T0", "xz -0"),
-        ("gzip -1 -n", "gzip -1"),
+        ("gzip -1 -n --rsyncable", "gzip -1"),
         ("cat", "cat"),
     ],
 )
@@ -150,6 +150,33 @@ def test_a_command_line_the_kernel_cannot_follow_is_pointed_out(
 ) -> None:
     write(_CONF, f'compress="{written}"\n')
     assert f"without {flag}" in _configured(host)[2][0]
+
+
+@pytest.mark.parametrize(
+    ("written", "line"),
+    [
+        ("xz -9 --check=crc32", "xz --check=crc32 --lzma2=preset=9,dict=1MiB -T0"),
+        ("gzip -9", "gzip -n -9 --rsyncable"),
+    ],
+)
+def test_a_command_line_with_other_flags_than_dracuts_is_pointed_out(
+    host: Host, write: Write, written: str, line: str
+) -> None:
+    write(_CONF, f'compress="{written}"\n')
+    assert f"of today's setting is of {line}" in _configured(host)[2][0]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("DRACUT_COMPRESS_ZSTD=pzstd\n", "sets DRACUT_COMPRESS_ZSTD"),
+        ('compress="cat /etc/motd"\n', "does not read the image"),
+    ],
+)
+def test_what_is_not_followed_is_refused(host: Host, write: Write, text: str, reason: str) -> None:
+    write(_CONF, text)
+    with pytest.raises(InitadvisorError, match=reason):
+        dracut.configured(host, RELEASE)
 
 
 def test_a_program_of_another_format_is_an_error(

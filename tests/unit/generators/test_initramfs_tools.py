@@ -82,8 +82,11 @@ def test_what_is_no_program_means_gzip(host: Host, write: Write, value: str) -> 
     assert "\r" not in warnings[0]
 
 
-def test_cat_means_gzip(host: Host, write: Write) -> None:
+def test_cat_means_gzip_where_the_kernel_tells_its_formats(host: Host, write: Write) -> None:
     write(_CONF, "COMPRESS=cat\n")
+    with pytest.raises(InitadvisorError, match="does not know how to run COMPRESS='cat'"):
+        initramfs_tools.configured(host, RELEASE)
+    write(f"/boot/config-{RELEASE}", "CONFIG_RD_GZIP=y\n")
     setting, _, warnings = _configured(host)
     assert setting == "gzip"
     assert "'cat' is unknown to mkinitramfs" in warnings[0]
@@ -159,6 +162,12 @@ def test_a_kernel_without_the_format_gets_gzip(host: Host, write: Write, path: s
 def test_a_kernel_without_gzip_either_stops_mkinitramfs(host: Host, write: Write) -> None:
     write(f"/boot/config-{RELEASE}", "# CONFIG_RD_ZSTD is not set\n")
     with pytest.raises(InitadvisorError, match="does not unpack gzip"):
+        initramfs_tools.configured(host, RELEASE)
+
+
+def test_a_variable_of_its_own_that_is_set_is_refused(host: Host, write: Write) -> None:
+    write(_CONF, "COMPRESS=zstd\ncompresslevel=3\n")
+    with pytest.raises(InitadvisorError, match=r"initramfs\.conf sets its own variable compressl"):
         initramfs_tools.configured(host, RELEASE)
 
 
