@@ -21,7 +21,7 @@ from initadvisor.data.tables import observed_boots, shipped_calibration
 from initadvisor.decide.boot_evidence import BootEvidence, Relation
 from initadvisor.decide.cost import CandidateFacts, Machine, Outcome, Quantity, Shadow
 from initadvisor.decide.costs import priced
-from initadvisor.decide.decision import decide
+from initadvisor.decide.decision import decide, savings
 from initadvisor.decide.next_boot import next_boots
 from initadvisor.decide.posterior.posterior import sample_posterior
 from initadvisor.decide.whatif_values import Span
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
     from initadvisor.advise.truth_tables import TruthTable
     from initadvisor.core.settings import Setting
+    from initadvisor.decide.cost import Decision
+    from initadvisor.decide.costs import Draws
     from initadvisor.decide.decision import Thresholds
     from initadvisor.decide.next_boot import BootLimits
     from initadvisor.decide.whatif_values import GivenValue
@@ -171,11 +173,37 @@ class TableSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The rules of a campaign, which is given up after ``most_boots``."""
+    """The rules of a campaign, which is given up after ``most_boots``.
+
+    ``looks``: after how many boots to look; a campaign that ends before is looked at no more.
+    """
 
     thresholds: Thresholds
     limits: BootLimits
     most_boots: int = 40
+    looks: tuple[int, ...] = (0, 1, 3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """The answer after so many boots, and what is true of it.
+
+    ``saving_ms``: what its setting truly saves. ``held``: of how many savings (``of``) the 95 %
+    interval holds the truth.
+    """
+
+    boots: int
+    outcome: Outcome
+    saving_ms: float
+    regret_ms: float
+    tolerance_ms: float
+    held: int
+    of: int
+
+    @property
+    def harmful(self) -> bool:
+        """Whether it is a switch that loses more than the tolerance."""
+        return self.outcome is Outcome.SWITCH and self.saving_ms < -self.tolerance_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +214,7 @@ class CampaignRun:
     right. ``regret_ms``: what a boot costs more than with the best setting; ``right``: that is
     within the tolerance, and a switch does not lose time. ``order``: the booted candidates by
     column; ``booted``: the same as settings. ``best``: the setting that truly costs least.
+    ``looks``: after as many boots as the rules say, or at the end.
     """
 
     boots: int
@@ -198,6 +227,7 @@ class CampaignRun:
     order: tuple[int, ...]
     booted: tuple[Setting, ...]
     best: Setting
+    looks: tuple[Look, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -450,15 +480,20 @@ def run_campaign(
     booter = Booter(truth, np.random.default_rng([seed, 1]))
     boots: list[BootEvidence] = []
     order: list[int] = []
+    looks: list[Look] = []
     while True:
         posterior = sample_posterior(machine, candidates, boots, seed=len(boots), count=_DRAWS)
+        draws = priced(posterior.parameters, machine, candidates)
         decision = decide(
-            priced(posterior.parameters, machine, candidates),
+            draws,
             candidates,
             baseline=0,
             thresholds=rules.thresholds,
             source="simulation",
+            booted=bool(boots),
         )
+        if len(boots) in rules.looks:
+            looks.append(_look(truth, decision, draws, len(boots), rules.thresholds))
         plan = next_boots(
             posterior,
             machine,
@@ -488,6 +523,26 @@ def run_campaign(
         order=tuple(order),
         booted=tuple(truth.settings[column] for column in order),
         best=truth.settings[int(costs.argmin())],
+        looks=tuple(looks),
+    )
+
+
+def _look(
+    truth: TrueMachine, decision: Decision, draws: Draws, boots: int, thresholds: Thresholds
+) -> Look:
+    costs = true_costs(truth)
+    chosen = truth.settings.index(decision.setting)
+    saving = costs[0] - costs
+    low, high = np.quantile(savings(draws, 0), [0.025, 0.975], axis=0)
+    held = ((low <= saving) & (saving <= high))[1:]
+    return Look(
+        boots=boots,
+        outcome=decision.outcome,
+        saving_ms=float(saving[chosen]),
+        regret_ms=float(costs[chosen] - costs.min()),
+        tolerance_ms=tolerance_ms(truth, thresholds),
+        held=int(held.sum()),
+        of=len(held),
     )
 
 

@@ -241,15 +241,21 @@ def decision_result(decision_input: DecisionInput) -> DecisionResult:
     weakest = Evidence.weakest(
         of for fact, of in zip(facts, evidence, strict=True) if fact.eligible or fact is facts[0]
     )
-    choose = decide_by_size if decision_input.by_size else decide
-    decision = choose(
-        given.draws, facts, baseline=0, thresholds=decision_input.thresholds, source=str(weakest)
-    )
-    held = (
-        decision
-        if decision_input.by_size
-        else _whatever_builds_take(decision_input, given, facts, decision)
-    )
+    thresholds, booted = decision_input.thresholds, bool(given.summary.boots_used)
+    if decision_input.by_size:
+        held = decision = decide_by_size(
+            given.draws, facts, baseline=0, thresholds=thresholds, source=str(weakest)
+        )
+    else:
+        decision = decide(
+            given.draws,
+            facts,
+            baseline=0,
+            thresholds=thresholds,
+            source=str(weakest),
+            booted=booted,
+        )
+        held = _whatever_builds_take(decision_input, given, facts, decision)
     hinges_on_build, decision = held.outcome is not decision.outcome, held
     if decision.outcome is Outcome.SWITCH:
         # The gain does not depend on ruling out better candidates.
@@ -282,17 +288,23 @@ def _whatever_builds_take(
     ends_s = (spread.least_s, spread.most_s) if spread else (0.0, inf)
     extra_ms = given.draws.extra_ms
 
-    def decided(today_ms: float, thresholds: Thresholds) -> Decision:
+    def decided(today_ms: float, thresholds: Thresholds, *, booted: bool) -> Decision:
         extra = extra_ms.copy()
         extra[0] = today_ms
-        draws = replace(given.draws, extra_ms=extra)
         return decide(
-            draws, facts, baseline=0, thresholds=thresholds, source=decision.saving_ms.source
+            replace(given.draws, extra_ms=extra),
+            facts,
+            baseline=0,
+            thresholds=thresholds,
+            source=decision.saving_ms.source,
+            booted=booted,
         )
 
     ends = [
         decided(
-            min(cpu_s * 1000 / decision_input.pace.boots, _ANYTHING_MS), decision_input.thresholds
+            min(cpu_s * 1000 / decision_input.pace.boots, _ANYTHING_MS),
+            decision_input.thresholds,
+            booted=bool(given.summary.boots_used),
         )
         for cpu_s in ends_s
     ]
@@ -301,9 +313,11 @@ def _whatever_builds_take(
             decision,
             probability=min(decision.probability, *(end.probability for end in ends)),
             best_probability=min(decision.best_probability, *(e.best_probability for e in ends)),
+            best=decision.best and all(end.best for end in ends),
             settled=decision.settled and all(end.settled for end in ends),
+            loss_ms=max(decision.loss_ms, *(end.loss_ms for end in ends)),
         )
-    return decided(extra_ms[0], replace(decision_input.thresholds, certainty=inf))
+    return decided(extra_ms[0], replace(decision_input.thresholds, certainty=inf), booted=False)
 
 
 def _facts(decision_input: DecisionInput, candidate: Candidate) -> CandidateFacts:

@@ -336,7 +336,7 @@ def _step(step: ExplanationStep) -> str:
     if step.outcome is Outcome.SWITCH:
         sure = f"{percent(step.probability)} sure"
         return f"{_of(step)}: switch to {step.leader}, which saves {saves}, {sure}"
-    word = "keep" if step.outcome is Outcome.KEEP else "undecided"
+    word = "undecided" if step.outcome is Outcome.UNDECIDED else "keep"
     if step.saving_ms.mean <= 0:
         costs = f"{figure(turned_round(step.saving_ms))} ms"
         return (
@@ -375,7 +375,7 @@ def plan_sentences(answer: Recommendation) -> Iterator[str]:
         yield "No boots are needed to decide: sizes do."
         return
     decision, rival, plan = answer.decision, answer.rival, answer.plan
-    if decision.outcome is Outcome.SWITCH and not decision.settled and rival:
+    if decision.outcome is Outcome.SWITCH and not decision.best and rival:
         yield (
             f"Something else may be better still ({percent(1 - decision.best_probability)} "
             f"likely), first of all {rival.setting}: against {decision.setting} it "

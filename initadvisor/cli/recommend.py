@@ -138,7 +138,13 @@ def as_document(answer: Recommendation) -> dict[str, Any]:
             "setting": str(decision.setting),
             "probability": round(decision.probability, 4),
             "best_probability": round(decision.best_probability, 4),
+            "best": decision.best,
             "settled": decision.settled,
+            "loss_ms": rounded(decision.loss_ms),
+            "guess": {
+                "setting": str(decision.guess),
+                "probability": round(decision.guess_probability, 4),
+            },
             "hinges_on_build": answer.hinges_on_build,
             "certainty_needed": answer.certainty,
             "saving_ms": _estimate(decision.saving_ms),

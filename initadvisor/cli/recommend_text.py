@@ -42,7 +42,12 @@ _MOST_BAR = 30
 _CLIPPED = 4.0
 """No bar reaches further than so many times the largest difference that is expected."""
 
-_COLOURS = {Outcome.SWITCH: "green", Outcome.KEEP: "green", Outcome.UNDECIDED: "yellow"}
+_COLOURS = {
+    Outcome.SWITCH: "green",
+    Outcome.KEEP: "green",
+    Outcome.EVEN: "green",
+    Outcome.UNDECIDED: "yellow",
+}
 _UNPACKING = {
     Evidence.BENCH: "Predicted: unpacking.",
     Evidence.LAB: "Measured in virtual machines: unpacking.",
@@ -111,7 +116,13 @@ def verdict(answer: Recommendation) -> Iterator[str]:
                 f"Switch to {decision.setting}: {_boots(answer)} {_sooner(decision.saving_ms)}."
                 f"{_little(decision.saving_ms)}"
             )
+            yield f"It is {'the best' if decision.best else 'better, maybe not the best'}."
             yield from _room(answer, decision.setting)
+        case Outcome.EVEN:
+            yield (
+                f"Keep {decision.setting}: there is no difference worth having, about "
+                f"{short(decision.loss_ms)} ms to the best."
+            )
         case Outcome.KEEP:
             yield f"Keep {decision.setting}: no other setting saves enough to matter."
         case Outcome.UNDECIDED if answer.hinges_on_build:

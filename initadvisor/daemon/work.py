@@ -155,7 +155,7 @@ def _advice(found: Recommendation) -> str:
         case Outcome.SWITCH:
             saving = f"{decision.saving_ms.mean:.0f} ms a boot"
             return f"switch from {found.baseline} to {decision.setting}, which saves {saving}"
-        case Outcome.KEEP:
+        case Outcome.KEEP | Outcome.EVEN:
             return f"keep {decision.setting}: nothing saves more that matters"
         case Outcome.UNDECIDED:
             return f"keep {decision.setting} for now: it is not certain what is best"

@@ -121,10 +121,13 @@ class Advice(StrEnum):
 
 
 class Outcome(StrEnum):
-    """Why: a certain gain, a certain lack of one, or too little evidence for either."""
+    """Why: an expected gain that hardly ever is a loss, a certain lack of a gain, no difference
+    worth having (``even``), or too little evidence for any of these.
+    """
 
     SWITCH = "switch"
     KEEP = "keep"
+    EVEN = "even"
     UNDECIDED = "undecided"
 
 
@@ -165,15 +168,17 @@ class DecidingFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The advice. ``setting`` is today's for ``keep`` and for ``undecided``.
+    """The advice. ``setting`` is today's unless the outcome is ``switch``.
 
-    ``probability``: for ``switch`` that the setting saves anything (what it saves is then likelier
-    than not more than the tolerance), otherwise that no setting saves more than the tolerance.
-    ``best_probability``: that nothing is better than the setting by more than the tolerance;
-    ``settled``: that this is certain, too, so that nothing is left to find out. ``saving_ms`` is
-    what the setting saves per boot against today's. ``leader`` is the setting with the largest
-    expected saving, which for ``undecided`` is not certain; ``leader_probability``: that it saves
-    more than the tolerance.
+    ``probability``: for ``switch`` that the setting does not lose more than the tolerance, else
+    that no setting saves more than the tolerance. ``best_probability``: that nothing is better than
+    the setting by more than the tolerance; ``best``: that this is certain. ``settled``: nothing is
+    left that is worth finding out. ``loss_ms``: how much more than with the best setting, whichever
+    that is, a boot is expected to cost with this one. ``saving_ms`` is what the setting saves per
+    boot against today's. ``leader`` is the setting, other than today's, with the largest expected
+    saving; ``leader_probability``: that it saves more than the tolerance. ``guess`` is what is
+    expected to cost least, today's included, where nothing is definite; else it is ``setting``.
+    ``guess_probability``: that nothing is better by more than the tolerance.
     """
 
     action: Advice
@@ -181,8 +186,12 @@ class Decision:
     setting: Setting
     probability: float
     best_probability: float
+    best: bool
     settled: bool
+    loss_ms: float
     saving_ms: Estimate
+    guess: Setting
+    guess_probability: float
     leader: Setting
     leader_probability: float
     leader_saving_ms: Estimate

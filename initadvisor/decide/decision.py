@@ -1,4 +1,4 @@
-"""From draws to a decision: switch only when the gain is certain enough and large enough.
+"""From draws to a decision: switch where a gain is expected that hardly ever is a loss.
 
 And what two candidates differ by, and which one comes closest to what was chosen.
 """
@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 
 
 _EVEN = 0.5
+_LITTLE = 0.5
+"""An expected loss up to such a part of the tolerance is not worth another boot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """When a difference counts: if there is one with probability ``certainty``, and if it is likely
-    more than ``tolerance_ms`` and more than ``tolerance_fraction`` of what today's image takes.
+    """When a difference counts: if it is more than ``tolerance_ms`` and more than
+    ``tolerance_fraction`` of what today's image takes; and how certain an answer has to be.
     """
 
     tolerance_ms: float = 5.0
@@ -51,9 +53,10 @@ class CandidateComparison:
 
     ``cost_ms``: what a boot costs, the objective included. ``saving_ms``: against today's.
     ``tolerance_ms``: what does not matter, a value for each draw. For each candidate:
-    ``eligible``: it is today's, or may replace it; ``faster``, ``helps``: with which probability it
-    saves anything, and more than the tolerance; ``within``: with which probability nothing eligible
-    is better by more than the tolerance.
+    ``eligible``: it is today's, or may replace it; ``expected_ms``: how much more than the
+    tolerance it is expected to save; ``harms``, ``helps``: with which probability it loses, and
+    saves, more than the tolerance; ``within``: with which probability nothing eligible is better by
+    more than that; ``loss_ms``: how much more than the best of the eligible it is expected to cost.
     """
 
     cost_ms: Floats
@@ -62,9 +65,11 @@ class CandidateComparison:
     size_mb: Floats
     unpack_ms: Floats
     eligible: Booleans
-    faster: Floats
+    expected_ms: Floats
+    harms: Floats
     helps: Floats
     within: Floats
+    loss_ms: Floats
 
 
 def compare_candidates(
@@ -76,7 +81,8 @@ def compare_candidates(
     tolerance = thresholds.tolerance(draws.read_ms[:, baseline] + draws.waited_ms[:, baseline])
     eligible = _eligible(candidates, baseline)
     eligible[baseline] = True
-    faster, helps, within = _compared(cost, saving, tolerance, eligible)
+    harms, helps, within = _compared(cost, saving, tolerance, eligible)
+    best = np.where(eligible, cost, np.inf).min(axis=1)
     return CandidateComparison(
         cost_ms=cost,
         saving_ms=saving,
@@ -84,18 +90,21 @@ def compare_candidates(
         size_mb=draws.size_mb,
         unpack_ms=draws.unpack_ms,
         eligible=eligible,
-        faster=faster.mean(axis=0),
+        expected_ms=saving.mean(axis=0) - tolerance.mean(),
+        harms=harms.mean(axis=0),
         helps=helps.mean(axis=0),
         within=within.mean(axis=0),
+        loss_ms=(cost - best[:, None]).mean(axis=0),
     )
 
 
 def _compared(
     cost_ms: Floats, saving_ms: Floats, tolerance_ms: Floats, eligible: Booleans
 ) -> tuple[Booleans, Booleans, Booleans]:
-    """Tell for each draw what ``CandidateComparison`` counts: ``faster``, ``helps``, ``within``."""
+    """Tell for each draw what ``CandidateComparison`` counts: ``harms``, ``helps``, ``within``."""
     best = np.where(eligible, cost_ms, np.inf).min(axis=1) + tolerance_ms
-    return saving_ms > 0, saving_ms > tolerance_ms[:, None], cost_ms <= best[:, None]
+    matters = tolerance_ms[:, None]
+    return saving_ms < -matters, saving_ms > matters, cost_ms <= best[:, None]
 
 
 def gains(found: CandidateComparison, baseline: int) -> Floats:
@@ -116,28 +125,39 @@ def decide(
     baseline: int,
     thresholds: Thresholds,
     source: str,
+    booted: bool = False,
 ) -> Decision:
     """Weigh every eligible candidate against today's (the one with index ``baseline``).
 
-    A switch is advised if it is certain that the candidate saves something and it is likelier than
-    not that this matters. A tie within the tolerance goes to today's setting. ``source`` names the
-    evidence in the figures that are returned.
+    A switch is advised to what is expected to save more than the tolerance and loses more than that
+    with a probability below 1 - ``certainty``. A tie within the tolerance goes to today's setting.
+    ``booted``: boots of this machine are among the evidence; without them nobody says that there
+    is no difference worth having. ``source`` names the evidence in the figures that are returned.
     """
     found = compare_candidates(draws, candidates, baseline=baseline, thresholds=thresholds)
     saving = found.saving_ms
-    chosen, outcome = _choose(found, baseline, thresholds)
+    chosen, outcome = _choose(found, baseline, thresholds, booted=booted)
     expected = np.where(_eligible(candidates, baseline), saving.mean(axis=0), -np.inf)
     leader = int(expected.argmax()) if np.isfinite(expected).any() else baseline
     index = baseline if chosen is None else chosen
     within = float(found.within[index])
+    guess = index
+    if outcome is Outcome.UNDECIDED and expected[leader] > 0:
+        guess = leader
+    best = within >= thresholds.certainty
     return Decision(
         action=Advice.SWITCH if outcome is Outcome.SWITCH else Advice.KEEP,
         outcome=outcome,
         setting=candidates[index].setting,
-        probability=within if chosen is None else float(found.faster[chosen]),
+        probability=within if chosen is None else 1 - float(found.harms[chosen]),
         best_probability=within,
-        settled=outcome is not Outcome.UNDECIDED and within >= thresholds.certainty,
+        best=best,
+        settled=outcome is not Outcome.UNDECIDED
+        and (best or (booted and _is_little(found, index))),
+        loss_ms=float(found.loss_ms[index]),
         saving_ms=summary(saving[:, index], source),
+        guess=candidates[guess].setting,
+        guess_probability=float(found.within[guess]),
         leader=candidates[leader].setting,
         leader_probability=float(found.helps[leader]),
         leader_saving_ms=summary(saving[:, leader], source),
@@ -145,30 +165,38 @@ def decide(
 
 
 def _choose(
-    found: CandidateComparison, baseline: int, thresholds: Thresholds
+    found: CandidateComparison, baseline: int, thresholds: Thresholds, *, booted: bool
 ) -> tuple[int | None, Outcome]:
-    """Return the certain candidate that is best, or None and why there is none.
+    """Return what to switch to, or None and why there is nothing.
 
-    Of those that are as certainly the best as is asked for, it is the one with the largest mean
-    saving; where there is none, the likeliest to be.
+    That is the largest expected saving, of what is certainly the best where there is any.
     """
-    certain = _certain(found.faster, found.helps, found.eligible, thresholds)
-    outcome = _outcome(certain, found.within, baseline, thresholds)
-    if outcome is not Outcome.SWITCH:
-        return None, outcome
-    rank = np.where(certain, found.within.clip(max=thresholds.certainty), -np.inf)
-    likeliest = rank == rank.max()
-    return int(np.where(likeliest, found.saving_ms.mean(axis=0), -np.inf).argmax()), outcome
+    worth = _worth_it(found.expected_ms, found.harms, found.eligible, thresholds)
+    outcome = _outcome(worth, found.within, baseline, thresholds)
+    if outcome is Outcome.SWITCH:
+        best = worth & (found.within >= thresholds.certainty)
+        among = best if best.any() else worth
+        return int(np.where(among, found.expected_ms, -np.inf).argmax()), outcome
+    if outcome is Outcome.UNDECIDED and booted and _is_little(found, baseline):
+        return None, Outcome.EVEN
+    return None, outcome
 
 
-def _certain(faster: Floats, helps: Floats, eligible: Booleans, thresholds: Thresholds) -> Booleans:
-    """Tell which candidates certainly save something that likelier than not matters."""
-    return eligible & (helps > _EVEN) & (faster >= thresholds.certainty)
+def _worth_it(
+    expected_ms: Floats, harms: Floats, eligible: Booleans, thresholds: Thresholds
+) -> Booleans:
+    """Tell which candidates are expected to save what matters and hardly ever lose it."""
+    return eligible & (expected_ms > 0) & (harms < 1 - thresholds.certainty)
 
 
-def _outcome(certain: Booleans, within: Floats, baseline: int, thresholds: Thresholds) -> Outcome:
+def _is_little(found: CandidateComparison, column: int) -> bool:
+    """Tell whether there is nothing to gain by knowing which candidate is the best."""
+    return bool(found.loss_ms[column] <= _LITTLE * found.tolerance_ms.mean())
+
+
+def _outcome(worth: Booleans, within: Floats, baseline: int, thresholds: Thresholds) -> Outcome:
     """Return the outcome; that nothing saves what matters is that today's is within of the best."""
-    if certain.any():
+    if worth.any():
         return Outcome.SWITCH
     return Outcome.KEEP if within[baseline] >= thresholds.certainty else Outcome.UNDECIDED
 
@@ -183,9 +211,10 @@ def outcomes_within(
     """Yield what ``decide`` would come to with the draws of each range alone."""
     compared = _compared(found.cost_ms, found.saving_ms, found.tolerance_ms, found.eligible)
     for rows in ranges:
-        faster, helps, within = (true[rows].mean(axis=0) for true in compared)
-        certain = _certain(faster, helps, found.eligible, thresholds)
-        yield _outcome(certain, within, baseline, thresholds)
+        harms, _, within = (true[rows].mean(axis=0) for true in compared)
+        expected = found.saving_ms[rows].mean(axis=0) - found.tolerance_ms[rows].mean()
+        worth = _worth_it(expected, harms, found.eligible, thresholds)
+        yield _outcome(worth, within, baseline, thresholds)
 
 
 def decide_by_size(
@@ -209,6 +238,7 @@ def decide_by_size(
     switch = bool(helps[leader] >= thresholds.certainty)
     certain_keep = none_helps >= thresholds.certainty
     index = leader if switch else baseline
+    guess = leader if helps[leader] > _EVEN else baseline
     saving = savings(draws, baseline)
     return Decision(
         action=Advice.SWITCH if switch else Advice.KEEP,
@@ -216,8 +246,12 @@ def decide_by_size(
         setting=candidates[index].setting,
         probability=float(helps[leader]) if switch else none_helps,
         best_probability=float(helps[leader]) if switch else none_helps,
+        best=switch or certain_keep,
         settled=switch or certain_keep,
+        loss_ms=0.0,
         saving_ms=summary(saving[:, index], source),
+        guess=candidates[guess].setting,
+        guess_probability=float(helps[guess]) if guess != baseline else none_helps,
         leader=candidates[leader].setting,
         leader_probability=float(helps[leader]),
         leader_saving_ms=summary(saving[:, leader], source),

@@ -82,7 +82,8 @@ def test_what_would_be_advised_then_is_what_was_chosen() -> None:
 
 def test_a_best_setting_in_use_is_kept() -> None:
     found = run(the_table_s(noise_log_sd=0.03, shadow_ms=0.0))
-    assert (found.outcome, found.setting, found.right) == (Outcome.KEEP, ZSTD, True)
+    assert found.outcome in {Outcome.KEEP, Outcome.EVEN}
+    assert (found.setting, found.right) == (ZSTD, True)
     assert (found.regret_ms, found.tolerance_ms) == (0.0, 0.02 * (900 - 300))
 
 

@@ -76,6 +76,11 @@ def screen(of: Recommendation, capsys: pytest.CaptureFixture[str], **options: bo
             ["Keep zstd: no other setting saves enough to matter."],
         ),
         (
+            decision(Outcome.EVEN, saving=figure(1, -9, 9)),
+            Objective.BOOT,
+            ["Keep zstd: there is no difference worth having, about 2 ms to the best."],
+        ),
+        (
             decision(Outcome.UNDECIDED, saving=figure(-5, -31, 9)),
             Objective.BOOT,
             ["Keep zstd for now: no other setting is expected to save anything, but one may."],
@@ -94,8 +99,16 @@ def test_the_verdict_is_one_sentence_and_says_no_more_than_is_known(
     chosen: Decision, objective: Objective, expected: list[str]
 ) -> None:
     made = answer(chosen, objective=objective)
-    room = ["/boot shrinks by 10 MB."] if chosen.outcome is not Outcome.KEEP else []
-    assert list(verdict(made)) == expected + (room if chosen.leader_saving_ms.mean > 0 else [])
+    keeps = chosen.outcome in {Outcome.KEEP, Outcome.EVEN}
+    rank = ["It is the best."] if chosen.outcome is Outcome.SWITCH else []
+    room = [] if keeps else ["/boot shrinks by 10 MB."]
+    assert list(verdict(made)) == [
+        *(expected + rank),
+        *(room if chosen.leader_saving_ms.mean > 0 else []),
+    ]
+    if rank:
+        better = replace(made, decision=replace(chosen, best=False))
+        assert "It is better, maybe not the best." in list(verdict(better))
 
 
 def test_by_size_the_saved_room_and_the_price_are_said() -> None:
@@ -137,7 +150,7 @@ def test_rows_are_what_is_saved_as_number_bar_and_interval(
     found = answer(decision(Outcome.SWITCH, saving=figure(61, -1, 92)))
     slower = row(Setting.parse("zstd -19"), size_mb=22, saving=WIDER)
     lines = screen(replace(found, rows=(slower, *found.rows)), capsys)
-    assert lines[3:7] == [
+    assert lines[4:8] == [
         "           size    read  unpack        sooner than today, ms",
         "lz4 -9    30 MB  100 ms  200 ms    +61                 ┼──────●────    -1 .. +92",
         "zstd      40 MB  100 ms  200 ms  today",
