@@ -16,7 +16,6 @@ import pytest
 
 from initadvisor.core.codecs import Codec, codec_of_magic
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.core.settings import Setting
 from initadvisor.generators import dracut, initramfs_tools
 from initadvisor.generators.files import with_stream_size
 from initadvisor.host.run import SystemRunner
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from initadvisor.core.settings import Setting
     from initadvisor.generators import Generator
     from tests.fixtures.namespace import Tree
 
