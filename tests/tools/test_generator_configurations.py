@@ -1,4 +1,4 @@
-"""What is read of a configuration is what the real programs make of it.
+"""What is read of a configuration, and written into it, is what the real programs make of it.
 
 The parts of dracut and mkinitramfs that source the files and choose the compressor are cut out of
 the real scripts and run in the tree they come from, with its compressors and its 3cpio.
@@ -16,6 +16,7 @@ import pytest
 
 from initadvisor.core.codecs import Codec, codec_of_magic
 from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.settings import Setting
 from initadvisor.generators import dracut, initramfs_tools
 from initadvisor.generators.files import with_stream_size
 from initadvisor.host.run import SystemRunner
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from initadvisor.core.settings import Setting
     from initadvisor.generators import Generator
     from tests.fixtures.namespace import Tree
 
@@ -37,6 +37,7 @@ pytestmark = pytest.mark.tools
 _PROGRAMS = (
     *("bzip2", "cat", "gzip", "lbzip2", "lz4", "lzma", "lzop", "pigz", "sort", "xz", "zstd"),
 )
+_TARGETS = [Setting.parse(text) for text in ("zstd", "lz4", "gzip -1")]
 _STAMPED = {Codec.LZOP}
 
 _D = "etc/dracut.conf"
@@ -373,6 +374,22 @@ def test_what_is_read_is_what_the_program_makes_of_it_or_refused(real: _Real) ->
             found = real.generator.configured(host, RELEASE)
             if not any("is not the line that" in warning for warning in found.warnings):
                 settings[host] = found.setting
+    names = list(_table(real))
+    wrong = [line.partition(":") for line in real.unlike(settings)]
+    assert [names[int(number)] + what for number, _, what in wrong] == []
+    assert len(settings) > len(names) / 2
+
+
+@pytest.mark.parametrize("target", _TARGETS, ids=str)
+def test_what_is_written_is_what_the_program_takes_or_refused(real: _Real, target: Setting) -> None:
+    settings = {}
+    for number, files in enumerate(_table(real).values()):
+        host = real.machine(str(number), files)
+        with contextlib.suppress(InitadvisorError):
+            edits = real.generator.rewritten(host, RELEASE, target)
+            for edit in edits:
+                trees.write(host.root, edit.path.removeprefix(str(host.root)), edit.after)
+            settings[host] = target
     names = list(_table(real))
     wrong = [line.partition(":") for line in real.unlike(settings)]
     assert [names[int(number)] + what for number, _, what in wrong] == []
