@@ -34,7 +34,7 @@ complete -c initadvisor -n '__initadvisor_at "recommend"' -l read-speed -r -f -d
 complete -c initadvisor -n '__initadvisor_at "recommend"' -l overlap -r -f -d 'For how long the kernel is busy before it needs the initramfs, if you know it'
 complete -c initadvisor -n '__initadvisor_at "recommend"' -l objective -r -f -a "boot size balanced" -d 'What is to be small: the time of a boot, the image, or boot and build together'
 complete -c initadvisor -n '__initadvisor_at "recommend"' -l only -r -f -a "cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19'" -d 'Weigh only this; may be repeated'
-complete -c initadvisor -n '__initadvisor_at "recommend"' -l all -d 'Weigh the hopeless settings, too'
+complete -c initadvisor -n '__initadvisor_at "recommend"' -l all -d 'Weigh slow codecs, too, such as bzip2'
 complete -c initadvisor -n '__initadvisor_at "recommend"' -l build -d 'Build the candidates that may be the best, and weigh them again'
 complete -c initadvisor -n '__initadvisor_at "recommend"' -l lab -d 'Build them, and let kernels unpack them in virtual machines before they are weighed'
 complete -c initadvisor -n '__initadvisor_at "recommend"' -l explain -d 'Say why: what decides, and what was assumed'
@@ -89,7 +89,7 @@ complete -c initadvisor -n '__initadvisor_at "trial status"' -l help -d 'Show th
 complete -c initadvisor -n '__initadvisor_at "trial stop"' -l help -d 'Show this message and exit'
 complete -c initadvisor -n '__initadvisor_at "lab"' -l image -r -F -d 'Time this image’s candidates, not this machine’s'
 complete -c initadvisor -n '__initadvisor_at "lab"' -l only -r -f -a "cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19'" -d 'Time only this; may be repeated'
-complete -c initadvisor -n '__initadvisor_at "lab"' -l all -d 'Time the hopeless settings, too'
+complete -c initadvisor -n '__initadvisor_at "lab"' -l all -d 'Time slow codecs, too, such as bzip2'
 complete -c initadvisor -n '__initadvisor_at "lab"' -l rounds -r -f -d 'Boot each image so often, whether the order is settled or not'
 complete -c initadvisor -n '__initadvisor_at "lab"' -l verify -r -F -d 'Does this machine’s kernel unpack it?'
 complete -c initadvisor -n '__initadvisor_at "lab"' -l engines -d 'Try KVM anew, and say which engines are there'
@@ -112,7 +112,7 @@ complete -c initadvisor -n '__initadvisor_at "candidates"' -a list -d 'List the 
 complete -c initadvisor -n '__initadvisor_at "candidates"' -a prune -d 'Remove the candidates of images that are gone or have changed, and what is over the limit'
 complete -c initadvisor -n '__initadvisor_at "candidates"' -l help -d 'Show this message and exit'
 complete -c initadvisor -n '__initadvisor_at "candidates build"' -l image -r -F -d 'Derive them from this image instead of the one this machine boots'
-complete -c initadvisor -n '__initadvisor_at "candidates build"' -l all -d 'Build the hopeless settings, too'
+complete -c initadvisor -n '__initadvisor_at "candidates build"' -l all -d 'Build slow codecs, too, such as bzip2'
 complete -c initadvisor -n '__initadvisor_at "candidates build"' -l only -r -f -a "cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19'" -d 'Build only this setting, for example ’zstd -19’; may be repeated'
 complete -c initadvisor -n '__initadvisor_at "candidates build"' -l jobs -r -f -d 'How many to build at the same time'
 complete -c initadvisor -n '__initadvisor_at "candidates build"' -l json -d 'Print the result as JSON'
@@ -145,7 +145,7 @@ complete -c initadvisor -n '__initadvisor_at "config"' -a set -d 'Set KEY, such 
 complete -c initadvisor -n '__initadvisor_at "config"' -a unset -d 'Remove KEY from /etc/initadvisor.toml, so that its default holds'
 complete -c initadvisor -n '__initadvisor_at "config"' -l json -d 'Print it as JSON'
 complete -c initadvisor -n '__initadvisor_at "config"' -l help -d 'Show this message and exit'
-complete -c initadvisor -n '__initadvisor_at "config set"' -f -a "machine.read_speed_mb_s machine.overlap_ms candidates.settings candidates.hopeless candidates.jobs candidates.cache_limit_mb recommend.objective recommend.boots_per_upgrade recommend.tolerance_ms recommend.tolerance_fraction recommend.certainty recommend.max_excess_s daemon.policy"
+complete -c initadvisor -n '__initadvisor_at "config set"' -f -a "machine.read_speed_mb_s machine.overlap_ms candidates.settings candidates.slow_codecs candidates.jobs candidates.cache_limit_mb recommend.objective recommend.boots_per_upgrade recommend.tolerance_ms recommend.tolerance_fraction recommend.certainty recommend.max_excess_s daemon.policy"
 complete -c initadvisor -n '__initadvisor_at "config set"' -l help -d 'Show this message and exit'
-complete -c initadvisor -n '__initadvisor_at "config unset"' -f -a "machine.read_speed_mb_s machine.overlap_ms candidates.settings candidates.hopeless candidates.jobs candidates.cache_limit_mb recommend.objective recommend.boots_per_upgrade recommend.tolerance_ms recommend.tolerance_fraction recommend.certainty recommend.max_excess_s daemon.policy"
+complete -c initadvisor -n '__initadvisor_at "config unset"' -f -a "machine.read_speed_mb_s machine.overlap_ms candidates.settings candidates.slow_codecs candidates.jobs candidates.cache_limit_mb recommend.objective recommend.boots_per_upgrade recommend.tolerance_ms recommend.tolerance_fraction recommend.certainty recommend.max_excess_s daemon.policy"
 complete -c initadvisor -n '__initadvisor_at "config unset"' -l help -d 'Show this message and exit'

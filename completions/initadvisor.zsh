@@ -23,7 +23,7 @@ _initadvisor_values_4() {
 }
 
 _initadvisor_values_5() {
-    local -a values=(machine.read_speed_mb_s machine.overlap_ms candidates.settings candidates.hopeless candidates.jobs candidates.cache_limit_mb recommend.objective recommend.boots_per_upgrade recommend.tolerance_ms recommend.tolerance_fraction recommend.certainty recommend.max_excess_s daemon.policy)
+    local -a values=(machine.read_speed_mb_s machine.overlap_ms candidates.settings candidates.slow_codecs candidates.jobs candidates.cache_limit_mb recommend.objective recommend.boots_per_upgrade recommend.tolerance_ms recommend.tolerance_fraction recommend.certainty recommend.max_excess_s daemon.policy)
     compadd "$@" -a values
 }
 
@@ -108,7 +108,7 @@ _initadvisor_candidates_list() {
 _initadvisor_candidates_build() {
     _arguments \
         '--image=[Derive them from this image instead of the one this machine boots]:image:_files' \
-        '--all[Build the hopeless settings, too]' \
+        '--all[Build slow codecs, too, such as bzip2]' \
         '*--only=[Build only this setting, for example ’zstd -19’; may be repeated]:only:_initadvisor_values_2' \
         '--jobs=[How many to build at the same time]:jobs: ' \
         '--json[Print the result as JSON]' \
@@ -149,7 +149,7 @@ _initadvisor_lab() {
     _arguments \
         '--image=[Time this image’s candidates, not this machine’s]:image:_files' \
         '*--only=[Time only this; may be repeated]:only:_initadvisor_values_2' \
-        '--all[Time the hopeless settings, too]' \
+        '--all[Time slow codecs, too, such as bzip2]' \
         '--rounds=[Boot each image so often, whether the order is settled or not]:rounds: ' \
         '--verify=[Does this machine’s kernel unpack it?]:verify:_files' \
         '--engines[Try KVM anew, and say which engines are there]' \
@@ -264,7 +264,7 @@ _initadvisor_recommend() {
         '--overlap=[For how long the kernel is busy before it needs the initramfs, if you know it]:overlap: ' \
         '--objective=[What is to be small\: the time of a boot, the image, or boot and build together]:objective:_initadvisor_values_1' \
         '*--only=[Weigh only this; may be repeated]:only:_initadvisor_values_2' \
-        '--all[Weigh the hopeless settings, too]' \
+        '--all[Weigh slow codecs, too, such as bzip2]' \
         '--build[Build the candidates that may be the best, and weigh them again]' \
         '--lab[Build them, and let kernels unpack them in virtual machines before they are weighed]' \
         '--explain[Say why\: what decides, and what was assumed]' \

@@ -142,10 +142,10 @@ def _evidence(boot: BootFigures, now: _Now) -> BootEvidence | None:
 
 SHARED_WORDS = {
     Parameter.LOADER: ("the loader reads", "MB/s"),
-    Parameter.FIXED: ("what every image pays (L)", "ms"),
-    Parameter.SHADOW: ("the shadow (B1)", "ms"),
-    Parameter.REST: ("what follows the unpack (B2)", "ms"),
-    Parameter.POPULATE: ("creating the files (P)", "ms"),
+    Parameter.FIXED: ("what every image pays", "ms"),
+    Parameter.SHADOW: ("the overlap", "ms"),
+    Parameter.REST: ("what follows the unpack", "ms"),
+    Parameter.POPULATE: ("creating the files", "ms"),
     Parameter.CPU: ("the kernel's decompression, by the prediction", "times"),
     Parameter.LAB: ("the bare machine, by the virtual one", "times"),
 }

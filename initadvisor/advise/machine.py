@@ -101,10 +101,11 @@ def know_machine(
             ),
             Assumption(
                 about=Parameter.SHADOW,
-                text=f"the shadow (B1): {_said_of(shadow)}",
+                text="how long the kernel is busy before it needs the initramfs (overlap): "
+                f"{_said_of(shadow)}",
                 certain=shadow.fixed_ms is not None,
             ),
-            Assumption(about=Parameter.FIXED, text=f"what every image pays (L): {fixed.source}"),
+            Assumption(about=Parameter.FIXED, text=f"what every image pays: {fixed.source}"),
         ),
     )
 
@@ -148,9 +149,7 @@ def unpacking_assumptions(
                 f"from {populate.source}"
             )
         if Parameter.POPULATE not in told:
-            said.append(
-                Assumption(about=Parameter.POPULATE, text=f"creating the files (P): {text}")
-            )
+            said.append(Assumption(about=Parameter.POPULATE, text=f"creating the files: {text}"))
     return tuple(said)
 
 

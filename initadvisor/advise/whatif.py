@@ -1,4 +1,4 @@
-"""What would be best with another disk, processor or shadow.
+"""What would be best with another disk, processor or overlap.
 
 Compared are the settings of a table, or this machine's images as far as they are known.
 """
@@ -92,7 +92,7 @@ def what_if(host: Host, question: Question, *, observer: RecommendObserver) -> W
     """
     ranges = question.ranges
     if len(ranges) > _MOST_RANGES:
-        msg = "cannot vary read speed, processor and shadow at the same time"
+        msg = "cannot vary read speed, processor and overlap at the same time"
         raise UsageError(msg, hint="give a range to two of them at most")
     config = load_config(host)
     objective = question.objective or config.objective
@@ -179,7 +179,7 @@ def _said(question: Question, places: tuple[ReadMedium, ...]) -> tuple[str, ...]
         )
     if Factor.SHADOW not in given:
         said.append(
-            "the shadow is taken to be 0 ms: a boot waits for all of the unpacking, as most "
+            "the overlap is taken to be 0 ms: a boot waits for all of the unpacking, as most "
             "machines' boots do; --overlap names another"
         )
     elif Factor.SHADOW not in question.ranges:

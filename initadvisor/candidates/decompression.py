@@ -90,7 +90,7 @@ def time_once(host: Host, stream: Stream) -> float:
 
 
 def _file(host: Host, stream: Stream) -> Path:
-    return host.cache_dir() / "bench" / f"{stream.sha256}.json"
+    return host.cache_dir() / "decompression" / f"{stream.sha256}.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,21 +48,21 @@ def plan_settings(
     also: Sequence[Setting] = (),
     everything: bool = False,
 ) -> tuple[Setting, ...]:
-    """Return the settings to build: contenders first, cheap before costly, hopeless ones last.
+    """Return the settings to build: contenders first, cheap before costly, slow ones last.
 
     ``only`` is built as it stands. Otherwise it is what the configuration lists, or each codec as
-    the generator would run it and the levels worth trying; of that default set the hopeless ones
+    the generator would run it and the levels worth trying; of that default set the slow ones
     only if ``everything`` is asked for. ``also`` (today's setting) is added in any case. Of several
     settings that lead to the same command line the first is kept.
     """
     wanted = list(only or config.settings or _default_settings(host, generator))
     if not (only or config.settings or everything):
-        wanted = [setting for setting in wanted if setting.codec not in config.hopeless]
+        wanted = [setting for setting in wanted if setting.codec not in config.slow_codecs]
     return tuple(
         sorted(
             _distinct(host, generator, (*also, *wanted)),
             key=lambda setting: (
-                setting.codec in config.hopeless,
+                setting.codec in config.slow_codecs,
                 expected_cpu_s(setting.codec, generator.default_level(host, setting), 1),
             ),
         )

@@ -25,7 +25,7 @@ from initadvisor.cli.rendering.text import (
 )
 from initadvisor.core.estimates import Certainty
 from initadvisor.core.text import shown
-from initadvisor.records.boot import RecordSource, as_plain
+from initadvisor.records.boot import RecordSource, as_exported
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -137,9 +137,9 @@ def figures(record: BootRecord) -> dict[str, str | int | bool | None]:
         "begin_to_init_us": record.begin_to_init_us,
         "slack_us": record.shadow.slack_us,
         "waiting": record.shadow.waiting,
-        "shadow_us": record.shadow.shadow_us,
-        "shadow_min_us": record.shadow.shadow_min_us,
-        "shadow_max_us": record.shadow.shadow_max_us,
+        "overlap_us": record.shadow.shadow_us,
+        "overlap_min_us": record.shadow.shadow_min_us,
+        "overlap_max_us": record.shadow.shadow_max_us,
         "rest_us": record.shadow.rest_us,
         "read_us": record.read_us,
         "reboot_gap_us": record.reboot_gap.duration_us,
@@ -158,7 +158,7 @@ def write_json(head: dict[str, Any], records: Iterable[BootRecord], file: IO[str
     file.write(',\n  "boots": [')
     for number, record in enumerate(records):
         file.write(",\n    " if number else "\n    ")
-        document = {**as_plain(record), "figures": figures(record)}
+        document = {**as_exported(record), "figures": figures(record)}
         file.write(without_id(_json(document), record.machine))
     file.write("\n  ]\n}\n")
 
@@ -176,7 +176,7 @@ def write_csv(records: Iterable[BootRecord], file: IO[str]) -> None:
             "method": record.start.method,
             **figures(record),
             "rejections": " ".join(record.rejections),
-            RECORD: _json(as_plain(record)),
+            RECORD: _json(as_exported(record)),
         }
         if writer is None:
             writer = csv.DictWriter(file, fieldnames=list(row))

@@ -34,7 +34,7 @@ def candidates() -> None:
     type=FileName(),
     help="Derive them from this image instead of the one this machine boots.",
 )
-@click.option("--all", "everything", is_flag=True, help="Build the hopeless settings, too.")
+@click.option("--all", "everything", is_flag=True, help="Build slow codecs, too, such as bzip2.")
 @click.option(
     "--only",
     multiple=True,

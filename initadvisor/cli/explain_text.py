@@ -351,7 +351,7 @@ def _step(step: ExplanationStep) -> str:
 def _of(step: ExplanationStep) -> str:
     match step.evidence:
         case Evidence.BENCH:
-            return "sizes and bench"
+            return "sizes and predicted times"
         case Evidence.LAB:
             return f"and the lab, which unpacked {step.used} of the images"
         case Evidence.BOOTS:

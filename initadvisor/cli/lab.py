@@ -31,7 +31,7 @@ _FILE = FileName()
     shell_complete=settings_beginning_with,
     help="Time only this; may be repeated.",
 )
-@click.option("--all", "everything", is_flag=True, help="Time the hopeless settings, too.")
+@click.option("--all", "everything", is_flag=True, help="Time slow codecs, too, such as bzip2.")
 @click.option(
     "--rounds",
     type=Whole(1, 1000),

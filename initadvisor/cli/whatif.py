@@ -1,4 +1,4 @@
-"""``initadvisor whatif``: what would be best with another disk, processor or shadow."""
+"""``initadvisor whatif``: what would be best with another disk, processor or overlap."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def whatif(
     as_list: bool,
     as_json: bool,
 ) -> None:
-    """Say which setting would be best with another disk, processor or shadow.
+    """Say which setting would be best with another disk, processor or overlap.
 
     Without options: on an NVMe disk, a SATA SSD and an SD card. A range shows from where to where
     each setting is the best, two ranges a map. The images are this machine's, unless --table names
@@ -213,7 +213,7 @@ def _column(column: Column) -> dict[str, Any]:
         "title": column.title,
         "read_mb_s": conditions.read_mb_s,
         "cpu_scale": conditions.cpu_scale,
-        "shadow_ms": conditions.shadow_ms,
+        "overlap_ms": conditions.shadow_ms,
         "settings": [
             {
                 "setting": str(comparison.setting),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _FACTORS = {
     Factor.LOADER: "read speed",
     Factor.CPU: "time the processor takes",
-    Factor.SHADOW: "shadow",
+    Factor.SHADOW: "overlap",
 }
 _MOST_WITH_INTERVALS = 4
 """With more columns a table with an interval in each is too much to read."""

@@ -8,7 +8,7 @@ It is TOML with four tables, every key optional:
 
     [candidates]
     settings = ["zstd", "zstd -19", "lz4 -9", "cat"]
-    hopeless = ["bzip2", "lzma"]
+    slow_codecs = ["bzip2", "lzma"]
     jobs = 2
     cache_limit_mb = 4000
 
@@ -72,8 +72,8 @@ class Config:
     ``settings``: the settings to try, in place of the default set (each codec as the generator
     would run it, and the levels worth trying); empty: the default set.
 
-    ``hopeless``: the codecs whose settings are built last, and those of the default set only when
-    everything is asked for.
+    ``slow_codecs``: the codecs whose settings are built last, and those of the default set only
+    when everything is asked for.
 
     ``jobs``: how many candidates are built at the same time; None: as many as there are processors.
 
@@ -100,7 +100,7 @@ class Config:
     read_speed_mb_s: float | None = None
     overlap_ms: float | None = None
     settings: tuple[Setting, ...] = ()
-    hopeless: frozenset[Codec] = frozenset(
+    slow_codecs: frozenset[Codec] = frozenset(
         spec.codec for spec in CODECS.values() if not spec.is_candidate
     )
     jobs: int | None = None
@@ -245,7 +245,7 @@ _KEYS: dict[str, dict[str, tuple[str, Callable[[Any], Any]]]] = {
     },
     "candidates": {
         "settings": ("settings", _settings),
-        "hopeless": ("hopeless", _codecs),
+        "slow_codecs": ("slow_codecs", _codecs),
         "jobs": ("jobs", _count),
         "cache_limit_mb": ("cache_limit_bytes", _megabytes),
     },

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Evidence(StrEnum):
     """Where a figure about unpacking comes from, weakest first."""
 
-    BENCH = "bench"
+    BENCH = "predicted"
     LAB = "lab"
     BOOTS = "boots"
 

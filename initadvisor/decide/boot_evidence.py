@@ -87,7 +87,7 @@ class Parameter(StrEnum):
 
     LOADER = "loader"
     FIXED = "fixed"
-    SHADOW = "shadow"
+    SHADOW = "overlap"
     REST = "rest"
     POPULATE = "populate"
     CPU = "cpu"

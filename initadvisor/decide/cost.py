@@ -138,7 +138,7 @@ class Factor(StrEnum):
     """
 
     LOADER = "loader"
-    SHADOW = "shadow"
+    SHADOW = "overlap"
     CPU = "cpu"
 
 

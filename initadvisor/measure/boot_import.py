@@ -10,7 +10,7 @@ from initadvisor.core.errors import InitadvisorError, require
 from initadvisor.core.plain_values import from_json
 from initadvisor.core.text import shown
 from initadvisor.host.files import open_regular
-from initadvisor.records.boot import RecordSource, as_record
+from initadvisor.records.boot import RecordSource, from_exported
 from initadvisor.store.store import open_store
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from initadvisor.records.boot import BootRecord
 
 
-_SCHEMA = 2
+_SCHEMA = 3
 _MOST_JSON_BYTES = 16 << 20
 """What is read as a whole; a table is read row by row."""
 _MOST_LINE_BYTES = 1 << 18
@@ -88,7 +88,7 @@ def _of_json(file: IO[bytes]) -> Iterator[BootRecord]:
     )
     boots = document.get("boots")
     require(isinstance(boots, list), "there is no list of boots")
-    yield from map(as_record, boots)
+    yield from map(from_exported, boots)
 
 
 def _of_csv(file: IO[bytes]) -> Iterator[BootRecord]:
@@ -98,7 +98,7 @@ def _of_csv(file: IO[bytes]) -> Iterator[BootRecord]:
     column = titles.index("record")
     for row in rows:
         require(len(row) == len(titles), f"a row with {len(row)} columns instead of {len(titles)}")
-        yield as_record(from_json(row[column]))
+        yield from_exported(from_json(row[column]))
 
 
 def _lines(file: IO[bytes]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from initadvisor.core.estimates import Certainty
 from initadvisor.core.plain_values import from_json
@@ -30,7 +30,7 @@ from initadvisor.records.boot_start import LoaderTimes
 from initadvisor.records.read_interval import ReadInterval
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from initadvisor.core.serialisation import Plain
     from initadvisor.records.attribution import Attribution, KnownImage
@@ -260,6 +260,34 @@ def as_record(plain: object) -> BootRecord:
             msg = f"{where} cannot be {identifier[:60]!r}"
             raise ValueError(msg)
     return record
+
+
+_EXPORTED = {
+    "shadow": "overlap",
+    "shadow_us": "overlap_us",
+    "shadow_min_us": "overlap_min_us",
+    "shadow_max_us": "overlap_max_us",
+}
+"""What the kept form of a record calls otherwise than documents for others."""
+
+
+def as_exported(record: BootRecord) -> dict[str, Plain]:
+    """Return a record as plain values, as others read them."""
+    plain = _renamed(as_plain(record), _EXPORTED)
+    return {**plain, "overlap": _renamed(plain["overlap"], _EXPORTED)}
+
+
+def from_exported(plain: object) -> BootRecord:
+    """Return the record that ``as_exported`` was given; raises as ``as_record`` does."""
+    kept = {name: own for own, name in _EXPORTED.items()}
+    renamed = _renamed(plain, kept)
+    if isinstance(renamed, dict) and "shadow" in renamed:
+        renamed["shadow"] = _renamed(renamed["shadow"], kept)
+    return as_record(renamed)
+
+
+def _renamed(plain: Any, names: Mapping[str, str]) -> Any:  # noqa: ANN401 - of unknown origin
+    return {names.get(k, k): v for k, v in plain.items()} if isinstance(plain, dict) else plain
 
 
 _HOUR_US = 3_600_000_000

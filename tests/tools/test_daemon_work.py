@@ -132,7 +132,8 @@ def test_candidates_are_built_and_weighed_and_nothing_is_left(root: Path, payloa
     before = image.read_bytes()
     said = ended(start(root))
     assert built(root, payload) == set(SETTINGS)
-    assert re.search(rf"{re.escape(str(image))}: (keep|switch) .*\(evidence: bench\)", said), said
+    advice = rf"{re.escape(str(image))}: (keep|switch) .*\(evidence: predicted\)"
+    assert re.search(advice, said), said
     assert said.endswith("nothing is left to do\n")
     assert not (root / "state/tasks").exists()
     assert image.read_bytes() == before

@@ -117,7 +117,7 @@ def only(*names: str) -> Sequence[str]:
 
 def test_everything_that_is_promised_is_in_the_json(place: Path) -> None:
     answer = answered(place, "--all")
-    assert answer["schema"] == 2
+    assert answer["schema"] == 3
     assert answer["sample"] is False
     assert {candidate["codec"] for candidate in answer["candidates"]} == set(Codec)
     assert answer["skipped"] == []
@@ -125,7 +125,7 @@ def test_everything_that_is_promised_is_in_the_json(place: Path) -> None:
     assert recommendation["action"] in {"keep", "switch"}
     assert recommendation["setting"] in settings(answer)
     assert 0 <= recommendation["probability"] <= 1
-    assert recommendation["evidence"] == "bench"
+    assert recommendation["evidence"] == "predicted"
     assert set(recommendation["saving_ms"]) >= ESTIMATE
     assert set(answer["storage"]["read_mb_s"]) >= ESTIMATE
     assert set(answer["unbuilt"]) < set(settings(answer))
@@ -141,7 +141,7 @@ def test_everything_that_is_promised_is_in_the_json(place: Path) -> None:
             estimate = candidate[name]
             assert set(estimate) >= ESTIMATE
             assert 0 <= estimate["low"] <= estimate["mean"] <= estimate["high"]
-        assert candidate["unpack_ms"]["source"] == "bench"
+        assert candidate["unpack_ms"]["source"] == "predicted"
 
 
 def candidates(place: Path) -> dict[str, int]:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
 
 import initadvisor
+from initadvisor.cli import root
+from tests.fixtures.golden_documents import GOLDEN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(initadvisor.__file__).parent
 
@@ -103,3 +112,45 @@ def test_a_public_class_has_a_name_of_its_own() -> None:
 def test_a_folder_is_taken_in_at_a_glance() -> None:
     files = Counter(path.parent.name for path in ROOT.rglob("*.py") if path.stem != "__init__")
     assert [folder for folder, count in files.items() if count > 25] == []
+
+
+TEXTS_SAY = "overlap, predicted, slow codecs, what every image pays"
+"""What texts for users have for the words that they do not have."""
+
+FOR_USERS = re.compile(r"(?<![\w-])(?:(?i:shadow|bench|hopeless)|B1|L)(?!\w)")
+
+
+def said_by(command: click.Command, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the help of a command and of those below it, each with the words that call it."""
+    context = click.Context(command, info_name=path)
+    yield path, command.get_help(context)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            assert inner is not None
+            yield from said_by(inner, f"{path} {name}")
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Yield what users read or type: manual, help, documents, and the strings of the package."""
+    top = ROOT.parent
+    for path in (*(top / "man").iterdir(), *(top / "completions").iterdir()):
+        yield path.name, re.sub(r"\\\\f.", "", path.read_text(encoding="utf-8"))
+    for path in (GOLDEN / "json").iterdir():
+        yield path.name, path.read_text(encoding="utf-8").replace("_", " ")
+    yield from said_by(root, "initadvisor")
+    for path in ROOT.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        nodes = [node for node in ast.walk(tree) if not isinstance(node, ast.Expr)]
+        for child in (child for node in nodes for child in ast.iter_child_nodes(node)):
+            # One word alone may be a key or an option of a program; a sentence is for people.
+            if isinstance(child, ast.Constant) and " " in str(child.value).strip():
+                yield str(path.relative_to(ROOT)), str(child.value)
+
+
+def test_texts_for_users_are_in_their_words() -> None:
+    assert [
+        f"{name}: {found[0]}, now one of {TEXTS_SAY}"
+        for name, text in texts()
+        for found in FOR_USERS.finditer(text)
+    ] == []

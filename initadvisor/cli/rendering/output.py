@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 """Which fields the documents of ``--json`` have: they are part of the interface."""
 
 _NAME = "standard output"

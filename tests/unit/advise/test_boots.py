@@ -185,7 +185,7 @@ def test_what_was_learnt_is_said_with_what_was_known_before() -> None:
     [said] = what_was_learnt(known)
     assert said.about is Parameter.SHADOW
     assert said.text == (
-        "the shadow (B1): 44.4 ms (40..50), from 3 boots of this machine; without them 100 "
+        "the overlap: 44.4 ms (40..50), from 3 boots of this machine; without them 100 "
         "(10..1000), assumed"
     )
     assert known.informed == {Parameter.SHADOW}

@@ -17,6 +17,7 @@ from initadvisor.decide.boot_evidence import Parameter
 if TYPE_CHECKING:
     from initadvisor.advise.machine import Knowledge
 
+OVERLAP = "how long the kernel is busy before it needs the initramfs (overlap)"
 READ = Estimate(mean=500, low=480, high=520, source="a test")
 
 
@@ -83,17 +84,17 @@ def test_every_prior_of_reading_and_waiting_is_stated() -> None:
         Parameter.FIXED,
     )
     assert "the loader's reading: Linux reads 500 MB/s (a test)" in loader.text
-    assert shadow.text == "the shadow (B1): unknown here, drawn from 30 boots of other machines"
+    assert shadow.text == f"{OVERLAP}: unknown here, drawn from 30 boots of other machines"
     assert fixed.text == (
-        "what every image pays (L): 100 ms within a factor of 7, plus reading the kernel (10.0 MB, "
+        "what every image pays: 100 ms within a factor of 7, plus reading the kernel (10.0 MB, "
         "a test)"
     )
 
 
 def test_a_shadow_that_is_known_is_not_said_to_be_unknown() -> None:
     for machine, words in (
-        (known(given_shadow=800), "the shadow (B1): 800 ms, as given"),
-        (known(asynchronous=False), "the shadow (B1): none, this kernel unpacks the initramfs"),
+        (known(given_shadow=800), f"{OVERLAP}: 800 ms, as given"),
+        (known(asynchronous=False), f"{OVERLAP}: none, this kernel unpacks the initramfs"),
     ):
         assert machine.assumptions[1].text.startswith(words)
 

@@ -132,7 +132,9 @@ def test_without_a_lab_everything_is_bench() -> None:
     result = weighed(LabEvidence())
     assert result.evidence is Evidence.BENCH
     for found in result.rows:
-        assert {found.unpack_ms.source, found.total_ms.source, found.saving_ms.source} == {"bench"}
+        assert {found.unpack_ms.source, found.total_ms.source, found.saving_ms.source} == {
+            "predicted"
+        }
 
 
 def test_a_measured_time_is_shown_with_its_own_width() -> None:
@@ -182,7 +184,7 @@ def test_what_is_no_switch_rests_on_every_one_that_could_be_chosen() -> None:
 def test_a_saving_is_no_better_known_than_today_s_image() -> None:
     result = weighed(lab(lz4=150.0))
     assert row(result, "lz4").unpack_ms.source == "lab"
-    assert row(result, "lz4").saving_ms.source == "bench"
+    assert row(result, "lz4").saving_ms.source == "predicted"
 
 
 def test_the_lab_s_uncompressed_time_replaces_the_assumed_one() -> None:
@@ -197,10 +199,10 @@ def test_another_kernel_s_decompression_counts_but_is_bench_and_as_doubtful_as_k
 ):
     result = weighed(other_kernel(zstd=400.0))
     unpack = row(result, "zstd").unpack_ms
-    assert unpack.source == f"bench: {UML}"
+    assert unpack.source == f"predicted: {UML}"
     assert unpack.mean == pytest.approx(400 * 1.03 + 108, rel=0.05)
     assert unpack.high - unpack.low > 400 * 0.25 * 2
-    assert row(result, "zstd").total_ms.source == "bench"
+    assert row(result, "zstd").total_ms.source == "predicted"
     assert result.evidence is Evidence.BENCH
 
 
@@ -236,7 +238,7 @@ def test_without_a_lab_the_ratios_and_their_source_are_assumed() -> None:
     decompression, populate = said(LabEvidence())
     assert decompression.startswith("the kernel's decompression: user space times the ratios of")
     assert TABLE.source in decompression
-    assert populate.startswith("creating the files (P): 102 ms")
+    assert populate.startswith("creating the files: 102 ms")
 
 
 def test_a_lab_of_everything_leaves_one_assumption() -> None:
@@ -249,7 +251,7 @@ def test_a_lab_of_some_says_which() -> None:
     measured, decompression, populate = said(lab(zstd=300.0, cat=97.0))
     assert "the time to unpack zstd, cat: the lab's" in measured
     assert decompression.startswith("the kernel's decompression of lz4: user space")
-    assert populate == ("creating the files (P): 97 ms, the lab's time for the uncompressed image")
+    assert populate == ("creating the files: 97 ms, the lab's time for the uncompressed image")
 
 
 def test_another_kernel_is_named() -> None:
@@ -258,7 +260,7 @@ def test_another_kernel_is_named() -> None:
     assert UML in measured
     assert "of lz4: user space times" in scaled
     assert "other kernels and processors change" in measured
-    assert populate.startswith("creating the files (P): 102 ms")
+    assert populate.startswith("creating the files: 102 ms")
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_what_boots_told_of_is_said_once_and_not_to_be_unknown(
         for what in (Parameter.SHADOW, Parameter.FIXED, Parameter.REST, Parameter.POPULATE):
             assert of.count(what) == 1
         assert not any("unknown here" in line for line in assumed(answer))
-        [shadow] = [line for line in assumed(answer) if line.startswith("the shadow (B1)")]
+        [shadow] = [line for line in assumed(answer) if line.startswith("the overlap")]
         assert shadow.endswith("), drawn from 30 boots of other machines")
         [loader] = [line for line in assumed(answer) if line.startswith("the loader")]
         assert "without them" in loader

@@ -62,7 +62,7 @@ def test_no_two_settings_are_built_with_the_same_command(
     assert len(set(commands)) == len(commands)
 
 
-def test_everything_adds_the_hopeless_ones_last(tmp_path: Path) -> None:
+def test_everything_adds_the_slow_ones_last(tmp_path: Path) -> None:
     host = a_host(tmp_path)
     some = plan_settings(host, unknown, Config())
     everything = plan_settings(host, unknown, Config(), everything=True)
@@ -89,14 +89,14 @@ def test_the_configuration_replaces_the_default_set(tmp_path: Path) -> None:
     assert planned == settings("zstd -5", "bzip2")
 
 
-def test_what_is_hopeless_is_configuration(tmp_path: Path) -> None:
-    config = Config(hopeless=frozenset({Codec.CAT}))
+def test_what_is_slow_is_configuration(tmp_path: Path) -> None:
+    config = Config(slow_codecs=frozenset({Codec.CAT}))
     codecs = {s.codec for s in plan_settings(a_host(tmp_path), unknown, config)}
     assert Codec.CAT not in codecs
     assert {Codec.LZMA, Codec.BZIP2} <= codecs
 
 
-def test_todays_setting_is_added_even_if_hopeless_and_keeps_its_name(tmp_path: Path) -> None:
+def test_todays_setting_is_added_even_if_slow_and_keeps_its_name(tmp_path: Path) -> None:
     also = settings("bzip2 -9", "zstd -3")
     planned = plan_settings(a_host(tmp_path), unknown, Config(), also=also)
     assert set(also) <= set(planned)

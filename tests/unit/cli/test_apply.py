@@ -137,7 +137,7 @@ def test_json_has_what_the_manual_promises(machine: Machine) -> None:
     output, error = call(machine, "zstd", "--json", "--all")
     assert isinstance(error, UnsafeError)
     document = json.loads(output)
-    assert (document["schema"], document["generator"]) == (2, "dracut")
+    assert (document["schema"], document["generator"]) == (3, "dracut")
     assert document["today"]["setting"] == "gzip"
     (edit,) = document["edits"]
     assert (edit["path"], edit["new"]) == (str(machine.path(CONFIG)), False)

@@ -65,7 +65,7 @@ def test_findings_for_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.exit_code == 1
     assert asked == [True]
     assert json.loads(result.stdout) == {
-        "schema": 2,
+        "schema": 3,
         "findings": [
             {
                 "topic": "compressors",

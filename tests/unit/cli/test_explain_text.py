@@ -132,8 +132,8 @@ def test_where_nothing_is_in_doubt_no_fact_is_made_up() -> None:
 
 def test_each_step_has_its_leader_saving_and_certainty_and_what_is_missing_is_said() -> None:
     assert parts()["What each kind of evidence made of it"] == [
-        "sizes and bench: undecided; the largest expected gain is that of lz4 -9, 40 (-30..90) ms, "
-        "which matters with a probability of 60 %",
+        "sizes and predicted times: undecided; the largest expected gain is that of lz4 -9, 40 "
+        "(-30..90) ms, which matters with a probability of 60 %",
         "and 1 boot of this machine: switch to lz4 -9, which saves 60 (40..80) ms, 97 % sure",
         "the lab: has not unpacked any of these images",
     ]
@@ -204,7 +204,7 @@ def test_the_json_has_all_of_it() -> None:
     assert cpu["now"]["high"] == 1.6
     assert found["images_share"] == 0.05
     assert [(one["evidence"], one["used"]) for one in found["steps"]] == [
-        ("bench", 12),
+        ("predicted", 12),
         ("boots", 1),
     ]
     assert found["steps"][1]["probability"] == 0.97

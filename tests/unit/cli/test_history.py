@@ -20,7 +20,7 @@ from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.estimates import Certainty
 from initadvisor.core.settings import Setting
 from initadvisor.host import Host
-from initadvisor.records.boot import RecordSource, RejectionReason, as_record
+from initadvisor.records.boot import RecordSource, RejectionReason, from_exported
 from initadvisor.records.lab import BootKind, Engine, LabKernel, RunEnd
 from initadvisor.store.store import open_store
 from tests.fakes.runner import FakeRunner
@@ -54,7 +54,7 @@ def call(*arguments: str) -> Result:
 def document(*arguments: str) -> dict[str, Any]:
     """Call the command and read its JSON."""
     loaded: dict[str, Any] = json.loads(call("--json", *arguments).stdout)
-    assert loaded["schema"] == 2
+    assert loaded["schema"] == 3
     return loaded
 
 
@@ -76,7 +76,7 @@ def measured(host: Host) -> None:
 def test_where_nothing_was_measured_that_is_said_and_nothing_is_made(host: Host) -> None:
     assert call().stdout == "Nothing was measured yet.\n"
     assert document() == {
-        "schema": 2,
+        "schema": 3,
         "store": str(host.state_dir() / "initadvisor.sqlite"),
         "damaged": [],
         "lab_runs": [],
@@ -346,9 +346,9 @@ def test_what_a_boot_says_cannot_command_the_terminal(host: Host) -> None:
         assert "owned" in said
         assert all(char.isprintable() for char in said.replace("\r\n", "").replace("\n", ""))
     [boot] = document()["boots"]
-    assert as_record(boot) == record
+    assert from_exported(boot) == record
     [row] = csv.DictReader(call("--csv").stdout.splitlines())
-    assert as_record(json.loads(row["record"])) == record
+    assert from_exported(json.loads(row["record"])) == record
 
 
 def test_a_damaged_data_base_is_one_line(host: Host) -> None:

@@ -55,7 +55,7 @@ def test_the_document_has_the_fields_that_are_promised(codec: Codec, tmp_path: P
     done = inspect(written(tmp_path / "image", EARLY + main), "--json")
     assert (done.returncode, done.stderr) == (0, "")
     document = json.loads(done.stdout)
-    assert document["schema"] == 2
+    assert document["schema"] == 3
     assert document["kernel"] == RELEASE
     assert document["lint"]["verdict"] == "unknown"
     assert document["lint"]["reasons"]

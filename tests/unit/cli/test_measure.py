@@ -18,7 +18,7 @@ from initadvisor.cli.measure import measure, print_measured
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.measure import measure as workflow
 from initadvisor.measure.measure import Measured
-from initadvisor.records.boot import as_record
+from initadvisor.records.boot import from_exported
 from tests.fixtures.booted import IMAGE_BYTES, Booted
 from tests.fixtures.boots import boot_record, full_record
 from tests.fixtures.journals import Boot, write_journal
@@ -66,7 +66,7 @@ def call(*arguments: str) -> Result:
 def document(*arguments: str) -> dict[str, Any]:
     """Call the command and read its JSON."""
     loaded: dict[str, Any] = json.loads(call("--json", *arguments).stdout)
-    assert loaded["schema"] == 2
+    assert loaded["schema"] == 3
     return loaded
 
 
@@ -93,7 +93,7 @@ def test_a_dry_run_says_what_it_would_do(machine: Booted, tmp_path: Path) -> Non
 def test_the_json_is_the_record(machine: Booted) -> None:
     told = document()
     [boot] = told["boots"]
-    assert as_record(boot).boot_id == machine.boot.boot_id == told["new"][0]
+    assert from_exported(boot).boot_id == machine.boot.boot_id == told["new"][0]
     assert (told["recorded"], told["known"], told["warnings"]) == (True, 0, [])
     assert boot["figures"]["unpack_us"] == 200_000
     assert boot["figures"]["setting"] == "zstd -19"

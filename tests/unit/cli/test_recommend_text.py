@@ -221,7 +221,7 @@ def test_everything_is_shown_with_all_the_evidence(capsys: pytest.CaptureFixture
         *("lz4", "zstd", "xz"),
     ]
     assert "  - third" in lines
-    assert "That is 97 % sure (evidence: bench)." in lines
+    assert "That is 97 % sure (evidence: predicted)." in lines
 
 
 def test_what_boots_and_the_user_told_is_not_called_assumed(

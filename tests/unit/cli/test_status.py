@@ -102,7 +102,7 @@ def test_status_for_programs(machine: Machine) -> None:
     applied_setting(machine, _ZSTD)
     applied_setting(machine, Setting(Codec.LZ4), ApplyChoices())
     document = json.loads(CliRunner().invoke(status, ["--json"]).stdout)
-    assert (document["schema"], document["generator"]) == (2, "dracut")
+    assert (document["schema"], document["generator"]) == (3, "dracut")
     assert document["configured"]["setting"] == "zstd"
     assert document["pending"] == [2]
     assert [one["state"] for one in document["transactions"]] == ["committed", "proving"]

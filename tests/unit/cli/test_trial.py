@@ -257,7 +257,7 @@ def test_status_for_programs(machine: Campaigning) -> None:
     machine.boot()
     said, _ = call("status", "--json")
     document = json.loads(said)
-    assert (document["schema"], document["number"], document["state"]) == (2, 1, "armed")
+    assert (document["schema"], document["number"], document["state"]) == (3, 1, "armed")
     assert (document["boots"], document["most_boots"]) == (2, 20)
     assert [found["setting"] for found in document["quarantined"]] == ["gzip"]
     assert [found["outcome"] for found in document["armed"]] == ["passed", "failed", None]

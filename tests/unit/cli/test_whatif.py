@@ -62,7 +62,7 @@ def call(*arguments: str) -> Result:
 def document(*arguments: str) -> dict[str, Any]:
     """Call the command and read its JSON."""
     loaded: dict[str, Any] = json.loads(call("--json", *arguments).stdout)
-    assert loaded["schema"] == 2
+    assert loaded["schema"] == 3
     return loaded
 
 

@@ -21,7 +21,7 @@ def read(text: str) -> Config:
 
 def test_an_empty_file_gives_the_defaults() -> None:
     assert read("") == Config()
-    assert Config().hopeless == {Codec.BZIP2, Codec.LZMA}
+    assert Config().slow_codecs == {Codec.BZIP2, Codec.LZMA}
     assert (Config().boots_per_upgrade, Config().tolerance_ms) == (None, 5.0)
     assert (Config().tolerance_fraction, Config().certainty) == (0.02, 0.95)
     assert Config().max_excess_s == 3.0
@@ -35,7 +35,7 @@ def test_every_key_is_read() -> None:
         overlap_ms = 0
         [candidates]
         settings = ["zstd", "lz4 -9", "zstd"]
-        hopeless = ["gzip"]
+        slow_codecs = ["gzip"]
         jobs = 3
         cache_limit_mb = 1.5
         [recommend]
@@ -51,7 +51,7 @@ def test_every_key_is_read() -> None:
         read_speed_mb_s=500.0,
         overlap_ms=0.0,
         settings=(Setting(Codec.ZSTD), Setting(Codec.LZ4, ("-9",))),
-        hopeless=frozenset({Codec.GZIP}),
+        slow_codecs=frozenset({Codec.GZIP}),
         jobs=3,
         cache_limit_bytes=1_500_000,
         objective=Objective.SIZE,
@@ -89,7 +89,7 @@ def test_every_key_is_documented() -> None:
         ("[candidates]\nsettings = 'zstd'\n", ["settings", "list of strings"]),
         ("[candidates]\nsettings = [1]\n", ["settings", "list of strings"]),
         ("[candidates]\nsettings = ['zstd -99']\n", ["settings", "level 99"]),
-        ("[candidates]\nhopeless = ['lzip']\n", ["hopeless", "lzip"]),
+        ("[candidates]\nslow_codecs = ['lzip']\n", ["slow_codecs", "lzip"]),
         ("[candidates]\njobs = 0\n", ["jobs", "at least 1"]),
         ("[candidates]\njobs = true\n", ["jobs"]),
         ("[candidates]\njobs = 1.5\n", ["jobs"]),

@@ -208,7 +208,7 @@ def test_an_interval_comes_of_size_speed_and_unpacking() -> None:
     one = SettingFigures(
         setting=Setting.parse("zstd"),
         size_mb=Estimate(mean=30, low=27, high=33, source="a sample"),
-        unpack_ms=Estimate(mean=300, low=260, high=340, source="bench"),
+        unpack_ms=Estimate(mean=300, low=260, high=340, source="predicted"),
     )
     held = Conditions(read_mb_s=100, cpu_scale=1, shadow_ms=0)
     place = ReadMedium(name="", read_mb_s=exact(100))

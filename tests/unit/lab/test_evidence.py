@@ -145,8 +145,8 @@ def test_user_mode_linux_tells_what_decompressing_adds(host: Host) -> None:
     # What two images scatter by weighs more on the smaller difference.
     assert found.decompress_ms["lz4"].log_sd > found.decompress_ms["zstd"].log_sd > 0.02
     assert found.evidence("zstd") is Evidence.BENCH
-    assert found.source("zstd") == "bench: user-mode Linux 6.1.176, another kernel"
-    assert found.source("cat") == "bench"
+    assert found.source("zstd") == "predicted: user-mode Linux 6.1.176, another kernel"
+    assert found.source("cat") == "predicted"
 
 
 def test_user_mode_linux_without_the_uncompressed_image_tells_nothing(host: Host) -> None:

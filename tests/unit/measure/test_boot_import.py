@@ -43,7 +43,7 @@ def export(tmp_path: Path, records: Sequence[BootRecord], form: str) -> Path:
     """Write what another machine prints."""
     text = io.StringIO(newline="")
     if form == "json":
-        write_json({"schema": 2, "store": "/somewhere"}, records, text)
+        write_json({"schema": 3, "store": "/somewhere"}, records, text)
     else:
         write_csv(records, text)
     path = tmp_path / f"export.{form}"
@@ -132,17 +132,17 @@ def test_figures_that_no_boot_can_have_keep_all_out(
         (b"", "neither JSON nor a table"),
         (b"\x7fELF\0\0\0", "neither JSON nor a table"),
         (b"{", "boot 1:"),
-        (b'{"schema": 9, "boots": []}', "schema is not 2"),
-        (b'{"schema": 2}', "no list of boots"),
-        (b'{"schema": 2, "boots": {}}', "no list of boots"),
-        (b'{"schema": 2, "boots": [7]}', "record cannot be 7"),
-        (b'{"schema": 2, "boots": [{}]}', "record lacks"),
-        (b'{"schema": 2, "boots": ' + b"[" * 100_000, "nested too deeply"),
+        (b'{"schema": 9, "boots": []}', "schema is not 3"),
+        (b'{"schema": 3}', "no list of boots"),
+        (b'{"schema": 3, "boots": {}}', "no list of boots"),
+        (b'{"schema": 3, "boots": [7]}', "record cannot be 7"),
+        (b'{"schema": 3, "boots": [{}]}', "record lacks"),
+        (b'{"schema": 3, "boots": ' + b"[" * 100_000, "nested too deeply"),
         (b'{"schema": ' + b"1" * 5000 + b"}", "boot 1:"),
-        (b' \n{"schema": 2, "boots": ' + b"[" * 100_000, "nested too deeply"),
+        (b' \n{"schema": 3, "boots": ' + b"[" * 100_000, "nested too deeply"),
         (b"[" * 100_000, "nested too deeply"),
         (b"[]", "the JSON is no object"),
-        (b'\xef\xbb\xbf{"schema": 9}', "schema is not 2"),
+        (b'\xef\xbb\xbf{"schema": 9}', "schema is not 3"),
         (b"record\n" + b"[" * 100_000 + b"\n", "nested too deeply"),
         (b"record\n" + b"[" * 200_000 + b"\n", "field larger than"),
         (b"\xff\xfe{", "neither JSON nor a table"),
@@ -168,7 +168,7 @@ def test_too_much_at_once_is_refused(
 ) -> None:
     monkeypatch.setattr(module, "_MOST_JSON_BYTES", 1 << 20)
     path = tmp_path / "export"
-    path.write_bytes(b'{"schema": 2, "boots": [' + b" " * (2 << 20) + b"]}")
+    path.write_bytes(b'{"schema": 3, "boots": [' + b" " * (2 << 20) + b"]}")
     assert "longer than 1 MiB; export it with --csv" in refused(host, path)
     monkeypatch.setattr(module, "_MOST_BOOTS", 1)
     assert "more than 1" in refused(host, export(tmp_path, FOREIGN, "csv"))
