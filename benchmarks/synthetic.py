@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from initadvisor.advise.machine import LAB, LOADER_FIXED, LOADER_LOG_SD
+from initadvisor.advise.machine import LAB, LOADER_FIXED, LOADER_LOG_SD, LOADER_LOG_SD_FASTER
 from initadvisor.advise.truth_tables import truth_table, truth_table_names
 from initadvisor.core.codecs import Codec
 from initadvisor.data.tables import observed_boots, shipped_calibration
 from initadvisor.decide.boot_evidence import BootEvidence, Relation
 from initadvisor.decide.cost import CandidateFacts, Machine, Outcome, Quantity, Shadow
-from initadvisor.decide.costs import priced
+from initadvisor.decide.costs import priced, quantity_at
 from initadvisor.decide.decision import decide, savings
 from initadvisor.decide.next_boot import next_boots
 from initadvisor.decide.posterior.posterior import sample_posterior
@@ -255,7 +255,9 @@ def prior_machine() -> Machine:
     table = shipped_calibration()
     source = "nothing measured"
     return Machine(
-        read_s_per_mb=Quantity(median=0.01, log_sd=LOADER_LOG_SD, source=source),
+        read_s_per_mb=Quantity(
+            median=0.01, log_sd=LOADER_LOG_SD, log_sd_below=LOADER_LOG_SD_FASTER, source=source
+        ),
         fixed_ms=LOADER_FIXED,
         kernel_mb=0.0,
         populate_ms=table.populate_ms_per_mb,
@@ -377,7 +379,8 @@ def known_beforehand(
     """
 
     def told(truth: float, known: Quantity) -> Quantity:
-        return replace(known, median=truth * float(np.exp(rng.normal(0, known.log_sd))))
+        off = quantity_at(replace(known, median=1.0, least=0.0), rng.normal(0, 1, 1))
+        return replace(known, median=truth / float(off[0]))
 
     error = conditions.unpack_log_sd
     shared = prior.lab if conditions.lab else prior.cpu

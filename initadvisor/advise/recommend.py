@@ -125,6 +125,7 @@ class CandidateEvaluation:
         )
         self.knowledge = know_machine(
             read_mb_s=self.disk.read_mb_s,
+            link_mb_s=self.disk.link_mb_s,
             given_read_mb_s=config.read_speed_mb_s,
             given_overlap_ms=config.overlap_ms,
             unpacked_bytes=source.contents.unpacked_bytes,

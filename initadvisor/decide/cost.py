@@ -21,11 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """A positive figure known up to a factor: lognormal, ``median`` times exp(N(0, ``log_sd``))."""
+    """A positive figure known up to a factor: lognormal, ``median`` times exp(N(0, ``log_sd``)).
+
+    ``log_sd_below``: that of what is below the median, where it is lopsided. ``least``: it is never
+    less.
+    """
 
     median: float
     log_sd: float = 0.0
     source: str = ""
+    log_sd_below: float | None = None
+    least: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

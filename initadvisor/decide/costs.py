@@ -155,8 +155,15 @@ def summary(values: Floats, source: str) -> Estimate:
     return Estimate(mean=float(values.mean()), low=float(low), high=float(high), source=source)
 
 
+def quantity_at(quantity: Quantity, normal: Floats) -> Floats:
+    """Return what a quantity is where a standard normal variable has these values."""
+    below = quantity.log_sd if quantity.log_sd_below is None else quantity.log_sd_below
+    log_sd = np.where(normal < 0, below, quantity.log_sd)
+    return np.maximum(quantity.median * np.exp(log_sd * normal), quantity.least)
+
+
 def _lognormal(rng: np.random.Generator, quantity: Quantity, count: int) -> Floats:
-    return np.asarray(quantity.median * np.exp(rng.normal(0.0, quantity.log_sd, count)))
+    return quantity_at(quantity, rng.normal(0.0, 1.0, count))
 
 
 def draw_shadow(rng: np.random.Generator, shadow: Shadow, count: int) -> tuple[Floats, Floats]:

@@ -17,6 +17,7 @@ from initadvisor.host.cached import keep, read_cached
 from initadvisor.host.files import failing_as, free_bytes
 from initadvisor.host.storage.boot_partition import boot_partition
 from initadvisor.host.storage.cold_read import cold_read
+from initadvisor.host.storage.link import link_mb_s
 from initadvisor.host.storage.mounts import device_of
 from initadvisor.records.storage import ColdRead, ReadWarning
 
@@ -40,7 +41,8 @@ _DISKLESS_MB_S = 3000.0
 class Disk:
     """Where the image is: the device, its speed under Linux, the room, and what is doubtful.
 
-    ``free_bytes`` and ``room_on`` are None where the room for images cannot be found out.
+    ``link_mb_s``: what the link to the device carries, where the kernel tells. ``free_bytes`` and
+    ``room_on`` are None where the room for images cannot be found out.
     """
 
     device: str
@@ -48,6 +50,7 @@ class Disk:
     read_mb_s: Estimate
     free_bytes: int | None
     room_on: str | None
+    link_mb_s: float | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -69,6 +72,7 @@ def examine_disk(host: Host, image: Path, *, sample: bool) -> Disk:
         read_mb_s=speed,
         free_bytes=side_fact(lambda: _free(partition, image), room, gaps) if partition else None,
         room_on=partition.mount_point if partition else None,
+        link_mb_s=link_mb_s(host, device.name) if device.name else None,
         warnings=(*gaps, *warnings),
     )
 

@@ -228,7 +228,13 @@ def test_what_is_known_beforehand_is_as_far_off_as_said(lab: bool, own: float) -
     whole = np.hypot(own, shared) if lab else own
     assert np.std(off) == pytest.approx(whole, rel=0.1)
     assert np.std(np.mean(off, axis=1)) > 0.7 * shared  # off alike
-    assert np.std(speed_off) == pytest.approx(prior().read_s_per_mb.log_sd, rel=0.1)
+    reading, sides = prior().read_s_per_mb, np.array(speed_off)
+    # The truth is rather slower than what is told (a longer time) than faster.
+    for log_sd, side in (
+        (reading.log_sd, sides[sides < 0]),
+        (reading.log_sd_below or reading.log_sd, sides[sides > 0]),
+    ):
+        assert np.sqrt(np.mean(side**2)) == pytest.approx(log_sd, rel=0.15)
 
 
 def test_today_s_setting_is_the_first_and_one_that_is_in_use() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from initadvisor.decide.costs import quantity_at
 from initadvisor.decide.posterior.groups import grouped, location, scatter
 from initadvisor.decide.posterior.smc import log_logistic, log_sum
 
@@ -240,7 +241,8 @@ def _draw_slope(
     steps = np.linspace(-_GRID_SDS, _GRID_SDS, _GRID)
     same, near = _told(machine, reading, steps)
     if prior.log_sd and near.any():
-        near = _blurred(near, _NEAR_LOG_SD / (prior.log_sd * (steps[1] - steps[0])))
+        log_sd = min(prior.log_sd, prior.log_sd_below or prior.log_sd)
+        near = _blurred(near, _NEAR_LOG_SD / (log_sd * (steps[1] - steps[0])))
     density = same + near - steps**2 / 2
     there = np.flatnonzero(density > density.max() - _NOWHERE)
     low, high = max(there[0] - 1, 0), min(there[-1] + 1, _GRID - 1)
@@ -249,7 +251,7 @@ def _draw_slope(
     mass = np.cumsum(np.exp(density - density.max()))
     at = np.searchsorted(mass, rng.random(count) * mass[-1])
     between = points[at] + (rng.random(count) - 0.5) * (points[1] - points[0])
-    return np.asarray(prior.median * np.exp(prior.log_sd * between))
+    return quantity_at(prior, between)
 
 
 def _told(machine: Machine, reading: ReadSummary, steps: Floats) -> tuple[Floats, Floats]:
@@ -259,7 +261,7 @@ def _told(machine: Machine, reading: ReadSummary, steps: Floats) -> tuple[Floats
     there is one: it is the same loader's in every class. Of the other lines only the slope counts.
     """
     prior = machine.read_s_per_mb
-    slopes = prior.median * np.exp(prior.log_sd * steps)
+    slopes = quantity_at(prior, steps)
     told = {near: np.zeros(len(steps)) for near in (False, True)}
     for found in reading.lines:
         told[found.line.near] += _of_slope(found, slopes)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from math import exp
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from initadvisor.advise.boots import BootContext
-from initadvisor.advise.machine import LOADER_FACTOR, know_machine
+from initadvisor.advise.machine import LOADER_DOWN, LOADER_UP, know_machine
 from initadvisor.core.codecs import Codec
 from initadvisor.core.estimates import Estimate
 from initadvisor.data.tables import observed_boots, shipped_calibration
 from initadvisor.decide.boot_evidence import Parameter
+from initadvisor.decide.costs import quantity_at
 
 if TYPE_CHECKING:
     from initadvisor.advise.machine import Knowledge
@@ -24,12 +25,14 @@ READ = Estimate(mean=500, low=480, high=520, source="a test")
 def known(
     *,
     read: Estimate = READ,
+    link_mb_s: float | None = None,
     given_read: float | None = None,
     given_shadow: float | None = None,
     asynchronous: bool | None = True,
 ) -> Knowledge:
     return know_machine(
         read_mb_s=read,
+        link_mb_s=link_mb_s,
         given_read_mb_s=given_read,
         given_overlap_ms=given_shadow,
         unpacked_bytes=100_000_000,
@@ -42,21 +45,30 @@ def known(
 
 def loader_mb_s(knowledge: Knowledge) -> tuple[float, float]:
     """Return between which speeds the loader's is with 95 % probability."""
-    reading = knowledge.machine.read_s_per_mb
-    spread = exp(1.96 * reading.log_sd)
-    return 1 / reading.median / spread, 1 / reading.median * spread
+    slowest, fastest = quantity_at(knowledge.machine.read_s_per_mb, np.array([1.96, -1.96]))
+    return 1 / float(slowest), 1 / float(fastest)
 
 
-def test_a_cold_read_bounds_the_loader_within_a_factor_of_ten() -> None:
+def test_the_loader_is_expected_to_read_half_as_fast_as_linux_and_rather_slower_than_faster() -> (
+    None
+):
     low, high = loader_mb_s(known())
-    assert low == pytest.approx(500 / LOADER_FACTOR, rel=0.02)
-    assert high == pytest.approx(500 * LOADER_FACTOR, rel=0.02)
+    assert 1 / known().machine.read_s_per_mb.median == pytest.approx(250)
+    assert low == pytest.approx(250 / LOADER_DOWN, rel=0.02)
+    assert high == pytest.approx(250 * LOADER_UP, rel=0.02)
+
+
+def test_the_loader_is_never_faster_than_the_link_to_the_disk() -> None:
+    linked = known(link_mb_s=600)
+    assert loader_mb_s(linked)[1] == pytest.approx(600)
+    assert loader_mb_s(linked)[0] == pytest.approx(250 / LOADER_DOWN, rel=0.02)
+    assert "at most the link's 600 MB/s" in linked.machine.read_s_per_mb.source
 
 
 def test_a_doubtful_read_leaves_the_loader_wider_open() -> None:
     low, high = loader_mb_s(known(read=Estimate(mean=300, low=60, high=1500, source="assumed")))
-    assert high > 300 * LOADER_FACTOR * 1.5
-    assert low < 300 / LOADER_FACTOR / 1.5
+    assert high > 150 * LOADER_UP * 1.5
+    assert low < 150 / LOADER_DOWN / 1.3
 
 
 def test_a_speed_that_is_given_is_believed() -> None:
