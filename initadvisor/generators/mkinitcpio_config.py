@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
-from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.generators import InstalledImage
 from initadvisor.generators.files import exists, in_order
-from initadvisor.generators.mkinitcpio_options import NO_IMAGE, parsed
+from initadvisor.generators.mkinitcpio_options import NO_IMAGE, PATHS, parsed
 from initadvisor.generators.rewriting import ConfigPaths
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
 from initadvisor.host.files import failing_as, is_same_file, listing
@@ -35,11 +34,7 @@ _DROP_INS = f"{_CONFIG}.d"
 _DROP_INS_SINCE = 36
 
 _VARIABLES = ("COMPRESSION", "COMPRESSION_OPTIONS", "MODULES_DECOMPRESS", "HOOKS")
-_MKINITCPIOS_OWN = (
-    *("-", "PATH", "KERNELVERSION", "_opt*"),
-    *(f"{codec}()" for codec in Codec),
-    *("find()", "sort()", "bsdtar()", "build_image()", "create_image()", "validate_compression()"),
-)
+_MKINITCPIOS_OWN = ("-", "PATH", "KERNELVERSION", "_opt*", "*[(][)]")
 """What the script itself goes on to use in the shell that has sourced the configuration."""
 
 
@@ -137,7 +132,7 @@ def evaluate_config(
 _DIRECTORY = "/etc/mkinitcpio.d"
 _NAMES = (
     *("PRESETS", "*_kver", "*_config", "*_image", "*_uki", "*_efi_image", "*_options"),
-    *("*_cmdline", "*_splash"),
+    *("*_cmdline", "*_splash", "MKINITCPIO_*", *_VARIABLES),
 )
 _VERSION_POINTER = 0x20E
 _HEADER_BYTES = 0x200 + 0x10000 + 128
@@ -251,13 +246,22 @@ def _presets_in(host: Host, file: Path) -> Iterable[Preset]:
     presets = values.get("PRESETS")
     names = presets.values if presets else ()
     first = next((name for name in names if name != "fallback"), "fallback")
+    common_fault = f"sourcing it returns {values.status}" if values.status else ""
+    for variable in values.steps[-1]:
+        if variable.startswith("MKINITCPIO_") or variable in _VARIABLES:
+            common_fault = f"it sets {variable}, which mkinitcpio itself looks at"
     for name in names:
         if not _NAME.fullmatch(name):
             return  # bash stops at ${!name}
         options, fault = _options(values, name)
-        config = values.value(f"{name}_config") or values.value("ALL_config")
+        config, cmdline, splash = (
+            values.value(f"{name}_{what}") or values.value(f"ALL_{what}")
+            for what in ("config", "cmdline", "splash")
+        )
         configs = (config, *(value or "" for option, value in options if option == "-c"))
-        if missing := next((path for path in configs if path and not exists(host, path)), None):
+        others = (value or "" for option, value in options if option in PATHS)
+        needed = (path for path in (*configs, cmdline, splash, *others) if path)
+        if missing := next((path for path in needed if not exists(host, path)), None):
             fault = fault or f"there is no {missing}"
         given = dict(options)
         kernel = given.get("-k") or values.value(f"{name}_kver") or values.value("ALL_kver")
@@ -282,9 +286,9 @@ def _presets_in(host: Host, file: Path) -> Iterable[Preset]:
                 if word is not None
             ),
             compress=given.get("-z"),
-            fault=fault,
-            cmdline=(values.value(f"{name}_cmdline") or values.value("ALL_cmdline")) or None,
-            splash=(values.value(f"{name}_splash") or values.value("ALL_splash")) or None,
+            fault=common_fault or fault,
+            cmdline=cmdline or None,
+            splash=splash or None,
             fallback=name != first,
         )
 

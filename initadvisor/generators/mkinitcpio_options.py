@@ -44,6 +44,11 @@ _SAME: Final = {
 NO_IMAGE: Final = frozenset({"-p", "-P", "-h", "-H", "-L", "-M", "-V"})
 """Options with which a preset makes no image."""
 
+PATHS: Final = frozenset(
+    {"--splash", "--kernelimage", "--uefistub", "--cmdline", "--osrelease", "--ukiconfig"}
+)
+"""Options whose value is a path that has to exist."""
+
 Option = tuple[str, str | None]
 """An option, by its short name where what it does is of interest here, and its value."""
 

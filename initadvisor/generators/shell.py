@@ -81,7 +81,7 @@ for ((__count = 0; __count <= ${#__files[@]}; ++__count)); do
                 __status=$?
             done
         fi
-        __flags=$-
+        __flags=$-${POSIXLY_CORRECT+p}
         POSIXLY_CORRECT=1
         trap - DEBUG ERR RETURN EXIT
         unset -f builtin || exit
@@ -240,8 +240,8 @@ def evaluate(
 
     ``merged`` sources them as one text, as they follow each other without a newline added.
     For bash the names may be patterns (``*_image``); ``NAME()`` is a function, which has no value,
-    and ``-`` is what ``$-`` gives. ``texts`` holds what some of the files are to be read as,
-    whatever they hold.
+    and ``-`` is what ``$-`` gives, with a ``p`` in POSIX mode. ``texts`` holds what some of the
+    files are to be read as, whatever they hold.
 
     Raises ``NeedsRootError`` where a file may not be read, and ``InitadvisorError`` when the shell
     is not installed, does not end in time, or a file ends it.

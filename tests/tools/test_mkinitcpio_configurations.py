@@ -121,7 +121,10 @@ CASES = {
     "not closed": _refused("COMPRESSION='xz\n"),
     "a function": _refused("xz() { :; }\nCOMPRESSION=xz\n"),
     "a function for find": _refused("find() { :; }\nCOMPRESSION=xz\n"),
-    "a function of one's own": _conf("mine() { echo xz; }\nCOMPRESSION=xz\n"),
+    "a function of mkinitcpio's": _refused(
+        "arrayize_config() { :; }\nCOMPRESSION_OPTIONS='-9 -e'\n"
+    ),
+    "POSIX mode": _refused("set -o posix\nCOMPRESSION=xz\n"),
     "a loop": _conf("for COMPRESSION in lz4 xz; do :; done\n", written=()),
     "a here-document": _conf("read -r COMPRESSION <<E\nxz\nE\n", written=()),
     "a search path": _refused("PATH=/usr/bin\nCOMPRESSION=xz\n"),
@@ -214,6 +217,10 @@ CASES = {
     "config that is missing": Case(
         presets="ALL_config=/etc/none.conf\n", reading=False, written=()
     ),
+    "a preset file that fails": _refused(presets="[ -e /nowhere ]\n"),
+    "a preset file for the environment": _refused(presets="export MKINITCPIO_CONF=/etc/none\n"),
+    "a splash image that is missing": _refused(presets="default_splash=/nowhere\n"),
+    "a command line that is missing": _refused(presets="default_options='--cmdl=/nowhere'\n"),
     "config in an option": Case(
         presets=f"ALL_config={_CONF}\ndefault_options='-vc /etc/other.conf'\n", files=_OTHER
     ),

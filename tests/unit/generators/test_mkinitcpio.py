@@ -188,6 +188,7 @@ def test_a_program_of_another_format_is_an_error(
     [
         ("xz() { :; }\nCOMPRESSION=lz4\n", r"mkinitcpio\.conf changes xz\(\)"),
         ("create_image() { :; }\n", r"mkinitcpio\.conf changes create_image\(\)"),
+        ("POSIXLY_CORRECT=1\n", "changes bash's options"),
         ("PATH=/opt:$PATH\n", "changes PATH"),
         ("unset KERNELVERSION\n", "changes KERNELVERSION"),
         ("_optcompress=xz\n", "changes _optcompress"),
@@ -311,6 +312,24 @@ def test_options_that_stop_mkinitcpio_are_an_error_that_names_the_preset(
         mkinitcpio.configured(host, RELEASE)
     assert raised.value.message == f"the preset a in {file} stops mkinitcpio: {said}"
     assert len(mkinitcpio.images(host)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("false\n", "sourcing it returns 1"),
+        ("export MKINITCPIO_CONF=/etc/x\n", "it sets MKINITCPIO_CONF, which mkinitcpio itself"),
+        ("a_config=/etc/x\n", "there is no /etc/x"),
+        ("ALL_splash=/etc/x\n", "there is no /etc/x"),
+        ("a_options=--osr=/etc/x\n", "there is no /etc/x"),
+    ],
+)
+def test_a_preset_that_mkinitcpio_stops_at_is_an_error(
+    host: Host, write: Write, text: str, said: str
+) -> None:
+    write(_PRESET, f"PRESETS=(a)\nALL_kver={RELEASE}\na_image=/boot/i\n{text}")
+    with pytest.raises(InitadvisorError, match=said):
+        mkinitcpio.configured(host, RELEASE)
 
 
 def test_options_may_say_what_a_preset_is_made_of(host: Host, write: Write, tmp_path: Path) -> None:
