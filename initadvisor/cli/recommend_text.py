@@ -5,6 +5,7 @@ All figures and the rest of the evidence are printed by ``explain_text``.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from dataclasses import dataclass
@@ -349,7 +350,8 @@ def _next(answer: Recommendation) -> Iterator[str]:
     """Say what to do now, in one line; nothing where nothing is to be done."""
     decision, plan = answer.decision, answer.plan
     if decision.outcome is Outcome.SWITCH and answer.installed:
-        yield "Next: sudo initadvisor apply --confirm   switches, after one trial boot"
+        command = shlex.join(["apply", str(decision.setting), "--confirm"])
+        yield f"Next: sudo initadvisor {command}   switches, after one trial boot"
     elif decision.outcome is not Outcome.UNDECIDED:
         return
     elif answer.unbuilt and answer.plan is None:

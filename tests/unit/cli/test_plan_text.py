@@ -44,7 +44,9 @@ def undecided(of: Plan) -> Recommendation:
 
 def switched(*, settled: bool = True, of: Plan | None = None) -> Recommendation:
     """Return a switch to lz4 -9, beside which cat comes closest."""
-    chosen = replace(decision(Outcome.SWITCH, saving=GAIN), settled=settled, best_probability=0.77)
+    chosen = replace(
+        decision(Outcome.SWITCH, saving=GAIN), settled=settled, best=settled, best_probability=0.77
+    )
     rival = Rival(setting=CAT, probability=0.2, contrast=contrast(LZ4, CAT))
     return replace(answer(chosen), rival=rival, plan=of)
 

@@ -134,7 +134,9 @@ def test_the_first_line_is_the_verdict_and_the_last_what_to_do(
 ) -> None:
     lines = screen(answer(decision(Outcome.SWITCH, saving=GAIN)), capsys)
     assert lines[0].startswith("Switch to lz4 -9")
-    assert lines[-1] == "Next: sudo initadvisor apply --confirm   switches, after one trial boot"
+    assert lines[-1] == (
+        "Next: sudo initadvisor apply 'lz4 -9' --confirm   switches, after one trial boot"
+    )
 
 
 def test_another_machine_s_image_is_not_to_be_applied_here(
