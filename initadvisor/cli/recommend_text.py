@@ -355,10 +355,9 @@ def _next(answer: Recommendation) -> Iterator[str]:
     elif decision.outcome is not Outcome.UNDECIDED:
         return
     elif answer.unbuilt and answer.plan is None:
-        first, *others = answer.unbuilt
-        more = [f"{len(others)} other{'s' if len(others) > 1 else ''}"] if others else []
-        names = listed([first, *more])
-        yield f"Next: initadvisor recommend --build   builds {names}, which may be better"
+        count = len(answer.unbuilt)
+        what = f"the {count} settings" if count > 1 else f"{answer.unbuilt[0]}, the setting"
+        yield f"Next: initadvisor recommend --build   builds {what} that may be best"
     elif plan and plan.purpose is Purpose.TODAY:
         yield "Next: sudo initadvisor measure   records this boot, which tells most"
     elif plan and plan.enough:
