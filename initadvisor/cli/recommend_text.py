@@ -356,8 +356,8 @@ def _next(answer: Recommendation) -> Iterator[str]:
         return
     elif answer.unbuilt and answer.plan is None:
         count = len(answer.unbuilt)
-        what = f"the {count} settings" if count > 1 else f"{answer.unbuilt[0]}, the setting"
-        yield f"Next: initadvisor recommend --build   builds {what} that may be best"
+        what = f"the {count} settings that" if count > 1 else f"{answer.unbuilt[0]}, which"
+        yield f"Next: initadvisor recommend --build   builds {what} may be best"
     elif plan and plan.purpose is Purpose.TODAY:
         yield "Next: sudo initadvisor measure   records this boot, which tells most"
     elif plan and plan.enough:

@@ -205,9 +205,7 @@ def test_it_fits_a_screen_whatever_there_is_to_say(capsys: pytest.CaptureFixture
     assert "Assumed: loader speed (--explain)." in lines
     assert [line for line in lines if line.startswith("Warning: ") and line.endswith("...")][1:]
     assert "See --explain for 2 more warnings and what matters more than the compression." in lines
-    assert lines[-1] == (
-        "Next: initadvisor recommend --build   builds lz4 -9, the setting that may be best"
-    )
+    assert lines[-1] == ("Next: initadvisor recommend --build   builds lz4 -9, which may be best")
 
 
 def test_everything_is_shown_with_all_the_evidence(capsys: pytest.CaptureFixture[str]) -> None:
