@@ -78,6 +78,14 @@ class BootLoader(Protocol):
         """
         ...
 
+    def is_written(self, host: Host, text: str) -> bool:
+        """Tell whether our trial's entry is there and says just that (``TrialPlan.text``).
+
+        Raises ``RefusedError`` where somebody has made it one that is not ours any more, and
+        ``InitadvisorError`` where it cannot be read.
+        """
+        ...
+
     def arm(self, host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) -> None:
         """Have the next boot, and only that one, use the entry.
 

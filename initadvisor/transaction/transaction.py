@@ -38,11 +38,14 @@ class BootBinding:
 
     ``entry``: what the loader calls the default entry, ``options`` its command line. ``files``:
     what that entry loads, the kernel first, and then the image that the armed boot loads.
+    ``armed_entry``: what the armed entry says (``TrialPlan.text``), empty where an earlier version
+    has not recorded that.
     """
 
     entry: str
     options: str
     files: tuple[BoundFile, ...]
+    armed_entry: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,7 @@ def binding_of(host: Host, plan: TrialPlan) -> BootBinding:
         entry=plan.default.identifier,
         options=plan.default.command_line,
         files=tuple(BoundFile(path=path, sha256=digest_of(host, path)) for path in paths),
+        armed_entry=plan.text,
     )
 
 
@@ -38,15 +39,21 @@ def binding_fault(host: Host, armed: ArmedBoot) -> str:
     Raises ``InitadvisorError`` where it cannot be told, as with an ESP that is not mounted.
     """
     bound = armed.bound_to
-    if bound is None:
+    if bound is None or not bound.armed_entry:
         return "it was not recorded what it was armed with"
+    loader = loader_named(armed.loader)
     try:
-        now = loader_named(armed.loader).default_entry(host)
+        now = loader.default_entry(host)
     except UnsafeError as err:
         return f"what boots by default has changed: {err.message}"
     loaded = tuple(file.path for file in bound.files)[: len(_loaded(now))]
     if (now.identifier, now.command_line, _loaded(now)) != (bound.entry, bound.options, loaded):
         return "the default entry or its command line was changed"
+    try:
+        if not loader.is_written(host, bound.armed_entry):
+            return "the armed entry was changed or removed"
+    except UnsafeError as err:
+        return f"the armed entry was changed: {err.message}"
     return next(filter(None, (_file_fault(host, file) for file in bound.files)), "")
 
 

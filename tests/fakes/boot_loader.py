@@ -117,6 +117,12 @@ class FakeLoader:
         del host
         self.entries[plan.request.kind] = plan
 
+    def is_written(self, host: Host, text: str) -> bool:
+        """Tell whether the trial's entry says just that."""
+        del host
+        found = self.entries.get(EntryKind.TRIAL)
+        return found is not None and found.text == text
+
     def arm(self, host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) -> None:
         """Select the trial's, whose image has to be there."""
         assert self.entries[EntryKind.TRIAL] == plan

@@ -140,7 +140,8 @@ entry = BootEntry(
     identifier="linux", title="Linux", kernel=kernel, initrds=(), options="quiet", source=""
 )
 loader = SimpleNamespace(
-    NAME="fake", default_entry=lambda _: entry, armed=lambda _: OneShot(state=OneShotState.OURS)
+    NAME="fake", default_entry=lambda _: entry, armed=lambda _: OneShot(state=OneShotState.OURS),
+    is_written=lambda _, text: text == "ours",
 )
 detect.BOOT_LOADERS = (loader,)
 if not Path("/mnt/begun").exists():
@@ -149,7 +150,9 @@ if not Path("/mnt/begun").exists():
     armed = ArmedBoot(
         stage=ProofStage.PROOF, loader="fake", trial="trial-1-0",
         armed_in_boot=running_boot_id(host), image=KERNEL, sha256=bound.sha256,
-        bound_to=BootBinding(entry="linux", options="quiet", files=(bound,)),
+        bound_to=BootBinding(
+            entry="linux", options="quiet", files=(bound,), armed_entry="ours"
+        ),
     )
     today = DefaultBoot(
         image=KERNEL, image_sha256=bound.sha256, release="6.1", entry="linux",

@@ -113,7 +113,7 @@ def trial(host: Host, request: TrialRequest) -> TrialPlan:
 
 def write(host: Host, plan: TrialPlan) -> None:
     """Make the option, which BootOrder does not name."""
-    if _planned(host, plan):
+    if _planned(host, plan.request.kind, plan.text):
         return
     kind, order = plan.request.kind, boot_options.boot_order(host)
     older = _options_of(host, kind)
@@ -122,7 +122,7 @@ def write(host: Host, plan: TrialPlan) -> None:
         _require_order(host, order)
         made = _options_of(host, kind, but=older)
         shown = [listed.get(each.number) for each in made]
-        if shown != [plan.title] or not _is_planned(host, plan, made[0].option):
+        if shown != [plan.title] or not _is_planned(host, plan.text, made[0].option):
             msg = f"efibootmgr succeeded, but there is no boot option {plan.title!r} as planned"
             raise InitadvisorError(msg, hint="does the firmware keep variables?")
     except InitadvisorError:
@@ -132,11 +132,16 @@ def write(host: Host, plan: TrialPlan) -> None:
     _delete(host, older)
 
 
+def is_written(host: Host, text: str) -> bool:
+    """Tell whether our trial's option is there, one only, and does just that."""
+    return _planned(host, EntryKind.TRIAL, text) is not None
+
+
 def arm(host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) -> None:
     """Have the next boot, and only that one, use the option."""
     safety.require_trial(plan)
     safety.require_accepted(refusals(host), accepted)
-    found = _planned(host, plan)
+    found = _planned(host, EntryKind.TRIAL, plan.text)
     safety.require_unchanged(host, plan, default_entry(host), written=found is not None)
     if found is None:
         raise AssertionError(plan)
@@ -236,19 +241,19 @@ def _require_order(host: Host, order: tuple[int, ...]) -> None:
         raise UnsafeError(msg, hint=f"it was: efibootmgr --bootorder {before}")
 
 
-def _planned(host: Host, plan: TrialPlan) -> Numbered | None:
+def _planned(host: Host, kind: EntryKind, text: str) -> Numbered | None:
     """Return our option if it is the only one of its kind and does what was planned."""
-    found = _options_of(host, plan.request.kind)
-    return found[0] if len(found) == 1 and _is_planned(host, plan, found[0].option) else None
+    found = _options_of(host, kind)
+    return found[0] if len(found) == 1 and _is_planned(host, text, found[0].option) else None
 
 
-def _is_planned(host: Host, plan: TrialPlan, option: BootOption) -> bool:
-    words = shlex.split(plan.text)
+def _is_planned(host: Host, text: str, option: BootOption) -> bool:
+    words = shlex.split(text)
     program = words[words.index("--loader") + 1]
     handed = words[-1] if _HAND_OVER in words else ""
     return (
         option.active
-        and option.description == plan.title
+        and option.description == words[words.index("--label") + 1]
         and option.file is not None
         and option.file.lower() == program.replace("/", "\\").lower()
         and boot_options.data_text(option) == handed

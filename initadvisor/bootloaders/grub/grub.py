@@ -130,13 +130,17 @@ def write(host: Host, plan: TrialPlan) -> None:
         replace_file(host.path(plan.target), content, prefix=prefix)
 
 
+def is_written(host: Host, text: str) -> bool:
+    """Tell whether our trial's block is there and says just that."""
+    return _split(host, place(host), EntryKind.TRIAL).block == text
+
+
 def arm(host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) -> None:
     """Have the next boot, and only that one, use the entry."""
     safety.require_trial(plan)
     safety.require_accepted(refusals(host), accepted)
     where = place(host)
-    found = _split(host, where, plan.request.kind)
-    written = found.block == plan.text
+    written = is_written(host, plan.text)
     safety.require_unchanged(host, plan, default_entry(host), written=written)
     boot_directory = host.path(where.directory).parent
     command = [where.program("grub-reboot"), f"--boot-directory={boot_directory}"]

@@ -140,11 +140,16 @@ def write(host: Host, plan: TrialPlan) -> None:
         managed_files.write_whole(host, target, content)
 
 
+def is_written(host: Host, text: str) -> bool:
+    """Tell whether our trial's file is there, one only, and says just that."""
+    return [read_bytes(path) for path in _our_files(host, EntryKind.TRIAL)] == [encoded(text)]
+
+
 def arm(host: Host, plan: TrialPlan, *, accepted: Collection[RefusalKind] = ()) -> None:
     """Have the next boot, and only that one, use the entry."""
     safety.require_trial(plan)
     safety.require_accepted(refusals(host), accepted)
-    written = read_bytes(host.path(plan.target)) == encoded(plan.text)
+    written = is_written(host, plan.text)
     safety.require_unchanged(host, plan, default_entry(host), written=written)
     try:
         _set_one_shot(host, plan.identifier)

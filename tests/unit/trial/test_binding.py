@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from initadvisor.apply import proving
-from initadvisor.bootloaders.entry import OneShot, OneShotState
+from initadvisor.bootloaders.entry import EntryKind, OneShot, OneShotState
 from initadvisor.campaign.campaign import CampaignState
 from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError
@@ -16,16 +17,21 @@ from initadvisor.daemon.notes import Job, Note, NoteReason, Task, jobs_of
 from initadvisor.daemon.planning import TERMS, Needs
 from initadvisor.daemon.work import AdvisorsWork
 from initadvisor.records.trial_outcome import TrialOutcome
-from initadvisor.transaction.transaction import TransactionState
+from initadvisor.transaction.transaction import ArmedBoot, ProofStage, TransactionState
 from initadvisor.trial import binding, campaigns
 from initadvisor.trial.markers import note_rehearsed
+from tests.fakes.boot_programs import KEPT, load_option
 from tests.fixtures.campaign_machine import Campaigning, make_campaigning
+from tests.fixtures.loader_machines import LOADERS, PARTITION, armed_machine
 from tests.fixtures.provable_machine import IMAGE, OLD, Provable, make_provable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
+    from initadvisor.bootloaders.entry import TrialPlan
     from tests.fixtures.booted import Booted
+    from tests.fixtures.loader_machines import Machine
 
 KERNEL = "/boot/vmlinuz"
 
@@ -83,6 +89,19 @@ def another_command_line(provable: Provable) -> str:
     return "command line"
 
 
+def another_armed_entry(provable: Provable) -> str:
+    """Edit the armed entry, and nothing else."""
+    plan = provable.loader.entries[EntryKind.TRIAL]
+    provable.loader.entries[EntryKind.TRIAL] = replace(plan, text=f"{plan.text} single")
+    return "the armed entry was changed"
+
+
+def no_armed_entry(provable: Provable) -> str:
+    """Remove the armed entry."""
+    del provable.loader.entries[EntryKind.TRIAL]
+    return "the armed entry was changed or removed"
+
+
 def no_certain_default(provable: Provable) -> str:
     """Have nothing say which entry boots by default."""
     provable.loader.unclear = "nothing says what boots"
@@ -96,6 +115,8 @@ CHANGES = (
     another_image,
     another_trial_image,
     another_command_line,
+    another_armed_entry,
+    no_armed_entry,
     no_certain_default,
 )
 
@@ -131,7 +152,9 @@ def test_a_rehearsal_that_passed_arms_no_image_of_what_changed_meanwhile(
     assert not provable.loader.is_armed
 
 
-@pytest.mark.parametrize("change", [upgrade, another_kernel, another_command_line])
+@pytest.mark.parametrize(
+    "change", [upgrade, another_kernel, another_command_line, another_armed_entry]
+)
 def test_what_booted_well_is_not_installed_beside_another_kernel(
     provable: Provable, change: Callable[[Provable], str]
 ) -> None:
@@ -159,7 +182,10 @@ def test_what_was_taken_back_is_not_armed_again_for_something_else(
     assert not provable.loader.is_armed
 
 
-@pytest.mark.parametrize("change", [another_kernel, another_image, another_command_line, no_kernel])
+@pytest.mark.parametrize(
+    "change",
+    [another_kernel, another_image, another_command_line, another_armed_entry, no_kernel],
+)
 def test_a_campaign_s_boot_is_withdrawn_without_building_anything(
     ready: Campaigning, change: Callable[[Provable], str]
 ) -> None:
@@ -202,8 +228,64 @@ def test_microcode_beside_the_image_is_part_of_it(provable: Provable) -> None:
 def test_a_record_that_does_not_say_what_was_armed_is_not_followed(provable: Provable) -> None:
     waiting = provable.arm()
     assert waiting.armed_boot is not None
-    without = replace(waiting.armed_boot, bound_to=None)
-    assert "not recorded" in binding.binding_fault(provable.host, without)
+    bound = waiting.armed_boot.bound_to
+    assert bound is not None
+    for recorded in (None, replace(bound, armed_entry="")):
+        without = replace(waiting.armed_boot, bound_to=recorded)
+        assert "not recorded" in binding.binding_fault(provable.host, without)
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_whatever_is_changed_in_an_armed_entry_is_seen(tmp_path: Path, name: str) -> None:
+    loader, make = LOADERS[name]
+    machine = make(tmp_path)
+    plan = loader.trial(machine.host, machine.request)
+    armed = ArmedBoot(
+        stage=ProofStage.PROOF,
+        loader=loader.NAME,
+        trial="t1",
+        armed_in_boot="a" * 32,
+        image=machine.request.image,
+        sha256="0" * 64,
+        bound_to=binding.binding_of(machine.host, plan),
+    )
+    assert "armed entry" in binding.binding_fault(machine.host, armed)
+    armed_machine(loader, machine)
+    assert binding.binding_fault(machine.host, armed) == ""
+    for path, content in entry_edits(machine, plan):
+        before = path.read_bytes()
+        path.write_bytes(content)
+        assert "armed entry" in binding.binding_fault(machine.host, armed), content
+        path.write_bytes(before)
+    assert binding.binding_fault(machine.host, armed) == ""
+
+
+def entry_edits(machine: Machine, plan: TrialPlan) -> Iterator[tuple[Path, bytes]]:
+    """Yield what somebody could make of our entry: of a text every byte, of an option each part."""
+    path, text = machine.host.path(plan.target), plan.text.encode()
+    if path.is_file():
+        content = path.read_bytes()
+        start = content.index(text)
+        for index in range(start, start + len(text)):
+            yield path, content[:index] + bytes([content[index] ^ 1]) + content[index + 1 :]
+        yield path, content.replace(text, text + b"# more\n")
+        return
+    path = machine.programs.variable("Boot0001")
+    images = re.findall(r"initrd=\S+", plan.options)
+    parts = (plan.title, PARTITION, plan.default.kernel.named, plan.options)
+    label, partition, program, options = parts
+    assert path.read_bytes() == KEPT + load_option(*parts)
+    for others in (
+        (label.replace("t1", "t2"), partition, program, options),
+        (label, partition.replace("1", "2"), program, options),
+        (label, partition, r"\another", options),
+        (label, partition, program, f"{options} single"),
+        (label, partition, program, options.removesuffix(plan.extra_cmdline[-1])),
+        (label, partition, program, options.replace(images[0], r"initrd=\another")),
+        (label, partition, program, options.replace(images[-1], r"initrd=\another")),
+    ):
+        yield path, KEPT + load_option(*others)
+    yield path, KEPT + load_option(*parts, active=False)
 
 
 def test_a_package_manager_at_work_has_nothing_armed(
