@@ -36,6 +36,10 @@ class RecordLock:
     It goes with the process, however that ends, and with the first descriptor of the file that the
     process closes: whoever holds it must not open that file again.
 
+    Who has it for reading only counts for nothing. Package managers change packages with it for
+    writing (rpm: ``RPMTXN_WRITE`` in ``rpmtsRun``), for which the file has to be open for writing:
+    only root may (fcntl(2)). For reading everybody can lock what they may open, and all may rpm's.
+
     ``mode`` is what the package manager gives the file where it is the one that makes it.
     """
 
@@ -44,13 +48,17 @@ class RecordLock:
     mode: int
 
     def take(self) -> Callable[[], None] | None:
-        """Return what releases the lock, None where another process has it.
+        """Return what releases the lock, None where another process has it for writing.
 
-        The file is made where there is none. Raises ``OSError`` where it cannot be.
+        Beside readers it is had for reading, which keeps writers out just as well. The file is made
+        where there is none. Raises ``OSError`` where it cannot be.
         """
         descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, self.mode)
         try:
-            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
             return None
@@ -60,11 +68,11 @@ class RecordLock:
         return lambda: os.close(descriptor)
 
     def taken(self) -> bool:
-        """Tell whether another process has the lock; what may not be read counts as free."""
+        """Tell whether another process has it for writing; what may not be read counts as free."""
         return self._conflict() is not None
 
     def holder(self) -> int | None:
-        """Return the process that has the lock, None where there is none or it cannot be told.
+        """Return the process that has it for writing, None for none or where it cannot be told.
 
         It cannot in another PID namespace, nor with locks that belong to an open file.
         """
@@ -76,7 +84,7 @@ class RecordLock:
             return None
         with contextlib.suppress(OSError):
             with opened(self.path, 0) as descriptor:
-                wanted = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+                wanted = struct.pack(_FLOCK, fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
                 answer = struct.unpack(_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, wanted))
             return None if answer[0] == fcntl.F_UNLCK else int(answer[4])
         return None

@@ -217,6 +217,25 @@ def test_what_others_hold_of_a_stale_lock_keeps_nobody_waiting() -> None:
         assert not lock.exists()
 
 
+@pytest.mark.parametrize("kind", ["lockf", "ofd"])
+@pytest.mark.parametrize("lock", RECORD_LOCKS)
+def test_a_lock_for_reading_only_keeps_nobody_waiting(host: Host, lock: str, kind: str) -> None:
+    """So do users without root lock what they may read; a lock of an open file has no process."""
+    locking = {
+        "lockf": "fcntl.lockf(file, fcntl.LOCK_SH)",
+        "ofd": "import struct; fcntl.fcntl(file, 37, struct.pack('hhqqi0q', 0, 0, 0, 0, 0))",
+    }
+    code = OTHER.replace('"a")', '"r")').replace("fcntl.lockf(file, fcntl.LOCK_EX)", locking[kind])
+    (host.root / lock).touch()
+    with another(code, host.root / lock, "lock") as other:
+        assert not is_free(host.root / lock)
+        assert busy_package_managers(host) == ()
+        with package_managers_held(host, wait_s=0):
+            other.communicate(timeout=HANGS_S)
+            assert not is_free(host.root / lock)
+    assert is_free(host.root / lock)
+
+
 def test_a_lock_file_that_was_replaced_by_hand_is_not_removed(host: Host) -> None:
     lock = host.root / PACMAN_LOCK
     with package_managers_held(host):
