@@ -169,10 +169,10 @@ def _said(update: ParameterUpdate) -> str:
     words, unit = SHARED_WORDS[update.what]
     before, after = update.prior, update.posterior
     of = "1 boot" if update.boots == 1 else f"{update.boots} boots"
-    mean, low, high = map(three_digits, (after.mean, after.low, after.high))
+    mean, low, high = map(three_digits, (after.middle, after.low, after.high))
     return (
         f"{words}: {mean} {unit} ({low}..{high}), "
-        f"from {of} of this machine; without them {three_digits(before.mean)} "
+        f"from {of} of this machine; without them {three_digits(before.middle)} "
         f"({three_digits(before.low)}..{three_digits(before.high)}){_whence(update)}"
     )
 

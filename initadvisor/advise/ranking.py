@@ -72,7 +72,7 @@ def summarise(decision_input: DecisionInput, result: DecisionResult) -> RankedCa
     return RankedCandidates(
         decision=result.decision,
         evidence=result.weakest,
-        rows=tuple(sorted(_rows(decision_input, result), key=lambda row: row.total_ms.mean)),
+        rows=tuple(sorted(_rows(decision_input, result), key=lambda row: row.total_ms.middle)),
         summary=result.posterior_costs.summary,
         deciding=deciding,
         rival=rival,

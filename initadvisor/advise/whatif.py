@@ -6,7 +6,7 @@ Compared are the settings of a table, or this machine's images as far as they ar
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import exp, sqrt
+from math import exp
 from typing import TYPE_CHECKING
 
 from initadvisor.advise.truth_tables import truth_table
@@ -266,7 +266,6 @@ def of_machine(answer: Recommendation, config: Config, objective: Objective) -> 
     )
     _require_comparison(str(answer.image), choices, skipped_settings)
     speed = answer.storage.loader_mb_s
-    middle = sqrt(speed.low * speed.high)  # of a figure known up to a factor
     return ComparedSettings(
         name=str(answer.image),
         source=f"this image and its candidates as recommend knows them, evidence: "
@@ -274,7 +273,7 @@ def of_machine(answer: Recommendation, config: Config, objective: Objective) -> 
         choices=choices,
         left_out=skipped_settings,
         today=answer.baseline,
-        loader=ReadMedium(name="this machine", read_mb_s=replace(speed, mean=middle)),
+        loader=ReadMedium(name="this machine", read_mb_s=replace(speed, mean=speed.middle)),
         remarks=(
             *(one.text for one in answer.assumptions if one.about in _OF_UNPACKING),
             *_said_of_pace(pace, objective),
@@ -289,7 +288,7 @@ def _of_row(row: Row) -> SettingFigures:
     return SettingFigures(
         setting=row.setting,
         size_mb=_lognormal(row.size_bytes / 1e6, row.size_log_sd, str(row.size_source)),
-        unpack_ms=row.unpack_ms,
+        unpack_ms=replace(row.unpack_ms, mean=row.unpack_ms.middle),
         built=row.size_source is SizeSource.BUILT,
     )
 

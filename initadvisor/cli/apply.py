@@ -168,7 +168,13 @@ def _document(plan: ApplyPlan) -> dict[str, Any]:
             }
             for room in plan.space
         ],
-        "saving_ms": saving and {"mean": saving.mean, "low": saving.low, "high": saving.high},
+        "saving_ms": saving
+        and {
+            "mean": saving.mean,
+            "median": saving.middle,
+            "low": saving.low,
+            "high": saving.high,
+        },
         "blockers": [
             {"step": one.step.value, "reason": one.reason, "remedy": one.remedy}
             for one in plan.blockers
@@ -234,7 +240,7 @@ def print_plan(plan: ApplyPlan) -> None:
 
 
 def _save_or_cost(saving_ms: Estimate) -> str:
-    if saving_ms.mean >= 0:
+    if saving_ms.middle >= 0:
         return f"save {figure(saving_ms)} ms"
     return f"cost {figure(turned_round(saving_ms))} ms"
 

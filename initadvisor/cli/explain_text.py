@@ -161,7 +161,7 @@ def _sure(answer: Recommendation) -> str:
 def _share(answer: Recommendation, saving: Estimate) -> str:
     if answer.whole_boot_ms is None or answer.decision.outcome is not Outcome.SWITCH:
         return ""
-    share = 100 * abs(saving.mean) / answer.whole_boot_ms
+    share = 100 * abs(saving.middle) / answer.whole_boot_ms
     return f"; it is {share:.1f} % of a whole boot of {answer.whole_boot_ms / 1000:.1f} s"
 
 
@@ -230,11 +230,11 @@ def _table(answer: Recommendation) -> object:
             str(row.setting),
             f"{about}{row.size_bytes / 1e6:.1f}",
             f"{100 * row.size_bytes / answer.unpacked_bytes:.0f}",
-            short(row.read_ms.mean),
-            short(row.unpack_ms.mean),
-            short(row.total_ms.mean),
+            short(row.read_ms.middle),
+            short(row.unpack_ms.middle),
+            short(row.total_ms.middle),
             interval(row.total_ms),
-            "today" if today else short(row.saving_ms.mean),
+            "today" if today else short(row.saving_ms.middle),
             "" if today else interval(row.saving_ms),
             "" if row.build_s is None else f"{row.build_s:.0f}",
             "" if row.build_peak_bytes is None else f"{row.build_peak_bytes / 1e6:.0f}",
@@ -303,7 +303,7 @@ def _weight(weight: Weight, advised: Setting) -> str:
 
 
 def _known(estimate: Estimate, unit: str) -> str:
-    mean, low, high = map(three_digits, (estimate.mean, estimate.low, estimate.high))
+    mean, low, high = map(three_digits, (estimate.middle, estimate.low, estimate.high))
     return f"{mean} ({low}..{high}) {unit}"
 
 
@@ -337,7 +337,7 @@ def _step(step: ExplanationStep) -> str:
         sure = f"{percent(step.probability)} sure"
         return f"{_of(step)}: switch to {step.leader}, which saves {saves}, {sure}"
     word = "undecided" if step.outcome is Outcome.UNDECIDED else "keep"
-    if step.saving_ms.mean <= 0:
+    if step.saving_ms.middle <= 0:
         costs = f"{figure(turned_round(step.saving_ms))} ms"
         return (
             f"{_of(step)}: {word}; none is expected to save anything, {step.leader} costs {costs}"
@@ -450,7 +450,7 @@ def _fine(answer: Recommendation, plan: Plan) -> str:
 def _saves(contrast: Contrast) -> str:
     """Return what the other one of a contrast saves."""
     saving = contrast.all_ms
-    if saving.mean >= 0:
+    if saving.middle >= 0:
         return f"saves {figure(saving)} ms"
     return f"costs {figure(turned_round(saving))} ms"
 

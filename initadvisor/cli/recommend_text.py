@@ -78,7 +78,7 @@ def _print_screen(answer: Recommendation, *, all_rows: bool) -> None:
     for line in _table(answer, kept):
         click.echo(line)
     if left_out:
-        slower = all(row.saving_ms.mean < 0 for row in left_out)
+        slower = all(row.saving_ms.middle < 0 for row in left_out)
         more = f"{len(left_out)} {'slower ' if slower else 'more '}setting"
         click.echo(f"({more}{'s' if len(left_out) > 1 else ''}: --all)")
     for sentence in (*_sources(answer), *_warnings(answer), *_next(answer)):
@@ -156,8 +156,8 @@ def _balanced(answer: Recommendation) -> bool:
 
 def _sooner(saving: Estimate) -> str:
     """Return a saving and its interval in words."""
-    word = "sooner" if saving.mean >= 0 else "later"
-    return f"about {short(abs(saving.mean))} ms {word} (95 %: {_range(saving)})"
+    word = "sooner" if saving.middle >= 0 else "later"
+    return f"about {short(abs(saving.middle))} ms {word} (95 %: {_range(saving)})"
 
 
 def _range(saving: Estimate) -> str:
@@ -169,7 +169,7 @@ def _range(saving: Estimate) -> str:
 
 
 def _little(saving: Estimate) -> str:
-    return " That is little." if 0 <= saving.mean < _LITTLE_MS else ""
+    return " That is little." if 0 <= saving.middle < _LITTLE_MS else ""
 
 
 def _room(answer: Recommendation, setting: Setting) -> Iterator[str]:
@@ -199,7 +199,7 @@ def _shown_rows(
     What cannot be applied here comes last.
     """
     order = sorted(
-        answer.rows, key=lambda row: (_why_not(answer, row) is not None, -row.saving_ms.mean)
+        answer.rows, key=lambda row: (_why_not(answer, row) is not None, -row.saving_ms.middle)
     )
     if all_rows:
         return tuple(order), ()
@@ -248,12 +248,12 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
 def _cells(answer: Recommendation, row: Row, *, balanced: bool) -> Iterator[str]:
     yield str(row.setting)
     yield f"{row.size_bytes / 1e6:.{0 if row.size_bytes >= 1e7 else 1}f} MB"
-    yield f"{short(row.read_ms.mean)} ms"
-    yield f"{short(row.unpack_ms.mean)} ms"
+    yield f"{short(row.read_ms.middle)} ms"
+    yield f"{short(row.unpack_ms.middle)} ms"
     if balanced:
         cpu_s = row.build_cpu_s
         yield "?" if cpu_s is None else f"{short(1000 * cpu_s / answer.pace.boots)} ms"
-    yield "today" if row.setting == answer.baseline else _signed(row.saving_ms.mean)
+    yield "today" if row.setting == answer.baseline else _signed(row.saving_ms.middle)
 
 
 def _ends(answer: Recommendation, row: Row) -> str:
@@ -280,7 +280,7 @@ class _Scale:
 
     @classmethod
     def of(cls, savings: Sequence[Estimate], *, width: int) -> _Scale:
-        reach = _CLIPPED * max((abs(saving.mean) for saving in savings), default=0.0) or 1.0
+        reach = _CLIPPED * max((abs(saving.middle) for saving in savings), default=0.0) or 1.0
         low = max(min(0.0, *(saving.low for saving in savings)), -reach)
         high = min(max(0.0, *(saving.high for saving in savings)), reach)
         drawn = 0 if width < _LEAST_BAR else min(width, _MOST_BAR)
@@ -298,7 +298,7 @@ class _Scale:
         first, last = self._place(saving.low), self._place(saving.high)
         drawn = [line if first <= place <= last else " " for place in range(self.width)]
         drawn[self._place(0.0)] = zero
-        drawn[self._place(saving.mean)] = middle
+        drawn[self._place(saving.middle)] = middle
         return "".join(drawn)
 
     def _place(self, value: float) -> int:

@@ -34,13 +34,21 @@ class SizeSource(StrEnum):
 class Estimate:
     """A mean, the bounds of its 95 % interval, and in words where it comes from.
 
-    The unit stands in the name of the field that holds it.
+    The unit stands in the name of the field that holds it. ``median``: None where the mean is as
+    good. Of what is known up to a factor it is what is shown: the mean of a speed and the mean of
+    the time that it takes would both be too high.
     """
 
     mean: float
     low: float
     high: float
     source: str
+    median: float | None = None
+
+    @property
+    def middle(self) -> float:
+        """What is shown: the median, where it is known."""
+        return self.mean if self.median is None else self.median
 
 
 def three_digits(value: float) -> str:

@@ -153,7 +153,7 @@ def _advice(found: Recommendation) -> str:
     decision = found.decision
     match decision.outcome:
         case Outcome.SWITCH:
-            saving = f"{decision.saving_ms.mean:.0f} ms a boot"
+            saving = f"{decision.saving_ms.middle:.0f} ms a boot"
             return f"switch from {found.baseline} to {decision.setting}, which saves {saving}"
         case Outcome.KEEP | Outcome.EVEN:
             return f"keep {decision.setting}: nothing saves more that matters"

@@ -150,9 +150,10 @@ def populate_column(candidates: Sequence[CandidateFacts]) -> int | None:
 
 
 def summary(values: Floats, source: str) -> Estimate:
-    """Return the mean of draws and the bounds that hold the middle 95 % of them."""
-    low, high = np.quantile(values, [0.025, 0.975])
-    return Estimate(mean=float(values.mean()), low=float(low), high=float(high), source=source)
+    """Return mean and median of draws, and the bounds that hold the middle 95 % of them."""
+    low, median, high = map(float, np.quantile(values, [0.025, 0.5, 0.975]))
+    mean = float(values.mean())
+    return Estimate(mean=mean, low=low, high=high, source=source, median=median)
 
 
 def quantity_at(quantity: Quantity, normal: Floats) -> Floats:

@@ -111,8 +111,8 @@ def _draw(table: Table) -> None:
 
 
 def figure(estimate: Estimate) -> str:
-    """Return a mean and its interval."""
-    return f"{short(estimate.mean)} ({interval(estimate)})"
+    """Return the middle of an estimate and its interval."""
+    return f"{short(estimate.middle)} ({interval(estimate)})"
 
 
 def interval(estimate: Estimate) -> str:
@@ -122,14 +122,20 @@ def interval(estimate: Estimate) -> str:
 
 def more_or_less(estimate: Estimate) -> str:
     """Return a difference in ms as so much more or so much less."""
-    if estimate.mean >= 0:
+    if estimate.middle >= 0:
         return f"{figure(estimate)} ms more"
     return f"{figure(turned_round(estimate))} ms less"
 
 
 def turned_round(estimate: Estimate) -> Estimate:
     """Return the difference of the same two figures the other way round."""
-    return replace(estimate, mean=-estimate.mean, low=-estimate.high, high=-estimate.low)
+    return replace(
+        estimate,
+        mean=-estimate.mean,
+        low=-estimate.high,
+        high=-estimate.low,
+        median=None if estimate.median is None else -estimate.median,
+    )
 
 
 def short(value: float) -> str:

@@ -154,7 +154,7 @@ def advises(monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> None:
             baseline="gzip",
             evidence="boots",
             decision=SimpleNamespace(
-                setting="zstd", outcome=outcome, saving_ms=SimpleNamespace(mean=123.4)
+                setting="zstd", outcome=outcome, saving_ms=SimpleNamespace(middle=123.4)
             ),
         )
 

@@ -436,6 +436,25 @@ def test_whatif(golden: Golden, booted: Booted) -> None:
     golden("whatif", "--json")
 
 
+def test_recommend_and_whatif_know_the_same_of_the_machine(booted: Booted) -> None:
+    """Means of what is known up to a factor would differ: of a speed, and of the time it takes."""
+    del booted
+    called("measure")
+    said, asked = (json.loads(called(name, "--json")) for name in ("recommend", "whatif"))
+    (own, *_) = asked["columns"]
+    assert own["read_mb_s"] == pytest.approx(said["storage"]["loader_mb_s"]["median"], rel=1e-3)
+    rows = {row["setting"]: row for row in said["candidates"]}
+    figures = {one["setting"]: one for one in asked["settings"]}
+    assert len(figures) > 2
+    for name in figures:
+        row = rows[name]
+        size_mb = figures[name]["size_mb"]["mean"]
+        assert row["read_ms"]["median"] == pytest.approx(
+            1000 * size_mb / own["read_mb_s"], rel=0.02
+        )
+        assert row["unpack_ms"]["median"] == figures[name]["unpack_ms"]["mean"]
+
+
 def test_whatif_table(golden: Golden, table: Path) -> None:
     golden("whatif", "--table", table, "--json")
 
