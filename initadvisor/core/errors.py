@@ -105,7 +105,14 @@ class BadImageError(InitadvisorError):
 
 
 class ProgramError(InitadvisorError):
-    """A program that was run failed, was not found, or took longer than it may."""
+    """A program that was run failed, was not found, took longer or said more than it may.
+
+    ``why`` is the message without the program's words, where it was killed; else the same.
+    """
+
+    def __init__(self, message: str, *, hint: str | None = None, why: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.why = why or message
 
 
 class LostVMError(InitadvisorError):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from initadvisor.core.errors import InitadvisorError, ProgramError, RefusedRewriteError
 from initadvisor.core.text import decoded, encoded, shown
 from initadvisor.host.files import open_regular
+from initadvisor.host.process import CAPTURE_LIMIT_BYTES
 from initadvisor.host.sandbox import NoSandboxError, run_inside
 from initadvisor.rewrite.files import ConfigFile, ReadingRules
 from initadvisor.rewrite.survey import find, survey
@@ -244,7 +245,7 @@ def evaluate(
     files are to be read as, whatever they hold.
 
     Raises ``NeedsRootError`` where a file may not be read, and ``InitadvisorError`` when the shell
-    is not installed, does not end in time, or a file ends it.
+    is not installed, does not end in time, prints too much, or a file ends it.
     """
     given = {file: text for file, text in (texts or {}).items() if file in files}
     texts = {file: given[file] if file in given else config_text(file) for file in files}
@@ -255,17 +256,17 @@ def evaluate(
     try:
         done = _sourced(host, shell, files, names, given, merged=merged, env=env)
     except ProgramError as err:
-        msg = f"cannot evaluate {_listed(files)}: {shell} did not end within {_TIMEOUT_S:g} s"
+        msg = f"cannot evaluate {_listed(files)}: {err.why}"
         raise InitadvisorError(msg, hint="does the configuration wait or loop?") from err
     except NoSandboxError as err:
         return _read(shell, files, names, texts, merged=merged, why=err.message)
     steps, status = _parse(done.stdout)
     if done.returncode != 0 or len(steps) != len(files) + 1:
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        msg = (
-            f"cannot evaluate {_listed(files)}: it ends the shell that reads it, or keeps it from "
-            "telling what was set"
-        )
+        why = "it ends the shell that reads it, or keeps it from telling what was set"
+        if max(len(done.stdout), len(done.stderr)) >= CAPTURE_LIMIT_BYTES:
+            why = "it would not stop talking"  # the shell's own limit was met first
+        msg = f"cannot evaluate {_listed(files)}: {why}"
         raise InitadvisorError(msg, hint=shown(said[-1])[:200] if said else None)
     return Evaluation(
         files=tuple(files), steps=tuple(steps), status=status, shell=shell, texts=texts

@@ -312,11 +312,9 @@ class SystemRunner:
             poller.register(pidfd, select.POLLIN)
             while not poller.poll(_POLL_S * 1000):
                 if time.monotonic() - started > timeout_s:
-                    msg = f"{shlex.join(words)} did not end within {timeout_s:g} s and was killed"
-                    raise ProgramError(msg)
+                    raise _killed(words, f"did not end within {timeout_s:g} s")
                 if any(os.fstat(file.fileno()).st_size > CAPTURE_LIMIT_BYTES for file in captured):
-                    msg = f"{shlex.join(words)} would not stop talking and was killed"
-                    raise ProgramError(msg)
+                    raise _killed(words, "would not stop talking")
         finally:
             os.close(pidfd)
 
@@ -331,6 +329,10 @@ class SystemRunner:
             cpu_s=usage.ru_utime + usage.ru_stime,
             peak_bytes=0,
         )
+
+
+def _killed(words: tuple[str, ...], what: str) -> ProgramError:
+    return ProgramError(f"{shlex.join(words)} {what} and was killed", why=f"it {what}")
 
 
 def _not_started(program: Path | None, err: OSError) -> ProgramError:
