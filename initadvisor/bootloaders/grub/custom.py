@@ -16,7 +16,7 @@ from initadvisor.core.refusals import RefusalKind, refused
 from initadvisor.host.owner import OWNER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 
 _WORDS: Final = {
@@ -79,7 +79,7 @@ def split(content: str | None, owner: str, kind: EntryKind) -> Custom:
     if not found:
         reason = f"the block of {name} in custom.cfg was changed by somebody else"
         raise refused(RefusalKind.FOREIGN_ENTRY, reason, "remove it by hand")
-    rest = _without(content, found[0])
+    rest = _without(content, found)
     made = found[0].note == _MADE and not rest
     return Custom(rest=None if made else rest, block=found[0].text)
 
@@ -130,14 +130,21 @@ def blocks(content: str) -> Iterator[CustomBlock]:
         position = following
 
 
-def _without(content: str, block: CustomBlock) -> str:
-    before, after = content[: block.start], content[block.end :]
-    # The line that was ended has to stay so while something follows: another block, or a line that
-    # somebody has added.
-    is_last = not after and not _END.fullmatch(before.removesuffix("\n").rpartition("\n")[2])
-    if block.note == _ENDED and is_last:
-        before = before.removesuffix("\n")
-    return before + after
+def _without(content: str, found: Sequence[CustomBlock]) -> str:
+    """Return the content without some of its blocks, which are in their order."""
+    kept = ""
+    pieces: list[str] = []
+    end = len(content)
+    for block in reversed(found):
+        pieces.append(content[block.end : end])
+        kept = kept or pieces[-1]
+        end = block.start
+        # The line that was ended has to stay so while something follows: another block, or a line
+        # that somebody has added.
+        if block.note == _ENDED and not kept and content.endswith("\n", 0, end):
+            line = content[content.rfind("\n", 0, end - 1) + 1 : end - 1]
+            end -= not _END.fullmatch(line)
+    return "".join((content[:end], *reversed(pieces)))
 
 
 def _without_any(content: str | None) -> str | None:
@@ -145,8 +152,6 @@ def _without_any(content: str | None) -> str | None:
 
     None where it was made for the blocks.
     """
-    made = False
-    for found in reversed(list(blocks(content or ""))):
-        content = _without(content or "", found)
-        made = found.note == _MADE
-    return None if made and not content else content
+    found = list(blocks(content or ""))
+    rest = _without(content or "", found) if found else content
+    return None if found and found[0].note == _MADE and not rest else rest

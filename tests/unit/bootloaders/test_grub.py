@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 from hypothesis import given
@@ -23,6 +23,7 @@ from tests.fixtures.trees import write
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+    from typing import SupportsIndex
 
 UUID = "3f0c2a51-6f4e-4f0e-9d0b-5f5b5a2c7e11"
 SIMPLE = f"gnulinux-simple-{UUID}"
@@ -514,3 +515,37 @@ def test_blocks_of_many_systems_are_read_in_work_that_grows_with_them() -> None:
         return lambda: grub_custom.joined("".join(blocks), "b\n", OWNER, EntryKind.TRIAL)
 
     assert grows_in_proportion(work, few=50)
+
+
+class Counted(str):
+    """A text that counts the characters that are copied out of it and of what comes of it."""
+
+    __slots__ = ()
+    copied: ClassVar[int]
+
+    def __getitem__(self, key: SupportsIndex | slice) -> Counted:
+        return self._count(super().__getitem__(key))
+
+    def __add__(self, other: str) -> Counted:
+        return self._count(super().__add__(other))
+
+    def removesuffix(self, suffix: str) -> Counted:
+        return self._count(super().removesuffix(suffix))
+
+    @classmethod
+    def _count(cls, text: str) -> Counted:
+        cls.copied += len(text)
+        return cls(text)
+
+
+@pytest.mark.parametrize("foreign", ["", "# somebody's", "# somebody's\n"])
+def test_of_blocks_of_many_systems_is_copied_what_is_there(foreign: str) -> None:
+    def copied(count: int) -> int:
+        content: str | None = foreign
+        for number in range(count):
+            content = grub_custom.joined(content, "a\n", f"{number:08x}", EntryKind.TRIAL)
+        Counted.copied = 0
+        grub_custom.joined(Counted(content), "b\n", OWNER, EntryKind.TRIAL)
+        return Counted.copied
+
+    assert copied(200) < 5 * copied(50)
