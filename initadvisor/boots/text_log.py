@@ -42,6 +42,11 @@ _LONGEST_TOLD = 200
 _FIRST_S, _LAST_S = 1_000_000_000, 4_000_000_000
 """2001 to 2096: clocks that were never set say other things."""
 
+_CLEARED = re.compile(r"\x1bc|\x1b\[\d?J", re.ASCII)
+_TERMINAL = re.compile(r"\x1b(?:[c-z]|\[[\d;?]{0,20}[A-Za-z])", re.ASCII)
+"""What firmware and GRUB send to a serial console before the kernel's first line, which follows on
+the same one, and ``dmesg --color`` within lines (ECMA-48, CSI sequences)."""
+
 _LOST = re.compile(r"systemd-journald(?:\[\d{1,9}\])?: Missed (\d{1,9}) kernel messages")
 
 
@@ -191,5 +196,12 @@ def _lines(file: Lines) -> Iterator[str]:
     whole = True
     while piece := file.readline(LONGEST_TEXT):
         if whole:
-            yield piece.rstrip(b"\r\n").decode(errors="replace")
+            yield _printed(piece.rstrip(b"\r\n").decode(errors="replace"))
         whole = piece.endswith(b"\n")
+
+
+def _printed(line: str) -> str:
+    """Return what a terminal would show of a line."""
+    if "\x1b" not in line:
+        return line
+    return _TERMINAL.sub("", _CLEARED.split(line)[-1])

@@ -109,6 +109,21 @@ def test_a_clock_that_goes_back_is_another_boot_and_a_little_jitter_is_not() -> 
     ]
 
 
+@pytest.mark.parametrize(
+    "before",
+    [
+        "Booting from ROM..\x1bc\x1b[?7l\x1b[2J",
+        "\x1b[0m\x1b[37m\x1b[40m",
+        "\x1b[1;1H\x1b[J",
+        "\x1b[32m",
+    ],
+)
+def test_what_terminals_are_told_before_the_first_line_does_not_hide_it(before: str) -> None:
+    log = f"{before}{PLAIN.replace('Linux', chr(27) + '[0mLinux', 1)}" * 2
+    boots = list(read_boots(io.BytesIO(log.encode())))
+    assert [boot.timestamps.release for boot in boots] == ["6.1.0", "6.1.0"]
+
+
 def test_early_messages_before_the_version_are_of_the_same_boot() -> None:
     microcode = "[    0.000000] microcode: updated early to revision 0xf4\n"
     later = "[   99.000000] something\n"
