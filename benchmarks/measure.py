@@ -38,8 +38,8 @@ from pathlib import Path
 from initadvisor import host
 machine = host.Host(root=Path(sys.argv.pop(1)))
 host.Host = lambda: machine
-import initadvisor.workflow.measure as workflow
-workflow.announce = lambda record: None
+import initadvisor.measure.measure as measuring
+measuring.announce = lambda record: None
 from initadvisor.cli import main
 main()
 """
