@@ -177,7 +177,7 @@ def _close_to_others(path: Path) -> None:
             with contextlib.closing(connect(copy, "mode=rw")) as connection:
                 if has_tables(connection, str(path)):
                     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except (sqlite3.Error, OtherLayoutError):
+        except (sqlite3.Error, OtherLayoutError, UnicodeDecodeError):
             return  # it is moved aside as soon as it is opened
         with copy.open("rb") as file:
             os.fsync(file.fileno())

@@ -123,6 +123,8 @@ def _is_whole(connection: sqlite3.Connection, table: str) -> str:
     columns = [row["name"] for row in connection.execute(f"PRAGMA main.table_info({table})")]
     names = sorted(name for name in columns if name not in _OWN_NUMBERS)
     if not all(map(_A_NAME.fullmatch, names)):
-        raise sqlite3.DatabaseError(names)
+        err = sqlite3.DatabaseError(f"{table} has columns {', '.join(names)}")
+        err.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise err
     values = ", ".join(f"CAST({name} AS BLOB)" for name in names)
     return f"{table}.seal = seal_of('{table}', '{' '.join(names)}'{', ' * bool(values)}{values})"

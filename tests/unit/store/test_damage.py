@@ -412,6 +412,23 @@ def test_a_damaged_row_is_left_out_and_named(
         assert store.damaged() == ()
 
 
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+@pytest.mark.parametrize(
+    ("word", "damaged"),
+    [(b"started_at TEXT", b"Started_at TEXT"), (b"  unpack_us", b"\xb6 unpack_us")],
+)
+def test_a_damaged_byte_in_the_names_of_columns_moves_it_aside(
+    host: Host, path: Path, mode: int, word: bytes, damaged: bytes
+) -> None:
+    with open_store(host) as store:
+        fill(store, 1)
+    path.write_bytes(path.read_bytes().replace(word, damaged))
+    path.chmod(mode)
+    with open_store(host) as store:
+        assert store.lab_runs() == ()
+    assert path.with_name(f"{path.name}.aside-1").exists()
+
+
 def write_on(store: Store) -> None:
     """Write more than there is room for."""
     for _ in range(1000):
