@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shlex
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -60,15 +61,16 @@ else
     {fault}
 fi
 """
-HEALTHY = '"$codec" -q < payload > "$out"'
+HEALTHY = 'COMPRESS < payload > "$out"'
+"""``COMPRESS`` stands for what the generator runs for zstd."""
 
 FAULTS = {
     "fails": (
-        'zstd -q < payload | head -c 100 > "$out"; echo "no room" >&2; exit 3',
+        'COMPRESS < payload | head -c 100 > "$out"; echo "no room" >&2; exit 3',
         ProgramError,
         r"exited with status 3: no room",
     ),
-    "is killed": ('zstd -q < payload > "$out"; kill -9 $$', ProgramError, "killed by signal 9"),
+    "is killed": ('COMPRESS < payload > "$out"; kill -9 $$', ProgramError, "killed by signal 9"),
     "hangs": (
         "touch $BEGUN; sleep 3600 & sleep 3600",
         ProgramError,
@@ -81,15 +83,15 @@ FAULTS = {
     "makes a link": ('ln -s ../payload "$out"', ProgramError, "wrote nothing that is an image"),
     "falls back to cat": ('cat payload > "$out"', UnsafeError, "with cat, not with zstd"),
     "takes another codec": ('gzip -n < payload > "$out"', UnsafeError, "with gzip, not with zstd"),
-    "is cut": ('zstd -q < payload | head -c 60 > "$out"', UnsafeError, "wrote no whole image"),
-    "lacks a byte": ('zstd -q < payload | head -c -1 > "$out"', UnsafeError, "no whole image"),
+    "is cut": ('COMPRESS < payload | head -c 60 > "$out"', UnsafeError, "wrote no whole image"),
+    "lacks a byte": ('COMPRESS < payload | head -c -1 > "$out"', UnsafeError, "no whole image"),
     "lacks the end of the archive": (
-        'head -c -700 payload | zstd -q > "$out"',
+        'head -c -700 payload | COMPRESS > "$out"',
         UnsafeError,
         "wrote no whole image",
     ),
     "writes text": ('echo "no image" > "$out"', UnsafeError, "wrote no whole image"),
-    "has more in it": ('zstd -q < other > "$out"', UnsafeError, "another content than with today"),
+    "has more in it": ('COMPRESS < other > "$out"', UnsafeError, "another content than with today"),
 }
 
 CONFIG = {
@@ -124,9 +126,9 @@ class System:
 
     def fault(self, commands: str) -> None:
         """Have the generator do this with any codec but today's."""
-        text = SCRIPT.format(
-            root=self.machine.root, fault=commands.replace("$BEGUN", str(self.begun))
-        )
+        compress = shlex.join(self.generator.compressor(self.machine, ZSTD))
+        commands = commands.replace("$BEGUN", str(self.begun)).replace("COMPRESS", compress)
+        text = SCRIPT.format(root=self.machine.root, fault=commands)
         if self.generator is mkinitcpio:
             text += "declare -r version='41'\n"
         self.script.write_text(text)
@@ -157,6 +159,9 @@ def system(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         path.chmod(0o755)
+    zstd = machine.path("/usr/bin/zstd")
+    zstd.write_text('#!/bin/sh\nexec /usr/bin/zstd "$@"\n')
+    zstd.chmod(0o755)
     (tmp_path / "payload").write_bytes(archive({"init": b"the same line\n" * 900}))
     (tmp_path / "other").write_bytes(archive({"init": b"the same line\n" * 900, "etc": b""}))
     script, image = PROGRAMS[generator]
