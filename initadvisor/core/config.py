@@ -22,6 +22,8 @@ It is TOML with four tables, every key optional:
 
     [daemon]
     policy = "advise"
+    trial_boots_per_kernel = 6
+    person_resets = false
 
 What each key means stands with the field of the same name in ``Config``.
 """
@@ -53,12 +55,14 @@ class Objective(StrEnum):
 
 
 class Policy(StrEnum):
-    """What follows from an advice to switch."""
+    """What the daemon does with an answer by itself; each does what the one before it does."""
 
     ADVISE = "advise"
-    """It is said, and nothing else."""
+    """It says it, and nothing else."""
+    TRY = "try"
+    """It has boots that happen anyway settle what is undecided and worth a boot."""
     APPLY = "apply"
-    """It is applied as ``initadvisor apply --confirm`` does, without any of its exceptions."""
+    """It applies a switch as ``initadvisor apply --confirm`` does, without any exception."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +98,13 @@ class Config:
     ``max_excess_s``: a candidate that is expected to cost so much more than today's image is not
     booted to learn from, unless everything is asked for.
 
-    ``policy``: what the daemon does with an advice to switch.
+    ``policy``: what the daemon does with an answer by itself.
+
+    ``trial_boots_per_kernel``: how many trial boots the policy arms at most for one kernel release;
+    0: none.
+
+    ``person_resets``: whether the policy may arm boots that, where they hang, may wait for a person
+    to reset the machine; see ``trial.risks``.
     """
 
     read_speed_mb_s: float | None = None
@@ -112,6 +122,8 @@ class Config:
     certainty: float = 0.95
     max_excess_s: float = 3.0
     policy: Policy = Policy.ADVISE
+    trial_boots_per_kernel: int = 6
+    person_resets: bool = False
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any], *, source: str) -> Self:
@@ -211,9 +223,21 @@ def _one_of(words: type[_Words]) -> Callable[[object], _Words]:
     return read
 
 
-def _count(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        msg = f"{value!r} is not a whole number of at least 1"
+def _count(low: int) -> Callable[[object], int]:
+    """Return a reader of whole numbers from ``low``."""
+
+    def read(value: object) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < low:
+            msg = f"{value!r} is not a whole number of at least {low}"
+            raise ValueError(msg)
+        return value
+
+    return read
+
+
+def _consent(value: object) -> bool:
+    if not isinstance(value, bool):
+        msg = f"{value!r} is neither true nor false"
         raise ValueError(msg)
     return value
 
@@ -246,12 +270,12 @@ _KEYS: dict[str, dict[str, tuple[str, Callable[[Any], Any]]]] = {
     "candidates": {
         "settings": ("settings", _settings),
         "slow_codecs": ("slow_codecs", _codecs),
-        "jobs": ("jobs", _count),
+        "jobs": ("jobs", _count(1)),
         "cache_limit_mb": ("cache_limit_bytes", _megabytes),
     },
     "recommend": {
         "objective": ("objective", _one_of(Objective)),
-        "boots_per_upgrade": ("boots_per_upgrade", _count),
+        "boots_per_upgrade": ("boots_per_upgrade", _count(1)),
         "tolerance_ms": ("tolerance_ms", _number(0, math.inf)),
         "tolerance_fraction": ("tolerance_fraction", _number(0, 1)),
         "certainty": ("certainty", _number(0.5, 1)),
@@ -259,6 +283,8 @@ _KEYS: dict[str, dict[str, tuple[str, Callable[[Any], Any]]]] = {
     },
     "daemon": {
         "policy": ("policy", _one_of(Policy)),
+        "trial_boots_per_kernel": ("trial_boots_per_kernel", _count(0)),
+        "person_resets": ("person_resets", _consent),
     },
 }
 """Each table's keys: the field of ``Config`` it sets and how its value is read."""

@@ -106,7 +106,7 @@ def jobs_of(note: Note, policy: Policy) -> tuple[Job, ...]:
             return (settle, *image, advance, advise)
         case NoteReason.KERNEL_REMOVED:
             return (settle, Job(task=Task.PRUNE), advance)
-        case NoteReason.BOOTED if policy is Policy.APPLY:
+        case NoteReason.BOOTED if policy is not Policy.ADVISE:
             return (settle, Job(task=Task.WATCH), advance, advise)
         case NoteReason.BOOTED:
             return (settle, advance)

@@ -8,7 +8,7 @@ import pytest
 
 from initadvisor.core import config as module
 from initadvisor.core.codecs import Codec
-from initadvisor.core.config import Config, Objective
+from initadvisor.core.config import Config, Objective, Policy
 from initadvisor.core.errors import UsageError
 from initadvisor.core.settings import Setting
 
@@ -25,6 +25,8 @@ def test_an_empty_file_gives_the_defaults() -> None:
     assert (Config().boots_per_upgrade, Config().tolerance_ms) == (None, 5.0)
     assert (Config().tolerance_fraction, Config().certainty) == (0.02, 0.95)
     assert Config().max_excess_s == 3.0
+    assert (Config().policy, Config().trial_boots_per_kernel) == (Policy.ADVISE, 6)
+    assert not Config().person_resets
 
 
 def test_every_key_is_read() -> None:
@@ -45,6 +47,10 @@ def test_every_key_is_read() -> None:
         tolerance_fraction = 0.1
         certainty = 0.9
         max_excess_s = 1.5
+        [daemon]
+        policy = "try"
+        trial_boots_per_kernel = 0
+        person_resets = true
         """
     )
     assert config == Config(
@@ -60,6 +66,9 @@ def test_every_key_is_read() -> None:
         tolerance_fraction=0.1,
         certainty=0.9,
         max_excess_s=1.5,
+        policy=Policy.TRY,
+        trial_boots_per_kernel=0,
+        person_resets=True,
     )
 
 
@@ -105,8 +114,10 @@ def test_every_key_is_documented() -> None:
         ("[recommend]\ntolerance_fraction = 1\n", ["tolerance_fraction", "below 1"]),
         ("[recommend]\ncertainty = 0.3\n", ["certainty", "at least 0.5"]),
         ("[recommend]\ncertainty = true\n", ["certainty", "number"]),
-        ("[daemon]\npolicy = 'do'\n", ["policy", "advise", "apply"]),
+        ("[daemon]\npolicy = 'do'\n", ["policy", "advise", "try", "apply"]),
         ("[daemon]\npolicy = true\n", ["policy"]),
+        ("[daemon]\ntrial_boots_per_kernel = -1\n", ["trial_boots_per_kernel", "at least 0"]),
+        ("[daemon]\nperson_resets = 1\n", ["person_resets", "true"]),
         ("policy = 'apply'\n", ["policy", "daemon"]),
     ],
 )
