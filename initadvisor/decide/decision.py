@@ -6,6 +6,7 @@ And what two candidates differ by, and which one comes closest to what was chose
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 _EVEN = 0.5
 _LITTLE = 0.5
 """An expected loss up to such a part of the tolerance is not worth another boot."""
+
+_NEWTON_STEPS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +202,32 @@ def _outcome(worth: Booleans, within: Floats, baseline: int, thresholds: Thresho
     if worth.any():
         return Outcome.SWITCH
     return Outcome.KEEP if within[baseline] >= thresholds.certainty else Outcome.UNDECIDED
+
+
+def settling_means(
+    sd_ms: float, tolerance_ms: float, certainty: float, *, today: bool
+) -> tuple[float, float]:
+    """Return up to which mean, and from which, a normal saving of this sd lets ``decide`` settle.
+
+    After a boot, that is. With ``today`` it is a candidate's saving against today's: below today's
+    is kept, above it is replaced. Else it is the saving of either of two that are both better than
+    today's by far against the other.
+    """
+    certain_ms = NormalDist().inv_cdf(certainty) * sd_ms - tolerance_ms
+    little_ms = _mean_of_gain(_LITTLE * tolerance_ms, sd_ms)
+    below = max(-certain_ms, little_ms)
+    return (below, max(tolerance_ms, certain_ms)) if today else (below, -below)
+
+
+def _mean_of_gain(gain_ms: float, sd_ms: float) -> float:
+    """Return the mean of a normal variable whose part above 0 is ``gain_ms`` on average."""
+    normal, mean = NormalDist(), gain_ms
+    # The average is convex in the mean and at least the mean: Newton's steps come down to it.
+    for _ in range(_NEWTON_STEPS):
+        z = mean / sd_ms
+        above = normal.cdf(z)
+        mean -= (mean * above + sd_ms * normal.pdf(z) - gain_ms) / above
+    return mean
 
 
 def outcomes_within(

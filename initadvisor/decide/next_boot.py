@@ -1,7 +1,7 @@
 """Which boot teaches most about the decision, and how many more of which would settle it.
 
-What is left of a decision is a question: does the leader save enough against today's setting, or is
-another candidate better than the leader by more than the tolerance? The answer is the sign of a
+What is left of a decision is a question: does another candidate save enough against today's
+setting, or, where a switch is advised, against the one that is switched to? The answer is a
 difference of two costs, of which draws are at hand, as of everything that a boot of any candidate
 would show. So how much a boot would narrow the difference follows from their covariance, as in a
 Kalman filter (the measurement update), without imagining what it would show; boots that follow are
@@ -22,7 +22,7 @@ import numpy as np
 
 from initadvisor.decide.cost import Outcome
 from initadvisor.decide.costs import priced
-from initadvisor.decide.decision import CandidateComparison, compare_candidates
+from initadvisor.decide.decision import CandidateComparison, compare_candidates, settling_means
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,14 +64,15 @@ class BootLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
-    """Whether the candidate in column ``leader`` costs less than ``rival`` by ``enough_ms``.
+    """Whether the candidate in column ``leader`` costs less than ``rival``.
 
-    ``today``: the rival is today's, against which a gain has to be certain and to matter.
+    ``tolerance_ms`` does not matter. ``today``: the rival is today's, which is replaced only where
+    that is expected to save what matters; else either will do while they differ by less.
     """
 
     leader: int
     rival: int
-    enough_ms: float
+    tolerance_ms: float
     today: bool
 
 
@@ -95,8 +96,8 @@ def next_boots(
     plan that would take more than ``most_boots`` ends there; with 0 there is none.
 
     How many boots a plan has is rather too many: it asks when the question of today is settled, and
-    after the next boot it may be another, easier one. In simulations four of five decisions were
-    settled within the plan, half of them after two boots.
+    after the next boot it may be another, easier one. In simulations 84 to 94 % of the plans that
+    said 81 % settled the decision.
     """
     if most_boots < 1:
         return None
@@ -105,12 +106,12 @@ def next_boots(
     parts = _fewer(posterior.parameters)
     draws = priced(parts, machine, candidates)
     found = compare_candidates(draws, candidates, baseline=baseline, thresholds=thresholds)
+    chosen = [candidate.setting for candidate in candidates].index(decision.setting)
     if decision.outcome is not Outcome.UNDECIDED and decision.settled:
-        chosen = [candidate.setting for candidate in candidates].index(decision.setting)
         proven = own_boots[chosen] and sum(own_boots) >= _LEAST_BOOTS
         return None if proven else BootPlan.of_one(chosen, Purpose.PROVE)
     allowed = bootable(found, candidates, baseline=baseline, limits=limits)
-    question = _question(found, allowed, baseline)
+    question = _question(found, chosen, baseline)
     beliefs = _Beliefs(posterior, parts, machine, found, question)
     return _plan(beliefs, question, np.flatnonzero(allowed), thresholds, most_boots)
 
@@ -154,28 +155,19 @@ def _fewer(parameters: ParameterDraws) -> ParameterDraws:
     )
 
 
-def _question(found: CandidateComparison, allowed: Booleans, baseline: int) -> _Question:
-    """Return what is the least certain of what a decision needs."""
-    tolerance_ms = float(np.median(found.tolerance_ms))
-    rank = np.where(allowed & found.eligible, found.within - 1e-9 * found.cost_ms.mean(0), -inf)
-    leader = int(rank.argmax())
-    behind = found.cost_ms[:, [leader]] - found.cost_ms
-    better = (behind > found.tolerance_ms[:, None]).mean(axis=0)
-    better[~found.eligible] = 0.0
-    better[leader] = 0.0
-    rival = int(better.argmax())
-    if leader != baseline:
-        helps = float(found.helps[leader])
-        if min(helps, 1 - helps) >= min(better[rival], 1 - better[rival]) or not better[rival]:
-            return _Question(leader=leader, rival=baseline, enough_ms=tolerance_ms, today=True)
-    elif not better[rival]:
-        others = np.where(allowed, found.within, -inf)
-        others[leader] = -inf
-        rival = int(others.argmax())
-    if rival == baseline:
-        return _Question(leader=leader, rival=rival, enough_ms=tolerance_ms, today=True)
-    # Turned round: whether the rival is better by more than the tolerance.
-    return _Question(leader=rival, rival=leader, enough_ms=tolerance_ms, today=leader == baseline)
+def _question(found: CandidateComparison, chosen: int, baseline: int) -> _Question:
+    """Return the question about what most is expected to be lost by, where it is not chosen."""
+    others = found.eligible.copy()
+    others[[chosen, baseline]] = False
+    lost_ms = np.maximum(found.cost_ms[:, [chosen]] - found.cost_ms, 0.0).mean(axis=0)
+    other = int(np.where(others, lost_ms, -inf).argmax())
+    today = chosen == baseline
+    return _Question(
+        leader=other if today else chosen,
+        rival=baseline if today else other,
+        tolerance_ms=float(found.tolerance_ms.mean()),
+        today=today,
+    )
 
 
 class _Beliefs:
@@ -285,10 +277,9 @@ def _settled(beliefs: _Beliefs, question: _Question, certainty: float) -> float:
     What the difference will then be expected to be is not known, but how far it may move is.
     """
     moves = sqrt(max(beliefs.known_ms2, _LEAST_VARIANCE))
-    needed = NormalDist().inv_cdf(certainty) * sqrt(beliefs.variance_ms2)
-    # Of two that may both be chosen either will do while they differ by no more than the tolerance.
-    above = max(question.enough_ms, needed) if question.today else needed - question.enough_ms
-    below = question.enough_ms - needed
+    below, above = settling_means(
+        sqrt(beliefs.variance_ms2), question.tolerance_ms, certainty, today=question.today
+    )
     expected = NormalDist(beliefs.mean_ms, moves)
     return min(1.0, 1 - expected.cdf(above) + expected.cdf(below))
 

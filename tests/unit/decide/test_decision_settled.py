@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,12 @@ from hypothesis.extra.numpy import arrays
 
 from initadvisor.decide.cost import Advice, Outcome
 from initadvisor.decide.costs import Draws
-from initadvisor.decide.decision import Thresholds, compare_candidates, decide
+from initadvisor.decide.decision import (
+    Thresholds,
+    compare_candidates,
+    decide,
+    settling_means,
+)
 from tests.fixtures.known_machines import candidate
 
 if TYPE_CHECKING:
@@ -139,6 +145,41 @@ def test_after_a_boot_little_to_lose_is_no_difference_worth_having(
     assert found.loss_ms == pytest.approx(0.8 * better)
     assert found.settled == (outcome is Outcome.EVEN)
     assert str(found.guess) == "zstd"
+
+
+def normal(mean_ms: float, sd_ms: float) -> list[float]:
+    """Return draws that are spread as a normal distribution's."""
+    return NormalDist(mean_ms, sd_ms).quantiles(20_001)
+
+
+@pytest.mark.parametrize("sd_ms", [1, 10, 20, 40, 200])
+def test_what_is_planned_as_settled_is_what_is_then_decided(sd_ms: float) -> None:
+    off_ms = 0.02 * (sd_ms + 20)
+    below, above = settling_means(sd_ms, 20, 0.95, today=True)
+    for mean_ms, outcomes in (
+        (below - off_ms, {Outcome.KEEP, Outcome.EVEN}),
+        (below + off_ms, {Outcome.UNDECIDED}),
+        (above - off_ms, {Outcome.UNDECIDED}),
+        (above + off_ms, {Outcome.SWITCH}),
+    ):
+        found = decided(saving(normal(mean_ms, sd_ms)), booted=True)
+        assert found.outcome in outcomes, mean_ms
+        assert found.settled == (found.outcome is not Outcome.UNDECIDED)
+
+
+@pytest.mark.parametrize("sd_ms", [1, 10, 20, 40, 200])
+def test_of_two_that_are_better_either_is_planned_to_be_settled(sd_ms: float) -> None:
+    off_ms = 0.02 * (sd_ms + 20)
+    below, above = settling_means(sd_ms, 20, 0.95, today=False)
+    for mean_ms in np.array(
+        [-300, *(at + off for at in (below, above) for off in (-off_ms, off_ms))]
+    ):
+        apart = np.array(normal(mean_ms, sd_ms))
+        found = decided(
+            1000 - np.column_stack([0 * apart, 0 * apart + 900, 900 + apart]), booted=True
+        )
+        assert found.outcome is Outcome.SWITCH
+        assert found.settled == (mean_ms <= below or mean_ms >= above), mean_ms
 
 
 def test_a_near_tie_of_two_that_are_better_is_a_switch_that_is_not_settled() -> None:

@@ -47,6 +47,7 @@ def known_of(
         baseline=0,
         thresholds=Thresholds(),
         source="a test",
+        booted=bool(boots),
     )
     return posterior, decision
 
@@ -235,7 +236,7 @@ def test_the_less_noise_the_fewer_boots(log_sd: float) -> None:
 
 def test_what_boots_can_hardly_tell_is_said_to_be_so() -> None:
     # Whether it saves some ms, among 180 of which no boot shows more than a half.
-    field = (TODAY, candidate("lz4", 40, 105, log_sd=0.2))
+    field = (TODAY, candidate("lz4", 40, 110, log_sd=0.1))
     plan = learnt_by(plan_for(CERTAIN, *field, noise=Noise(unpack_log_sd=1.0, read_log_sd=1.0)))
     assert plan.count == 40
     assert plan.chance < 0.5
