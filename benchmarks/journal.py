@@ -38,7 +38,7 @@ from initadvisor.boots.journal_files import JournalSource
 from initadvisor.boots.record import rejections
 with opened_journal(Host(), JournalSource(directory=Path(sys.argv[1]))) as journal:
     boots = [journal.read(span) for span in journal.spans()]
-print(sum(not rejections(boot.kernel.marks) for boot in boots))
+print(sum(not rejections(boot.kernel.timestamps) for boot in boots))
 """
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import exp
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +92,7 @@ def recommend(
     from initadvisor.cli.rendering.progress import Progress
     from initadvisor.core.settings import Setting
     from initadvisor.host import Host
+    from initadvisor.measure.catch_up import catch_up
 
     refuse_if(quiet and as_json, "--quiet and --json exclude each other")
     refuse_if(image is not None and sample, "--image and --sample exclude each other")
@@ -109,7 +110,11 @@ def recommend(
         explain=explain,
     )
     with Progress() as progress:
-        answer = ask(Host(), request, observer=progress)
+        host = Host()
+        told = catch_up(host, observer=progress) if image is None and not sample else None
+        answer = ask(host, request, observer=progress)
+    if told:
+        answer = replace(answer, warnings=(told, *answer.warnings))
     if as_json:
         print_json(as_document(answer))
     elif quiet:

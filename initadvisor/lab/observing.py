@@ -26,7 +26,7 @@ class LabObserver(Protocol):
 class Unseen:
     """Observes everything and shows nothing, where nobody looks on."""
 
-    def doing(self, what: str) -> None:
+    def doing(self, what: str, *, done: int = 0, of: int = 0) -> None:
         """See ``BuildingObserver``."""
 
     def started(self, setting: Setting) -> None:

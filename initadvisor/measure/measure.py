@@ -24,7 +24,7 @@ from initadvisor.records.boot_class import BootClass
 from initadvisor.store.store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from initadvisor.boots.journal import BootSpan, Journal
@@ -47,8 +47,8 @@ memory to open."""
 class MeasureObserver(Protocol):
     """Receives progress events."""
 
-    def doing(self, what: str) -> None:
-        """Something goes on, in words."""
+    def doing(self, what: str, *, done: int = 0, of: int = 0) -> None:
+        """Something goes on, in words: ``done`` of its ``of`` steps, where they can be counted."""
         ...
 
 
@@ -56,27 +56,38 @@ class MeasureObserver(Protocol):
 class Measured:
     """What came of it: the ``records``, and the ``new`` ones of them, by boot ID.
 
-    ``known``: how many boots of the journal were recorded before and not read again. ``warnings``:
-    what could not be read, or not be kept. ``path``: where records are kept.
+    ``known``: how many boots of the journal were recorded before and not read again. ``left``: how
+    many there was no time for. ``warnings``: what could not be read, or not be kept. ``path``:
+    where records are kept.
     """
 
     records: tuple[BootRecord, ...]
     new: frozenset[str]
     known: int
+    left: int = 0
     warnings: tuple[str, ...]
     path: Path
 
 
 def measure(
-    host: Host, *, observer: MeasureObserver, backfill: bool = False, dry_run: bool = False
+    host: Host,
+    *,
+    observer: MeasureObserver,
+    backfill: bool = False,
+    dry_run: bool = False,
+    budget_s: float | None = None,
 ) -> Measured:
     """Record the running boot, with ``backfill`` also all that the journal has of earlier ones.
 
-    A boot that is recorded stays as it is; ``dry_run`` records nothing. Raises ``NeedsRootError``
-    where too little may be read, ``InitadvisorError`` where nothing can be kept.
+    A boot that is recorded stays as it is; ``dry_run`` records nothing. After ``budget_s`` seconds
+    no further boot is read; the newest come first. Raises ``NeedsRootError`` where too little may
+    be read, ``InitadvisorError`` where nothing can be kept.
     """
+    now_ns = host.clock.monotonic_ns
+    ends_ns = None if budget_s is None else now_ns() + round(budget_s * 1e9)
     with open_store(host, readonly=dry_run) as store:
         work = _Work(store=store, dry_run=dry_run)
+        work.in_time = lambda: ends_ns is None or now_ns() < ends_ns
         running, images = _running(host, work)
         work.keep([running])
         if backfill:
@@ -138,9 +149,11 @@ class _Work:
 
     store: Store
     dry_run: bool
+    in_time: Callable[[], bool] = lambda: True
     records: list[BootRecord] = field(default_factory=list)
     new: set[str] = field(default_factory=set)
     known: int = 0
+    left: int = 0
     warnings: list[str] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
 
@@ -170,17 +183,31 @@ class _Work:
         *,
         but: str | None = None,
     ) -> None:
-        """Record boots of a journal, but for the running one, whose record is made already."""
+        """Record boots of a journal, but for the running one, whose record is made already.
+
+        The newest come first; those that there is no time for are counted, but for one at least.
+        """
         recorded = dict(self.store.known_boots())
         if but is not None:
             recorded[but] = RecordSource.UNIT
-        others = sum(span.boot_id != but for span in spans)
-        before = len(self.records) + len(self.left_out)
-        records = past.records(spans, recorded)
+        missing = [span for span in spans if past.is_missing(span, recorded)]
+        self.known += sum(span.boot_id != but for span in spans) - len(missing)
+        records = self._in_time(past.records(missing, spans), observer, of=len(missing))
+        start = len(self.records)
         while batch := list(islice(records, _AT_ONCE)):
             self.keep(batch)
-            observer.doing(f"reading the journal: {len(self.new)} boots are new so far")
-        self.known += others - (len(self.records) + len(self.left_out) - before)
+        self.records[start:] = reversed(self.records[start:])
+
+    def _in_time(
+        self, records: Iterator[BootRecord], observer: MeasureObserver, *, of: int
+    ) -> Iterator[BootRecord]:
+        self.left += of
+        for done, record in enumerate(records, 1):
+            self.left -= 1
+            observer.doing("reading the journal's boots", done=done, of=of)
+            yield record
+            if not self.in_time():
+                return
 
     def keep_texts(self, records: Sequence[BootRecord]) -> None:
         """Record boots of a text but for those that are recorded."""
@@ -201,6 +228,7 @@ class _Work:
             records=tuple(self.records),
             new=frozenset(self.new),
             known=self.known,
+            left=self.left,
             warnings=(*self.warnings, *left_out),
             path=self.store.path,
         )
@@ -265,29 +293,34 @@ class PastBoots:
     images: KnownImages
 
     def records(
-        self, spans: Sequence[BootSpan], recorded: Mapping[str, RecordSource]
+        self, wanted: Sequence[BootSpan], spans: Sequence[BootSpan]
     ) -> Iterator[BootRecord]:
-        """Yield the records of these boots, which are in their order, but for ``recorded`` ones."""
+        """Yield the records of boots, the newest first; ``spans`` are all, in their order."""
+        before: dict[str, BootSpan | None] = {}
         latest: dict[str | None, BootSpan] = {}
-        end_of = cache(self.journal.end)
         for span in spans:
-            before = latest.get(span.machine_id)
+            before[span.boot_id] = latest.get(span.machine_id)
             latest[span.machine_id] = span
-            source = self.source(span)
-            if span.boot_id in recorded and recorded[span.boot_id].rank >= source.rank:
-                continue
+        end_of = cache(self.journal.end)
+        for span in reversed(wanted):
+            previous = before[span.boot_id]
             yield past_record(
                 Journalled(
                     boot=self.journal.read(span),
                     end=end_of(span),
-                    before=before,
-                    before_end=end_of(before) if before else None,
+                    before=previous,
+                    before_end=end_of(previous) if previous else None,
                 ),
-                source=source,
+                source=self.source(span),
                 today=self.today,
                 attribute=self.images.attribute,
                 extra_cmdline=self.images.extra_cmdline,
             )
+
+    def is_missing(self, span: BootSpan, recorded: Mapping[str, RecordSource]) -> bool:
+        """Tell whether a boot is not recorded, or by a source that knows less."""
+        known = recorded.get(span.boot_id)
+        return known is None or known.rank < self.source(span).rank
 
     def source(self, span: BootSpan) -> RecordSource:
         """Return what the record of a boot will be: of this machine only where it is named."""

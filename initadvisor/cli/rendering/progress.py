@@ -35,12 +35,12 @@ class Progress:
         if self._status:
             self._status.stop()
 
-    def doing(self, what: str) -> None:
-        """Show what goes on."""
+    def doing(self, what: str, *, done: int = 0, of: int = 0) -> None:
+        """Show what goes on, and how much of it is done."""
         if self._status:
             from rich.text import Text
 
-            self._status.update(Text(what))
+            self._status.update(Text(f"{what}: {done} of {of}" if of else what))
 
     def started(self, setting: Setting) -> None:
         """Show one more setting that is being built."""

@@ -372,14 +372,17 @@ def test_measure_backfill(golden: Golden, booted: Booted) -> None:
 
 
 def test_recommend(golden: Golden, booted: Booted) -> None:
-    del booted
-    called("measure", "--backfill")
+    """It records what the journal has before it answers, where the system is an installed one."""
+    (booted.root / "proc/1").mkdir()
+    (booted.root / "proc/1/root").symlink_to(booted.root)
     golden("recommend", *CHOICE, "--explain", "--json")
+    assert len(json.loads(called("history", "--json"))["boots"]) > 1
 
 
 def test_recommend_image(golden: Golden, building: Machines, image: Path) -> None:
     del building
     golden("recommend", "--image", image, *CHOICE, "--only", "lzop", "--overlap", "0", "--json")
+    assert json.loads(called("history", "--json"))["boots"] == []
 
 
 def test_recommend_lab(golden: Golden, building: Machines, image: Path) -> None:
