@@ -18,9 +18,9 @@ _initadvisor() {
         case $path in trial | candidates | config) ;; *) break ;; esac
     done
     case "$path $previous" in
-    'recommend --image' | 'recommend --kernel-config' | 'lab --image' | 'lab --verify' | 'lab --kernel' | 'lab --uml' | 'whatif --image' | 'candidates build --image' | 'inspect --kernel-config' | 'measure --directory' | 'measure --file' | 'history --import') files=yes ;;
-    'recommend --read-speed' | 'recommend --overlap' | 'apply --read-speed' | 'apply --overlap' | 'rollback --keep' | 'trial next --countdown' | 'trial resume --countdown' | 'trial start --max-boots' | 'trial start --countdown' | 'lab --rounds' | 'whatif --read-speed' | 'whatif --cpu-scale' | 'whatif --overlap' | 'candidates build --jobs' | 'history --limit' | 'history --since') : ;;
-    'recommend --objective' | 'whatif --objective') offered=(boot size balanced) ;;
+    'recommend --image' | 'recommend --kernel-config' | 'report -o' | 'report --output' | 'report --image' | 'lab --image' | 'lab --verify' | 'lab --kernel' | 'lab --uml' | 'whatif --image' | 'candidates build --image' | 'inspect --kernel-config' | 'measure --directory' | 'measure --file' | 'history --import') files=yes ;;
+    'recommend --read-speed' | 'recommend --overlap' | 'apply --read-speed' | 'apply --overlap' | 'rollback --keep' | 'report --read-speed' | 'report --overlap' | 'trial next --countdown' | 'trial resume --countdown' | 'trial start --max-boots' | 'trial start --countdown' | 'lab --rounds' | 'whatif --read-speed' | 'whatif --cpu-scale' | 'whatif --overlap' | 'candidates build --jobs' | 'history --limit' | 'history --since') : ;;
+    'recommend --objective' | 'report --objective' | 'whatif --objective') offered=(boot size balanced) ;;
     'recommend --only' | 'trial start --only' | 'lab --only' | 'candidates build --only') offered=(cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19') ;;
     'lab --engine') offered=(kvm uml tcg) ;;
     'whatif --table') offered=(ubuntu-laptop-2018 arm-board-2013 dracut-bookworm-minimal dracut-bookworm-laptop dracut-bookworm-full tools-bookworm-laptop arch-cloud) files=yes ;;
@@ -52,13 +52,14 @@ _initadvisor() {
         'trial next '*) offered=(--dry-run --json --countdown --help) ;;
         'trial -'*) offered=(--help) ;;
         'trial '*) offered=(next pause resume start status stop) ;;
+        'report '*) offered=(-o --output --image --read-speed --overlap --objective --help) ;;
         'status '*) offered=(--check --json --help) ;;
         'rollback '*) offered=(--confirm --unverified --drop --keep --help) ;;
         'apply -'*) offered=(--confirm --all --immediate --unverified --accept-content-changes --without-backup --without-entry --ignore-unlocking --read-speed --overlap --json --help) ;;
         'apply '*) offered=(cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19') ;;
         'recommend '*) offered=(--image --sample --kernel-config --read-speed --overlap --objective --only --all --build --lab --explain --quiet --json --help) ;;
         ' -'*) offered=(--version -v --verbose --help) ;;
-        ' '*) offered=(recommend apply rollback status trial lab whatif candidates inspect measure history doctor config) ;;
+        ' '*) offered=(recommend apply rollback status report trial lab whatif candidates inspect measure history doctor config) ;;
         esac
         ;;
     esac

@@ -222,6 +222,17 @@ _initadvisor_trial() {
     esac
 }
 
+_initadvisor_report() {
+    _arguments \
+        '-o[Write to this file; - is standard output]:output:_files' \
+        '--output=[Write to this file; - is standard output]:output:_files' \
+        '--image=[Report on this image, of any machine, instead of this machine’s own]:image:_files' \
+        '--read-speed=[How fast the boot loader reads, if you know it]:read-speed: ' \
+        '--overlap=[For how long the kernel is busy before it needs the initramfs, if you know it]:overlap: ' \
+        '--objective=[What is to be small\: the time of a boot, the image, or boot and build together]:objective:_initadvisor_values_1' \
+        '--help[Show this message and exit]'
+}
+
 _initadvisor_status() {
     _arguments \
         '--check[Read what is kept whole, and compare it]' \
@@ -280,6 +291,7 @@ _initadvisor() {
         'apply:Change the compression, safely'
         'rollback:Go back to before the latest change'
         'status:What is configured, pending, and kept'
+        'report:The answer as text to give away'
         'trial:Boot candidates one at a time, safely'
         'lab:Time and verify candidates in a virtual machine'
         'whatif:What if the disk, processor or overlap differed'

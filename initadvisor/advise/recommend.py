@@ -373,6 +373,8 @@ def _recommendation(
         ),
         installed=target.installed is not None,
         given=tuple(_given(config)),
+        overlap_ms=ranked.summary.now(Parameter.SHADOW),
+        contents=candidate_set.source.contents,
         context=tuple(line for line in context if line not in said),
     )
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from initadvisor.decide.explanation import Explanation
     from initadvisor.decide.next_boot import Purpose
     from initadvisor.decide.upgrades import UpgradePace
-    from initadvisor.image.contents import Lint
+    from initadvisor.image.contents import ImageContents, Lint
     from initadvisor.records.built_image import SkippedSetting
 
 
@@ -147,7 +147,8 @@ class Recommendation:
     ``hinges_on_build``: the decision is open only because it is not known what building today's
     image takes, of which boots tell nothing; then both are None, too. ``pace`` divides the builds.
     ``explanation``: None where nobody asked for it. ``installed``: the image is the one that this
-    machine boots. ``given``: what the user knows of the machine, in words.
+    machine boots. ``given``: what the user knows of the machine, in words. ``overlap_ms``: how long
+    the kernel is taken to be busy before it needs the initramfs. ``contents``: of the image.
     """
 
     image: Path
@@ -177,3 +178,5 @@ class Recommendation:
     context: tuple[str, ...] = ()
     installed: bool = True
     given: tuple[str, ...] = ()
+    overlap_ms: Estimate | None = None
+    contents: ImageContents | None = None

@@ -254,9 +254,9 @@ def of_machine(answer: Recommendation, config: Config, objective: Objective) -> 
     What may not be chosen on this machine is left out. Raises ``UsageError`` where less than two
     are left.
     """
-    unfit = {row.setting: why for row in answer.rows if (why := _why_unfit(row))}
+    unfit = {row.setting: why for row in answer.rows if (why := why_unfit(row))}
     fit = [row for row in answer.rows if row.setting not in unfit]
-    known = [(_of_row(row), _build_cpu_s(row, answer.rows)) for row in fit]
+    known = [(_of_row(row), build_cpu_s(row, answer.rows)) for row in fit]
     pace = upgrade_pace(config.boots_per_upgrade, answer.pace)
     choices, unbuilt = _with_builds(known, pace, objective)
     skipped_settings = (
@@ -293,7 +293,7 @@ def _of_row(row: Row) -> SettingFigures:
     )
 
 
-def _build_cpu_s(row: Row, rows: Sequence[Row]) -> float | None:
+def build_cpu_s(row: Row, rows: Sequence[Row]) -> float | None:
     """Return what building a row took; of an image nobody built, the middle of what it may be."""
     if row.build_cpu_s is not None or row.setting.codec is Codec.CAT:
         return row.build_cpu_s or 0.0
@@ -314,7 +314,8 @@ def _said_of_builds(rows: Sequence[Row], objective: Objective) -> Iterator[str]:
             yield spread.words
 
 
-def _why_unfit(row: Row) -> str | None:
+def why_unfit(row: Row) -> str | None:
+    """Return why a setting may not be chosen on this machine; None where it may."""
     if row.lint.verdict is Verdict.REFUSED:
         return f"its kernel would refuse it: {'; '.join(row.lint.reasons)}"
     if row.unusable is not None:

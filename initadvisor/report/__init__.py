@@ -1,0 +1,1 @@
+"""A report of this machine's answer, for people: a page, or text for a forum."""
