@@ -57,7 +57,7 @@ lock:
 # kernels looked into: systemd/90-initadvisor.preset.
 PREFIX ?= /usr/local
 DESTDIR ?=
-HOOKS ?= pacman kernel-install debian
+HOOKS ?= pacman mkinitcpio kernel-install debian
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 WHEEL := build/wheel/initadvisor-$(VERSION)-py3-none-any.whl
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.boots.record import running_boot_id
@@ -13,8 +14,9 @@ from initadvisor.core.serialisation import to_plain
 from initadvisor.daemon.notes import Note, NoteReason
 from initadvisor.generators.detect import detect_generator
 from initadvisor.host.cached import read_cached
-from initadvisor.host.files import write_file
+from initadvisor.host.files import failing_as, remove_whole, write_file
 from initadvisor.host.storage.boot_partition import boot_disk
+from initadvisor.host.storage.mounts import machine_path, mount_of, mounts_of_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 
 _NAME = "seen"
+_WATCHED = "image"
+"""A link to the image, which ``systemd/initadvisord.path`` follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +44,17 @@ class SystemSnapshot:
     release: str | None = None
     disk: str | None = None
 
+    @property
+    def path(self) -> Path | None:
+        """Where the image is."""
+        return Path(self.image.rsplit(" ", 2)[0]) if self.image else None
+
 
 def notice(host: Host, queue: Queue) -> tuple[Note, ...]:
     """Note what has changed since this was called last, and return it.
 
-    It is remembered after it was noted: what is noted twice is one. Raises ``InitadvisorError``
-    where that cannot be written.
+    From then on systemd starts the daemon when the image is made anew. It is remembered after it
+    was noted: what is noted twice is one. Raises ``InitadvisorError`` where that cannot be written.
     """
     before, now = _read(host), look(host)
     notes = tuple(changes(before, now))
@@ -59,6 +68,8 @@ def notice(host: Host, queue: Queue) -> tuple[Note, ...]:
     )
     if kept != before:
         _write(host, kept)
+    if kept.path:
+        _watch(host, kept.path)
     return notes
 
 
@@ -97,6 +108,25 @@ def image_disk(host: Host) -> str | None:
     """Return the disk that the image is on which boots by default, None where it is not known."""
     found = _default_image(host)
     return boot_disk(host, found.path) if found else None
+
+
+def _watch(host: Host, image: Path) -> None:
+    """Have systemd watch the image, but not where it is mounted only while it is used.
+
+    There each unmounting would be news, and looking at the image would mount it again.
+    """
+    mounts = mounts_of_host(host)
+    mount = mount_of(mounts, machine_path(host, image))
+    points = {each.mount_point for each in mounts if each.fs_type == "autofs"}
+    link = host.state_dir() / _WATCHED
+    with failing_as(f"cannot have {image} watched by {link}", only_root=True):
+        before = link.readlink() if link.is_symlink() else None
+        wanted = None if mount and mount.mount_point in points else image
+        if before == wanted:
+            return
+        remove_whole(link)  # systemd makes a directory of what it is to watch (MakeDirectory=)
+        if wanted:
+            link.symlink_to(wanted)
 
 
 def _default_image(host: Host) -> InstalledImage | None:

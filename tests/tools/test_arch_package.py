@@ -125,6 +125,7 @@ def test_it_is_installed_whole_and_removed_whole(root: Installed) -> None:
         "usr/bin/initadvisor",
         "usr/lib/initadvisor/disarm",
         "usr/lib/initadvisor/queue",
+        "usr/lib/initcpio/post/initadvisor",
         "usr/lib/kernel/install.d/05-initadvisor.install",
         "usr/lib/kernel/install.d/95-initadvisor.install",
         "usr/lib/systemd/system/initadvisor-measure.timer",
@@ -146,6 +147,7 @@ def test_it_is_installed_whole_and_removed_whole(root: Installed) -> None:
         *(f"usr/bin/{name}" for name in PROJECT["scripts"]),
         "usr/lib/initadvisor/disarm",
         "usr/lib/initadvisor/queue",
+        "usr/lib/initcpio/post/initadvisor",
         "usr/lib/kernel/install.d/05-initadvisor.install",
         "usr/lib/kernel/install.d/95-initadvisor.install",
     }

@@ -29,6 +29,7 @@ INSTALL = """
 cd /mnt/hooks
 install -D -t /usr/lib/initadvisor queue disarm
 install -Dt /usr/lib/kernel/install.d kernel-install/*
+install -Dt /usr/lib/initcpio/post mkinitcpio/post/*
 install -m 644 -Dt /usr/share/libalpm/hooks pacman/*
 install -Dt /etc/kernel/preinst.d debian/kernel/preinst.d/*
 install -Dt /etc/kernel/prerm.d debian/kernel/prerm.d/*
@@ -262,6 +263,38 @@ def test_debian_s_kernel_packages_and_update_initramfs_call_ours(work: Path) -> 
         "our own": set(),
         "removed, not purged": set(),
     }
+
+
+def test_mkinitcpio_calls_ours_for_images_that_are_made_by_hand(work: Path) -> None:
+    """As run_post_hooks of mkinitcpio 41 does."""
+    script = (mkinitcpio_source() / "mkinitcpio").read_text()
+    begin = script.index("\nrun_post_hooks() {")
+    end = script.index("\n}\n", begin) + len("\n}\n")
+    (work / "run_post_hooks").write_text(script[begin:end])
+    said = run_in_overlay(
+        INSTALL
+        + """
+        cat >/mnt/mkinitcpio <<'END'
+        . /mnt/run_post_hooks
+        msg() { :; }; msg2() { echo "$@"; }; in_array() { return 1; }
+        _d_post=/etc/initcpio/post:/usr/lib/initcpio/post
+        KERNELIMAGE=/boot/vmlinuz-linux
+        run_post_hooks /boot/initramfs-linux.img || echo failed
+END
+        KERNELVERSION=6.9.1-arch1-1 bash /mnt/mkinitcpio; noted "= by hand"
+        export INITADVISOR_REBUILDING=1
+        KERNELVERSION=6.9.1-arch1-1 bash /mnt/mkinitcpio; noted "= our own"
+        unset INITADVISOR_REBUILDING; rm /usr/lib/initadvisor/queue
+        KERNELVERSION=6.9.1-arch1-1 bash /mnt/mkinitcpio; noted "= removed"
+        """,
+        work,
+    )
+    assert noted(said) == {
+        "by hand": {"image-rebuilt@6.9.1-arch1-1"},
+        "our own": set(),
+        "removed": set(),
+    }
+    assert "failed" not in said
 
 
 def test_pacman_has_nothing_armed_before_it_changes_a_kernel(work: Path) -> None:

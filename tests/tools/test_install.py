@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("install")]
 
 HOOKS = {
     "pacman": ("usr/share/libalpm/hooks", "etc/pacman.d/hooks"),
+    "mkinitcpio": ("usr/lib/initcpio/post", "etc/initcpio/post"),
     "kernel-install": ("usr/lib/kernel/install.d", "etc/kernel/install.d"),
     "debian": ("etc/kernel/postinst.d", "etc/kernel/postinst.d"),
 }

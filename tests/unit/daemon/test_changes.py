@@ -128,6 +128,28 @@ def test_the_image_that_boots_by_default_is_looked_at(
     assert found.image.startswith(f"{tmp_path}/boot/initramfs-{found.release}.img ")
 
 
+def test_systemd_watches_the_image_unless_it_is_mounted_only_while_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = make_machine(tmp_path, monkeypatch)
+    link = machine.state_dir() / "image"
+    mounts = tmp_path / "proc/self/mountinfo"
+    root = mounts.read_text()
+    boot = "30 22 8:1 / /boot rw - vfat /dev/sda1 rw\n"
+    queue = Queue(machine, Policy.ADVISE)
+    link.mkdir(parents=True)
+    for _ in range(2):
+        notice(machine, queue)
+        assert str(link.readlink()) == str(module.look(machine).path)
+        assert link.read_bytes()
+    mounts.write_text(f"{root}25 22 0:44 / /boot rw - autofs systemd-1 rw\n{boot}")
+    notice(machine, queue)
+    assert not link.is_symlink()
+    mounts.write_text(root + boot)
+    notice(machine, queue)
+    assert link.is_symlink()
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b'{"boot_id": 3}', b"\xff\x00", b"9" * 9999, b"[" * 4000]
 )
