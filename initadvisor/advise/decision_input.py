@@ -42,9 +42,6 @@ _LEAST_LOG_SD = 0.03
 _ANYTHING_MS = 1e9
 """More than any build adds to a boot; infinity has no mean."""
 
-_FIXED_PART_SD = 0.5
-"""How badly the fixed part of D is known: user-mode Linux maps pages dearer than a bare machine."""
-
 _SAMPLED_LOG_SD = 0.1
 """How far the time to decompress the whole is from that of a sample, grown by their sizes."""
 
@@ -85,12 +82,9 @@ class Unpacking:
         row, samples_ms = self._row(candidate), self._samples_ms(candidate)
         spread = stdev(log(sample) for sample in samples_ms) if len(samples_ms) > 1 else 0.0
         sampled = _SAMPLED_LOG_SD if candidate.sampled else 0.0
-        fixed_ms = row.fixed_ms * self.slowness
-        decompress_ms = median(samples_ms) * row.ratio + fixed_ms
-        fixed = _FIXED_PART_SD * fixed_ms / decompress_ms
         return Quantity(
-            median=decompress_ms,
-            log_sd=hypot(max(spread, _LEAST_LOG_SD), row.own_log_sd, sampled, fixed),
+            median=median(samples_ms) * row.ratio + row.fixed_ms * self.slowness,
+            log_sd=hypot(max(spread, _LEAST_LOG_SD), row.own_log_sd, sampled),
             source=self.table.source,
         )
 
