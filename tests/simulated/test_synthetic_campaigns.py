@@ -74,17 +74,15 @@ def test_what_is_not_settled_within_the_boots_is_undecided() -> None:
 
 def test_what_would_be_advised_then_is_what_was_chosen() -> None:
     # That xz is slow is certain before a second boot; what is to take its place is not.
-    found = run(the_table_s(today=XZ), most_boots=1, lab=False)
-    assert found.outcome is Outcome.UNDECIDED
-    assert found.setting != XZ
-    assert found.right is (found.regret_ms <= found.tolerance_ms)
+    found = run(the_table_s(today=XZ, read_mb_s=50.0), most_boots=1, lab=False)
+    assert (found.outcome, found.setting) == (Outcome.UNDECIDED, ZSTD)
+    assert (found.regret_ms, found.right) == (0.0, True)
     assert found.stated < 0.95
 
 
 def test_a_best_setting_in_use_is_kept() -> None:
-    found = run(the_table_s(noise_log_sd=0.03, shadow_ms=0.0))
-    assert found.outcome in {Outcome.KEEP, Outcome.EVEN}
-    assert (found.setting, found.right) == (ZSTD, True)
+    found = run(the_table_s(noise_log_sd=0.03, shadow_ms=0.0), seed=2)
+    assert (found.outcome, found.setting, found.right) == (Outcome.KEEP, ZSTD, True)
     assert (found.regret_ms, found.tolerance_ms) == (0.0, 0.02 * (900 - 300))
 
 
