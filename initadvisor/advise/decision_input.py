@@ -89,8 +89,12 @@ class Unpacking:
         )
 
     def codec_log_sd(self, candidate: Candidate) -> float:
-        """Return the error of D that it shares with all images of its codec."""
-        if candidate.codec is Codec.CAT or candidate.digest in self.lab.decompress_ms:
+        """Return the error of D that it shares with all images of its codec.
+
+        What a kernel was seen to take, of U or of D, shares none.
+        """
+        seen = self.lab.unpack_ms.keys() | self.lab.decompress_ms.keys()
+        if candidate.codec is Codec.CAT or candidate.digest in seen:
             return 0.0
         return self._row(candidate).log_sd
 
