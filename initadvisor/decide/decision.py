@@ -268,7 +268,8 @@ def decide_by_size(
     certain_keep = none_helps >= thresholds.certainty
     index = leader if switch else baseline
     guess = leader if helps[leader] > _EVEN else baseline
-    saving = savings(draws, baseline)
+    found = compare_candidates(draws, candidates, baseline=baseline, thresholds=thresholds)
+    saving = found.saving_ms
     return Decision(
         action=Advice.SWITCH if switch else Advice.KEEP,
         outcome=Outcome.SWITCH if switch else (Outcome.KEEP if certain_keep else Outcome.UNDECIDED),
@@ -277,7 +278,7 @@ def decide_by_size(
         best_probability=float(helps[leader]) if switch else none_helps,
         best=switch or certain_keep,
         settled=switch or certain_keep,
-        loss_ms=0.0,
+        loss_ms=float(found.loss_ms[index]),
         saving_ms=summary(saving[:, index], source),
         guess=candidates[guess].setting,
         guess_probability=float(helps[guess]) if guess != baseline else none_helps,
