@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from initadvisor.core.estimates import Estimate
     from initadvisor.core.settings import Setting
     from initadvisor.decide.boot_evidence import ParameterUpdate
-    from initadvisor.decide.cost import BestRange, DecidingFact
+    from initadvisor.decide.cost import BestRange
     from initadvisor.decide.decision import Contrast
     from initadvisor.decide.explanation import Explanation, ExplanationStep, Weight
 
@@ -45,30 +45,15 @@ _LEAST_SHARE = 0.01
 _FACTS = {
     Parameter.LOADER: "how fast the boot loader reads",
     Parameter.SHADOW: "how long the kernel can do without the initramfs",
-    Parameter.CPU: "how fast this kernel decompresses, by the prediction",
+    Parameter.CPU: "how fast this kernel decompresses, against the prediction",
     Parameter.POPULATE: "how long creating the files takes",
     Parameter.LAB: "how the bare machine compares with the virtual one",
 }
-
-
-_FACTORS = {
-    Factor.LOADER: (
-        "how fast the boot loader reads",
-        "MB/s",
-        "If you know it, say so with --read-speed.",
-    ),
-    Factor.SHADOW: (
-        "how long the kernel can do without the initramfs",
-        "ms",
-        "If you know it, say so with --overlap.",
-    ),
-    Factor.CPU: (
-        "how fast this kernel decompresses, against the prediction",
-        "x",
-        "Where KVM works, --lab measures it.",
-    ),
+_HOW_KNOWN = {
+    Factor.LOADER: "If you know it, say so with --read-speed.",
+    Factor.SHADOW: "If you know it, say so with --overlap.",
+    Factor.CPU: "Where KVM works, --lab measures it.",
 }
-"""Each fact in words, the unit of its values, and how it becomes known."""
 
 _FITS = {True: "yes", False: "NO", None: "?"}
 
@@ -118,7 +103,9 @@ def advice(answer: Recommendation) -> Iterator[str]:
     fact = answer.deciding
     if fact is None:
         return
-    what, unit, known = _FACTORS[fact.factor]
+    about = Parameter(fact.factor)
+    what, known = _FACTS[about], _HOW_KNOWN[fact.factor]
+    turning = _turning(fact.ranges, SHARED_WORDS[about][1])
     if len(fact.ranges) == 1:
         yield (
             f"The fact that matters most is {what}, but {fact.ranges[0].setting} is the best "
@@ -127,12 +114,12 @@ def advice(answer: Recommendation) -> Iterator[str]:
     elif fact.settled == 0:
         yield (
             f"No single fact would decide it; the one that matters most is {what}: "
-            f"{_stretches(fact, unit)}. {known}"
+            f"{turning}. {known}"
         )
     else:
         yield (
             f"To know one fact would decide it ({percent(fact.settled)} likely), {what}: "
-            f"{_stretches(fact, unit)}. {known}"
+            f"{turning}. {known}"
         )
 
 
@@ -178,17 +165,6 @@ def _unbuilt(answer: Recommendation) -> str:
             "builds nothing else."
         )
     return f"Only {names} may be the best and not built yet: --build does that ({price})."
-
-
-def _stretches(fact: DecidingFact, unit: str) -> str:
-    first, *middle, last = fact.ranges
-    return ", ".join(
-        (
-            f"below {rounded(first.high)} {unit} {first.setting} is best",
-            *(f"from there to {rounded(one.high)} {unit} {one.setting}" for one in middle),
-            f"above {rounded(last.low)} {unit} {last.setting}",
-        )
-    )
 
 
 def _sections(answer: Recommendation) -> Iterator[tuple[str, Iterable[str]]]:
@@ -308,6 +284,7 @@ def _known(estimate: Estimate, unit: str) -> str:
 
 
 def _turning(stretches: Sequence[BestRange], unit: str) -> str:
+    """Say which setting is the best from where to where."""
     first, *others = stretches
     if not others:
         return f"{first.setting} is best wherever in this range it is"

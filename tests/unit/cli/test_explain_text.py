@@ -102,8 +102,8 @@ def test_what_decides_is_said_with_what_is_known_its_share_and_where_it_turns() 
         "another one than zstd is 40 % likely"
     )
     assert cpu == (
-        "how fast this kernel decompresses, by the prediction, 1.03 (0.6..1.6) times, makes 7 % of "
-        "the doubt; zstd is best wherever in this range it is"
+        "how fast this kernel decompresses, against the prediction, 1.03 (0.6..1.6) times, makes "
+        "7 % of the doubt; zstd is best wherever in this range it is"
     )
     assert images.startswith("5 % of the doubt is about zstd and lz4 -9 themselves")
 
