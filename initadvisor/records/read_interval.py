@@ -89,9 +89,9 @@ class NoInterval:
 
 def read_interval(start: BootStart, times: LoaderTimes) -> ReadInterval | NoInterval:
     """Return the tightest interval that contains the reading of this boot's image."""
-    if start.method in _WITHOUT:
-        return NoInterval(reason=_WITHOUT[start.method])
     sources = [source for way, source in _BESIDE if way is start.method]
+    if not sources:
+        return NoInterval(reason=_WITHOUT[start.method])
     if start.method is BootMethod.SYSTEMD_BOOT and not _loads_images(start.loader):
         sources.remove(IntervalSource.EXEC_MINUS_INIT)
     for source in sources:

@@ -10,6 +10,7 @@ import logging
 import re
 from typing import TYPE_CHECKING
 
+from initadvisor.bootloaders.extra_cmdline import PANIC_S
 from initadvisor.boots.journal import opened_journal
 from initadvisor.boots.journal_files import JournalSource
 from initadvisor.boots.record import running_boot_id
@@ -179,9 +180,6 @@ _LARGEST_BYTES = 1 << 20
 _WATCHDOG_RESET = 0x20
 """WDIOF_CARDRESET of linux/watchdog.h: the card has reset the processor before this boot."""
 
-_PANIC_WAIT_US = 30_000_000
-"""A trial that panics waits so long before it restarts (``extra_cmdline``)."""
-
 _EARLIEST_S = 1_577_836_800
 """The beginning of 2020: no boot was armed before that, only by a clock that nobody had set."""
 
@@ -240,4 +238,4 @@ def _was_chosen(record: BootRecord | None) -> bool:
     if record is None or RejectionReason.MENU not in record.rejections:
         return False
     gap_us = record.reboot_gap.duration_us
-    return gap_us is not None and gap_us < _PANIC_WAIT_US
+    return gap_us is not None and gap_us < PANIC_S * 1_000_000
