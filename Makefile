@@ -64,7 +64,7 @@ WHEEL := build/wheel/initadvisor-$(VERSION)-py3-none-any.whl
 wheel: $(WHEEL)
 
 # What an earlier build left would go into the wheel, too.
-$(WHEEL): pyproject.toml README.md $(shell find initadvisor -name '*.py' -o -name '*.json')
+$(WHEEL): pyproject.toml README.md $(shell find initadvisor -name '*.py' -o -name '*.json' -o -name 'page.*')
 	rm -rf build/lib build/bdist.*
 	$(PYTHON) -m build --wheel --no-isolation --outdir build/wheel .
 

@@ -52,7 +52,7 @@ _initadvisor() {
         'trial next '*) offered=(--dry-run --json --countdown --help) ;;
         'trial -'*) offered=(--help) ;;
         'trial '*) offered=(next pause resume start status stop) ;;
-        'report '*) offered=(-o --output --image --read-speed --overlap --objective --help) ;;
+        'report '*) offered=(-o --output --markdown --image --read-speed --overlap --objective --help) ;;
         'status '*) offered=(--check --json --help) ;;
         'rollback '*) offered=(--confirm --unverified --drop --keep --help) ;;
         'apply -'*) offered=(--confirm --all --immediate --unverified --accept-content-changes --without-backup --without-entry --ignore-unlocking --read-speed --overlap --json --help) ;;

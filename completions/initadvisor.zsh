@@ -224,8 +224,9 @@ _initadvisor_trial() {
 
 _initadvisor_report() {
     _arguments \
-        '-o[Write to this file; - is standard output]:output:_files' \
-        '--output=[Write to this file; - is standard output]:output:_files' \
+        '-o[Write to this file \[initadvisor-report.html\]; - is standard output]:output:_files' \
+        '--output=[Write to this file \[initadvisor-report.html\]; - is standard output]:output:_files' \
+        '--markdown[Print Markdown, for a forum or a bug report]' \
         '--image=[Report on this image, of any machine, instead of this machine’s own]:image:_files' \
         '--read-speed=[How fast the boot loader reads, if you know it]:read-speed: ' \
         '--overlap=[For how long the kernel is busy before it needs the initramfs, if you know it]:overlap: ' \
@@ -291,7 +292,7 @@ _initadvisor() {
         'apply:Change the compression, safely'
         'rollback:Go back to before the latest change'
         'status:What is configured, pending, and kept'
-        'report:The answer as text to give away'
+        'report:The answer as a page to look at and give away'
         'trial:Boot candidates one at a time, safely'
         'lab:Time and verify candidates in a virtual machine'
         'whatif:What if the disk, processor or overlap differed'

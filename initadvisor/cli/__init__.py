@@ -27,7 +27,7 @@ SECTIONS = {
         "apply": "Change the compression, safely.",
         "rollback": "Go back to before the latest change.",
         "status": "What is configured, pending, and kept.",
-        "report": "The answer as text to give away.",
+        "report": "The answer as a page to look at and give away.",
     },
     "Experiment": {
         "trial": "Boot candidates one at a time, safely.",

@@ -1,4 +1,4 @@
-"""``initadvisor report``: the answer as text that can be given away."""
+"""``initadvisor report``: the answer as a page to look at and to give away, or as Markdown."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from initadvisor.cli.options import FileName, machine_options
 from initadvisor.core.config import Objective
 
 _STDOUT = Path("-")
+_PAGE = Path("initadvisor-report.html")
 
 
 @click.command()
@@ -19,8 +20,9 @@ _STDOUT = Path("-")
     "-o",
     "--output",
     type=FileName(),
-    help="Write to this file; - is standard output.",
+    help="Write to this file [initadvisor-report.html]; - is standard output.",
 )
+@click.option("--markdown", is_flag=True, help="Print Markdown, for a forum or a bug report.")
 @click.option(
     "--image",
     type=FileName(),
@@ -35,12 +37,13 @@ _STDOUT = Path("-")
 def report(
     *,
     output: Path | None,
+    markdown: bool,
     image: Path | None,
     read_speed: float | None,
     overlap: float | None,
     objective: str | None,
 ) -> None:
-    """Write what recommend answers as Markdown, for a forum or a bug report.
+    """Write what recommend answers, with pictures, to one file that can be given away.
 
     It holds no serial numbers, no IDs of machine or boots, no names of users and no command lines.
     """
@@ -51,9 +54,13 @@ def report(
     from initadvisor.host import Host
     from initadvisor.measure.catch_up import catch_up
     from initadvisor.report.collect import collect
-    from initadvisor.report.markdown import markdown
 
-    path = _STDOUT if output is None else output
+    if markdown:
+        from initadvisor.report.markdown import markdown as text_of
+    else:
+        from initadvisor.report.page import page as text_of
+
+    path = output or (_STDOUT if markdown else _PAGE)
     if path != _STDOUT:
         _require_replaceable(path)
     request = Request(
@@ -69,7 +76,7 @@ def report(
     if told:
         answer = replace(answer, warnings=(told, *answer.warnings))
     found = collect(host, answer, verdict=verdict, advice=advice)
-    _write(path, markdown(found))
+    _write(path, text_of(found))
 
 
 def _require_replaceable(path: Path) -> None:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 MODULES: Final = {
     "click": "read a command line",
+    "jinja2": "write reports as pages",
     "lz4": "read lz4 images",
     "lzo": "read lzop images",
     "numpy": "estimate anything",
@@ -63,7 +64,7 @@ _BUILD: Final = {
 
 _MB = 1e6
 _INSTALL = "install the distribution's package, or: sudo make install"
-_BY_CODEC = frozenset(LIBRARIES.values())
+_OPTIONAL = frozenset({"jinja2", *LIBRARIES.values()})
 
 
 def system(subject: CheckedMachine) -> Iterator[Finding]:
@@ -85,7 +86,7 @@ def python(subject: CheckedMachine) -> Iterator[Finding]:
     """
     usable = []
     for name, purpose in MODULES.items():
-        make = note if name in _BY_CODEC else obstacle
+        make = note if name in _OPTIONAL else obstacle
         try:
             import_module(name)
         except ImportError as err:

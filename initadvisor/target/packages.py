@@ -47,6 +47,7 @@ _FAMILIES: Final = {
 }
 
 _PYTHON: Final = {
+    "jinja2": Package(debian="python3-jinja2", arch="python-jinja", fedora="python3-jinja2"),
     "lzo": Package(debian="python3-lzo", arch=None, fedora=None),
     "systemd": Package(debian="python3-systemd", arch="python-systemd", fedora="python3-systemd"),
 }

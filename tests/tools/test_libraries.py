@@ -59,6 +59,7 @@ COMMANDS = {
     "list": ("candidates", "list"),
     **{f"inspect {codec}": ("inspect", codec) for codec in ("gzip", "lz4", "lzop", "zstd")},
     "whatif": ("whatif", "--table", "arch-cloud"),
+    "report": ("report", "--image", "gzip", "-o", "-"),
     "measure": ("measure", "--file", "log"),
     "backfill": ("measure", "--backfill"),
     "history": ("history",),
@@ -71,14 +72,15 @@ COMMANDS = {
 
 STOPS = {
     "click": set(COMMANDS),
-    "lz4": {"recommend", "recommend as JSON", "inspect lz4"},
+    "jinja2": {"report"},
+    "lz4": {"recommend", "recommend as JSON", "inspect lz4", "report"},
     "lzo": {"inspect lzop"},
-    "numpy": {"recommend", "recommend as JSON", "history"},
-    "psutil": {"recommend", "recommend as JSON", "build"},
+    "numpy": {"recommend", "recommend as JSON", "history", "report"},
+    "psutil": {"recommend", "recommend as JSON", "build", "report"},
     "pyudev": set[str](),
     "rich": {"build", "list"},
     "systemd": {"backfill"},
-    "zstandard": {"inspect zstd"},
+    "zstandard": {"inspect zstd", "report"},
 }
 """What needs each library; lz4 is the measure that samples are held against."""
 

@@ -19,7 +19,9 @@ print(*sorted(sys.modules), file=sys.stderr)
 """
 
 
-@pytest.mark.parametrize("module", ["sqlite3", "numpy", "rich", "zstandard", "psutil", "pyudev"])
+@pytest.mark.parametrize(
+    "module", ["sqlite3", "numpy", "rich", "zstandard", "psutil", "pyudev", "jinja2"]
+)
 def test_help_loads_no(module: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, timeout=HANGS_S

@@ -1,0 +1,83 @@
+"""A report as one page: it loads nothing, and is all there without JavaScript."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jinja2
+from markupsafe import Markup
+
+from initadvisor.core.serialisation import to_plain
+from initadvisor.report.bars import bars, choices, here, reach_ms
+from initadvisor.report.figures import in_ms, interval_ms, megabytes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from initadvisor.report.bars import Bar
+    from initadvisor.report.report import Model, Report
+
+
+_HERE = Path(__file__).parent
+_NOTHING_ELSE = "base-uri 'none'; form-action 'none'"
+_UNSAFE = {ord(one): f"\\u{ord(one):04x}" for one in "<>&\u2028\u2029"}
+"""What could end the element that data is in, or an old script's line."""
+
+
+def page(report: Report) -> str:
+    """Return the page; whatever text is in the report, it is shown and nothing else."""
+    style = (_HERE / "page.css").read_text(encoding="utf-8")
+    environment = jinja2.Environment(
+        autoescape=True,
+        loader=jinja2.FileSystemLoader(_HERE),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"ms": in_ms, "interval": interval_ms, "mb": megabytes}
+    return environment.get_template("page.html").render(
+        report=report,
+        style=Markup(style),  # noqa: S704 - our own file
+        policy=f"default-src 'none'; style-src {_source(style)}; {_NOTHING_ELSE}",
+        data=_data(report),
+        picture=_picture(report.model) if report.model else None,
+    )
+
+
+def _source(text: str) -> str:
+    """Return how a content security policy names text that is allowed."""
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+def _data(report: Report) -> Markup:
+    text = json.dumps(to_plain(report), allow_nan=False, separators=(",", ":"))
+    return Markup(text.translate(_UNSAFE))  # noqa: S704 - nothing in it can end the element
+
+
+def _picture(model: Model) -> Mapping[str, object]:
+    compared = choices(
+        model, boots_per_upgrade=model.boots_per_upgrade, count_builds=model.count_builds
+    )
+    if not compared:
+        compared = model.choices
+    shown = bars(model, compared, here(model))
+    reach = reach_ms(shown)
+    return {"bars": [(bar, _places(bar, reach)) for bar in shown], "here": here(model)}
+
+
+def _places(bar: Bar, reach: float) -> Mapping[str, object]:
+    """Return where the parts of a bar are, in percent of the picture's width."""
+    parts, start = [], 0.0
+    for name in ("read", "hidden", "waited", "other", "build"):
+        width = getattr(bar, f"{name}_ms")
+        end = min(start + width, reach)
+        if end > start:
+            parts.append((name, 100 * start / reach, 100 * (end - start) / reach))
+        start += width
+    low, high = (min(max(one, 0.0), reach) for one in (bar.cost_ms.low, bar.cost_ms.high))
+    return {"parts": parts, "low": 100 * low / reach, "high": 100 * high / reach}

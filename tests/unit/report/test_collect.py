@@ -1,0 +1,60 @@
+"""A report holds nothing that is private, whatever names and sentences hold."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from initadvisor.records.boot import RecordSource
+from initadvisor.report.collect import MOST_BOOTS
+from initadvisor.report.markdown import markdown
+from initadvisor.report.page import page
+from tests.fixtures.boots import boot_record
+from tests.fixtures.reports import known_answer, report_of, with_text
+
+if TYPE_CHECKING:
+    from initadvisor.host import Host
+
+PRIVATE = (
+    *("wintermute", "molly", "Molly Millions", "mirrorshades", "PF3XYZAB", "S4EWNX0R123456"),
+    *("0123456789abcdef0123456789abcdef", "4c4c4544-0042-3510-8052-b4c04f4e4b32"),
+    *("4C4C4544-0042-3510-8052-B4C04F4E4B32", "52:54:00:12:34:56"),
+)
+PLACES = ("/home/finn/initrd", "/media/finn/stick", "/run/user/1729/x")
+COMMAND_LINE = "root=UUID=4c4c4544-0042-3510-8052-b4c04f4e4b32 panopticon=1 quiet"
+
+
+def test_nothing_private_is_in_a_report(host: Host) -> None:
+    """Planted in every text of the answer and of the records, and in the machine's files."""
+    planted = " ".join([*PRIVATE, *PLACES])
+    of = with_text(known_answer(), planted)
+    of = replace(of, image=Path("/home/finn/0123456789abcdef0123456789abcdef/initrd-molly"))
+    seen = with_text(boot_record(3), planted)
+    secret = replace(
+        seen,
+        boot_id="e" * 32,
+        machine="d" * 32,
+        start=with_text(seen.start, COMMAND_LINE),
+        shadow=with_text(seen.shadow, COMMAND_LINE),
+        evidence=with_text(seen.evidence, COMMAND_LINE),
+        attribution=with_text(seen.attribution, COMMAND_LINE),
+        timestamps=replace(seen.timestamps, command_line=None),  # as in every record
+        notes=(COMMAND_LINE,),
+    )
+    report = report_of(host, of, records=(secret,))
+    assert [boot.day for boot in report.boots] == [secret.started_at.date().isoformat()]
+    for text in (repr(report), markdown(report), page(report)):
+        assert "A Processor" in text
+        assert "a test" in text or "recorded" in text
+        found = [one for one in (*PRIVATE, "e" * 32, "d" * 32, "c" * 64) if one in text]
+        assert (found, "finn" in text, "1729" in text, "panopticon" in text) == ([], *[False] * 3)
+
+
+def test_the_latest_boots_of_this_machine_are_shown(host: Host) -> None:
+    own = tuple(boot_record(number) for number in range(1, MOST_BOOTS + 3))
+    others = boot_record(MOST_BOOTS + 9, source=RecordSource.IMPORT)
+    report = report_of(host, records=(*own, others))
+    assert report.recorded_boots == MOST_BOOTS + 2
+    assert len(report.boots) == MOST_BOOTS
+    assert report.boots[0].day == own[-1].started_at.date().isoformat()

@@ -1,0 +1,139 @@
+"""The page is one file that loads nothing, shows hostile names as text, and needs no script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field, replace
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.core.config import Objective
+from initadvisor.core.serialisation import to_plain
+from initadvisor.decide.cost import Outcome
+from initadvisor.report.bars import bars, choices, here
+from initadvisor.report.page import page
+from tests.fixtures.reports import known_answer, report_of, with_text
+
+if TYPE_CHECKING:
+    from initadvisor.host import Host
+
+MOST_BYTES = 1_500_000
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "</script><script>alert(1)</script><!--",
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    "{{ 7 * 7 }}{% raw %}",
+    "&lt;b&gt;\u202e\u2066\x1b[31m\x00\u2028",
+    "x" * 10_000,
+)
+
+
+@dataclass
+class Seen(HTMLParser):
+    """The elements of a page in their order, with the names of their attributes, and its text."""
+
+    elements: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, tuple(name for name, _ in attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def seen(text: str) -> Seen:
+    """Return what a reader of HTML makes of a page."""
+    found = Seen()
+    found.feed(text)
+    found.close()
+    return found
+
+
+def between(text: str, start: str, end: str) -> str:
+    """Return the only text between two others."""
+    [found] = re.findall(f"{re.escape(start)}(.*?){re.escape(end)}", text, re.DOTALL)
+    return str(found)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_are_text(host: Host, name: str) -> None:
+    plain, hostile = (
+        page(report_of(host, with_text(known_answer(Outcome.UNDECIDED), text)))
+        for text in ("harmless", name)
+    )
+    assert seen(hostile).elements == seen(plain).elements
+    shown = "".join(seen(hostile).texts)
+    assert not re.search("[\u202e\u2066\x1b\x00\u2028]", hostile)
+    if name.isprintable() and len(name) < 1000:
+        assert name in shown
+    assert len(hostile.encode()) < MOST_BYTES
+
+
+def test_it_loads_nothing_and_allows_only_its_own_style(host: Host) -> None:
+    text = page(report_of(host))
+    policy = between(text, 'http-equiv="Content-Security-Policy" content="', '"')
+    style = between(text, "<style>", "</style>").encode()
+    digest = base64.b64encode(hashlib.sha256(style).digest()).decode()
+    assert policy.replace("&#39;", "'").split("; ")[:2] == [
+        *("default-src 'none'", f"style-src 'sha256-{digest}'")
+    ]
+    names = {name for _, attributes in seen(text).elements for name in attributes}
+    assert names & {"src", "srcset", "style", "onclick", "onload", "action"} == set()
+    assert set(re.findall(r'href="(.)', text)) == {"#"}
+    assert not re.search(r"https?:|url\(|@import", text)
+    assert len(text.encode()) < 100_000
+
+
+def test_all_that_is_known_is_in_it_as_data(host: Host) -> None:
+    report = report_of(host)
+    text = page(report)
+    data = between(text, '<script type="application/json" id="data">', "</script>")
+    assert json.loads(data) == to_plain(report)
+
+
+def test_verdict_bars_and_tables_are_there(host: Host) -> None:
+    report = report_of(host)
+    text = page(report)
+    assert between(text, "<h1>", "</h1>") == report.verdict[0]
+    assert text.count("<svg ") == 2
+    for one in (*report.machine, *report.largest, *report.kinds):
+        assert str(getattr(one, "text", getattr(one, "path", getattr(one, "kind", "")))) in text
+    assert len(re.findall(r'<tr class="unfit">', text)) == 1  # the boot with a menu
+    assert "the loader&#39;s menu was shown" in text
+    assert re.search("zstd</a> <span class=.tag.>today", text)
+    titles = re.findall(r"<(?:table|caption|th scope=.col.)\b", text)
+    assert titles.count("<table") == titles.count("<caption") == 5
+
+
+def test_without_boots_contents_and_model_the_rest_is_there(host: Host) -> None:
+    of = replace(known_answer(Outcome.KEEP), overlap_ms=None, contents=None)
+    text = page(report_of(host, of, records=()))
+    assert "<svg" not in text
+    assert "All figures" in text
+    assert "Boots of this machine" not in text
+
+
+def test_bars_are_the_model_s(host: Host) -> None:
+    """Reading at the middle of the loader's speed, 60 ms of the unpacking hidden, and the build."""
+    model = report_of(host, replace(known_answer(), objective=Objective.BALANCED)).model
+    assert model is not None
+    assert model.count_builds
+    compared = choices(model, boots_per_upgrade=10, count_builds=True)
+    lz4, zstd = bars(model, compared, here(model))
+    assert (str(lz4.setting), lz4.best, zstd.best) == ("lz4 -9", True, False)
+    parts = (lz4.read_ms, lz4.hidden_ms, lz4.waited_ms, lz4.other_ms, lz4.build_ms)
+    assert parts == pytest.approx((60, 60, 140, 0, 250))
+    assert lz4.cost_ms.mean == pytest.approx(sum(parts))
+    busy = replace(here(model), shadow_ms=500)
+    (lz4, _) = bars(model, model.choices, busy)
+    assert (lz4.hidden_ms, lz4.waited_ms, lz4.other_ms) == pytest.approx((200, 0, 300))
