@@ -18,6 +18,7 @@ _initadvisor() {
         case $path in trial | candidates | config) ;; *) break ;; esac
     done
     case "$path $previous" in
+    'enable --policy') offered=(advise try apply) ;;
     'recommend --image' | 'recommend --kernel-config' | 'report -o' | 'report --output' | 'report --image' | 'lab --image' | 'lab --verify' | 'lab --kernel' | 'lab --uml' | 'whatif --image' | 'candidates build --image' | 'inspect --kernel-config' | 'measure --directory' | 'measure --file' | 'history --import') files=yes ;;
     'recommend --read-speed' | 'recommend --overlap' | 'apply --read-speed' | 'apply --overlap' | 'rollback --keep' | 'report --read-speed' | 'report --overlap' | 'trial next --countdown' | 'trial resume --countdown' | 'trial start --max-boots' | 'trial start --countdown' | 'lab --rounds' | 'whatif --read-speed' | 'whatif --cpu-scale' | 'whatif --overlap' | 'candidates build --jobs' | 'history --limit' | 'history --since') : ;;
     'recommend --objective' | 'report --objective' | 'whatif --objective') offered=(boot size balanced) ;;
@@ -58,8 +59,10 @@ _initadvisor() {
         'apply -'*) offered=(--confirm --all --immediate --unverified --accept-content-changes --without-backup --without-entry --ignore-unlocking --read-speed --overlap --json --help) ;;
         'apply '*) offered=(cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19') ;;
         'recommend '*) offered=(--image --sample --kernel-config --read-speed --overlap --objective --only --all --build --lab --explain --quiet --json --help) ;;
+        'disable '*) offered=(--help) ;;
+        'enable '*) offered=(--policy --yes --help) ;;
         ' -'*) offered=(--version -v --verbose --help) ;;
-        ' '*) offered=(recommend apply rollback status report trial lab whatif candidates inspect measure history doctor config) ;;
+        ' '*) offered=(enable disable recommend apply rollback status report trial lab whatif candidates inspect measure history doctor config) ;;
         esac
         ;;
     esac

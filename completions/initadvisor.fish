@@ -11,6 +11,8 @@ function __initadvisor_at
 end
 
 complete -c initadvisor -f
+complete -c initadvisor -n '__initadvisor_at ""' -a enable -d 'Have all of it done by itself from now on'
+complete -c initadvisor -n '__initadvisor_at ""' -a disable -d 'Have nothing done by itself any more'
 complete -c initadvisor -n '__initadvisor_at ""' -a recommend -d 'Which compression suits this machine'
 complete -c initadvisor -n '__initadvisor_at ""' -a apply -d 'Change the compression, safely'
 complete -c initadvisor -n '__initadvisor_at ""' -a rollback -d 'Go back to before the latest change'
@@ -28,6 +30,10 @@ complete -c initadvisor -n '__initadvisor_at ""' -a config -d 'What is configure
 complete -c initadvisor -n '__initadvisor_at ""' -l version -d 'Show the version and exit'
 complete -c initadvisor -n '__initadvisor_at ""' -s v -l verbose -d 'Log to stderr; twice: every program'
 complete -c initadvisor -n '__initadvisor_at ""' -l help -d 'Show this message and exit'
+complete -c initadvisor -n '__initadvisor_at "enable"' -l policy -r -f -a "advise try apply" -d 'What the daemon does with its answers; as configured if it is left out'
+complete -c initadvisor -n '__initadvisor_at "enable"' -l yes -d 'Ask nothing'
+complete -c initadvisor -n '__initadvisor_at "enable"' -l help -d 'Show this message and exit'
+complete -c initadvisor -n '__initadvisor_at "disable"' -l help -d 'Show this message and exit'
 complete -c initadvisor -n '__initadvisor_at "recommend"' -l image -r -F -d 'Weigh this image, of any machine, instead of this machine’s own'
 complete -c initadvisor -n '__initadvisor_at "recommend"' -l sample -d 'Make an image of this machine’s modules and programs, where it has no initramfs'
 complete -c initadvisor -n '__initadvisor_at "recommend"' -l kernel-config -r -F -d 'The configuration of the kernel that is to unpack the image (plain or .gz)'

@@ -2,27 +2,32 @@
 # Written by tools/write_completions.py.
 
 _initadvisor_values_1() {
-    local -a values=(boot size balanced)
+    local -a values=(advise try apply)
     compadd "$@" -a values
 }
 
 _initadvisor_values_2() {
-    local -a values=(cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19')
+    local -a values=(boot size balanced)
     compadd "$@" -a values
 }
 
 _initadvisor_values_3() {
-    local -a values=(kvm uml tcg)
+    local -a values=(cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19')
     compadd "$@" -a values
 }
 
 _initadvisor_values_4() {
+    local -a values=(kvm uml tcg)
+    compadd "$@" -a values
+}
+
+_initadvisor_values_5() {
     local -a values=(ubuntu-laptop-2018 arm-board-2013 dracut-bookworm-minimal dracut-bookworm-laptop dracut-bookworm-full tools-bookworm-laptop arch-cloud)
     _files
     compadd "$@" -a values
 }
 
-_initadvisor_values_5() {
+_initadvisor_values_6() {
     local -a values=(machine.read_speed_mb_s machine.overlap_ms candidates.settings candidates.slow_codecs candidates.jobs candidates.cache_limit_mb recommend.objective recommend.boots_per_upgrade recommend.tolerance_ms recommend.tolerance_fraction recommend.certainty recommend.max_excess_s daemon.policy daemon.trial_boots_per_kernel daemon.person_resets)
     compadd "$@" -a values
 }
@@ -30,13 +35,13 @@ _initadvisor_values_5() {
 _initadvisor_config_unset() {
     _arguments \
         '--help[Show this message and exit]' \
-        '::value:_initadvisor_values_5'
+        '::value:_initadvisor_values_6'
 }
 
 _initadvisor_config_set() {
     _arguments \
         '--help[Show this message and exit]' \
-        '::value:_initadvisor_values_5' \
+        '::value:_initadvisor_values_6' \
         '::value: '
 }
 
@@ -109,7 +114,7 @@ _initadvisor_candidates_build() {
     _arguments \
         '--image=[Derive them from this image instead of the one this machine boots]:image:_files' \
         '--all[Build slow codecs, too, such as bzip2]' \
-        '*--only=[Build only this setting, for example ’zstd -19’; may be repeated]:only:_initadvisor_values_2' \
+        '*--only=[Build only this setting, for example ’zstd -19’; may be repeated]:only:_initadvisor_values_3' \
         '--jobs=[How many to build at the same time]:jobs: ' \
         '--json[Print the result as JSON]' \
         '--help[Show this message and exit]'
@@ -137,9 +142,9 @@ _initadvisor_whatif() {
         '--read-speed=[How fast the boot loader reads; also a range, 20..2000]:read-speed: ' \
         '--cpu-scale=[How many times as long the processor takes (2\: half as fast); also a range]:cpu-scale: ' \
         '--overlap=[For how long the kernel is busy before it needs the initramfs; also a range]:overlap: ' \
-        '*--table=[Compare the settings of a table\: a built-in one, or a TOML or CSV file]:table:_initadvisor_values_4' \
+        '*--table=[Compare the settings of a table\: a built-in one, or a TOML or CSV file]:table:_initadvisor_values_5' \
         '--image=[Compare candidates of this image, of any machine, instead of this machine’s own]:image:_files' \
-        '--objective=[What is to be small\: the time of a boot, the image, or boot and build together]:objective:_initadvisor_values_1' \
+        '--objective=[What is to be small\: the time of a boot, the image, or boot and build together]:objective:_initadvisor_values_2' \
         '--list[List the built-in tables]' \
         '--json[Print the answer as JSON]' \
         '--help[Show this message and exit]'
@@ -148,12 +153,12 @@ _initadvisor_whatif() {
 _initadvisor_lab() {
     _arguments \
         '--image=[Time this image’s candidates, not this machine’s]:image:_files' \
-        '*--only=[Time only this; may be repeated]:only:_initadvisor_values_2' \
+        '*--only=[Time only this; may be repeated]:only:_initadvisor_values_3' \
         '--all[Time slow codecs, too, such as bzip2]' \
         '--rounds=[Boot each image so often, whether the order is settled or not]:rounds: ' \
         '--verify=[Does this machine’s kernel unpack it?]:verify:_files' \
         '--engines[Try KVM anew, and say which engines are there]' \
-        '--engine=[Use this engine, not the best that works]:engine:_initadvisor_values_3' \
+        '--engine=[Use this engine, not the best that works]:engine:_initadvisor_values_4' \
         '--kernel=[The kernel’s file (a bzImage or a UKI)]:kernel:_files' \
         '--uml=[The user-mode Linux to use instead of linux.uml]:uml:_files' \
         '--json[Print the result as JSON]' \
@@ -173,7 +178,7 @@ _initadvisor_trial_status() {
 
 _initadvisor_trial_start() {
     _arguments \
-        '*--only=[Boot this setting, for example ’zstd -19’, at least once; may be repeated]:only:_initadvisor_values_2' \
+        '*--only=[Boot this setting, for example ’zstd -19’, at least once; may be repeated]:only:_initadvisor_values_3' \
         '--max-boots=[End after so many boots]:max-boots: ' \
         '--reboot[Reboot for each boot, after a countdown that can be cancelled, until it is paused]' \
         '--countdown=[How long the countdown on this terminal takes]:countdown: ' \
@@ -230,7 +235,7 @@ _initadvisor_report() {
         '--image=[Report on this image, of any machine, instead of this machine’s own]:image:_files' \
         '--read-speed=[How fast the boot loader reads, if you know it]:read-speed: ' \
         '--overlap=[For how long the kernel is busy before it needs the initramfs, if you know it]:overlap: ' \
-        '--objective=[What is to be small\: the time of a boot, the image, or boot and build together]:objective:_initadvisor_values_1' \
+        '--objective=[What is to be small\: the time of a boot, the image, or boot and build together]:objective:_initadvisor_values_2' \
         '--help[Show this message and exit]'
 }
 
@@ -264,7 +269,7 @@ _initadvisor_apply() {
         '--overlap=[For how long the kernel is busy before it needs the initramfs, if you know it]:overlap: ' \
         '--json[Print the plan as JSON]' \
         '--help[Show this message and exit]' \
-        '::value:_initadvisor_values_2'
+        '::value:_initadvisor_values_3'
 }
 
 _initadvisor_recommend() {
@@ -274,8 +279,8 @@ _initadvisor_recommend() {
         '--kernel-config=[The configuration of the kernel that is to unpack the image (plain or .gz)]:kernel-config:_files' \
         '--read-speed=[How fast the boot loader reads, if you know it]:read-speed: ' \
         '--overlap=[For how long the kernel is busy before it needs the initramfs, if you know it]:overlap: ' \
-        '--objective=[What is to be small\: the time of a boot, the image, or boot and build together]:objective:_initadvisor_values_1' \
-        '*--only=[Weigh only this; may be repeated]:only:_initadvisor_values_2' \
+        '--objective=[What is to be small\: the time of a boot, the image, or boot and build together]:objective:_initadvisor_values_2' \
+        '*--only=[Weigh only this; may be repeated]:only:_initadvisor_values_3' \
         '--all[Weigh slow codecs, too, such as bzip2]' \
         '--build[Build the candidates that may be the best, and weigh them again]' \
         '--lab[Build them, and let kernels unpack them in virtual machines before they are weighed]' \
@@ -285,9 +290,23 @@ _initadvisor_recommend() {
         '--help[Show this message and exit]'
 }
 
+_initadvisor_disable() {
+    _arguments \
+        '--help[Show this message and exit]'
+}
+
+_initadvisor_enable() {
+    _arguments \
+        '--policy=[What the daemon does with its answers; as configured if it is left out]:policy:_initadvisor_values_1' \
+        '--yes[Ask nothing]' \
+        '--help[Show this message and exit]'
+}
+
 _initadvisor() {
     local state line
     local -a commands=(
+        'enable:Have all of it done by itself from now on'
+        'disable:Have nothing done by itself any more'
         'recommend:Which compression suits this machine'
         'apply:Change the compression, safely'
         'rollback:Go back to before the latest change'

@@ -54,7 +54,7 @@ from initadvisor.trial.one_boot import (
 from initadvisor.trial.ownership import require_no_orphan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from initadvisor.bootloaders.entry import TrialPlan
     from initadvisor.host import Host
@@ -110,23 +110,27 @@ def settle_everything(host: Host) -> Iterator[str]:
 
     Neither keeps the other from being done: what went wrong is raised in the end, as one error.
     """
-    yield from _in_turn(partial(settle, host), partial(campaigns.carry_on, host))
+    yield from in_turn(partial(settle, host), partial(campaigns.carry_on, host))
 
 
 def take_back_everything(host: Host) -> Iterator[str]:
     """Have no boot armed until the next ``settle_everything``; yields and raises like it."""
-    yield from _in_turn(partial(take_back, host), partial(campaigns.take_back, host))
+    yield from in_turn(partial(take_back, host), partial(campaigns.take_back, host))
 
 
 def withdraw_everything(host: Host) -> Iterator[str]:
     """End all that waits for a boot; yields and raises like ``settle_everything``."""
     reason = "it was withdrawn"
-    yield from _in_turn(
+    yield from in_turn(
         partial(withdraw_all, host, reason=reason), partial(campaigns.withdraw, host, reason=reason)
     )
 
 
-def _in_turn(*steps: Callable[[], tuple[str, ...]]) -> Iterator[str]:
+def in_turn(*steps: Callable[[], Iterable[str]]) -> Iterator[str]:
+    """Do all of it, whatever becomes of the others; raise what went wrong in the end as one error.
+
+    Yields what was done, a line each.
+    """
     failed: list[InitadvisorError] = []
     for do in steps:
         try:

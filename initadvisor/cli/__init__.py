@@ -23,6 +23,8 @@ from initadvisor.core.text import shown
 
 SECTIONS = {
     "Every day": {
+        "enable": "Have all of it done by itself from now on.",
+        "disable": "Have nothing done by itself any more.",
         "recommend": "Which compression suits this machine.",
         "apply": "Change the compression, safely.",
         "rollback": "Go back to before the latest change.",

@@ -17,9 +17,10 @@ from initadvisor.core.text import shown
 from initadvisor.transaction.transaction import Duty, ProofStage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from initadvisor.campaign.campaign import Campaign
+    from initadvisor.core.config import Policy
     from initadvisor.doctor.status import Entries, RunningBoot, Status
     from initadvisor.transaction.backups import Backup
     from initadvisor.transaction.transaction import Transaction
@@ -55,6 +56,10 @@ def _document(found: Status) -> dict[str, Any]:
             "setting": str(configured.setting),
             "source": configured.source,
             "warnings": list(configured.warnings),
+        },
+        "enabled": {
+            "policy": found.enabled.policy,
+            "units": found.enabled.units and dict(found.enabled.units),
         },
         "running": _running(found.running),
         "loader": _entries(found.entries),
@@ -146,6 +151,8 @@ def print_status(found: Status) -> None:
         click.echo(f"Configured: {shown(str(found.configured.setting))} ({source})")
         for warning in found.configured.warnings:
             click.echo(f"  {shown(warning)}")
+    if found.enabled.units is not None:
+        click.echo(f"Enabled: {_enabled(found.enabled.units, found.enabled.policy)}")
     _print_running(found.running)
     _print_entries(found.entries)
     print_list("Not over", [f"{_name(t)}: {_to_do(t)}" for t in found.pending])
@@ -156,6 +163,14 @@ def print_status(found: Status) -> None:
         _print_backups(found.backups)
     print_list("Not in this system's records", [_left(left) for left in found.unrecorded])
     print_list("Worth knowing", found.notes)
+
+
+def _enabled(units: Mapping[str, bool], policy: Policy | None) -> str:
+    off = [unit for unit, on in units.items() if not on]
+    if not off:
+        return f"yes, policy {policy or 'not known'}"
+    how = "no" if len(off) == len(units) else f"in part, without {', '.join(off)}"
+    return f"{how} (sudo initadvisor enable)"
 
 
 def _print_published(at_s: int) -> None:

@@ -63,7 +63,7 @@ _BUILD: Final = {
 """What has a generator build the images of all kernels."""
 
 _MB = 1e6
-_INSTALL = "install the distribution's package, or: sudo make install"
+INSTALL: Final = "install the distribution's package, or: sudo make install"
 _OPTIONAL = frozenset({"jinja2", *LIBRARIES.values()})
 
 
@@ -282,21 +282,26 @@ _HOOKS: Final[Mapping[PackageManager, tuple[_Hooks, ...]]] = {
 }
 
 
+def runs_systemd(host: Host) -> bool:
+    """Tell whether systemd runs and can be asked for its units (sd_booted(3))."""
+    return host.runner.which("systemctl") is not None and host.path("/run/systemd/system").is_dir()
+
+
 def units(subject: CheckedMachine) -> Iterator[Finding]:
     """Tell which units are installed, enabled and failed."""
     host = subject.host
-    if host.runner.which("systemctl") is None or not host.path("/run/systemd/system").is_dir():
+    if not runs_systemd(host):
         yield note(
             "systemd does not run here: no boot is recorded, and nothing is finished, by itself",
             "after each boot: sudo initadvisor measure",
         )
         return
-    states = _states(host)
+    states = unit_states(host)
     missing = [unit for unit in UNITS if states[unit]["LoadState"] == "not-found"]
     if missing:
         yield note(
             f"these units are not installed: {', '.join(missing)}",
-            _INSTALL,
+            INSTALL,
         )
     for unit, state in states.items():
         if state["LoadState"] == "masked":
@@ -330,7 +335,7 @@ def _not_wanted(states: Mapping[str, Mapping[str, str]]) -> Iterator[Finding]:
             )
 
 
-def _states(host: Host) -> dict[str, dict[str, str]]:
+def unit_states(host: Host) -> dict[str, dict[str, str]]:
     """Return what systemd says of each unit; one that it says nothing of is not found."""
     shown = host.runner.run(
         ["systemctl", "show", f"--property={_PROPERTIES}", *UNITS], timeout_s=10.0
@@ -355,7 +360,7 @@ def hooks(subject: CheckedMachine) -> Iterator[Finding]:
         if (problem := _problem(host, kind, name))
     ]
     for problem in wrong:
-        yield note(f"new kernels are not noticed in time: {problem}", _INSTALL)
+        yield note(f"new kernels are not noticed in time: {problem}", INSTALL)
     if not wrong:
         yield fine("new kernels are noticed by themselves")
 

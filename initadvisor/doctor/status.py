@@ -10,8 +10,10 @@ from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.bootloaders.entry import EntryKind
 from initadvisor.boots.record import running_boot_id
 from initadvisor.campaign.record import read_campaign
-from initadvisor.core.errors import InitadvisorError, NeedsRootError
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, ProgramError
+from initadvisor.doctor.software import ENABLED_BY_USER, runs_systemd, unit_states
 from initadvisor.generators.detect import detect_generator
+from initadvisor.host.configuration import load_config
 from initadvisor.records.boot import RecordSource
 from initadvisor.store.publish import published_at_s
 from initadvisor.store.store import open_store
@@ -21,10 +23,12 @@ from initadvisor.transaction.transaction import Duty
 from initadvisor.trial.ownership import Unrecorded, unrecorded
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from initadvisor.bootloaders.entry import OneShot
     from initadvisor.campaign.campaign import Campaign
+    from initadvisor.core.config import Policy
     from initadvisor.core.estimates import Certainty
     from initadvisor.core.settings import Setting
     from initadvisor.generators import ConfiguredSetting
@@ -62,6 +66,7 @@ def status(host: Host, *, check: bool = False) -> Status:
         entries=_entries(host),
         campaign=_campaign(host, notes),
         unrecorded=unrecorded(host),
+        enabled=_enabled(host, notes),
         notes=tuple(notes),
         published_at_s=since_s,
     )
@@ -86,6 +91,23 @@ def _configured(
         notes.append(err.message)
         return generator.NAME, image, None
     return generator.NAME, image, configured
+
+
+def _enabled(host: Host, notes: list[str]) -> Enabled:
+    policy = None
+    try:
+        policy = load_config(host).policy
+    except InitadvisorError as err:
+        notes.append(err.with_hint)
+    if not runs_systemd(host):
+        return Enabled(policy=policy)
+    try:
+        states = unit_states(host)
+    except ProgramError as err:
+        notes.append(f"which units are on is not known: {err.message}")
+        return Enabled(policy=policy)
+    on = {unit: states[unit].get("UnitFileState") == "enabled" for unit in ENABLED_BY_USER}
+    return Enabled(policy=policy, units=on)
 
 
 def _campaign(host: Host, notes: list[str]) -> Campaign | None:
@@ -159,6 +181,18 @@ class Entries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Enabled:
+    """Whether the daemon works by itself: which units are on, and its policy.
+
+    ``units`` is None where systemd does not run or cannot be asked, ``policy`` where the
+    configuration cannot be read.
+    """
+
+    policy: Policy | None
+    units: Mapping[str, bool] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """All of it; ``transactions`` are the earliest first, ``pending`` those that are not over.
 
@@ -176,6 +210,7 @@ class Status:
     pending: tuple[Transaction, ...]
     backups: tuple[Backup, ...]
     entries: Entries
+    enabled: Enabled
     notes: tuple[str, ...] = ()
     campaign: Campaign | None = None
     unrecorded: tuple[Unrecorded, ...] = ()

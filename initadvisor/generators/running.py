@@ -10,6 +10,7 @@ import os
 import shutil
 import stat
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -167,23 +168,31 @@ def require_installed_system(host: Host, generator: str) -> None:
         raise UnsafeError(msg)
 
 
-def elsewhere(host: Host) -> str | None:
-    """Return what this is if it is not an installed system that runs, in words; else None.
+class Elsewhere(StrEnum):
+    """What is no installed system that runs, in words."""
+
+    CONTAINER = "a container"
+    LIVE = "a live system"
+    CHROOT = "a chroot"
+
+
+def elsewhere(host: Host) -> Elsewhere | None:
+    """Return what this is if it is not an installed system that runs; else None.
 
     Raises ``NeedsRootError`` where only root may look.
     """
     if any(host.path(mark).exists() for mark in _CONTAINER_MARKS):
-        return "a container"
+        return Elsewhere.CONTAINER
     if any(host.path(mark).exists() for mark in _LIVE_MARKS):
-        return "a live system"
+        return Elsewhere.LIVE
     if _is_chroot(host):
-        return "a chroot"
+        return Elsewhere.CHROOT
     if host.runner.which("systemd-detect-virt") is None:
         return None
     done = host.runner.run(
         ["systemd-detect-virt", "--container", "--quiet"], timeout_s=_VIRT_TIMEOUT_S, check=False
     )
-    return "a container" if done.returncode == 0 else None
+    return Elsewhere.CONTAINER if done.returncode == 0 else None
 
 
 def _is_chroot(host: Host) -> bool:

@@ -8,11 +8,11 @@ from initadvisor.core.config import Config, find_key
 from initadvisor.core.config_text import with_value
 from initadvisor.core.errors import UsageError
 from initadvisor.core.plain_values import from_toml
-from initadvisor.host.files import failing_as, open_regular
+from initadvisor.host.files import failing_as, open_regular, remove_durably
 from initadvisor.host.replace import replace_file
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from initadvisor.host import Host
 
@@ -33,7 +33,7 @@ def load_tables(host: Host) -> dict[str, Any]:
     """Return what the file holds, empty where there is none; raises ``UsageError`` for no TOML."""
     path = host.path(CONFIG_PATH)
     try:
-        return from_toml(_text(path))
+        return from_toml(config_text(host) or "")
     except ValueError as err:
         msg = f"{path}: {err}"
         raise UsageError(msg) from err
@@ -45,26 +45,47 @@ def change_config(host: Host, name: str, value: object | None) -> None:
     Raises ``UsageError`` for an unknown key, a bad value or a file that cannot be edited line by
     line, and what ``replace_file`` does.
     """
-    table, key = find_key(name)
-    if value is not None:
-        Config.from_tables({table: {key: value}}, source="nothing changed")
+    before = config_text(host)
+    after = edited_text(host, before or "", {name: value})
+    if after != (before or ""):
+        write_config(host, after)
+
+
+def edited_text(host: Host, text: str, values: Mapping[str, object | None]) -> str:
+    """Return the file's text with keys set, or removed for None; nothing is written.
+
+    Raises ``UsageError`` like ``change_config``.
+    """
     path = host.path(CONFIG_PATH)
-    before = _text(path)
-    try:
-        after = with_value(before, table, key, value)
-    except ValueError as err:
-        msg = f"{path}: {err}"
-        raise UsageError(msg) from err
-    Config.from_tables(from_toml(after), source=str(path))
-    if after != before:
-        replace_file(path, after.encode())
+    for name, value in values.items():
+        table, key = find_key(name)
+        if value is not None:
+            Config.from_tables({table: {key: value}}, source="nothing changed")
+        try:
+            text = with_value(text, table, key, value)
+        except ValueError as err:
+            msg = f"{path}: {err}"
+            raise UsageError(msg) from err
+    Config.from_tables(from_toml(text), source=str(path))
+    return text
 
 
-def _text(path: Path) -> str:
-    """Return the file's text, empty where there is none."""
+def write_config(host: Host, text: str | None) -> None:
+    """Have the file hold a text, or be gone for None; raises what ``replace_file`` does."""
+    path = host.path(CONFIG_PATH)
+    if text is not None:
+        replace_file(path, text.encode())
+        return
+    with failing_as(f"cannot remove {path}"):
+        remove_durably(path)
+
+
+def config_text(host: Host) -> str | None:
+    """Return the file's text, None where there is none; raises ``UsageError`` for no text."""
+    path = host.path(CONFIG_PATH)
     with failing_as(f"cannot read {path}"):
         if not path.exists():
-            return ""
+            return None
         with open_regular(path) as file:
             content = file.read(_LIMIT_BYTES + 1)
     if len(content) > _LIMIT_BYTES:

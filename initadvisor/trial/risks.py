@@ -86,6 +86,14 @@ def no_return(reason: str) -> UnsafeError:
     return UnsafeError(msg, hint=hint)
 
 
+def person_may_be_needed(host: Host) -> bool:
+    """Tell whether a trial that hangs may have to be reset by a person, see ``risks``.
+
+    Raises like ``unguarded_default``.
+    """
+    return watchdog_s(host) is None or unguarded_default(host) is not None
+
+
 def risks(host: Host) -> tuple[str, ...]:
     """Return what may happen in a trial's boot, in sentences, the harmless first.
 

@@ -1,0 +1,84 @@
+"""``initadvisor enable``: what will happen by itself from now on, asked for once, and turned on."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from initadvisor.cli.rendering.text import print_paragraph
+from initadvisor.core.config import Policy
+from initadvisor.core.errors import UnsafeError
+from initadvisor.core.text import shown
+
+if TYPE_CHECKING:
+    from initadvisor.daemon.enable import EnablePlan
+
+
+@click.command()
+@click.option(
+    "--policy",
+    type=click.Choice([policy.value for policy in Policy]),
+    help="What the daemon does with its answers; as configured if it is left out.",
+)
+@click.option("--yes", is_flag=True, help="Ask nothing.")
+def enable(*, policy: str | None, yes: bool) -> None:
+    """Measure each boot, find the best setting, and try and apply it by the policy.
+
+    "advise" says what is best, "try" also has boots that happen anyway settle what is undecided,
+    and "apply" also changes the setting. First it is told what will happen, and asked for what a
+    person may be needed for.
+    """
+    from initadvisor.daemon.enable import enable as turn_on
+    from initadvisor.daemon.enable import plan_enable
+    from initadvisor.host import Host
+
+    host = Host()
+    plan = plan_enable(host, Policy(policy) if policy else None)
+    _tell(plan)
+    _require_consent(plan, yes=yes)
+    for line in turn_on(host, plan):
+        print_paragraph(shown(line))
+
+
+_TRIED = {
+    Policy.ADVISE: "No reboot tries anything, and nothing that boots is changed.",
+    Policy.TRY: "Up to {boots} of the reboots that happen anyway try a candidate, for each kernel.",
+    Policy.APPLY: "Up to {boots} reboots for each kernel try candidates; the best is configured.",
+}
+_FAILED = {
+    Policy.ADVISE: "So no boot can fail for it; what is best says: initadvisor recommend",
+    Policy.TRY: "If a trial fails, the next boot is today's again, and it is not repeated.",
+    Policy.APPLY: "If one fails, the next boot is today's again; slower boots undo the change.",
+}
+
+
+def _tell(plan: EnablePlan) -> None:
+    """Print what happens from now on, in five lines."""
+    for number, line in enumerate(
+        (
+            "Each boot is measured, a minute after it is complete.",
+            "After a kernel upgrade candidates are built, while the machine is idle.",
+            _TRIED[plan.policy].format(boots=plan.most_boots),
+            _FAILED[plan.policy],
+            "initadvisor status shows how far it is; sudo initadvisor disable stops it.",
+        ),
+        1,
+    ):
+        click.echo(f"{number}. {line}")
+    if plan.notes:
+        topics = ", ".join(dict.fromkeys(str(topic) for topic, _ in plan.notes))
+        print_paragraph(f"Worth knowing: {topics} (initadvisor doctor says what)")
+
+
+def _require_consent(plan: EnablePlan, *, yes: bool) -> None:
+    """Say where a person may be needed, and go on only if that is accepted."""
+    for sentence in plan.risks:
+        print_paragraph(shown(sentence))
+    if yes or not plan.risks:
+        return
+    if not sys.stdin.isatty():
+        msg = "nothing was enabled: nobody could be asked whether that is accepted"
+        raise UnsafeError(msg, hint="--yes accepts it; --policy advise boots nothing on trial")
+    click.confirm("Enable it?", abort=True)

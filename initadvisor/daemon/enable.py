@@ -1,0 +1,292 @@
+"""Has the daemon do its work from now on: units, policy, consent; and undoes all of that.
+
+What would be in the way is looked for before anything is changed. Then, in this order: what the
+configuration was is recorded, the configuration is written, units are turned on. Whoever comes
+after an interruption at any point does the rest, or undoes it, by the record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from initadvisor.apply import proving
+from initadvisor.core.config import Policy
+from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.plain_values import from_toml
+from initadvisor.core.serialisation import from_document, to_document
+from initadvisor.core.text import shown
+from initadvisor.doctor.doctor import diagnose
+from initadvisor.doctor.findings import Grade, Topic
+from initadvisor.doctor.software import ENABLED_BY_USER, INSTALL, runs_systemd, unit_states
+from initadvisor.generators.running import Elsewhere, elsewhere
+from initadvisor.host.configuration import (
+    CONFIG_PATH,
+    config_text,
+    edited_text,
+    load_config,
+    write_config,
+)
+from initadvisor.host.files import failing_as, remove_durably, write_file
+from initadvisor.transaction.log import own_transactions
+from initadvisor.transaction.transaction import TransactionState
+from initadvisor.trial import campaigns
+from initadvisor.trial.reboot import UNIT as REBOOT_UNIT
+from initadvisor.trial.risks import person_may_be_needed, risks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from initadvisor.doctor.findings import Finding
+    from initadvisor.host import Host
+
+
+_NAME = "enabled.json"
+_SCHEMA = 1
+_MOST_BYTES = 1 << 24
+_UNITS_S = 300.0
+"""The daemon takes two minutes at most to end (initadvisord.service)."""
+
+_POLICY, _CONSENT = "daemon.policy", "daemon.person_resets"
+_STARTED_BY_OTHERS: Final = ("initadvisord-retry.timer", "initadvisord.service", REBOOT_UNIT)
+"""The units that may run without being enabled; those of an armed boot have their own end."""
+
+_FOR_TRIALS = frozenset({Topic.ENGINES, Topic.LOADER, Topic.UNLOCKING, Topic.ROOM, Topic.CHANGES})
+"""What is in nobody's way where nothing is booted on trial, and nothing applied."""
+_MENDED = frozenset({Topic.UNITS, Topic.BOOTS})
+"""What enabling itself is about."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnablePlan:
+    """What enabling would do; nothing is changed yet.
+
+    ``runs``: systemd runs; else an image is being built, whose first boot has units started.
+    ``notes``: what ``doctor`` finds worth knowing. ``risks``: what a person has to agree to first,
+    in sentences, none where nobody may be needed or the configuration has that consent.
+    """
+
+    policy: Policy
+    most_boots: int
+    runs: bool
+    notes: tuple[tuple[Topic, Finding], ...] = ()
+    risks: tuple[str, ...] = ()
+
+
+def plan_enable(host: Host, policy: Policy | None) -> EnablePlan:
+    """Return what enabling would do, with ``policy`` or, for None, the configured one.
+
+    Raises ``NeedsRootError``, and ``UnsafeError`` where it is of no use or something is in the way:
+    in a container, on a live system, without systemd or the units, and for what ``doctor`` calls an
+    obstacle to the policy.
+    """
+    host.require_root("enable initadvisor")
+    config = load_config(host)
+    chosen = policy or config.policy
+    runs = _runs(host)
+    if runs:
+        _require_units(host)
+    notes = _examined(host, chosen) if runs else ()
+    asks = chosen is not Policy.ADVISE and not config.person_resets
+    return EnablePlan(
+        policy=chosen,
+        most_boots=config.trial_boots_per_kernel,
+        runs=runs,
+        notes=notes,
+        # Of an image that is being built nobody knows the machine.
+        risks=risks(host) if asks and runs and person_may_be_needed(host) else (),
+    )
+
+
+def enable(host: Host, plan: EnablePlan) -> Iterator[str]:
+    """Do it, and yield what was done, a line each; what is done already is not done again.
+
+    Whoever calls this has the consent to ``plan.risks``. Raises ``InitadvisorError`` where
+    something fails: the same again then does what is left, and ``disable`` undoes the rest.
+    """
+    before, recorded = config_text(host), _recorded(host)
+    values: dict[str, object] = {}
+    if load_config(host).policy is not plan.policy:
+        values[_POLICY] = str(plan.policy)
+    if plan.risks:
+        values[_CONSENT] = True
+    after = edited_text(host, before or "", values) if values else before
+    if recorded is None:
+        record = _Record(before=before, after=(after,))
+    elif before in {recorded.before, *recorded.after}:
+        written = dict.fromkeys((*recorded.after, after))
+        record = _Record(before=recorded.before, after=tuple(written))
+    else:
+        record = _Record(before=_restored(host, before, recorded), after=(after,))
+    if record != recorded:
+        _write(host, record)
+    if after != before:
+        write_config(host, after)
+        yield f"policy {plan.policy} is written to {CONFIG_PATH}"
+    place = ("--now",) if plan.runs else (f"--root={host.root}",)
+    _systemctl(host, "enable", *place, *ENABLED_BY_USER)
+    when = "are on" if plan.runs else "are enabled, and start with the first boot of this image"
+    yield f"the units {when}: {', '.join(ENABLED_BY_USER)}"
+
+
+def disable(host: Host) -> Iterator[str]:
+    """Undo all that ``enable`` did, and what came of it but for measurements and what was applied.
+
+    Units are off, the configuration is what it was, campaigns are stopped and what waits for a boot
+    is withdrawn. Yields what was done, a line each. Raises ``NeedsRootError``, ``UnsafeError`` in a
+    container and on a live system, and ``InitadvisorError`` where something fails: the same again
+    then does what is left.
+    """
+    host.require_root("disable initadvisor")
+    runs = _runs(host)
+    yield from proving.in_turn(
+        partial(_configured_back, host),
+        partial(_units_off, host, runs=runs),
+        *((partial(_withdrawn, host), partial(_kept, host)) if runs else ()),
+    )
+
+
+def _runs(host: Host) -> bool:
+    """Tell whether units can be started; False where an image is being built."""
+    place = elsewhere(host)
+    if place is Elsewhere.CHROOT:
+        return False
+    if place is not None:
+        msg = f"not turning anything on or off: this is {place}, not an installed system"
+        raise UnsafeError(msg)
+    if not runs_systemd(host):
+        msg = "nothing would be done by itself: this system does not run systemd"
+        raise UnsafeError(msg, hint="after each boot: sudo initadvisor measure")
+    return True
+
+
+def _require_units(host: Host) -> None:
+    states = unit_states(host)
+    for unit in ENABLED_BY_USER:
+        state = states[unit]["LoadState"]
+        if state == "not-found":
+            msg = f"not turning anything on: {unit} is not installed"
+            raise UnsafeError(msg, hint=INSTALL)
+        if state == "masked":
+            msg = f"not turning anything on: {unit} is masked"
+            raise UnsafeError(msg, hint=f"sudo systemctl unmask {unit}")
+
+
+def _examined(host: Host, policy: Policy) -> tuple[tuple[Topic, Finding], ...]:
+    """Return what ``doctor`` finds worth knowing; raises ``UnsafeError`` for what is in the way."""
+    skipped = _MENDED | (_FOR_TRIALS if policy is Policy.ADVISE else frozenset())
+    notes = []
+    for topic, findings in diagnose(host).items():
+        for finding in findings:
+            if finding.grade is Grade.OBSTACLE and topic not in skipped:
+                msg = f"not enabling policy {policy}: {finding.text}"
+                raise UnsafeError(msg, hint=finding.advice)
+            if finding.grade is not Grade.OK and topic not in _MENDED:
+                notes.append((topic, finding))
+    return tuple(notes)
+
+
+def _systemctl(host: Host, *words: str) -> None:
+    host.runner.run(["systemctl", *words], timeout_s=_UNITS_S)
+
+
+def _configured_back(host: Host) -> Iterator[str]:
+    recorded, config = _recorded(host), load_config(host)
+    if recorded is None:
+        if config.policy is not Policy.ADVISE:
+            yield f"policy {config.policy} stays in {CONFIG_PATH}: enable has not written it"
+        return
+    before = config_text(host)
+    after = _restored(host, before, recorded)
+    if after != before:
+        write_config(host, after)
+        yield f"the policy is {load_config(host).policy}, as it was before"
+    with failing_as(f"cannot forget what {CONFIG_PATH} was"):
+        remove_durably(host.state_dir() / _NAME)
+
+
+def _units_off(host: Host, *, runs: bool) -> Iterator[str]:
+    if not runs:
+        _systemctl(host, "disable", f"--root={host.root}", *ENABLED_BY_USER)
+    else:
+        states = unit_states(host)
+        there = {unit for unit in states if states[unit]["LoadState"] == "loaded"}
+        for words, units in (
+            (("disable", "--now"), ENABLED_BY_USER),
+            (("stop",), _STARTED_BY_OTHERS),
+        ):
+            if loaded := [unit for unit in units if unit in there]:
+                _systemctl(host, *words, *loaded)
+    yield "the units are off: nothing is measured, built or tried by itself"
+
+
+def _withdrawn(host: Host) -> Iterator[str]:
+    """Have nothing armed or interrupted any more; each is tried, whatever becomes of the others."""
+    reason = "initadvisor was disabled"
+    yield from proving.in_turn(
+        partial(proving.withdraw_all, host, reason=reason),
+        lambda: campaigns.stop(host, reason=reason).told,
+        partial(proving.settle, host),
+    )
+
+
+def _kept(host: Host) -> Iterator[str]:
+    """Say what ``disable`` leaves."""
+    applied = [t for t in own_transactions(host) if t.state is TransactionState.COMMITTED]
+    if applied:
+        last = applied[-1]
+        yield (
+            f"transaction {last.number} ({last.purpose}) stays applied: initadvisor rollback "
+            "undoes it"
+        )
+    yield "measured boots stay: initadvisor history shows them"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Record:
+    """The configuration file's text before ``enable`` was called first, and those it wrote since.
+
+    None: there was no file.
+    """
+
+    before: str | None
+    after: tuple[str | None, ...]
+
+
+def _restored(host: Host, now: str | None, record: _Record) -> str | None:
+    """Return the text as it was; where others have changed it since, only what ``enable`` set."""
+    if now in record.after:
+        return record.before
+    values: dict[str, object | None] = {}
+    for name in (_POLICY, _CONSENT):
+        old, *ours = (_value(text, name) for text in (record.before, *record.after))
+        if _value(now, name) in ours and _value(now, name) != old:
+            values[name] = old
+    return edited_text(host, now or "", values) if values else now
+
+
+def _value(text: str | None, name: str) -> object | None:
+    table, _, key = name.partition(".")
+    keys = from_toml(text or "").get(table)
+    return keys.get(key) if isinstance(keys, dict) else None
+
+
+def _recorded(host: Host) -> _Record | None:
+    """Return what was recorded, None where ``enable`` was not called."""
+    path = host.state_dir() / _NAME
+    try:
+        with path.open("rb") as file:
+            return from_document(_Record, file.read(_MOST_BYTES), schema=_SCHEMA)
+    except FileNotFoundError:
+        return None
+    except OSError as err:
+        msg = f"cannot read {path}: {err.strerror}"
+        raise InitadvisorError(msg) from err
+    except ValueError as err:
+        msg = f"cannot read {path}: it is damaged or a newer version's ({shown(str(err))})"
+        raise InitadvisorError(msg, hint="remove it, and the configuration stays as it is") from err
+
+
+def _write(host: Host, record: _Record) -> None:
+    write_file(host.state_dir() / _NAME, to_document(record, schema=_SCHEMA, indent=1))

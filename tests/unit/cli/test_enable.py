@@ -1,0 +1,112 @@
+"""What ``enable`` and ``disable`` say and ask, and what ``status`` says of it afterwards."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from initadvisor import host as host_package
+from initadvisor.cli import enable as enable_module
+from initadvisor.cli import root
+from initadvisor.core.errors import UnsafeError
+from tests.fixtures.enabling_machine import CONFIG, UnitRunner, make_enabling, snapshot
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.fixtures.campaign_machine import Campaigning
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Campaigning, UnitRunner]:
+    """A machine that the commands take for the real one, and its programs."""
+    made = make_enabling(tmp_path, monkeypatch)
+    monkeypatch.setattr(host_package, "Host", lambda: made[0].host)
+    return made
+
+
+def call(*arguments: str, answer: str = "") -> tuple[list[str], BaseException | None]:
+    """Call a command; return the lines that it printed and what it raised."""
+    done = CliRunner().invoke(root, arguments, input=answer, standalone_mode=False)
+    return done.output.splitlines(), done.exception
+
+
+def test_five_lines_say_what_will_happen(made: tuple[Campaigning, UnitRunner]) -> None:
+    del made
+    for policy, words in (
+        ("advise", "nothing that boots is changed"),
+        ("try", "Up to 6 of the reboots that happen anyway try a candidate"),
+        ("apply", "the best is configured"),
+    ):
+        said, error = call("enable", "--policy", policy, "--yes")
+        assert error is None
+        assert [line[:3] for line in said[:6]] == ["1. ", "2. ", "3. ", "4. ", "5. ", said[5][:3]]
+        assert words in said[2]
+        assert "sudo initadvisor disable" in said[4]
+        assert all(len(line) <= 80 for line in said)
+
+
+def test_nobody_to_be_asked_is_no_consent(made: tuple[Campaigning, UnitRunner]) -> None:
+    before = snapshot(made[0])
+    said, error = call("enable", "--policy", "try")
+    assert isinstance(error, UnsafeError)
+    assert "--yes accepts it" in error.with_hint
+    assert "somebody has to reset the machine" in " ".join(said)
+    assert snapshot(made[0]) == before
+    assert call("enable")[1] is None  # to advise needs none
+
+
+@pytest.mark.parametrize(("answer", "agreed"), [("y\n", True), ("n\n", False), ("", False)])
+def test_on_a_terminal_it_is_asked_for_once(
+    made: tuple[Campaigning, UnitRunner],
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
+    agreed: bool,
+) -> None:
+    class Terminal:
+        """Standard input, which is one."""
+
+        @staticmethod
+        def isatty() -> bool:
+            """Tell so."""
+            return True
+
+    monkeypatch.setattr(enable_module, "sys", type("Sys", (), {"stdin": Terminal}))
+    before = snapshot(made[0])
+    _, error = call("enable", "--policy", "apply", answer=answer)
+    assert isinstance(error, click.Abort) is not agreed
+    assert (snapshot(made[0]) != before) is agreed
+    assert not agreed or call("enable")[1] is None
+
+
+def test_disabling_says_what_stays(made: tuple[Campaigning, UnitRunner]) -> None:
+    del made
+    call("enable", "--policy", "apply", "--yes")
+    said, error = call("disable")
+    assert error is None
+    words = " ".join(said)
+    assert "the policy is advise, as it was before" in words
+    assert "the units are off" in words
+    assert "measured boots stay" in words
+
+
+def test_status_says_whether_it_is_enabled(made: tuple[Campaigning, UnitRunner]) -> None:
+    machine, runner = made
+    assert "Enabled: no (sudo initadvisor enable)" in call("status")[0]
+    call("enable", "--policy", "try", "--yes")
+    assert "Enabled: yes, policy try" in call("status")[0]
+    runner.run(["systemctl", "disable", "initadvisord.path"], timeout_s=1)
+    assert (
+        "Enabled: in part, without initadvisord.path (sudo initadvisor enable)" in call("status")[0]
+    )
+    machine.provable.machine.write(CONFIG, "[daemon]\npolicy = 'no'\n")
+    document = json.loads("\n".join(call("status", "--json")[0]))
+    assert document["enabled"]["policy"] is None
+    assert document["enabled"]["units"]["initadvisord.path"] is False
+    assert any("policy" in note for note in document["notes"])
+    runner.programs = ()
+    assert not any("Enabled" in line for line in call("status")[0])

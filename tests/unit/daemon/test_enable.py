@@ -1,0 +1,255 @@
+"""What enabling changes, in which order, what it refuses, and that disabling undoes it."""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.core.config import Policy
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.daemon.enable import disable, enable, plan_enable
+from initadvisor.doctor.software import ENABLED_BY_USER
+from initadvisor.host import Host
+from initadvisor.host.configuration import load_config
+from tests.fixtures.enabling_machine import (
+    CONFIG,
+    InterruptionError,
+    UnitRunner,
+    interrupted,
+    make_enabling,
+    snapshot,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.fixtures.campaign_machine import Campaigning
+
+ON = set(ENABLED_BY_USER)
+OWN = "# mine\n[machine]\noverlap_ms = 300\n"
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Campaigning, UnitRunner]:
+    """A machine, and its programs."""
+    return make_enabling(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def machine(made: tuple[Campaigning, UnitRunner]) -> Campaigning:
+    """The machine."""
+    return made[0]
+
+
+@pytest.fixture
+def runner(made: tuple[Campaigning, UnitRunner]) -> UnitRunner:
+    """Its programs."""
+    return made[1]
+
+
+def turn_on(machine: Campaigning, policy: Policy | None = None) -> list[str]:
+    return list(enable(machine.host, plan_enable(machine.host, policy)))
+
+
+def configured(machine: Campaigning) -> tuple[Policy, bool]:
+    config = load_config(machine.host)
+    return config.policy, config.person_resets
+
+
+@pytest.mark.parametrize(
+    ("policy", "text"),
+    [
+        *((policy, None) for policy in Policy),
+        (Policy.TRY, ""),
+        (Policy.TRY, OWN),
+        (Policy.ADVISE, "[daemon]\npolicy = 'apply' # theirs\n"),
+    ],
+)
+def test_units_and_policy_are_on_and_twice_is_once(
+    machine: Campaigning, runner: UnitRunner, policy: Policy, text: str | None
+) -> None:
+    if text is not None:
+        machine.provable.machine.write(CONFIG, text)
+    before = snapshot(machine)
+    turn_on(machine, policy)
+    once = snapshot(machine)
+    consent = policy is not Policy.ADVISE  # there is no watchdog
+    assert configured(machine) == (policy, consent)
+    assert (runner.enabled, runner.running) == (ON, ON)
+    turn_on(machine, policy)
+    assert snapshot(machine) == once
+    list(disable(machine.host))
+    assert snapshot(machine) == before
+    assert (runner.enabled, runner.running) == (set(), set())
+    list(disable(machine.host))
+    assert snapshot(machine) == before
+
+
+def test_without_a_policy_the_configured_one_stays(machine: Campaigning) -> None:
+    turn_on(machine)
+    assert configured(machine) == (Policy.ADVISE, False)
+    assert not machine.host.path(CONFIG).exists()
+    turn_on(machine, Policy.TRY)
+    turn_on(machine)
+    assert configured(machine) == (Policy.TRY, True)
+
+
+def test_what_others_write_meanwhile_stays(machine: Campaigning) -> None:
+    machine.provable.machine.write(CONFIG, OWN)
+    turn_on(machine, Policy.TRY)
+    path = machine.host.path(CONFIG)
+    path.write_text(path.read_text().replace("300", "400"))
+    turn_on(machine, Policy.APPLY)
+    path.write_text(path.read_text() + "trial_boots_per_kernel = 3\n")
+    list(disable(machine.host))
+    config = load_config(machine.host)
+    assert (config.policy, config.person_resets) == (Policy.ADVISE, False)
+    assert (config.overlap_ms, config.trial_boots_per_kernel) == (400, 3)
+
+
+def test_a_policy_that_others_chose_stays_and_is_said(machine: Campaigning) -> None:
+    machine.provable.machine.write(CONFIG, '[daemon]\npolicy = "try"\n')
+    assert any(
+        "policy try stays in /etc/initadvisor.toml" in line for line in disable(machine.host)
+    )
+    turn_on(machine, Policy.APPLY)
+    machine.provable.machine.write(CONFIG, '[daemon]\npolicy = "advise"\n')
+    list(disable(machine.host))
+    assert configured(machine) == (Policy.ADVISE, False)
+
+
+def test_the_record_comes_first_and_units_last(machine: Campaigning, runner: UnitRunner) -> None:
+    for step, line in enumerate(enable(machine.host, plan_enable(machine.host, Policy.APPLY))):
+        assert (machine.host.state_dir() / "enabled.json").exists()
+        assert configured(machine) == (Policy.APPLY, True)
+        assert bool(runner.enabled) is (step > 0), line
+
+
+def test_a_run_that_was_interrupted_is_completed_or_undone(
+    machine: Campaigning, runner: UnitRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.provable.machine.write(CONFIG, OWN)
+    before, plan = snapshot(machine), plan_enable(machine.host, Policy.APPLY)
+    for step in itertools.count(1):
+        steps = 0
+        for completed in (False, True):
+            with interrupted(step, monkeypatch) as counted, suppress(InterruptionError):
+                list(enable(machine.host, plan))
+            steps = counted[0]
+            if completed:
+                list(enable(machine.host, plan))
+                assert configured(machine) == (Policy.APPLY, True)
+                assert runner.running == ON
+            list(disable(machine.host))
+            assert snapshot(machine) == before
+            machine.require_nothing()
+        if steps < step:
+            break
+    assert step > 3
+
+
+def test_disabling_that_was_interrupted_is_completed(
+    machine: Campaigning, runner: UnitRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, plan = snapshot(machine), plan_enable(machine.host, Policy.APPLY)
+    for step in itertools.count(1):
+        list(enable(machine.host, plan))
+        with interrupted(step, monkeypatch) as counted, suppress(InterruptionError):
+            list(disable(machine.host))
+        list(disable(machine.host))
+        assert snapshot(machine) == before
+        assert (runner.enabled, runner.running) == (set(), set())
+        machine.require_nothing()
+        if counted[0] < step:
+            break
+    assert step > 3
+
+
+def test_in_an_image_that_is_being_built_units_are_enabled_only(
+    machine: Campaigning, runner: UnitRunner
+) -> None:
+    (machine.host.path("/proc/1/root")).unlink()
+    before = snapshot(machine)
+    said = " ".join(turn_on(machine, Policy.TRY))
+    assert "start with the first boot of this image" in said
+    assert (runner.enabled, runner.running) == (ON, set())
+    assert configured(machine) == (Policy.TRY, False)  # nobody was asked about any machine
+    list(disable(machine.host))
+    assert snapshot(machine) == before
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (("/run/systemd/container",), "this is a container"),
+        (("/run/archiso",), "this is a live system"),
+    ],
+)
+def test_elsewhere_nothing_is_turned_on_or_off(
+    machine: Campaigning, files: tuple[str, ...], words: str
+) -> None:
+    for name in files:
+        machine.provable.machine.write(name, "")
+    refused(machine, Policy.ADVISE, words)
+    with pytest.raises(UnsafeError, match=words):
+        list(disable(machine.host))
+
+
+def refused(machine: Campaigning, policy: Policy, *words: str) -> None:
+    """Require that enabling is refused in these words, and changes nothing."""
+    before = snapshot(machine)
+    with pytest.raises(UnsafeError) as caught:
+        plan_enable(machine.host, policy)
+    assert all(word in caught.value.with_hint for word in words)
+    assert snapshot(machine) == before
+    assert not (machine.host.state_dir() / "enabled.json").exists()
+
+
+def test_what_lacks_is_said_before_anything_is_changed(
+    machine: Campaigning, runner: UnitRunner
+) -> None:
+    runner.programs = {*runner.programs} - {"qemu-system-x86_64"}
+    refused(machine, Policy.TRY, "qemu-system-x86_64 is not installed", "install")
+    assert plan_enable(machine.host, Policy.ADVISE).notes
+    runner.lacking = {"initadvisord.path"}
+    refused(machine, Policy.ADVISE, "initadvisord.path is not installed", "make install")
+    runner.programs = ()
+    refused(machine, Policy.ADVISE, "does not run systemd")
+
+
+def test_only_root_may(machine: Campaigning, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Host, "is_root", property(lambda _host: False))
+    with pytest.raises(NeedsRootError):
+        plan_enable(machine.host, None)
+    with pytest.raises(NeedsRootError):
+        list(disable(machine.host))
+
+
+@pytest.mark.parametrize(
+    ("files", "needed"),
+    [
+        ({}, True),
+        ({"/sys/class/watchdog/watchdog0/identity": "iTCO_wdt\n"}, False),
+        ({CONFIG: "[daemon]\nperson_resets = true\n"}, False),
+    ],
+)
+def test_consent_is_needed_where_a_person_may_be(
+    machine: Campaigning, files: dict[str, str], needed: bool
+) -> None:
+    for name, text in files.items():
+        machine.provable.machine.write(name, text)
+    assert not plan_enable(machine.host, Policy.ADVISE).risks
+    risks = plan_enable(machine.host, Policy.TRY).risks
+    assert bool(risks) is needed
+    assert not needed or "somebody has to reset the machine" in " ".join(risks)
+
+
+def test_disabling_goes_on_where_a_step_fails(machine: Campaigning, runner: UnitRunner) -> None:
+    turn_on(machine, Policy.APPLY)
+    machine.provable.machine.write(CONFIG, "no TOML")
+    with pytest.raises(InitadvisorError, match=CONFIG):
+        list(disable(machine.host))
+    assert (runner.enabled, runner.running) == (set(), set())
