@@ -297,6 +297,58 @@ END
     assert "failed" not in said
 
 
+def test_package_managers_show_one_line_where_the_daemon_is_enabled(work: Path) -> None:
+    package(work, "1", "usr/lib/modules/6.9.1/vmlinuz", "usr/lib/initcpio/a", "usr/lib/initcpio/b")
+    said = run_in_overlay(
+        INSTALL
+        + """
+        rm /etc/kernel/*/zz-update-grub 2>/dev/null || true
+        mkdir -p /var/lib/pacman/local /etc/systemd/system/paths.target.wants
+        link=/etc/systemd/system/paths.target.wants/initadvisord.path
+        cat >/etc/kernel/postinst.d/initramfs-tools <<'END'
+#!/bin/sh
+/etc/initramfs/post-update.d/initadvisor "$1"
+END
+        cat >/etc/kernel/postinst.d/zz-systemd-boot <<'END'
+#!/bin/sh
+/usr/lib/kernel/install.d/95-initadvisor.install add "$1" /entry
+END
+        chmod 755 /etc/kernel/postinst.d/*
+        each() {
+            pacman="pacman --config /dev/null --noconfirm"
+            echo "= pacman $1"; $pacman --upgrade /mnt/kernel-1.pkg.tar
+            echo "= pacman removes $1"; $pacman --remove kernel
+            echo "= kernel package $1"
+            DEB_MAINT_PARAMS="'configure' ''" run-parts --arg=6.9.1 /etc/kernel/postinst.d
+            echo "= update-initramfs $1"; /etc/initramfs/post-update.d/initadvisor 6.9.1
+            echo "= kernel-install $1"
+            /usr/lib/kernel/install.d/95-initadvisor.install add 6.9.1 /entry
+            echo "= mkinitcpio $1"; KERNELVERSION=6.9.1 /usr/lib/initcpio/post/initadvisor none
+        }
+        each disabled
+        ln -s /usr/lib/systemd/system/initadvisord.path $link
+        each enabled
+        """,
+        work,
+    )
+    shown: dict[str, list[str]] = {}
+    for part in said.split("= ")[1:]:
+        what, *lines = part.splitlines()
+        shown[what] = [line for line in lines if "initadvisor: noted" in line]
+    assert not any(lines for what, lines in shown.items() if what.endswith("disabled"))
+    counted = {what: len(lines) for what, lines in shown.items() if what.endswith("enabled")}
+    assert counted == {
+        "pacman enabled": 1,
+        "pacman removes enabled": 1,  # its other files are part of every image
+        "kernel package enabled": 1,
+        "update-initramfs enabled": 1,
+        "kernel-install enabled": 1,
+        "mkinitcpio enabled": 0,
+    }
+    (line,) = shown["pacman enabled"]
+    assert line.startswith("initadvisor: noted Linux 6.9.1, new images; ")
+
+
 def test_pacman_has_nothing_armed_before_it_changes_a_kernel(work: Path) -> None:
     documentation = "usr/share/doc/kernel"
     package(work, "1", "boot/kernel")
