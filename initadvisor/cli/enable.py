@@ -9,11 +9,12 @@ import click
 
 from initadvisor.cli.rendering.text import print_paragraph
 from initadvisor.core.config import Policy
-from initadvisor.core.errors import UnsafeError
+from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.text import shown
 
 if TYPE_CHECKING:
     from initadvisor.daemon.enable import EnablePlan
+    from initadvisor.host import Host
 
 
 @click.command()
@@ -38,8 +39,32 @@ def enable(*, policy: str | None, yes: bool) -> None:
     plan = plan_enable(host, Policy(policy) if policy else None)
     _tell(plan)
     _require_consent(plan, yes=yes)
+    if plan.runs:
+        _advise(host)
     for line in turn_on(host, plan):
         print_paragraph(shown(line))
+
+
+_CATCH_UP_S = 20.0
+"""Far more than the boots of a month take; what is left, later runs record."""
+
+
+def _advise(host: Host) -> None:
+    """Print what is best by the boots of the journal, in a line; the daemon finds out more."""
+    from initadvisor.advise.recommend import Request, recommend
+    from initadvisor.cli.recommend_text import verdict
+    from initadvisor.cli.rendering.progress import Progress
+    from initadvisor.measure.catch_up import catch_up
+
+    try:
+        with Progress() as progress:
+            told = catch_up(host, observer=progress, budget_s=_CATCH_UP_S)
+            first = next(verdict(recommend(host, Request(), observer=progress)))
+    except InitadvisorError as err:
+        told, first = None, f"none yet, since {err.message}"
+    if told:
+        print_paragraph(shown(told))
+    print_paragraph(shown(f"Advice so far: {first}"))
 
 
 _TRIED = {

@@ -30,8 +30,8 @@ class _CaughtUp:
     boot_id: str
 
 
-def catch_up(host: Host, *, observer: MeasureObserver) -> str | None:
-    """Record the running boot, and for ``BUDGET_S`` those the journal has, the newest first.
+def catch_up(host: Host, *, observer: MeasureObserver, budget_s: float = BUDGET_S) -> str | None:
+    """Record the running boot, and for ``budget_s`` those the journal has, the newest first.
 
     What is left, the next call records; once nothing is, calls do nothing until the next boot. In
     containers, chroots and live systems nothing is recorded. Returns what the user should know in
@@ -42,7 +42,7 @@ def catch_up(host: Host, *, observer: MeasureObserver) -> str | None:
             return None
         if not _may_keep(host):
             return None if _knows_boots(host) else _SUDO
-        return _catch_up(host, observer)
+        return _catch_up(host, observer, budget_s)
     except NeedsRootError:
         return _SUDO
     except InitadvisorError as err:
@@ -51,11 +51,11 @@ def catch_up(host: Host, *, observer: MeasureObserver) -> str | None:
         return f"past boots are not all used: cannot read the journal: {err}"
 
 
-def _catch_up(host: Host, observer: MeasureObserver) -> str | None:
+def _catch_up(host: Host, observer: MeasureObserver, budget_s: float) -> str | None:
     from initadvisor.measure.measure import measure  # which most calls have no need of
 
     observer.doing("recording this machine's boots")
-    measured = measure(host, observer=observer, backfill=True, budget_s=BUDGET_S)
+    measured = measure(host, observer=observer, backfill=True, budget_s=budget_s)
     if measured.left:
         return f"{measured.left} boots of the journal are left for the next run to read"
     mark = _CaughtUp(boot_id=running_boot_id(host))

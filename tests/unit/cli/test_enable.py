@@ -13,6 +13,9 @@ from initadvisor import host as host_package
 from initadvisor.cli import enable as enable_module
 from initadvisor.cli import root
 from initadvisor.core.errors import UnsafeError
+from initadvisor.measure import measure
+from initadvisor.store.store import open_store
+from tests.fakes.compressors import fake_compressors
 from tests.fixtures.enabling_machine import CONFIG, UnitRunner, make_enabling, snapshot
 
 if TYPE_CHECKING:
@@ -81,6 +84,36 @@ def test_on_a_terminal_it_is_asked_for_once(
     assert isinstance(error, click.Abort) is not agreed
     assert (snapshot(made[0]) != before) is agreed
     assert not agreed or call("enable")[1] is None
+
+
+def test_the_first_advice_rests_on_the_boots_of_the_journal(
+    made: tuple[Campaigning, UnitRunner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, runner = made
+    compressors = fake_compressors()
+    runner.programs = {*runner.programs, "lz4", "zstd"}
+    runner.answers = [*compressors.answers, *runner.answers]
+    monkeypatch.setattr(measure, "announce", lambda _record: None)
+    for _ in range(2):
+        machine.provable.reboot()
+    said, error = call("enable", "--policy", "try", "--yes")
+    assert error is None
+    [advice] = [number for number, line in enumerate(said) if line.startswith("Advice so far: ")]
+    assert said[advice].split()[3] in {"Keep", "Switch"}
+    assert "the units are on" in " ".join(said[advice:])
+    with open_store(machine.host, readonly=True) as store:
+        assert len(store.known_boots()) == 3
+
+
+def test_without_any_advice_it_is_enabled_nevertheless(
+    made: tuple[Campaigning, UnitRunner],
+) -> None:
+    said, error = call("enable", "--yes")
+    assert error is None
+    assert any(
+        line.startswith("Advice so far: none yet, since nothing to compare") for line in said
+    )
+    assert made[1].enabled
 
 
 def test_disabling_says_what_stays(made: tuple[Campaigning, UnitRunner]) -> None:
