@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.advise.recommendation import Assumption
-from initadvisor.boots.kernel_messages import ASYNCHRONOUS_SINCE, asked_to_wait
 from initadvisor.boots.loader_times import manager_times
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.estimates import Certainty, three_digits
 from initadvisor.decide.boot_evidence import BootEvidence, Parameter, Relation
 from initadvisor.decide.upgrades import counted_pace
-from initadvisor.image.kernel import kernel_version
+from initadvisor.image.kernel import ASYNCHRONOUS_SINCE, kernel_version
+from initadvisor.records.boot_class import asked_to_wait
 from initadvisor.store.store import open_store
 
 if TYPE_CHECKING:

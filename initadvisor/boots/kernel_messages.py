@@ -6,17 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from initadvisor.boots.initramfs_wait import InitramfsWait
-from initadvisor.image.kernel import kernel_version
-from initadvisor.records.boot_class import command_line_words, parameters
+from initadvisor.image.kernel import ASYNCHRONOUS_SINCE, kernel_version
+from initadvisor.records.boot_class import asked_to_wait, command_line_words, for_kernel
 from initadvisor.records.kernel_log import UNPACKING_INITCALL, KernelEvent, recognise
 from initadvisor.records.marks import DebugAid, KernelBoot, KernelTimestamps, MachineWords
 
 if TYPE_CHECKING:
     from initadvisor.records.kernel_log import KernelLine, KernelMessage
 
-
-ASYNCHRONOUS_SINCE = (5, 13)
-"""populate_rootfs only begins to unpack, and initcalls go on (init/initramfs.c)."""
 
 _INIT_TASK = "T1"
 _MOST_FAILURES = 4
@@ -188,32 +185,16 @@ class KernelMessages:
         return None if version is None else version < ASYNCHRONOUS_SINCE
 
 
-def asked_to_wait(command_line: str) -> bool:
-    """Tell whether a kernel is told to unpack before it goes on (``initramfs_async=0``)."""
-    asked = parameters(_for_kernel(command_line), "initramfs_async")
-    return bool(asked) and _is_no(asked[-1])
-
-
-def _for_kernel(command_line: str) -> str:
-    """What comes after a lone ``--`` is for /init (kernel/params.c, parse_args)."""
-    return command_line.partition(" -- ")[0]
-
-
-def _is_no(value: str) -> bool:
-    """Tell whether the kernel reads a value as false (lib/kstrtox.c, kstrtobool)."""
-    return value[:1] in {"0", "n", "N", "f", "F"} or value[:2].lower() == "of"
-
-
 def _retained(command_line: str) -> bool:
     """With a value they mean nothing (init/initramfs.c, retain_initrd_param)."""
-    words = command_line_words(_for_kernel(command_line))
+    words = command_line_words(for_kernel(command_line))
     return not {"retain_initrd", "keepinitrd"}.isdisjoint(words)
 
 
 def _aids_asked_for(command_line: str) -> set[DebugAid]:
     """What is switched on by a parameter says nothing of itself in the log, or not for certain."""
     found = set()
-    for word in command_line_words(_for_kernel(command_line)):
+    for word in command_line_words(for_kernel(command_line)):
         name, _, value = word.partition("=")
         match name:
             case "slub_debug" | "slab_debug" if value not in {"-", "O"}:

@@ -12,8 +12,6 @@ from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import ProgramError
-from initadvisor.firmware.efi_variables import efi_times
-from initadvisor.firmware.fpdt import fpdt_times
 from initadvisor.records.boot_start import LoaderTimes, ManagerTimes
 
 if TYPE_CHECKING:
@@ -43,6 +41,9 @@ def loader_times(host: Host) -> LoaderTimes:
     To be read soon after the boot and once per boot: see ``same_loader_run`` and ``slept`` for
     what may change the readings later.
     """
+    from initadvisor.firmware.efi_variables import efi_times  # the manager's alone need neither
+    from initadvisor.firmware.fpdt import fpdt_times
+
     efi, efi_wrong = efi_times(host)
     fpdt, fpdt_wrong = fpdt_times(host)
     return LoaderTimes(

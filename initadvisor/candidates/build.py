@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from initadvisor.candidates.builder import Builder
 from initadvisor.candidates.cache import Cache, CachedCandidate
 from initadvisor.candidates.payload import LazyPayload
 from initadvisor.candidates.plan import build_commands, own_uncompressed_key
@@ -22,6 +21,7 @@ from initadvisor.target.source import is_current
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from initadvisor.candidates.builder import Builder
     from initadvisor.candidates.plan import BuildCommand
     from initadvisor.core.settings import Setting
     from initadvisor.generators import Generator
@@ -73,6 +73,8 @@ def build_candidates(
         else:
             missing.append(command)
     if missing:
+        from initadvisor.candidates.builder import Builder
+
         with cache.locked():
             stop = threading.Event()
             with LazyPayload(source, cache.directory, stop) as payload:

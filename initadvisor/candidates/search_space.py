@@ -8,14 +8,14 @@ from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.campaign.record import failed_in_trials
+from initadvisor.campaign import CAMPAIGNS
 from initadvisor.candidates.build import BuildObserver, build_candidates, kept_candidates
 from initadvisor.candidates.controls import is_far, window_log
 from initadvisor.candidates.decompression import Stream
 from initadvisor.candidates.estimates import estimates
 from initadvisor.candidates.plan import build_commands, plan_settings
 from initadvisor.core.codecs import Codec
-from initadvisor.core.errors import side_fact
+from initadvisor.core.errors import NeedsRootError, side_fact
 from initadvisor.core.estimates import SizeSource
 from initadvisor.core.settings import Setting
 from initadvisor.decide.cost import Quantity
@@ -23,7 +23,7 @@ from initadvisor.target.baseline import identified, todays_setting
 from initadvisor.target.source import open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from initadvisor.candidates.estimates import SampledCandidate
     from initadvisor.candidates.sampler import SampleObserver
@@ -282,7 +282,7 @@ def all_candidates(
     others = [c for c in known if c not in own]
     failed = {
         digest: f"it failed in a trial: {reason}"
-        for digest, reason in failed_in_trials(host).items()
+        for digest, reason in _failed_in_trials(host).items()
     }
     return (
         today,
@@ -295,6 +295,16 @@ def all_candidates(
             for other in others
         ),
     )
+
+
+def _failed_in_trials(host: Host) -> Mapping[str, str]:
+    """Return why images did not boot; most machines have had no trial."""
+    with contextlib.suppress(NeedsRootError):
+        if host.state_file(CAMPAIGNS) is None:
+            return {}
+    from initadvisor.campaign.record import failed_in_trials  # takes long
+
+    return failed_in_trials(host)
 
 
 def _built(candidate: BuiltImage) -> Candidate:

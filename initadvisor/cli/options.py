@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.decide.whatif_values import Span
-
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
@@ -169,6 +167,8 @@ def number_or_range(
             raise click.BadParameter(msg, ctx=ctx, param=param)
         if len(numbers) == 1:
             return numbers[0]
+        from initadvisor.decide.whatif_values import Span
+
         low, high = numbers
         if low >= high:
             msg = f"{value!r} does not lead from a number up to a larger one"

@@ -9,6 +9,7 @@ import numpy as np
 
 from initadvisor.core.codecs import Codec
 from initadvisor.core.estimates import Estimate
+from initadvisor.decide.arrays import quantiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,7 +152,7 @@ def populate_column(candidates: Sequence[CandidateFacts]) -> int | None:
 
 def summary(values: Floats, source: str) -> Estimate:
     """Return mean and median of draws, and the bounds that hold the middle 95 % of them."""
-    low, median, high = map(float, np.quantile(values, [0.025, 0.5, 0.975]))
+    low, median, high = map(float, quantiles(values, (0.025, 0.5, 0.975)))
     mean = float(values.mean())
     return Estimate(mean=mean, low=low, high=high, source=source, median=median)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from initadvisor.decide.arrays import quantiles
 from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.cost import BestRange, DecidingFact, Factor, Outcome
 from initadvisor.decide.costs import populate_times
@@ -200,7 +201,7 @@ def _is_certain(values: Floats) -> bool:
 def _doubt(found: CandidateComparison, pair: Pair) -> Floats:
     """Return the difference of two candidates, without its tails."""
     difference = found.cost_ms[:, pair.advised] - found.cost_ms[:, pair.rival]
-    return np.asarray(difference.clip(*np.quantile(difference, [_CLIPPED, 1 - _CLIPPED])))
+    return np.asarray(difference.clip(*quantiles(difference, (_CLIPPED, 1 - _CLIPPED))))
 
 
 def _share(doubt: Floats, values: Floats) -> float:
@@ -264,13 +265,13 @@ class _Along:
     ) -> None:
         self._found, self._what, self._values = found, what, values
         self._gain = gain = gains(found, baseline)
-        low, high = np.quantile(values, _MIDDLE)
+        low, high = quantiles(values, _MIDDLE)
         inside = np.flatnonzero((low <= values) & (values <= high))
         ranges = [inside[rows] for rows in ranges_of(values[inside])]
         self._bins = [
             _Bin(
                 low=float(values[rows[0]]),
-                middle=float(np.median(values[rows])),
+                middle=float(quantiles(values[rows], (0.5,))[0]),
                 high=float(values[rows[-1]]),
                 gain_ms=gain[rows].mean(axis=0),
                 best=best,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from initadvisor.decide.arrays import quantiles
 from initadvisor.decide.cost import Outcome
 from initadvisor.decide.costs import priced
 from initadvisor.decide.decision import CandidateComparison, compare_candidates, settling_means
@@ -186,7 +187,7 @@ class _Beliefs:
         self._count = found.cost_ms.shape[1]
         columns = [difference[:, None], *shown]
         values = np.column_stack(columns)
-        values = values.clip(*np.quantile(values, [_CLIPPED, 1 - _CLIPPED], axis=0))
+        values = values.clip(*quantiles(values, (_CLIPPED, 1 - _CLIPPED)))
         self.mean_ms = float(values[:, 0].mean())
         self._covariance = np.cov(values, rowvar=False)
         self.known_ms2 = 0.0

@@ -97,6 +97,8 @@ def median_error(samples: Mapping[str, Sequence[float]], count: int) -> float:
     """
     import numpy as np
 
+    from initadvisor.decide.arrays import quantiles
+
     spread = log_spread(samples)
     usual = _MEDIAN_SD * spread / sqrt(count)
     residuals = [residual for values in samples.values() for residual in _residuals(values)]
@@ -104,7 +106,7 @@ def median_error(samples: Mapping[str, Sequence[float]], count: int) -> float:
         return usual
     drawn = np.random.default_rng(_SEED).choice(residuals, (_DRAWS, 2, count))
     apart = np.abs(np.diff(np.median(drawn, axis=2), axis=1))
-    return max(usual, float(np.quantile(apart, 0.95)) / (_Z95 * sqrt(2)))
+    return max(usual, float(quantiles(apart.ravel(), (0.95,))[0]) / (_Z95 * sqrt(2)))
 
 
 def middles(samples: Mapping[str, Sequence[float]]) -> dict[str, Middle]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.generators import InstalledImage
 from initadvisor.generators.files import exists, in_order
@@ -234,6 +233,8 @@ def kernel_image_release(head: bytes) -> str | None:
 
 def _loaded_by_default(host: Host) -> tuple[Path, ...]:
     """Return the files that the default boot entry loads; nothing where that cannot be told."""
+    from initadvisor.bootloaders.detect import detect_boot_loader  # few need any of it
+
     try:
         entry = detect_boot_loader(host).default_entry(host)
     except InitadvisorError:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.host import Host
-    from initadvisor.host.run import Completed
+    from initadvisor.host.run import Completed, Runner
     from initadvisor.rewrite.survey import VariableOrigin
 
 
@@ -227,6 +227,12 @@ class Evaluation:
         return find(units, name).place is not None
 
 
+_REMEMBERED_NS = 5_000_000_000
+"""What was evaluated is not evaluated again for so long, as a sandbox takes 25 processes."""
+
+_latest: list[tuple[int, Runner, object, Evaluation]] = []
+
+
 def evaluate(
     host: Host,
     shell: Shell,
@@ -253,6 +259,11 @@ def evaluate(
     if host.runner.which(shell) is None:
         msg = f"cannot evaluate {_listed(files)}: {shell} is not installed"
         raise InitadvisorError(msg)
+    now_ns = host.clock.monotonic_ns()
+    asked = (shell, tuple(names), merged, dict(env or {}), texts)
+    for at_ns, runner, question, found in _latest:
+        if runner is host.runner and question == asked and now_ns - at_ns < _REMEMBERED_NS:
+            return found
     try:
         done = _sourced(host, shell, files, names, given, merged=merged, env=env)
     except ProgramError as err:
@@ -268,9 +279,11 @@ def evaluate(
             why = "it would not stop talking"  # the shell's own limit was met first
         msg = f"cannot evaluate {_listed(files)}: {why}"
         raise InitadvisorError(msg, hint=shown(said[-1])[:200] if said else None)
-    return Evaluation(
+    found = Evaluation(
         files=tuple(files), steps=tuple(steps), status=status, shell=shell, texts=texts
     )
+    _latest[:] = [(now_ns, host.runner, asked, found)]
+    return found
 
 
 def _sourced(

@@ -14,6 +14,10 @@ _SET = re.compile(r"^(CONFIG_[A-Za-z0-9_]+)=(.*)$")
 _UNSET = re.compile(r"^# (CONFIG_[A-Za-z0-9_]+) is not set$")
 
 
+ASYNCHRONOUS_SINCE = (5, 13)
+"""populate_rootfs only begins to unpack, and initcalls go on (init/initramfs.c)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelConfig:
     """A kernel's configuration, and in words where it was read.

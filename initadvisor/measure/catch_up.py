@@ -6,7 +6,6 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from initadvisor.boots.record import running_boot_id
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.generators.running import elsewhere
 from initadvisor.host.cached import keep, read_cached
@@ -27,7 +26,7 @@ _SUDO = "past boots are not used: sudo initadvisor recommend uses them, too"
 class _CaughtUp:
     """In this boot all that the journal had was recorded."""
 
-    boot_id: str
+    boot_id: str | None
 
 
 def catch_up(host: Host, *, observer: MeasureObserver, budget_s: float = BUDGET_S) -> str | None:
@@ -58,7 +57,7 @@ def _catch_up(host: Host, observer: MeasureObserver, budget_s: float) -> str | N
     measured = measure(host, observer=observer, backfill=True, budget_s=budget_s)
     if measured.left:
         return f"{measured.left} boots of the journal are left for the next run to read"
-    mark = _CaughtUp(boot_id=running_boot_id(host))
+    mark = _CaughtUp(boot_id=_boot_id(host))
     keep(host.state_dir() / _MARK, mark, what="that all boots are recorded")
     first, *others = measured.warnings or (None,)
     return f"{first} (and {len(others)} more)" if others else first
@@ -66,7 +65,11 @@ def _catch_up(host: Host, observer: MeasureObserver, budget_s: float) -> str | N
 
 def _is_caught_up(host: Host) -> bool:
     mark = read_cached(host.state_dir() / _MARK, _CaughtUp)
-    return mark is not None and mark.boot_id == running_boot_id(host) and _knows_boots(host)
+    return mark is not None and mark.boot_id == _boot_id(host) and _knows_boots(host)
+
+
+def _boot_id(host: Host) -> str | None:
+    return host.read_text("/proc/sys/kernel/random/boot_id")
 
 
 def _may_keep(host: Host) -> bool:
@@ -79,7 +82,7 @@ def _may_keep(host: Host) -> bool:
 
 def _knows_boots(host: Host) -> bool:
     with open_store(host, readonly=True) as store:
-        return bool(store.known_boots())
+        return bool(store.boot_figures(limit=1))
 
 
 def _is_elsewhere(host: Host) -> bool:

@@ -65,6 +65,22 @@ def parameters(command_line: str, name: str) -> tuple[str, ...]:
     return tuple(value for key, equals, value in found if key == name and equals)
 
 
+def asked_to_wait(command_line: str) -> bool:
+    """Tell whether a kernel is told to unpack before it goes on (``initramfs_async=0``)."""
+    asked = parameters(for_kernel(command_line), "initramfs_async")
+    return bool(asked) and _is_no(asked[-1])
+
+
+def for_kernel(command_line: str) -> str:
+    """Leave out what comes after a lone ``--``: for /init (kernel/params.c, parse_args)."""
+    return command_line.partition(" -- ")[0]
+
+
+def _is_no(value: str) -> bool:
+    """Tell whether the kernel reads a value as false (lib/kstrtox.c, kstrtobool)."""
+    return value[:1] in {"0", "n", "N", "f", "F"} or value[:2].lower() == "of"
+
+
 def comparable_command_line(command_line: str, *, extra_cmdline: Collection[str] = ()) -> str:
     """Return the command line without what differs from boot to boot of the same configuration.
 

@@ -13,8 +13,7 @@ from initadvisor.records.boot_start import BootMethod
 from initadvisor.records.figures import BootFigures, BootGroup, BootGroupKey
 from initadvisor.records.marks import Waiting
 from initadvisor.records.read_interval import Beside, IntervalSource
-from initadvisor.store.boots import OWN, since_text
-from initadvisor.store.rows import number, text, utc_time
+from initadvisor.store.rows import OWN, number, since_text, text, utc_time
 
 if TYPE_CHECKING:
     import sqlite3

@@ -13,7 +13,7 @@ from initadvisor.core.estimates import Certainty
 from initadvisor.core.plain_values import from_json
 from initadvisor.records.boot import RecordSource, as_record, as_text
 from initadvisor.records.read_interval import ReadInterval
-from initadvisor.store.rows import bound, holder, insert, number, text, utc_text
+from initadvisor.store.rows import OWN, bound, holder, insert, number, since_text, text, utc_text
 from initadvisor.store.seals import seal_of
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from initadvisor.records.boot import BootRecord
     from initadvisor.store.rows import Value
 
-
-OWN = ""
-"""The owner of this machine's boots; that of others is their machine, as far as it is known."""
 
 _UNKNOWN_MACHINE = "?"
 _TELLING = {Certainty.CERTAIN, Certainty.LIKELY}
@@ -86,11 +83,6 @@ def known(connection: sqlite3.Connection) -> Mapping[str, RecordSource]:
     """Return the identifiers of all boots that are recorded, and where each record is from."""
     rows = connection.execute("SELECT boot_id, source FROM boot")
     return {text(row, "boot_id"): RecordSource(text(row, "source")) for row in rows}
-
-
-def since_text(since: datetime | None) -> str:
-    """Return what ``started_at`` is compared with."""
-    return utc_text(since) if since else ""
 
 
 def _insert_boot(connection: sqlite3.Connection, record: BootRecord) -> int:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     Value = str | int | None
 
 
+OWN = ""
+"""The owner of this machine's boots; that of others is their machine, as far as it is known."""
+
+
 def insert(
     connection: sqlite3.Connection,
     table: str,
@@ -47,6 +51,11 @@ def bound(value: Value) -> bytes | int | None:
 def as_bytes(text: str) -> bytes:
     """Return the bytes that ``text`` is kept as."""
     return text.encode("utf-8", "surrogateescape")
+
+
+def since_text(since: datetime | None) -> str:
+    """Return what ``started_at`` is compared with."""
+    return utc_text(since) if since else ""
 
 
 def utc_text(at: datetime) -> str:

@@ -9,8 +9,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import UsageError
-from initadvisor.records.boot import UnfitRecordError, as_text
-from initadvisor.store import boot_figures, boots, seals
+from initadvisor.store import boot_figures, seals
 from initadvisor.store.connection import damaged, explained, transaction
 from initadvisor.store.opening import FILE_NAME, opened_for_reading, opened_for_writing
 from initadvisor.store.publish import keep_private, published_after
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from initadvisor.host import Host
     from initadvisor.records.attribution import KnownImage
-    from initadvisor.records.boot import BootRecord, RecordSource
+    from initadvisor.records.boot import BootRecord, RecordSource, UnfitRecordError
     from initadvisor.records.figures import BootFigures, BootGroup
     from initadvisor.records.lab import (
         Engine,
@@ -185,6 +184,9 @@ class Store:
         not fit to be kept goes to ``refused``, and the rest is recorded; without that it raises
         ``UnfitRecordError``, and nothing is.
         """
+        from initadvisor.records.boot import UnfitRecordError
+        from initadvisor.store import boots
+
         added = []
         with self._writing():
             for record in records:
@@ -204,6 +206,9 @@ class Store:
         refused: Callable[[BootRecord, UnfitRecordError], None],
     ) -> frozenset[str]:
         """Return the IDs of those that ``add_boots`` would record."""
+        from initadvisor.records.boot import UnfitRecordError, as_text
+        from initadvisor.store import boots
+
         new = []
         with self._reading():
             for record in records:
@@ -241,6 +246,8 @@ class Store:
 
         Whoever does not take all of them has to close it before the store.
         """
+        from initadvisor.store import boots
+
         with self._reading():
             yield from boots.recorded(self._connection, since=since, limit=limit, source=source)
 
@@ -249,11 +256,15 @@ class Store:
 
         To ask for the running one: it is not the latest where the clock has gone back.
         """
+        from initadvisor.store import boots
+
         with self._reading():
             return boots.boot(self._connection, boot_id)
 
     def known_boots(self) -> Mapping[str, RecordSource]:
         """Return the identifiers of all recorded boots, and where each record is from."""
+        from initadvisor.store import boots
+
         with self._reading():
             return boots.known(self._connection)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from initadvisor.decide.arrays import quantiles
 from initadvisor.decide.costs import quantity_at
 from initadvisor.decide.posterior.groups import grouped, location, scatter
 from initadvisor.decide.posterior.smc import log_logistic, log_sum
@@ -143,7 +144,7 @@ def summarise_reading(boots: Columns, candidates: Sequence[CandidateFacts]) -> R
 
 def _most_telling(size: Floats, count: Integers) -> Integers:
     """Return the sizes of most boots, in their order; of as many, those furthest out."""
-    off = np.abs(size - np.median(size))
+    off = np.abs(size - quantiles(size, (0.5,))[0])
     return np.sort(np.lexsort((size, -off, -count))[:_MOST_SIZES])
 
 
@@ -151,7 +152,7 @@ def _beside(boots: Columns, candidates: Sequence[CandidateFacts]) -> float:
     sizes = np.array([candidate.size_mb.median for candidate in candidates])
     known = ~boots.near & (boots.own_column >= 0) & ~np.isnan(boots.loaded_mb)
     more = boots.loaded_mb[known] - sizes[boots.own_column[known]]
-    return max(0.0, float(np.median(more))) if more.size else 0.0
+    return max(0.0, float(quantiles(more, (0.5,))[0])) if more.size else 0.0
 
 
 def _fitted(

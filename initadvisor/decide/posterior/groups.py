@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from initadvisor.decide.arrays import quantiles
+
 if TYPE_CHECKING:
     from initadvisor.decide.arrays import Floats, Integers
 
@@ -99,7 +101,7 @@ def scatter(groups: Groups, prior_sd: float) -> float:
     """Return the standard deviation of one value: that of the bulk, and of the prior for few."""
     if not groups.repeats:
         return prior_sd
-    seen = _MAD_TO_SD * float(np.median(groups.distances))
+    seen = _MAD_TO_SD * float(quantiles(groups.distances, (0.5,))[0])
     worth = _MAD_WORTH * groups.repeats
     squares = _PRIOR_FREEDOM * prior_sd**2 + worth * seen**2
     return sqrt(squares / (_PRIOR_FREEDOM + worth))

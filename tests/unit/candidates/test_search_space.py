@@ -105,7 +105,8 @@ def test_what_failed_in_a_trial_is_of_no_use(
 ) -> None:
     built = build_candidates(host, unknown, source, [GZIP, CAT]).candidates
     failed = {built[0].sha256: "it hung"}
-    monkeypatch.setattr("initadvisor.candidates.search_space.failed_in_trials", lambda _: failed)
+    (host.state_dir() / "campaigns").mkdir(parents=True)
+    monkeypatch.setattr("initadvisor.campaign.record.failed_in_trials", lambda _: failed)
     _, *others = field(host, source, built=built)
     assert {other.setting: other.unusable for other in others} == {
         GZIP: "it failed in a trial: it hung",
