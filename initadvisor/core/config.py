@@ -105,6 +105,8 @@ class Config:
 
     ``person_resets``: whether the policy may arm boots that, where they hang, may wait for a person
     to reset the machine; see ``trial.risks``.
+
+    ``motd``: whether the daemon's answer is shown to whoever logs in; see pam_motd(8).
     """
 
     read_speed_mb_s: float | None = None
@@ -124,6 +126,7 @@ class Config:
     policy: Policy = Policy.ADVISE
     trial_boots_per_kernel: int = 6
     person_resets: bool = False
+    motd: bool = False
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any], *, source: str) -> Self:
@@ -235,7 +238,7 @@ def _count(low: int) -> Callable[[object], int]:
     return read
 
 
-def _consent(value: object) -> bool:
+def _true_or_false(value: object) -> bool:
     if not isinstance(value, bool):
         msg = f"{value!r} is neither true nor false"
         raise ValueError(msg)
@@ -284,7 +287,8 @@ _KEYS: dict[str, dict[str, tuple[str, Callable[[Any], Any]]]] = {
     "daemon": {
         "policy": ("policy", _one_of(Policy)),
         "trial_boots_per_kernel": ("trial_boots_per_kernel", _count(0)),
-        "person_resets": ("person_resets", _consent),
+        "person_resets": ("person_resets", _true_or_false),
+        "motd": ("motd", _true_or_false),
     },
 }
 """Each table's keys: the field of ``Config`` it sets and how its value is read."""

@@ -17,6 +17,7 @@ from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.plain_values import from_toml
 from initadvisor.core.serialisation import from_document, to_document
 from initadvisor.core.text import shown
+from initadvisor.daemon.login import show_at_login
 from initadvisor.doctor.doctor import diagnose
 from initadvisor.doctor.findings import Grade, Topic
 from initadvisor.doctor.software import ENABLED_BY_USER, INSTALL, runs_systemd, unit_states
@@ -143,6 +144,7 @@ def disable(host: Host) -> Iterator[str]:
     yield from proving.in_turn(
         partial(_configured_back, host),
         partial(_units_off, host, runs=runs),
+        partial(_nothing_at_login, host),
         *((partial(_withdrawn, host), partial(_kept, host)) if runs else ()),
     )
 
@@ -241,6 +243,11 @@ def _kept(host: Host) -> Iterator[str]:
             "undoes it"
         )
     yield "measured boots stay: initadvisor history shows them"
+
+
+def _nothing_at_login(host: Host) -> Iterator[str]:
+    show_at_login(host, None)
+    yield from ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

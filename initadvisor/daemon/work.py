@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from initadvisor.core.config import Policy
+from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.text import shown
+from initadvisor.daemon.login import show_at_login
 from initadvisor.daemon.manager import StatusReporter
 from initadvisor.daemon.notes import Job, Task
 from initadvisor.decide.cost import Outcome
@@ -67,6 +70,9 @@ class AdvisorsWork:
 
         for line in settle_everything(self.host):
             _log.warning("%s", shown(line))
+        with contextlib.suppress(InitadvisorError):  # a configuration that cannot be read, say
+            if not load_config(self.host).motd:
+                show_at_login(self.host, None)
 
     def _watch(self, config: Config) -> None:
         if config.policy is not Policy.APPLY:
@@ -120,6 +126,8 @@ class AdvisorsWork:
 
         found = recommend(self.host, Request(build=True), observer=self.reporter)
         _log.warning("%s", shown(_in_words(found)))
+        if config.motd:
+            show_at_login(self.host, shown(f"initadvisor: {_advice(found)} (initadvisor status)"))
         if config.policy is Policy.APPLY and found.decision.outcome is Outcome.SWITCH:
             return (Job(task=Task.APPLY),)
         return ()

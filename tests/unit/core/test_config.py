@@ -51,6 +51,7 @@ def test_every_key_is_read() -> None:
         policy = "try"
         trial_boots_per_kernel = 0
         person_resets = true
+        motd = true
         """
     )
     assert config == Config(
@@ -69,6 +70,7 @@ def test_every_key_is_read() -> None:
         policy=Policy.TRY,
         trial_boots_per_kernel=0,
         person_resets=True,
+        motd=True,
     )
 
 
@@ -118,6 +120,7 @@ def test_every_key_is_documented() -> None:
         ("[daemon]\npolicy = true\n", ["policy"]),
         ("[daemon]\ntrial_boots_per_kernel = -1\n", ["trial_boots_per_kernel", "at least 0"]),
         ("[daemon]\nperson_resets = 1\n", ["person_resets", "true"]),
+        ('[daemon]\nmotd = "on"\n', ["motd", "true"]),
         ("policy = 'apply'\n", ["policy", "daemon"]),
     ],
 )

@@ -182,6 +182,24 @@ def test_only_the_policy_makes_more_of_an_advice_than_words(
         assert "switch from gzip to zstd, which saves 123 ms a boot" in said
 
 
+def test_who_logs_in_is_shown_the_last_answer_where_the_user_wants_that(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    advises(monkeypatch, Outcome.SWITCH)
+    monkeypatch.setattr(proving, "settle", lambda _host: ())
+    shown = machine.cache_dir() / "motd"
+    do(machine, Task.ADVISE)
+    assert not shown.exists()
+    machine.path("/etc/initadvisor.toml").write_text("[daemon]\nmotd = true\n")
+    for task in Task.ADVISE, Task.ADVISE, Task.SETTLE:
+        do(machine, task)
+        assert "switch from gzip to zstd" in shown.read_text()
+        assert shown.stat().st_mode & 0o777 == 0o644
+    configure(machine, "apply")
+    do(machine, Task.SETTLE)
+    assert not shown.exists()
+
+
 @pytest.mark.parametrize("word", ["advise", "apply"])
 @pytest.mark.parametrize("task", [Task.APPLY, Task.WATCH])
 def test_nothing_is_changed_unless_the_policy_says_so(
