@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Python files are compiled once, not by every process that is started.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test guests check venv lint types unit hunt lock bench wheel install uninstall dist clean
+.PHONY: demo test guests browser check venv lint types unit hunt lock bench wheel install uninstall dist clean
 
 demo: venv
 	tools/demo $(BIN)/initadvisor
@@ -20,6 +20,11 @@ check test: venv
 # Every guest, power cut and fault; or those of one area: cuts, campaign, apply, loaders, measure.
 guests: venv
 	@tools/run-guests $(BIN) "$(AREA)"
+
+# A report in a real browser: what it does, and pictures of it in build/browser to be looked at.
+browser: venv
+	@tools/setup test
+	$(BIN)/pytest tests/browser
 
 lint: venv
 	$(BIN)/ruff check

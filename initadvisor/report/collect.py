@@ -155,7 +155,7 @@ def _machine(
     size = f", {today.size_bytes / 1e6:.1f} MB" if today else ""
     storage = answer.storage
     loader = storage.loader_mb_s
-    counted = sum(record.kernel_counts for record in records)
+    counted = sum(not record.rejections for record in records)
     latest = "" if recorded <= len(records) else f" of the latest {len(records)}"
     return (
         Line(title="Machine", text=f"{product}: {processor}" if product else processor),

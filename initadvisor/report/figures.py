@@ -17,8 +17,9 @@ def in_ms(value: float) -> str:
 
 
 def interval_ms(estimate: Estimate) -> str:
-    """Return the bounds of a time."""
-    return f"{in_ms(estimate.low)} to {in_ms(estimate.high)}"
+    """Return the bounds of a time, with the unit once where it is the same."""
+    low, high = in_ms(estimate.low), in_ms(estimate.high)
+    return f"{low[:-3] if low.endswith(' ms') and high.endswith(' ms') else low} to {high}"
 
 
 def megabytes(size_bytes: float) -> str:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 import jinja2
 from markupsafe import Markup
 
+from initadvisor.advise.whatif import DISKS
 from initadvisor.core.serialisation import to_plain
+from initadvisor.decide.whatif import at_speed
 from initadvisor.report.bars import bars, choices, here, reach_ms
 from initadvisor.report.figures import in_ms, interval_ms, megabytes
 
@@ -23,14 +25,33 @@ if TYPE_CHECKING:
 
 
 _HERE = Path(__file__).parent
-_NOTHING_ELSE = "base-uri 'none'; form-action 'none'"
+_SLIDERS = (
+    ("speed", "The boot loader reads"),
+    ("cpu", "The processor takes"),
+    ("overlap", "The kernel has other work for"),
+    ("boots", "The image is rebuilt every"),
+)
+_ASSUMED = "assumed: what loaders get from such a disk differs by a factor of 10"
+PRESETS = sorted(
+    (
+        *DISKS,
+        at_speed(30, name="USB stick", source=_ASSUMED),
+        at_speed(100, name="hard disk", source=_ASSUMED),
+    ),
+    key=lambda disk: disk.read_mb_s.mean,
+)
+"""Disks to put in the place of this machine's, the slowest first."""
+
+_SHORT = 24
+"""A source that is no longer stands beside its figure, others below the table."""
+
 _UNSAFE = {ord(one): f"\\u{ord(one):04x}" for one in "<>&\u2028\u2029"}
 """What could end the element that data is in, or an old script's line."""
 
 
 def page(report: Report) -> str:
     """Return the page; whatever text is in the report, it is shown and nothing else."""
-    style = (_HERE / "page.css").read_text(encoding="utf-8")
+    style, script = ((_HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     environment = jinja2.Environment(
         autoescape=True,
         loader=jinja2.FileSystemLoader(_HERE),
@@ -38,20 +59,43 @@ def page(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"ms": in_ms, "interval": interval_ms, "mb": megabytes}
+    environment.filters |= {
+        "ms": in_ms,
+        "interval": interval_ms,
+        "mb": megabytes,
+        "s": "{:.1f} s".format,
+    }
     return environment.get_template("page.html").render(
         report=report,
         style=Markup(style),  # noqa: S704 - our own file
-        policy=f"default-src 'none'; style-src {_source(style)}; {_NOTHING_ELSE}",
+        script=Markup(script),  # noqa: S704 - our own file
+        policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "base-uri 'none'; form-action 'none'",
         data=_data(report),
+        rows={one.setting: number for number, one in enumerate(report.settings, 1)},
+        sources=_long_sources(report),
+        presets=PRESETS,
+        sliders=_SLIDERS,
         picture=_picture(report.model) if report.model else None,
     )
 
 
-def _source(text: str) -> str:
+def _hash(text: str) -> str:
     """Return how a content security policy names text that is allowed."""
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return f"'sha256-{digest}'"
+
+
+def _long_sources(report: Report) -> Mapping[str, int]:
+    """Return the sources that stand below the table, each with its number."""
+    figures = (
+        figure
+        for one in report.settings
+        for figure in (one.read_ms, one.unpack_ms, one.saving_ms)
+        if len(figure.source) > _SHORT
+    )
+    names = dict.fromkeys(figure.source for figure in figures)
+    return {name: number for number, name in enumerate(names, 1)}
 
 
 def _data(report: Report) -> Markup:

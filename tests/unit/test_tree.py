@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("guests", "simulated", "story", "tools", "unit")
+ROOMS = ("browser", "guests", "simulated", "story", "tools", "unit")
 """Where tests are, and nothing that others may use."""
 
 _MENTION = re.compile(rf"\btests(?: import\b|\.(?:{'|'.join(ROOMS)})\b)")

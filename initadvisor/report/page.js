@@ -1,0 +1,272 @@
+"use strict";
+
+/* The cost model, as in initadvisor/decide/whatif.py: cost_ms, cost_estimate, rank_settings.
+   A test holds one against the other. Figures are {mean, low, high}. */
+
+function readMs(size, speed) {
+  return 1000 * size / speed;
+}
+
+function waitedMs(unpack, conditions) {
+  return Math.max(conditions.shadow_ms, conditions.cpu_scale * unpack);
+}
+
+function costMs(choice, conditions) {
+  return readMs(choice.size_mb.mean, conditions.read_mb_s)
+    + waitedMs(choice.unpack_ms.mean, conditions)
+    + conditions.cpu_scale * choice.extra_ms;
+}
+
+function costEstimate(choice, conditions, speed) {
+  const size = choice.size_mb, unpack = choice.unpack_ms;
+  const mean = costMs(choice, conditions);
+  const read = readMs(size.mean, speed.mean), waited = waitedMs(unpack.mean, conditions);
+  const less = Math.hypot(
+    read - readMs(size.low, speed.mean),
+    read - readMs(size.mean, speed.high),
+    waited - waitedMs(unpack.low, conditions));
+  const more = Math.hypot(
+    readMs(size.high, speed.mean) - read,
+    readMs(size.mean, speed.low) - read,
+    waitedMs(unpack.high, conditions) - waited);
+  return {mean, low: mean - less, high: mean + more};
+}
+
+function rankSettings(choices, conditions, speed, rule) {
+  const score = (choice) => rule.by_size ? choice.size_mb.mean : costMs(choice, conditions);
+  const scores = choices.map(score);
+  const best = scores.indexOf(Math.min(...scores));
+  const today = choices.findIndex((choice) => choice.setting === rule.today);
+  const counts = today < 0 || rule.by_size ? best : today;
+  const relative = scores[best]
+    + rule.tolerance_fraction * score({...choices[counts], extra_ms: 0});
+  const limit = rule.by_size ? relative : Math.max(scores[best] + rule.tolerance_ms, relative);
+  return choices.map((choice, number) => ({
+    setting: choice.setting,
+    cost_ms: costEstimate(choice, conditions, speed),
+    best: number === best,
+    as_good: scores[number] <= limit,
+  }));
+}
+
+/* What is compared, and a bar's parts: initadvisor/report/bars.py. */
+
+function comparedSettings(model, boots, countBuilds) {
+  return model.choices
+    .map((choice, number) => ({...choice, extra_ms: 0, build_cpu_s: model.build_cpu_s[number]}))
+    .filter((choice) => !countBuilds || choice.build_cpu_s !== null)
+    .map((choice) => countBuilds
+      ? {...choice, extra_ms: choice.build_cpu_s * 1000 / boots} : choice);
+}
+
+function partsOf(choice, conditions) {
+  const unpack = conditions.cpu_scale * choice.unpack_ms.mean;
+  const hidden = Math.min(unpack, conditions.shadow_ms);
+  return {
+    read: readMs(choice.size_mb.mean, conditions.read_mb_s),
+    hidden,
+    waited: unpack - hidden,
+    other: conditions.shadow_ms - hidden,
+    build: conditions.cpu_scale * choice.extra_ms,
+  };
+}
+
+function reachMs(costs) {
+  return 1.08 * Math.min(Math.max(...costs), 3 * Math.min(...costs));
+}
+
+/* Figures in words: initadvisor/report/figures.py. */
+
+function inMs(value) {
+  const size = Math.abs(value);
+  const text = size >= 10000 ? `${(size / 1000).toFixed(1)} s` : `${Math.round(size)} ms`;
+  return value < 0 && !text.startsWith("0 ") ? `\u2212${text}` : text;
+}
+
+function intervalMs(figure) {
+  const low = inMs(figure.low), high = inMs(figure.high);
+  const same = low.endsWith(" ms") && high.endsWith(" ms");
+  return `${same ? low.slice(0, -3) : low} to ${high}`;
+}
+
+function threeDigits(value) {
+  return value >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
+}
+
+/* The sliders: each stands at a part, 0 to 1, of its range. */
+
+const SLIDERS = {
+  speed: {low: 1, high: 8000, words: (value) => `${threeDigits(value)} MB/s`},
+  cpu: {
+    low: 0.125, high: 8,
+    words: (value) => value === 1 ? "as long as here" : `${threeDigits(value)} \u00d7 as long`,
+  },
+  overlap: {low: 0, high: 2000, words: inMs},
+  boots: {low: 1, high: 1000, words: (value) => `${threeDigits(value)} boots`},
+};
+
+function valueAt(range, part) {
+  return range.low > 0
+    ? range.low * Math.pow(range.high / range.low, part)
+    : range.high * part * part;
+}
+
+function partAt(range, value) {
+  const part = range.low > 0
+    ? Math.log(value / range.low) / Math.log(range.high / range.low)
+    : Math.sqrt(value / range.high);
+  return Math.min(Math.max(part, 0), 1);
+}
+
+function svgPart(name, attributes) {
+  const found = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [attribute, value] of Object.entries(attributes)) {
+    found.setAttribute(attribute, value);
+  }
+  return found;
+}
+
+class WhatIf {
+  constructor(model) {
+    this.model = model;
+    this.form = document.getElementById("controls");
+    this.rows = new Map();
+    for (const row of document.querySelectorAll(".bars tbody tr")) {
+      this.rows.set(row.dataset.setting, row);
+      this.prepare(row);
+    }
+    for (const name of Object.keys(SLIDERS)) {
+      this.form.elements[name].addEventListener("input", (event) => {
+        const value = valueAt(SLIDERS[name], Number(event.target.value));
+        this.values[name] = value;
+        if (name === "speed") {
+          this.speed = {mean: value, low: value, high: value};
+        }
+        this.draw();
+      });
+    }
+    this.form.elements.count.addEventListener("change", () => this.draw());
+    for (const preset of this.form.querySelectorAll("button")) {
+      preset.addEventListener("click", () => {
+        const value = Number(preset.dataset.speed);
+        if (preset.dataset.speed === undefined) {
+          this.reset();
+        } else {
+          this.values.speed = value;
+          this.speed = {mean: value, low: value, high: value};
+        }
+        this.draw();
+      });
+    }
+    this.reset();
+    this.draw();
+    this.form.hidden = false;
+  }
+
+  reset() {
+    const model = this.model, overlap = model.overlap_ms;
+    this.speed = model.loader_mb_s;
+    this.values = {
+      speed: model.loader_mb_s.mean,
+      cpu: 1,
+      overlap: overlap.median === null ? overlap.mean : overlap.median,
+      boots: model.boots_per_upgrade,
+    };
+    this.form.elements.count.checked = model.count_builds;
+  }
+
+  prepare(row) {
+    const svg = row.querySelector("svg");
+    for (const old of svg.querySelectorAll("rect, line")) {
+      old.remove();
+    }
+    for (const name of ["read", "hidden", "waited", "other", "build"]) {
+      svg.append(svgPart("rect", {class: name, y: 6, height: 16}));
+    }
+    svg.append(svgPart("line", {class: "range", y1: 14, y2: 14}));
+    const told = () => {
+      document.getElementById("detail").textContent = row.dataset.told;
+    };
+    row.addEventListener("pointerenter", told);
+    row.addEventListener("focusin", told);
+  }
+
+  draw() {
+    const values = this.values, count = this.form.elements.count.checked;
+    for (const [name, range] of Object.entries(SLIDERS)) {
+      const slider = this.form.elements[name], words = range.words(values[name]);
+      slider.value = partAt(range, values[name]);
+      slider.setAttribute("aria-valuetext", words);
+      document.getElementById(`${name}-value`).textContent = words;
+    }
+    this.form.elements.boots.disabled = !count;
+    const conditions = {
+      read_mb_s: values.speed, cpu_scale: values.cpu, shadow_ms: values.overlap,
+    };
+    const compared = comparedSettings(this.model, values.boots, count);
+    const known = compared.length ? compared : comparedSettings(this.model, values.boots, false);
+    const ranks = rankSettings(known, conditions, this.speed, this.model.rule);
+    const reach = reachMs(ranks.map((rank) => rank.cost_ms.mean));
+    for (const [setting, row] of this.rows) {
+      const at = known.findIndex((choice) => choice.setting === setting);
+      row.classList.toggle("unfit", at < 0);
+      row.classList.toggle("best", at >= 0 && ranks[at].best);
+      if (at < 0) {
+        row.querySelector(".cost").textContent = "build not known";
+        row.dataset.told = `${setting}: what its build takes is not known`;
+      } else {
+        this.drawRow(row, known[at], ranks[at], partsOf(known[at], conditions), reach);
+      }
+    }
+    this.say(ranks);
+  }
+
+  drawRow(row, choice, rank, parts, reach) {
+    const svg = row.querySelector("svg");
+    const percent = (ms) => `${(100 * Math.min(Math.max(ms, 0), reach) / reach).toFixed(2)}%`;
+    let start = 0;
+    for (const [name, length] of Object.entries(parts)) {
+      const rect = svg.querySelector(`.${name}`), end = Math.min(start + length, reach);
+      rect.setAttribute("x", percent(start));
+      rect.setAttribute("width", percent(Math.max(end - start, 0)));
+      start += length;
+    }
+    const range = svg.querySelector("line");
+    range.setAttribute("x1", percent(rank.cost_ms.low));
+    range.setAttribute("x2", percent(rank.cost_ms.high));
+    const build = parts.build ? `, its share of the build ${inMs(parts.build)}` : "";
+    const told = `reading ${inMs(parts.read)}, unpacking ${inMs(parts.hidden + parts.waited)}, `
+      + `of which ${inMs(parts.hidden)} hidden${build}`;
+    svg.setAttribute("aria-label", told);
+    svg.querySelector("title").textContent = told;
+    row.dataset.told = `${choice.setting}: ${told}. `
+      + `Size: ${choice.size_mb.source}. Unpacking: ${choice.unpack_ms.source}.`;
+    const interval = document.createElement("span");
+    interval.className = "interval";
+    interval.textContent = intervalMs(rank.cost_ms);
+    row.querySelector(".cost").replaceChildren(`${inMs(rank.cost_ms.mean)} `, interval);
+  }
+
+  say(ranks) {
+    const best = ranks.find((rank) => rank.best);
+    const others = ranks.filter((rank) => rank.as_good && !rank.best);
+    const today = ranks.find((rank) => rank.setting === this.model.rule.today);
+    const name = document.createElement("strong");
+    name.id = "winner";
+    name.textContent = best.setting;
+    const words = [this.model.rule.by_size ? " is the smallest; it costs a boot "
+      : " costs a boot least: ", `${inMs(best.cost_ms.mean)}.`];
+    if (today && today !== best) {
+      const more = today.cost_ms.mean - best.cost_ms.mean;
+      words.push(` Today's ${today.setting} costs ${inMs(Math.abs(more))} `
+        + `${more < 0 ? "less" : "more"}.`);
+    }
+    if (others.length) {
+      words.push(` As good, by the tolerance: ${others.map((rank) => rank.setting).join(", ")}.`);
+    }
+    document.getElementById("sentence").replaceChildren(name, words.join(""));
+  }
+}
+
+const DATA = JSON.parse(document.getElementById("data").textContent);
+const WHAT_IF = DATA.model && document.getElementById("controls") ? new WhatIf(DATA.model) : null;
