@@ -167,9 +167,10 @@ class Campaign:
     """The record of a campaign; ``number`` counts from 1, 0 is none.
 
     ``only``: the settings that the user named, none for those that may be the best. At most
-    ``most_boots`` boots are armed. ``reboots``: the machine reboots by itself, after a countdown,
-    until it is paused. ``ignore_unlocking`` as in ``ArmedBoot``. ``boots``: those that were armed
-    and are over. ``reason``: why it is where it is, in words.
+    ``most_boots`` boots are armed; with ``only_rehearsal`` of today's image, to try the loader.
+    ``reboots``: the machine reboots by itself, after a countdown, until it is paused.
+    ``ignore_unlocking`` as in ``ArmedBoot``. ``boots``: those that were armed and are over.
+    ``reason``: why it is where it is, in words.
     """
 
     number: int = 0
@@ -177,6 +178,7 @@ class Campaign:
     began_at_s: int = 0
     only: tuple[str, ...] = ()
     most_boots: int = 0
+    only_rehearsal: bool = False
     reboots: bool = False
     ignore_unlocking: bool = False
     default_boot: DefaultBoot | None = None

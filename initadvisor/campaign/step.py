@@ -81,7 +81,7 @@ def go_on(campaign: Campaign, reason: str, *before: CampaignAction) -> Transitio
     if campaign.boots >= campaign.most_boots:
         words = f"{reason}; all {campaign.most_boots} boots are used up"
         return go_to(campaign, _State.DONE, words, *before)
-    if not any(not found.today for found in campaign.eligible):
+    if not (campaign.only_rehearsal or any(not found.today for found in campaign.eligible)):
         return go_to(campaign, _State.DONE, f"{reason}; no candidate is left", *before)
     return go_to(campaign, _State.CHOOSING, reason, *before)
 

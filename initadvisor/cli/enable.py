@@ -101,6 +101,11 @@ def _require_consent(plan: EnablePlan, *, yes: bool) -> None:
     """Say where a person may be needed, and go on only if that is accepted."""
     for sentence in plan.risks:
         print_paragraph(shown(sentence))
+    if plan.rehearses:
+        print_paragraph(
+            "That this machine comes back by itself is not proven yet: the next boot, of today's "
+            "image from a trial's entry, is the rehearsal."
+        )
     if yes or not plan.risks:
         return
     if not sys.stdin.isatty():

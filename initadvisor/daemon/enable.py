@@ -1,8 +1,8 @@
 """Has the daemon do its work from now on: units, policy, consent; and undoes all of that.
 
 What would be in the way is looked for before anything is changed. Then, in this order: what the
-configuration was is recorded, the configuration is written, units are turned on. Whoever comes
-after an interruption at any point does the rest, or undoes it, by the record.
+configuration was is recorded, the configuration is written, units are turned on, and a boot is
+armed. Whoever comes after an interruption at any point does the rest, or undoes it, by the record.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.apply import proving
+from initadvisor.campaign.record import is_noted_active, read_campaign
 from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.plain_values import from_toml
@@ -33,6 +34,7 @@ from initadvisor.host.files import failing_as, remove_durably, write_file
 from initadvisor.transaction.log import own_transactions
 from initadvisor.transaction.transaction import TransactionState
 from initadvisor.trial import campaigns
+from initadvisor.trial.campaign_actions import needs_rehearsal
 from initadvisor.trial.reboot import UNIT as REBOOT_UNIT
 from initadvisor.trial.risks import person_may_be_needed, risks
 
@@ -66,6 +68,7 @@ class EnablePlan:
     ``runs``: systemd runs; else an image is being built, whose first boot has units started.
     ``notes``: what ``doctor`` finds worth knowing. ``risks``: what a person has to agree to first,
     in sentences, none where nobody may be needed or the configuration has that consent.
+    ``rehearses``: the next boot is to show that the loader boots an entry once.
     """
 
     policy: Policy
@@ -73,6 +76,7 @@ class EnablePlan:
     runs: bool
     notes: tuple[tuple[Topic, Finding], ...] = ()
     risks: tuple[str, ...] = ()
+    rehearses: bool = False
 
 
 def plan_enable(host: Host, policy: Policy | None) -> EnablePlan:
@@ -89,14 +93,16 @@ def plan_enable(host: Host, policy: Policy | None) -> EnablePlan:
     if runs:
         _require_units(host)
     notes = _examined(host, chosen) if runs else ()
-    asks = chosen is not Policy.ADVISE and not config.person_resets
+    tries = runs and chosen is not Policy.ADVISE
+    asks = tries and not config.person_resets
     return EnablePlan(
         policy=chosen,
         most_boots=config.trial_boots_per_kernel,
         runs=runs,
         notes=notes,
         # Of an image that is being built nobody knows the machine.
-        risks=risks(host) if asks and runs and person_may_be_needed(host) else (),
+        risks=risks(host) if asks and person_may_be_needed(host) else (),
+        rehearses=tries and needs_rehearsal(host),
     )
 
 
@@ -129,6 +135,22 @@ def enable(host: Host, plan: EnablePlan) -> Iterator[str]:
     _systemctl(host, "enable", *place, *ENABLED_BY_USER)
     when = "are on" if plan.runs else "are enabled, and start with the first boot of this image"
     yield f"the units {when}: {', '.join(ENABLED_BY_USER)}"
+    if plan.runs:
+        yield from _untried(host) if plan.policy is Policy.ADVISE else _rehearsed(host)
+
+
+def _untried(host: Host) -> Iterator[str]:
+    """Have no boot armed that another policy wanted."""
+    if read_campaign(host).only_rehearsal and is_noted_active(host):
+        yield from campaigns.stop(host, reason="the policy tries nothing any more").told
+
+
+def _rehearsed(host: Host) -> Iterator[str]:
+    """Have the loader tried at the next boot, or say what is against it, which is no error."""
+    try:
+        yield from campaigns.rehearse(host)
+    except InitadvisorError as err:
+        yield f"the first trial will try the boot loader, the next boot does not: {err.with_hint}"
 
 
 def disable(host: Host) -> Iterator[str]:

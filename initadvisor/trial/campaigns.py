@@ -70,6 +70,7 @@ class CampaignOptions:
 
     only: tuple[str, ...] = ()
     most_boots: int = 20
+    only_rehearsal: bool = False
     reboots: bool = False
     ignore_unlocking: bool = False
 
@@ -96,6 +97,7 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
             began_at_s=int(time.time()),
             only=options.only,
             most_boots=options.most_boots,
+            only_rehearsal=options.only_rehearsal,
             reboots=options.reboots,
             ignore_unlocking=options.ignore_unlocking,
             default_boot=default,
@@ -106,6 +108,20 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
         if done.campaign.number == new.number and done.campaign.state in _NOTHING_ARMED:
             raise UnsafeError(done.campaign.reason, hint="nothing was armed")
     return done
+
+
+def rehearse(host: Host) -> tuple[str, ...]:
+    """Have the next boot try the loader with today's image, if it has to be tried; else do nothing.
+
+    It is a campaign of that one boot. One that is on is left alone, as it begins with the same.
+    Returns what was done, a line each; raises what ``start`` does.
+    """
+    if is_noted_active(host):
+        return advance(host, may_build=False).told
+    if not needs_rehearsal(host):
+        return ()
+    only = CampaignOptions(most_boots=1, only_rehearsal=True)
+    return start(host, only, observer=Unseen()).told
 
 
 def require_startable(host: Host, options: CampaignOptions) -> None:

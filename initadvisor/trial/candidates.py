@@ -56,7 +56,7 @@ def prepared(
     found = recommend(host, request, observer=observer)
     out = {quarantined.setting for quarantined in campaign.quarantined}
     rows = {str(row.setting): row for row in found.rows}
-    ready = [_today(host, found)]
+    ready = [_today(host, found.image, found.baseline)]
     for candidate in _built(host, campaign, found, observer):
         setting = str(candidate.setting)
         if setting in out or candidate.setting == found.baseline:
@@ -130,18 +130,25 @@ def _asked(
     return verified.problems[0] if verified.problems else ""
 
 
-def _today(host: Host, found: Recommendation) -> TrialCandidate:
+def todays_image(host: Host) -> TrialCandidate:
+    """Return the installed image, for a rehearsal; raises what ``open_search_space`` does."""
+    config, target = load_config(host), find_target(host, None)
+    with open_search_space(host, target, config, only=(), everything=False) as search_space:
+        return _today(host, target.path, search_space.baseline.setting)
+
+
+def _today(host: Host, image: Path, setting: Setting) -> TrialCandidate:
     """Return the installed image, which boots as it is: every boot so far has verified it."""
     try:
-        with open_regular(found.image) as file:
+        with open_regular(image) as file:
             size_bytes = file.seek(0, 2)
             sha256 = sha256_of(file)
     except OSError as err:
-        msg = f"cannot read {found.image}: {err.strerror}"
+        msg = f"cannot read {image}: {err.strerror}"
         raise InitadvisorError(msg) from err
     return TrialCandidate(
-        setting=str(found.baseline),
-        path=str(machine_path(host, found.image)),
+        setting=str(setting),
+        path=str(machine_path(host, image)),
         sha256=sha256,
         size_bytes=size_bytes,
         today=True,

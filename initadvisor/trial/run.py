@@ -160,6 +160,12 @@ class CampaignRun:
         if change := changed(self._host, campaign, loader):
             yield change
             return
+        if campaign.only_rehearsal:
+            from initadvisor.trial.candidates import todays_image
+
+            ready = (todays_image(self._host),)
+            yield CampaignEvent(kind=CampaignEventKind.PREPARED, ready=ready)
+            return
         if not self._may_build:
             self._told.append("the candidates have to be built: initadvisor trial resume does it")
             return
@@ -183,6 +189,9 @@ class CampaignRun:
             raise UnsafeError(msg, hint="try again when it is done")
         candidate, words = None, REHEARSAL_WORDS
         if not needs_rehearsal(self._host):
+            if campaign.only_rehearsal:
+                words = "the boot loader has booted an entry once, and forgotten it"
+                return CampaignEvent(kind=CampaignEventKind.SETTLED, reason=words)
             from initadvisor.trial.candidates import next_trial
 
             found = next_trial(self._host, campaign, observer=self._observer)

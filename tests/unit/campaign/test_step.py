@@ -151,6 +151,22 @@ def test_what_the_end_of_a_rehearsal_means(fate: TrialOutcome) -> None:
     assert (A.FORGET_REHEARSED in result.actions) is (fate is TrialOutcome.STUCK)
 
 
+@pytest.mark.parametrize(
+    ("fate", "state"),
+    [
+        (TrialOutcome.PASSED, S.CHOOSING),  # where it turns out that nothing is left to be tried
+        (TrialOutcome.NOT_TRIED, S.DONE),
+        (TrialOutcome.UNEXPLAINED, S.DONE),
+        (TrialOutcome.FAILED, S.DONE),
+    ],
+)
+def test_a_rehearsal_alone_needs_no_candidates_and_has_one_boot(
+    fate: TrialOutcome, state: CampaignState
+) -> None:
+    alone = replace(campaign(S.ARMED, rehearsal=True, most_boots=1), only_rehearsal=True, ready=())
+    assert step(alone, replace(ENDED, outcome=fate)).campaign.state is state
+
+
 def twice(before: Campaign, fate: TrialOutcome, *, rehearsal: bool = False) -> Campaign:
     """Have the same armed and end in the same way twice."""
     ended = replace(ENDED, outcome=fate, reason="it left nothing")

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.campaign.campaign import CampaignState
 from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
+from initadvisor.core.refusals import Refusal, RefusalKind
 from initadvisor.daemon.enable import disable, enable, plan_enable
 from initadvisor.doctor.software import ENABLED_BY_USER
 from initadvisor.host import Host
 from initadvisor.host.configuration import load_config
+from initadvisor.transaction.transaction import TransactionState
+from initadvisor.transaction.transactions import transactions
+from initadvisor.trial import campaigns
+from initadvisor.trial.markers import note_rehearsed
 from tests.fixtures.enabling_machine import (
     CONFIG,
     InterruptionError,
@@ -128,10 +134,61 @@ def test_the_record_comes_first_and_units_last(machine: Campaigning, runner: Uni
         assert bool(runner.enabled) is (step > 0), line
 
 
+def test_the_next_boot_is_a_rehearsal_where_something_is_to_be_tried(
+    machine: Campaigning,
+) -> None:
+    loader = machine.provable.loader
+    turn_on(machine, Policy.ADVISE)
+    assert not loader.is_armed
+    said = turn_on(machine, Policy.TRY)
+    assert loader.is_armed
+    assert said[-1] == "the next boot is of today's image, a rehearsal"
+    assert turn_on(machine, Policy.APPLY)[-1] == "it is armed for the next boot"
+    turn_on(machine, Policy.ADVISE)
+    machine.require_nothing()
+    turn_on(machine, Policy.TRY)
+    machine.reboot()
+    machine.settle()
+    assert not plan_enable(machine.host, Policy.TRY).rehearses
+    turn_on(machine, Policy.TRY)
+    machine.require_nothing()
+
+
+def test_what_is_against_a_rehearsal_is_said_and_no_error(machine: Campaigning) -> None:
+    plan = plan_enable(machine.host, Policy.TRY)
+    machine.provable.loader.against = (
+        Refusal(kind=RefusalKind.UNCLEAR_DEFAULT, reason="it hides", remedy="look"),
+    )
+    *_, last = enable(machine.host, plan)
+    assert "the first trial will try the boot loader" in last
+    assert "it hides (look)" in last
+    machine.require_nothing()
+
+
+def test_disabling_stops_what_is_on_and_says_what_stays(machine: Campaigning) -> None:
+    turn_on(machine, Policy.TRY)
+    list(disable(machine.host))
+    machine.require_nothing()
+    machine.start()
+    campaigns.pause(machine.host)
+    list(disable(machine.host))
+    assert machine.record.state is CampaignState.STOPPED
+    armed = machine.provable.arm()
+    assert machine.provable.loader.is_armed
+    assert any(f"transaction {armed.number} (" in line for line in disable(machine.host))
+    machine.require_nothing()
+    assert machine.provable.latest().state is TransactionState.UNDONE
+    staged = machine.provable.stage()
+    with transactions(machine.host) as engine:
+        engine.commit(staged)
+    assert any("initadvisor rollback undoes it" in line for line in disable(machine.host))
+
+
 def test_a_run_that_was_interrupted_is_completed_or_undone(
     machine: Campaigning, runner: UnitRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine.provable.machine.write(CONFIG, OWN)
+    note_rehearsed(machine.host, machine.provable.loader.NAME)
     before, plan = snapshot(machine), plan_enable(machine.host, Policy.APPLY)
     for step in itertools.count(1):
         steps = 0
@@ -154,6 +211,7 @@ def test_a_run_that_was_interrupted_is_completed_or_undone(
 def test_disabling_that_was_interrupted_is_completed(
     machine: Campaigning, runner: UnitRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    note_rehearsed(machine.host, machine.provable.loader.NAME)
     before, plan = snapshot(machine), plan_enable(machine.host, Policy.APPLY)
     for step in itertools.count(1):
         list(enable(machine.host, plan))
@@ -166,6 +224,22 @@ def test_disabling_that_was_interrupted_is_completed(
         if counted[0] < step:
             break
     assert step > 3
+
+
+def test_a_rehearsal_that_was_interrupted_is_armed_or_withdrawn(
+    machine: Campaigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, plan = snapshot(machine), plan_enable(machine.host, Policy.APPLY)
+    for again in (enable, None):
+        with interrupted(8, monkeypatch), pytest.raises(InterruptionError):
+            list(enable(machine.host, plan))
+        assert machine.record.state.is_active
+        if again:
+            list(again(machine.host, plan))
+            assert machine.provable.loader.is_armed
+        list(disable(machine.host))
+        assert snapshot(machine) == before
+        machine.require_nothing()
 
 
 def test_in_an_image_that_is_being_built_units_are_enabled_only(
