@@ -1,26 +1,21 @@
-"""The policy ``apply``: applies an advice, compares the boots before and since, and goes back.
-
-What it has applied by itself, and whether it may again, is kept in one file, replaced whole.
-"""
+"""The policy ``apply``: applies an advice, compares the boots before and since, and goes back."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from initadvisor.advise.machine import LOADER_FIXED
 from initadvisor.apply.apply import ApplyChoices, apply, require_none_pending
 from initadvisor.apply.plan import ApplyRequest, plan_apply
+from initadvisor.apply.policy_log import PolicyChange, forget_change, policy_log, record_change
 from initadvisor.apply.rollback import plan_rollback, rollback
-from initadvisor.campaign.record import is_noted_active
+from initadvisor.campaign.record import failed_settings, is_noted_active, readable_campaigns
 from initadvisor.core.errors import InitadvisorError, UnsafeError
-from initadvisor.core.serialisation import NewerSchemaError, from_document, to_document
 from initadvisor.core.settings import Setting
-from initadvisor.core.text import shown
 from initadvisor.decide.regression import regression
-from initadvisor.host.files import write_file
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.records.boot import RecordSource
 from initadvisor.records.read_interval import ReadInterval
@@ -43,94 +38,6 @@ if TYPE_CHECKING:
 
     class PolicyObserver(RecommendObserver, ApplyObserver, Protocol):
         """Receives progress events."""
-
-
-_NAME = "policy.json"
-_SCHEMA = 1
-_MOST_BYTES = 1 << 20
-
-
-def policy_changes(host: Host) -> tuple[PolicyChange, ...]:
-    """Return what was decided so far, the earliest first.
-
-    Raises ``UnsafeError`` for what a newer version has recorded, ``InitadvisorError`` for what
-    cannot be read: what was undone must not be forgotten and done again.
-    """
-    path = host.state_dir() / _NAME
-    try:
-        with path.open("rb") as file:
-            return from_document(_PolicyLog, file.read(_MOST_BYTES), schema=_SCHEMA).changes
-    except FileNotFoundError:
-        return ()
-    except OSError as err:
-        msg = f"cannot read {path}: {err.strerror}"
-        raise InitadvisorError(msg) from err
-    except NewerSchemaError as err:
-        msg = f"cannot read {path}: a newer version of initadvisor has written it"
-        raise UnsafeError(msg) from err
-    except ValueError as err:
-        msg = f"cannot read {path}: it is damaged ({shown(str(err))})"
-        raise UnsafeError(msg, hint="remove it to have the policy begin anew") from err
-
-
-def record_change(host: Host, change: PolicyChange) -> None:
-    """Record a decision, or what became of it: it takes the place of the one of the same time.
-
-    Raises what ``policy_changes`` does.
-    """
-    _write(host, (*_others(host, change), change))
-
-
-def forget_change(host: Host, change: PolicyChange) -> None:
-    """Forget a decision that nothing was done about; raises what ``policy_changes`` does."""
-    _write(host, _others(host, change))
-
-
-def _others(host: Host, change: PolicyChange) -> tuple[PolicyChange, ...]:
-    found = policy_changes(host)
-    return tuple(each for each in found if each.decided_at_s != change.decided_at_s)
-
-
-def _write(host: Host, changes: tuple[PolicyChange, ...]) -> None:
-    kept = to_document(_PolicyLog(changes=changes), schema=_SCHEMA, indent=1)
-    write_file(host.state_dir() / _NAME, kept)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyChange:
-    """A setting that the policy has decided to apply.
-
-    It is recorded before that is begun; ``number`` is the transaction's once it is known and
-    ``failed`` says why there is none. Settings are written as in ``Setting.parse``, the kernel is
-    that of the image the decision was about.
-    """
-
-    after: str
-    kernel_release: str
-    decided_at_s: int
-    number: int | None = None
-    failed: str = ""
-
-    def found_in(self, transactions: Iterable[Transaction]) -> PolicyChange:
-        """Return the same with the transaction's number, where a run was killed before it had it.
-
-        It is the first one with this setting after the decision.
-        """
-        if self.number is not None or self.failed:
-            return self
-        for transaction in transactions:
-            setting = transaction.setting
-            late = transaction.began_at_s >= self.decided_at_s
-            if late and setting and setting.after == self.after:
-                return replace(self, number=transaction.number)
-        return self
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PolicyLog:
-    """What is in the file, the earliest first."""
-
-    changes: tuple[PolicyChange, ...]
 
 
 def objection(
@@ -196,6 +103,8 @@ class _Building:
 
 def why_not(host: Host, setting: str, kernel_release: str) -> str | None:
     """Return why the policy is not to apply a setting, None where nothing is against it."""
+    if reason := failed_settings(readable_campaigns(host)).get(setting):
+        return f"it failed in a trial: {reason}"
     return objection(setting, kernel_release, _changes(host), own_transactions(host))
 
 
@@ -215,7 +124,8 @@ def apply_advice(host: Host, *, observer: PolicyObserver) -> str:
         return f"nothing to apply: {plan.setting} is what there is"
     release = plan.rebuilt[0].image.kernel_release
     if reason := why_not(host, str(plan.setting), release):
-        return f"not applying {plan.setting}: {reason}"
+        msg = f"not applying {plan.setting}: {reason}"
+        raise UnsafeError(msg)
     return _apply(host, plan, release, observer)
 
 
@@ -244,7 +154,7 @@ def go_back_if_slower(host: Host, config: Config, *, observer: ApplyObserver) ->
 def _changes(host: Host) -> tuple[PolicyChange, ...]:
     """Return what the policy has decided, with what a run that was killed could not add."""
     recorded = own_transactions(host)
-    return tuple(change.found_in(recorded) for change in policy_changes(host))
+    return tuple(change.found_in(recorded) for change in policy_log(host).changes)
 
 
 def _apply(host: Host, plan: ApplyPlan, release: str, observer: ApplyObserver) -> str:

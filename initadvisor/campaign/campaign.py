@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from initadvisor.transaction.transaction import ArmedBoot
 
 
+MOST_UNEXPLAINED = 2
+"""After so many boots that left no sign a candidate counts as failed."""
+
+
 class CampaignState(StrEnum):
     """How far a campaign has come."""
 
@@ -143,18 +147,21 @@ class Change(StrEnum):
 class TrialBoot:
     """A boot that was armed, at ``at_s`` (seconds since 1970), and what became of it.
 
-    ``setting``: the candidate's; that of today's image in a rehearsal. ``sha256``: its image's.
-    ``known_panics``: the digests of those that kernels had left before. ``outcome`` is None until
-    it is judged; ``reason`` says why it was.
+    ``setting``: the candidate's; that of today's image in a rehearsal. ``sha256``: its image's,
+    ``release`` its kernel's. ``known_panics``: the digests of those that kernels had left before.
+    ``outcome`` is None until it is judged; ``reason`` says why it was. ``rebooted``: there was a
+    boot since it was armed.
     """
 
     setting: str
     sha256: str
     armed_boot: ArmedBoot
     at_s: int
+    release: str = ""
     known_panics: tuple[str, ...] = ()
     outcome: TrialOutcome | None = None
     reason: str = ""
+    rebooted: bool = False
 
     @property
     def is_rehearsal(self) -> bool:
@@ -169,8 +176,8 @@ class Campaign:
     ``only``: the settings that the user named, none for those that may be the best. At most
     ``most_boots`` boots are armed; with ``only_rehearsal`` of today's image, to try the loader.
     ``reboots``: the machine reboots by itself, after a countdown, until it is paused.
-    ``ignore_unlocking`` as in ``ArmedBoot``. ``boots``: those that were armed and are over.
-    ``reason``: why it is where it is, in words.
+    ``ignore_unlocking`` as in ``ArmedBoot``. ``by_policy``: the daemon's policy has begun it.
+    ``boots``: those that were armed and are over. ``reason``: why it is where it is, in words.
     """
 
     number: int = 0
@@ -181,6 +188,7 @@ class Campaign:
     only_rehearsal: bool = False
     reboots: bool = False
     ignore_unlocking: bool = False
+    by_policy: bool = False
     default_boot: DefaultBoot | None = None
     ready: tuple[TrialCandidate, ...] = ()
     quarantined: tuple[Quarantined, ...] = ()

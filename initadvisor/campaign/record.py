@@ -8,9 +8,10 @@ whatever it would save.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from typing import TYPE_CHECKING
 
-from initadvisor.campaign.campaign import Campaign
+from initadvisor.campaign.campaign import MOST_UNEXPLAINED, Campaign
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host.files import (
     PARTIAL_PREFIX,
@@ -173,8 +174,8 @@ _log = logging.getLogger(__name__)
 _BAD = frozenset({TrialOutcome.FAILED, TrialOutcome.UNEXPLAINED})
 
 
-def failed_in_trials(host: Host) -> Mapping[str, str]:
-    """Return why images did not boot, by their SHA-256, as far as that can be read."""
+def readable_campaigns(host: Host) -> tuple[Campaign, ...]:
+    """Return the campaigns that can be read, the earliest first; the others are a warning."""
     try:
         recorded = read_campaigns(host)
     except InitadvisorError as err:
@@ -182,7 +183,47 @@ def failed_in_trials(host: Host) -> Mapping[str, str]:
     for each in recorded:
         if isinstance(each, InitadvisorError):
             _log.warning("it is not known what did not boot in trials: %s", each.message)
-    return failures(each for each in recorded if not isinstance(each, InitadvisorError))
+    return tuple(each for each in recorded if not isinstance(each, InitadvisorError))
+
+
+def failed_in_trials(host: Host) -> Mapping[str, str]:
+    """Return why images did not boot, by their SHA-256, as far as that can be read."""
+    return failures(readable_campaigns(host))
+
+
+def failed_settings(campaigns: Iterable[Campaign]) -> dict[str, str]:
+    """Return why settings are not tried again, whatever image they make; the earliest first.
+
+    It is known what went wrong in a trial of one, or two left no sign. A boot that passes ends it.
+    """
+    found: dict[str, str] = {}
+    silent: Counter[str] = Counter()
+    for trial_boot in (boot for each in campaigns for boot in each.trial_boots):
+        setting = trial_boot.setting
+        if trial_boot.is_rehearsal:
+            continue
+        match trial_boot.outcome:
+            case TrialOutcome.PASSED:
+                found.pop(setting, None)
+                silent.pop(setting, None)
+            case TrialOutcome.FAILED:
+                found[setting] = trial_boot.reason
+            case TrialOutcome.UNEXPLAINED:
+                silent[setting] += 1
+                if silent[setting] >= MOST_UNEXPLAINED:
+                    found[setting] = f"it did not come back, twice; {trial_boot.reason}"
+            case _:
+                pass
+    return found
+
+
+def trial_boots_of(campaigns: Iterable[Campaign], release: str) -> int:
+    """Return how many boots of a kernel release were trials or are armed, rehearsals included."""
+    return sum(
+        trial_boot.release == release and (trial_boot.rebooted or trial_boot.outcome is None)
+        for campaign in campaigns
+        for trial_boot in campaign.trial_boots
+    )
 
 
 def failures(campaigns: Iterable[Campaign]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.campaign.campaign import (
+    MOST_UNEXPLAINED,
     Campaign,
     CampaignAction,
     CampaignEvent,
@@ -92,17 +93,21 @@ def quarantine(campaign: Campaign, found: Quarantined) -> Campaign:
     return replace(campaign, quarantined=(*others, found))
 
 
-def ended(campaign: Campaign, outcome: TrialOutcome, words: str, *, boots: int = 0) -> Campaign:
-    """Return the campaign with its armed boot judged."""
+def ended(
+    campaign: Campaign,
+    outcome: TrialOutcome,
+    words: str,
+    *,
+    rebooted: bool = False,
+    boots: int = 0,
+) -> Campaign:
+    """Return the campaign with its armed boot judged; ``boots``: how many that counts as."""
     if campaign.current is None:
         return campaign
-    last = replace(campaign.current, outcome=outcome, reason=words)
+    last = replace(campaign.current, outcome=outcome, reason=words, rebooted=rebooted)
     return replace(
         campaign, trial_boots=(*campaign.trial_boots[:-1], last), boots=campaign.boots + boots
     )
-
-
-_MOST_UNEXPLAINED = 2
 
 
 def of_a_boot(campaign: Campaign, event: CampaignEvent) -> Transition:
@@ -129,7 +134,8 @@ def _judged(
         outcome = TrialOutcome.NOT_TRIED  # the run was interrupted: it may never have been selected
     passed = any(a.is_rehearsal and a.outcome is TrialOutcome.PASSED for a in campaign.trial_boots)
     is_free = trial_boot.is_rehearsal and outcome is TrialOutcome.PASSED and not passed
-    after = ended(campaign, outcome, event.reason, boots=int(event.rebooted and not is_free))
+    boots = int(event.rebooted and not is_free)
+    after = ended(campaign, outcome, event.reason, rebooted=event.rebooted, boots=boots)
     what = "the rehearsal" if trial_boot.is_rehearsal else trial_boot.setting
     words = f"{what}: {event.reason}"
     match outcome:
@@ -138,7 +144,7 @@ def _judged(
             result = go_on(after, words, *noted)
         case TrialOutcome.FAILED:
             result = _failed(after, trial_boot, event.reason)
-        case TrialOutcome.UNEXPLAINED if _unexplained(after, trial_boot) >= _MOST_UNEXPLAINED:
+        case TrialOutcome.UNEXPLAINED if _unexplained(after, trial_boot) >= MOST_UNEXPLAINED:
             result = _failed(after, trial_boot, f"it did not come back, twice; {event.reason}")
         case TrialOutcome.STUCK:
             result = go_to(
@@ -198,7 +204,8 @@ def _started(campaign: Campaign, event: CampaignEvent) -> Transition:
         for found in campaign.quarantined
         if same and found.sha256 in bad and found.setting not in new.only
     )
-    return go_to(replace(new, quarantined=kept), _State.PREPARING, "it was started")
+    after = replace(new, quarantined=(*new.quarantined, *kept))
+    return go_to(after, _State.PREPARING, "it was started")
 
 
 def _found_out(campaign: Campaign, event: CampaignEvent) -> Transition:

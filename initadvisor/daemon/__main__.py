@@ -11,14 +11,12 @@ import sys
 from typing import NoReturn
 
 from initadvisor import __version__
-from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError, LibraryError
 from initadvisor.core.text import shown
 from initadvisor.daemon.loop import Daemon
 from initadvisor.daemon.manager import set_up_logging
 from initadvisor.daemon.work import work
 from initadvisor.host import Host
-from initadvisor.host.configuration import load_config
 from initadvisor.target.packages import what_to_do
 
 _log = logging.getLogger(__name__)
@@ -34,25 +32,13 @@ def main() -> NoReturn:
     host = Host()
     try:
         host.require_root("work off the queue")
-        Daemon(host=host, work=work, policy=_policy(host)).run()
+        Daemon(host=host, work=work).run()
     except (InitadvisorError, ImportError) as err:
         error = LibraryError(err) if isinstance(err, ImportError) else err
         hint = what_to_do(host, error)
         _log.error("%s", shown(error.message + (f" ({hint})" if hint else "")))
         sys.exit(error.exit_code)
     sys.exit(0)
-
-
-def _policy(host: Host) -> Policy:
-    """Return the policy; with a configuration that cannot be read, nothing is applied.
-
-    What is noted has to be taken in all the same, or systemd would start the daemon again at once.
-    """
-    try:
-        return load_config(host).policy
-    except InitadvisorError as err:
-        _log.error("%s", shown(err.message))
-        return Policy.ADVISE
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -36,7 +36,7 @@ from initadvisor.transaction.transaction import TransactionState
 from initadvisor.trial import campaigns
 from initadvisor.trial.campaign_actions import needs_rehearsal
 from initadvisor.trial.reboot import UNIT as REBOOT_UNIT
-from initadvisor.trial.risks import person_may_be_needed, risks
+from initadvisor.trial.risks import needs_person, risks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -101,7 +101,7 @@ def plan_enable(host: Host, policy: Policy | None) -> EnablePlan:
         runs=runs,
         notes=notes,
         # Of an image that is being built nobody knows the machine.
-        risks=risks(host) if asks and person_may_be_needed(host) else (),
+        risks=risks(host) if asks and needs_person(host) else (),
         rehearses=tries and needs_rehearsal(host),
     )
 

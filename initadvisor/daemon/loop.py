@@ -8,7 +8,6 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.daemon.changes import notice
 from initadvisor.daemon.manager import arrange_waking, tell, tell_status
@@ -57,7 +56,6 @@ class Daemon:
 
     host: Host
     work: Callable[[Job], tuple[Job, ...]]
-    policy: Policy = Policy.ADVISE
     look: Callable[[Host, Needs], Needs] = lacking
     sleep: Callable[[float], None] = time.sleep
     interruption: Interruption = field(default_factory=Interruption)
@@ -74,7 +72,7 @@ class Daemon:
         try:
             with self.interruption.listening(), WatchdogThread(self.host) as watchdog:
                 tell(READY="1")
-                leave = self._work_off(Queue(self.host, self.policy), watchdog)
+                leave = self._work_off(Queue(self.host), watchdog)
                 arrange_waking(self.host, leave)
         except Terminated:
             tell_status("was told to end; what is left waits for the next start")

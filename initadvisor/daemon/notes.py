@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from initadvisor.core.config import Policy
-
 _NAME = re.compile(r"([a-z-]+)(?:@([0-9A-Za-z][0-9A-Za-z._+~-]{0,63}))?")
 """A word, and a release if it may be in a file's name; the kernel allows 64 bytes (uname(2))."""
 
@@ -46,6 +44,8 @@ class Task(StrEnum):
     """Do what a campaign of trial boots can do next."""
     ADVISE = "advise"
     """Weigh what is known, and say what comes of it."""
+    TRY = "try"
+    """Begin a campaign where that is undecided; only where the policy says so."""
     APPLY = "apply"
     """Apply what was advised; only where the policy says so."""
 
@@ -90,10 +90,8 @@ class Job:
         return _joined(self.task, self.release)
 
 
-def jobs_of(note: Note, policy: Policy) -> tuple[Job, ...]:
+def jobs_of(note: Note) -> tuple[Job, ...]:
     """Return what there is to do because of a note.
-
-    A boot is no news for an advice that nobody acts on: then it is weighed when somebody asks.
 
     All of it may be done twice, and none of it is needed to be safe. What was interrupted is looked
     after first, whatever has happened.
@@ -106,10 +104,8 @@ def jobs_of(note: Note, policy: Policy) -> tuple[Job, ...]:
             return (settle, *image, advance, advise)
         case NoteReason.KERNEL_REMOVED:
             return (settle, Job(task=Task.PRUNE), advance)
-        case NoteReason.BOOTED if policy is not Policy.ADVISE:
-            return (settle, Job(task=Task.WATCH), advance, advise)
         case NoteReason.BOOTED:
-            return (settle, advance)
+            return (settle, Job(task=Task.WATCH), advance, advise)
         case NoteReason.DISK_REPLACED:
             return (settle, advance, advise)
 

@@ -44,6 +44,7 @@ TERMS = {
     Task.LAB: Terms(needs=_IDLE, limit_s=6 * 3600),
     Task.ADVANCE: Terms(needs=_IDLE, limit_s=6 * 3600),
     Task.ADVISE: Terms(needs=_IDLE, limit_s=6 * 3600),
+    Task.TRY: Terms(needs=_IDLE, limit_s=6 * 3600),
     Task.APPLY: Terms(needs=Needs.MANAGERS | Needs.POWER, limit_s=4 * 3600),
 }
 """By task. Going back from what made boots slower does not wait for power; a campaign is advanced

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from initadvisor.core.config import Policy
     from initadvisor.host import Host
 
 
@@ -38,8 +37,7 @@ _log = logging.getLogger(__name__)
 class Queue:
     """The files. All methods raise ``InitadvisorError`` where they cannot be used."""
 
-    def __init__(self, host: Host, policy: Policy) -> None:
-        self._policy = policy
+    def __init__(self, host: Host) -> None:
         self._notes = host.state_dir() / "queue"
         self._jobs = host.state_dir() / "tasks"
 
@@ -64,7 +62,7 @@ class Queue:
 
     def add(self, *notes: Note) -> None:
         """Have the jobs of notes done; those that are to be done already are the same."""
-        jobs = (job for note in notes for job in jobs_of(note, self._policy))
+        jobs = (job for note in notes for job in jobs_of(note))
         self.put(*dict.fromkeys(jobs))
 
     def put(self, *jobs: Job) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from initadvisor.core.config import Policy
-from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.text import shown
 from initadvisor.daemon.login import show_at_login
 from initadvisor.daemon.manager import StatusReporter
@@ -60,6 +61,8 @@ class AdvisorsWork:
                 self._advance()
             case Task.ADVISE:
                 return self._advise(load_config(self.host))
+            case Task.TRY:
+                self._try(load_config(self.host))
             case Task.APPLY:
                 self._apply(load_config(self.host))
         return ()
@@ -122,22 +125,66 @@ class AdvisorsWork:
             _log.warning("%s", shown(line))
 
     def _advise(self, config: Config) -> tuple[Job, ...]:
+        """Say what is advised where that is news, and have the policy act on it.
+
+        While something waits for a boot it does not: after that all is weighed again.
+        """
         from initadvisor.advise.recommend import Request, recommend
+        from initadvisor.apply.policy_log import GivenAdvice, note_advice, note_refusal
+        from initadvisor.campaign.record import is_noted_active
+        from initadvisor.transaction.transactions import pending
 
         found = recommend(self.host, Request(build=True), observer=self.reporter)
-        _log.warning("%s", shown(_in_words(found)))
+        advice = GivenAdvice(
+            outcome=found.decision.outcome,
+            setting=str(found.decision.setting),
+            today=str(found.baseline),
+            kernel_release=found.kernel_release or "",
+            words=_in_words(found),
+            at_s=int(time.time()),
+        )
+        is_news = note_advice(self.host, advice)
+        _log.log(logging.WARNING if is_news else logging.INFO, "%s", shown(advice.words))
         if config.motd:
             show_at_login(self.host, shown(f"initadvisor: {_advice(found)} (initadvisor status)"))
-        if config.policy is Policy.APPLY and found.decision.outcome is Outcome.SWITCH:
-            return (Job(task=Task.APPLY),)
+        if config.policy is Policy.ADVISE or is_noted_active(self.host) or pending(self.host):
+            return ()
+        if found.decision.outcome is Outcome.SWITCH:
+            return (Job(task=Task.APPLY),) if config.policy is Policy.APPLY else ()
+        if _is_worth_trials(found):
+            return (Job(task=Task.TRY),)
+        note_refusal(self.host, Policy.TRY, "", at_s=advice.at_s)
         return ()
+
+    def _try(self, config: Config) -> None:
+        if config.policy is Policy.ADVISE:  # it may have been changed meanwhile
+            return
+        from initadvisor.apply.policy_trials import begin_trials
+
+        begun = begin_trials(self.host, config, observer=self.reporter)
+        self._refused(Policy.TRY, begun.refused)
+        for line in begun.told:
+            _log.warning("%s", shown(line))
 
     def _apply(self, config: Config) -> None:
         if config.policy is not Policy.APPLY:  # it may have been changed meanwhile
             return
         from initadvisor.apply.policy import apply_advice
 
-        _log.warning("%s", shown(apply_advice(self.host, observer=self.reporter)))
+        try:
+            words = apply_advice(self.host, observer=self.reporter)
+        except UnsafeError as err:
+            self._refused(Policy.APPLY, err.with_hint)
+            return
+        self._refused(Policy.APPLY, "")
+        _log.warning("%s", shown(words))
+
+    def _refused(self, policy: Policy, reason: str) -> None:
+        """Say once why a policy does not do what it may; without a reason, it does."""
+        from initadvisor.apply.policy_log import note_refusal
+
+        if note_refusal(self.host, policy, reason, at_s=int(time.time())) and reason:
+            _log.warning("%s", shown(f'the policy "{policy}" does nothing: {reason}'))
 
     def _target(self, release: str | None) -> Target | None:
         """Return the image of a kernel, None where it has none any more; see ``find_target``."""
@@ -151,6 +198,18 @@ class AdvisorsWork:
                 return Target(path=image.path, generator=generator, installed=image)
         _log.info("Linux %s has no image here", release)
         return None
+
+
+def _is_worth_trials(found: Recommendation) -> bool:
+    """Tell whether trial boots would help; that today's image boots, happens by itself."""
+    from initadvisor.decide.next_boot import Purpose
+
+    return (
+        found.decision.outcome is Outcome.UNDECIDED
+        and found.decision.is_worth_boots
+        and found.plan is not None
+        and found.plan.purpose is not Purpose.TODAY
+    )
 
 
 def _in_words(found: Recommendation) -> str:

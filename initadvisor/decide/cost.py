@@ -180,11 +180,12 @@ class Decision:
     that no setting saves more than the tolerance. ``best_probability``: that nothing is better than
     the setting by more than the tolerance; ``best``: that this is certain. ``settled``: nothing is
     left that is worth finding out. ``loss_ms``: how much more than with the best setting, whichever
-    that is, a boot is expected to cost with this one. ``saving_ms`` is what the setting saves per
-    boot against today's. ``leader`` is the setting, other than today's, with the largest expected
-    saving; ``leader_probability``: that it saves more than the tolerance. ``guess`` is what is
-    expected to cost least, today's included, where nothing is definite; else it is ``setting``.
-    ``guess_probability``: that nothing is better by more than the tolerance.
+    that is, a boot is expected to cost with this one. ``tolerance_ms``: the difference that does
+    not matter. ``saving_ms`` is what the setting saves per boot against today's. ``leader`` is the
+    setting, other than today's, with the largest expected saving; ``leader_probability``: that it
+    saves more than the tolerance. ``guess`` is what is expected to cost least, today's included,
+    where nothing is definite; else it is ``setting``. ``guess_probability``: that nothing is better
+    by more than the tolerance.
     """
 
     action: Advice
@@ -195,9 +196,15 @@ class Decision:
     best: bool
     settled: bool
     loss_ms: float
+    tolerance_ms: float
     saving_ms: Estimate
     guess: Setting
     guess_probability: float
     leader: Setting
     leader_probability: float
     leader_saving_ms: Estimate
+
+    @property
+    def is_worth_boots(self) -> bool:
+        """Whether to know the best setting is expected to save what matters."""
+        return self.loss_ms > self.tolerance_ms

@@ -158,6 +158,7 @@ def decide(
         settled=outcome is not Outcome.UNDECIDED
         and (best or (booted and _is_little(found, index))),
         loss_ms=float(found.loss_ms[index]),
+        tolerance_ms=float(found.tolerance_ms.mean()),
         saving_ms=summary(saving[:, index], source),
         guess=candidates[guess].setting,
         guess_probability=float(found.within[guess]),
@@ -279,6 +280,7 @@ def decide_by_size(
         best=switch or certain_keep,
         settled=switch or certain_keep,
         loss_ms=float(found.loss_ms[index]),
+        tolerance_ms=float(found.tolerance_ms.mean()),
         saving_ms=summary(saving[:, index], source),
         guess=candidates[guess].setting,
         guess_probability=float(helps[guess]) if guess != baseline else none_helps,

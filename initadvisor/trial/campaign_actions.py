@@ -17,6 +17,7 @@ from initadvisor.campaign.campaign import (
 )
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.generators.detect import detect_generator
+from initadvisor.host.configuration import load_config
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.transaction.transaction import ProofStage, TransactionState
 from initadvisor.transaction.transactions import pending
@@ -119,10 +120,17 @@ class ActionExecutor:
             replaces=default.image,
             image=armed.image,
             generator=generator.NAME if generator else "",
-            attended=self._attended and not campaign.reboots,
+            attended=(self._attended and not campaign.reboots) or self._consented(campaign),
         )
         planned = replace(trial_boot, armed_boot=with_entry(self._host, armed, self._plan))
         return CampaignEvent(kind=CampaignEventKind.PLANNED, trial_boot=planned)
+
+    def _consented(self, campaign: Campaign) -> bool:
+        """Tell whether a person has accepted beforehand what the policy's trials may need one for.
+
+        Raises ``UsageError`` for a configuration that cannot be meant.
+        """
+        return campaign.by_policy and load_config(self._host).person_resets
 
     def _planned(self) -> TrialPlan:
         if self._plan is None:
@@ -177,6 +185,7 @@ def trial_boot_of(host: Host, campaign: Campaign, candidate: TrialCandidate | No
     return TrialBoot(
         setting=chosen.setting,
         sha256=chosen.sha256,
+        release=campaign.default_boot.release,
         armed_boot=armed,
         at_s=int(time.time()),
         known_panics=known_panics(host),

@@ -21,7 +21,13 @@ from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.bootloaders.entry import EntryKind
-from initadvisor.campaign.campaign import Campaign, CampaignEvent, CampaignEventKind, CampaignState
+from initadvisor.campaign.campaign import (
+    Campaign,
+    CampaignEvent,
+    CampaignEventKind,
+    CampaignState,
+    Quarantined,
+)
 from initadvisor.campaign.record import (
     following_number,
     is_noted_active,
@@ -60,19 +66,27 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+NOT_STARTED = "it could not be started"
+"""With what the reason of a campaign begins that was ended by its own start."""
+
 _NOTHING_ARMED = frozenset({CampaignState.PREPARING, CampaignState.CHOOSING})
 """Where a run leaves a campaign that is to go on, but not now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignOptions:
-    """What the user asks for; fields as the options of ``initadvisor trial start``."""
+    """What the user asks for; fields as the options of ``initadvisor trial start``.
+
+    ``by_policy``: it is not a user, but the daemon's policy. ``without``: what is not to be booted.
+    """
 
     only: tuple[str, ...] = ()
     most_boots: int = 20
     only_rehearsal: bool = False
     reboots: bool = False
     ignore_unlocking: bool = False
+    by_policy: bool = False
+    without: tuple[Quarantined, ...] = ()
 
 
 def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -> Advanced:
@@ -100,9 +114,11 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
             only_rehearsal=options.only_rehearsal,
             reboots=options.reboots,
             ignore_unlocking=options.ignore_unlocking,
+            by_policy=options.by_policy,
             default_boot=default,
+            quarantined=options.without,
         )
-    run = CampaignRun(host, observer, attended=True)
+    run = CampaignRun(host, observer, attended=not options.by_policy)
     with _ended_on_error(host, new.number):
         done = run.feed(CampaignEvent(kind=CampaignEventKind.START, campaign=new))
         if done.campaign.number == new.number and done.campaign.state in _NOTHING_ARMED:
@@ -294,7 +310,7 @@ def _ended_on_error(host: Host, number: int) -> Iterator[None]:
         why = str(err) if isinstance(err, Exception) else "it was interrupted"
         try:
             if read_campaign(host).number == number:
-                stop(host, reason=f"it could not be started: {why}")
+                stop(host, reason=f"{NOT_STARTED}: {why}")
         except InitadvisorError as again:
             _log.warning("campaign %d is not ended yet: %s", number, again.with_hint)
         raise

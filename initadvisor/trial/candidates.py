@@ -183,6 +183,8 @@ def _by_what_it_teaches(host: Host, campaign: Campaign, observer: RecommendObser
     found = recommend(host, Request(only=only), observer=observer)
     if found.plan is None:
         return NextTrial(candidate=None, reason=_settled(found))
+    if campaign.by_policy and not found.decision.is_worth_boots:
+        return NextTrial(candidate=None, reason=_little(found))
     names = {name: candidate for candidate in eligible for name in _names(host, candidate)}
     if (candidate := names.get(found.plan.following)) is None:
         words = f"a boot of {found.plan.following} would tell more, but it may not be booted"
@@ -207,6 +209,14 @@ def _settled(found: Recommendation) -> str:
     if found.decision.settled:
         return f"it is settled: {found.decision.setting}"
     return "boots would tell nothing more"
+
+
+def _little(found: Recommendation) -> str:
+    decision = found.decision
+    return (
+        f"what is left to gain is not worth a boot: about {decision.loss_ms:.0f} ms, where "
+        f"{decision.tolerance_ms:.0f} ms do not matter"
+    )
 
 
 def _why(plan: Plan, today: Setting) -> str:

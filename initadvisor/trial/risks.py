@@ -76,6 +76,16 @@ def require_return(host: Host) -> None:
         raise no_return(reason)
 
 
+def needs_person(host: Host) -> str | None:
+    """Return why a trial that hangs may need a person, None where something restarts the machine.
+
+    Raises ``InitadvisorError`` where it is not known what boots by default.
+    """
+    if reason := unguarded_default(host):
+        return reason
+    return None if watchdog_s(host) else "this machine has no hardware watchdog"
+
+
 def no_return(reason: str) -> UnsafeError:
     """Return the refusal of a boot that nobody attends; ``reason`` as from ``unguarded``."""
     msg = f"no trial boots unattended: one that fails may wait for a person, since {reason}"
@@ -84,14 +94,6 @@ def no_return(reason: str) -> UnsafeError:
         "--reboot) arm one boot at a time; mkinitcpio's hook base has what is needed"
     )
     return UnsafeError(msg, hint=hint)
-
-
-def person_may_be_needed(host: Host) -> bool:
-    """Tell whether a trial that hangs may have to be reset by a person, see ``risks``.
-
-    Raises like ``unguarded_default``.
-    """
-    return watchdog_s(host) is None or unguarded_default(host) is not None
 
 
 def risks(host: Host) -> tuple[str, ...]:

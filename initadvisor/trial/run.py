@@ -17,6 +17,7 @@ from initadvisor.campaign.record import forget_active, note_active, read_campaig
 from initadvisor.campaign.step import step
 from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.host.package_managers import busy_package_managers
+from initadvisor.host.power import on_battery
 from initadvisor.transaction.transactions import transactions
 from initadvisor.trial.campaign_actions import (
     ActionExecutor,
@@ -187,6 +188,9 @@ class CampaignRun:
         if busy := busy_package_managers(self._host):
             msg = f"not arming a boot now: {busy[0]}"
             raise UnsafeError(msg, hint="try again when it is done")
+        if campaign.by_policy and on_battery(self._host):
+            words = "the machine runs on its battery"
+            return CampaignEvent(kind=CampaignEventKind.BLOCKED, reason=words)
         candidate, words = None, REHEARSAL_WORDS
         if not needs_rehearsal(self._host):
             if campaign.only_rehearsal:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.apply.policy import PolicyChange, objection, watched
+from initadvisor.apply.policy import objection, watched
+from initadvisor.apply.policy_log import PolicyChange
 from initadvisor.transaction.transaction import SettingChange, Transaction, TransactionState
 
 CHANGE = PolicyChange(after="lz4 -9", kernel_release="6.1", decided_at_s=100, number=2)

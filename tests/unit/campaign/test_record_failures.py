@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.campaign.campaign import CampaignState, Quarantined
-from initadvisor.campaign.record import failed_in_trials, failures, write_campaign
+from initadvisor.campaign.record import (
+    failed_in_trials,
+    failed_settings,
+    failures,
+    trial_boots_of,
+    write_campaign,
+)
 from initadvisor.host import Host
 from initadvisor.records.trial_outcome import TrialOutcome
 from tests.fixtures.campaigns import GZIP, LZ4, XZ, arming, campaign
@@ -91,3 +97,28 @@ def test_where_records_cannot_be_looked_for_nothing_is_known(
     (host.state_dir() / "campaigns").touch()
     assert failed_in_trials(host) == {}
     assert "it is not known what did not boot in trials" in caplog.text
+
+
+def test_a_setting_that_failed_stays_out_until_it_boots() -> None:
+    """Known failures count at once, silent ones from the second on, over all campaigns."""
+    fates = TrialOutcome
+    panicked = over((GZIP, fates.FAILED), (LZ4, fates.UNEXPLAINED))
+    assert failed_settings([panicked]).keys() == {"gzip"}
+    assert failed_settings([panicked, panicked]).keys() == {"gzip", "lz4 -9"}
+    passed = over((GZIP, fates.PASSED), (LZ4, fates.PASSED), (LZ4, fates.UNEXPLAINED))
+    assert failed_settings([panicked, passed]) == {}
+
+
+def test_the_boots_of_a_kernel_are_those_that_took_place_or_may() -> None:
+    done = over(
+        (GZIP, TrialOutcome.PASSED), (LZ4, TrialOutcome.NOT_TRIED), (XZ, TrialOutcome.FAILED)
+    )
+    boots = [
+        replace(boot, release=release, rebooted=rebooted)
+        for boot, release, rebooted in zip(
+            done.trial_boots, ("6.1", "6.1", "6.2"), (True, False, True), strict=True
+        )
+    ]
+    armed = replace(arming(GZIP), release="6.1")
+    campaigns = [replace(done, trial_boots=(*boots, armed)), replace(done, trial_boots=(boots[0],))]
+    assert [trial_boots_of(campaigns, release) for release in ("6.1", "6.2", "6.3")] == [3, 1, 0]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.core.config import Policy
 from initadvisor.daemon import changes as module
 from initadvisor.daemon.changes import SystemSnapshot, changes, notice
 from initadvisor.daemon.notes import Note, NoteReason
@@ -77,7 +76,7 @@ def boot(root: Path, boot_id: str) -> None:
 
 
 def noted(host: Host) -> list[NoteReason]:
-    return [note.reason for note in notice(host, Queue(host, Policy.ADVISE))]
+    return [note.reason for note in notice(host, Queue(host))]
 
 
 def test_each_boot_is_news_once(host: Host, tmp_path: Path) -> None:
@@ -85,7 +84,7 @@ def test_each_boot_is_news_once(host: Host, tmp_path: Path) -> None:
     assert noted(host) == []
     boot(tmp_path, TWO)
     assert noted(host) == [BOOTED]
-    assert Queue(host, Policy.ADVISE).jobs()
+    assert Queue(host).jobs()
 
 
 def test_a_disk_that_was_away_for_a_while_is_remembered(
@@ -109,7 +108,7 @@ def test_an_image_that_was_made_by_hand_is_news(
     image = tmp_path / f"boot/initramfs-{RELEASE}.img"
     found = InstalledImage(path=image, kernel_release=release)
     monkeypatch.setattr(module, "_default_image", lambda _host: found)
-    queue = Queue(machine, Policy.ADVISE)
+    queue = Queue(machine)
     wanted = Note(reason=REBUILT, release=release if release == RELEASE else None)
     assert notice(machine, queue) == (wanted,)
     assert notice(machine, queue) == ()
@@ -136,7 +135,7 @@ def test_systemd_watches_the_image_unless_it_is_mounted_only_while_it_is_used(
     mounts = tmp_path / "proc/self/mountinfo"
     root = mounts.read_text()
     boot = "30 22 8:1 / /boot rw - vfat /dev/sda1 rw\n"
-    queue = Queue(machine, Policy.ADVISE)
+    queue = Queue(machine)
     link.mkdir(parents=True)
     for _ in range(2):
         notice(machine, queue)
@@ -170,5 +169,5 @@ def test_news_are_noted_before_they_are_remembered(
         patched.setattr(module, "_write", cut)
         with pytest.raises(KeyboardInterrupt):
             noted(host)
-    assert Queue(host, Policy.ADVISE).jobs()
+    assert Queue(host).jobs()
     assert noted(host) == [BOOTED]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.daemon import loop, watchdog
 from initadvisor.daemon.loop import Daemon
@@ -67,7 +66,7 @@ class Machine:
     @property
     def queue(self) -> Queue:
         """The queue."""
-        return Queue(self.host, Policy.ADVISE)
+        return Queue(self.host)
 
     def note(self, note: Note) -> None:
         """Note something as a hook does."""

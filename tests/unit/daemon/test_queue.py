@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.daemon.notes import Job, Note, NoteReason, Task
 from initadvisor.daemon.queue import Queue
@@ -32,7 +31,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def queue(state: Path) -> Queue:
     """Its queue."""
-    return Queue(Host(root=state, runner=FakeRunner()), Policy.ADVISE)
+    return Queue(Host(root=state, runner=FakeRunner()))
 
 
 def note(state: Path, name: str, content: bytes = b"") -> Path:

@@ -11,7 +11,6 @@ import pytest
 from initadvisor.apply import proving
 from initadvisor.bootloaders.entry import EntryKind, OneShot, OneShotState
 from initadvisor.campaign.campaign import CampaignState
-from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.daemon.notes import Job, Note, NoteReason, Task, jobs_of
 from initadvisor.daemon.planning import TERMS, Needs
@@ -383,10 +382,7 @@ def test_withdrawing_ends_a_campaign(ready: Campaigning) -> None:
 def test_the_daemon_withdraws_it_with_the_first_of_its_jobs(ready: Campaigning) -> None:
     """That one waits for no mains power and no idle processors."""
     assert TERMS[Task.SETTLE].needs is Needs.MANAGERS
-    assert all(
-        Job(task=Task.SETTLE) in jobs_of(Note(reason=reason), Policy.ADVISE)
-        for reason in NoteReason
-    )
+    assert all(Job(task=Task.SETTLE) in jobs_of(Note(reason=reason)) for reason in NoteReason)
     ready.start()
     another_kernel(ready.provable)
     AdvisorsWork(host=ready.host).do(Job(task=Task.SETTLE))
