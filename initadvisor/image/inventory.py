@@ -159,6 +159,13 @@ class Inventory:
             heapq.heapreplace(self._largest, (size, path))
 
 
+def kind_by_path(path: str) -> FileKind:
+    """Return what a path tells of a file's kind; ``OTHER``, too, where only its content would."""
+    name = path.encode(errors="replace")
+    kind = _directory(name.rpartition(b"/")[0]).kind
+    return FileKind.PROGRAMS if kind is FileKind.OTHER and _LIBRARY.search(name) else kind
+
+
 @functools.lru_cache(maxsize=256)
 def _directory(path: bytes) -> _Directory:
     parts = path.removeprefix(b"usr/").split(b"/")

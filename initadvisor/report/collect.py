@@ -16,7 +16,8 @@ from initadvisor.host.configuration import load_config
 from initadvisor.host.hardware import cpu_model, memory
 from initadvisor.records.boot import RecordSource
 from initadvisor.report.privacy import Privacy
-from initadvisor.report.report import Line, Model, Report, ReportedBoot, ReportedSetting
+from initadvisor.report.report import Line, Model, OneBoot, Report, ReportedBoot, ReportedSetting
+from initadvisor.report.time_line import stages
 from initadvisor.store.store import open_store
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def collect(
         model=_model(host, answer),
         boots=tuple(privacy.masked(_boot(record)) for record in records),
         recorded_boots=recorded,
+        one_boot=privacy.masked(_one_boot(records)),
         unpacked_bytes=answer.unpacked_bytes,
         kinds=contents.kinds if contents else (),
         largest=contents.largest if contents else (),
@@ -134,6 +136,18 @@ def _boot(record: BootRecord) -> ReportedBoot:
         init_ms=_ms(record.begin_to_init_us),
         whole_ms=_ms(sum(one.duration_us for one in record.phases) or None),
         reasons=tuple(reason.explanation for reason in record.rejections),
+    )
+
+
+def _one_boot(records: Sequence[BootRecord]) -> OneBoot | None:
+    found = next(
+        (record for record in records if not record.rejections and record.unpack_us is not None),
+        None,
+    )
+    if found is None:
+        return None
+    return OneBoot(
+        day=found.started_at.date().isoformat(), setting=found.setting, stages=stages(found)
     )
 
 

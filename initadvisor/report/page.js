@@ -268,5 +268,100 @@ class WhatIf {
   }
 }
 
+/* The time line of one boot: zoomed and moved by buttons, wheel with Ctrl, and dragging. */
+
+function ticksBetween(low, high) {
+  const rough = (high - low) / 6, power = Math.pow(10, Math.floor(Math.log10(rough)));
+  const step = [1, 2, 5, 10].map((factor) => power * factor).find((one) => one >= rough);
+  const found = [];
+  for (let number = Math.ceil(low / step); number <= Math.floor(high / step); number += 1) {
+    found.push(step * number);
+  }
+  return found;
+}
+
+class TimeLine {
+  constructor(stages) {
+    this.stages = stages;
+    this.place = document.getElementById("time-line");
+    this.axis = this.place.querySelector(".axis");
+    this.low = Math.min(...stages.map((stage) => stage.from_ms));
+    this.high = Math.max(...stages.map((stage) => stage.to_ms));
+    this.all();
+    const bar = document.getElementById("zoom");
+    const moves = {
+      in: () => this.zoom(0.5, 0.5), out: () => this.zoom(2, 0.5),
+      earlier: () => this.move(-0.25), later: () => this.move(0.25),
+      unpacking: () => this.unpacking(), all: () => this.all(),
+    };
+    for (const button of bar.querySelectorAll("button")) {
+      button.addEventListener("click", () => {
+        moves[button.dataset.zoom]();
+        this.draw();
+      });
+    }
+    this.place.addEventListener("wheel", (event) => {
+      if (event.ctrlKey) {
+        event.preventDefault();
+        const box = this.place.getBoundingClientRect();
+        this.zoom(event.deltaY > 0 ? 1.25 : 0.8, (event.clientX - box.left) / box.width);
+        this.draw();
+      }
+    }, {passive: false});
+    this.place.addEventListener("pointermove", (event) => {
+      if (event.buttons === 1) {
+        this.move(-event.movementX / this.place.clientWidth);
+        this.draw();
+      }
+    });
+    bar.hidden = false;
+  }
+
+  all() {
+    [this.from, this.to] = [this.low, this.high];
+  }
+
+  unpacking() {
+    const stage = this.stages.find((one) => one.name === "unpacking");
+    if (stage) {
+      const beside = 0.25 * (stage.to_ms - stage.from_ms);
+      [this.from, this.to] = [stage.from_ms - beside, stage.to_ms + beside];
+    }
+  }
+
+  zoom(factor, part) {
+    const length = Math.max((this.to - this.from) * factor, 1);
+    const at = this.from + (this.to - this.from) * part;
+    this.from = at - length * part;
+    this.to = this.from + length;
+    this.move(0);
+  }
+
+  move(part) {
+    const length = Math.min(this.to - this.from, this.high - this.low);
+    this.from = Math.min(Math.max(this.from + part * length, this.low), this.high - length);
+    this.to = this.from + length;
+  }
+
+  draw() {
+    const length = this.to - this.from;
+    const percent = (ms) => `${(100 * ms / length).toFixed(3)}%`;
+    for (const shown of this.place.querySelectorAll("[data-stage]")) {
+      const stage = this.stages[Number(shown.dataset.stage)];
+      const took = stage.to_ms - stage.from_ms;
+      shown.setAttribute("x", percent(stage.from_ms - this.from));
+      shown.setAttribute("width", percent(took));
+      const before = took ? Math.min(Math.max((this.from - stage.from_ms) / took, 0), 1) : 0;
+      shown.querySelector("text").setAttribute("x", `${(100 * before).toFixed(2)}%`);
+    }
+    this.axis.replaceChildren(...ticksBetween(this.from, this.to).map((value) => {
+      const mark = svgPart("text", {x: percent(value - this.from), y: 14});
+      mark.textContent = inMs(value);
+      return mark;
+    }));
+  }
+}
+
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const WHAT_IF = DATA.model && document.getElementById("controls") ? new WhatIf(DATA.model) : null;
+const TIME_LINE = DATA.one_boot ? new TimeLine(DATA.one_boot.stages) : null;

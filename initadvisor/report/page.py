@@ -16,12 +16,16 @@ from initadvisor.core.serialisation import to_plain
 from initadvisor.decide.whatif import at_speed
 from initadvisor.report.bars import bars, choices, here, reach_ms
 from initadvisor.report.figures import in_ms, interval_ms, megabytes
+from initadvisor.report.history import HEIGHT, panels
+from initadvisor.report.report import Lane
+from initadvisor.report.time_line import ticks
+from initadvisor.report.treemap import areas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from initadvisor.report.bars import Bar
-    from initadvisor.report.report import Model, Report
+    from initadvisor.report.report import Model, OneBoot, Report
 
 
 _HERE = Path(__file__).parent
@@ -41,6 +45,9 @@ PRESETS = sorted(
     key=lambda disk: disk.read_mb_s.mean,
 )
 """Disks to put in the place of this machine's, the slowest first."""
+
+_ASPECT = 3.0
+"""How many times as wide as high the picture of the image is taken to be."""
 
 _SHORT = 24
 """A source that is no longer stands beside its figure, others below the table."""
@@ -76,6 +83,10 @@ def page(report: Report) -> str:
         sources=_long_sources(report),
         presets=PRESETS,
         sliders=_SLIDERS,
+        panels=panels(report.boots),
+        panel_height=HEIGHT,
+        time_line=_time_line(report.one_boot) if report.one_boot else None,
+        areas=areas(report, aspect=_ASPECT) if report.kinds else (),
         picture=_picture(report.model) if report.model else None,
     )
 
@@ -84,6 +95,34 @@ def _hash(text: str) -> str:
     """Return how a content security policy names text that is allowed."""
     digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return f"'sha256-{digest}'"
+
+
+def _time_line(boot: OneBoot) -> Mapping[str, object]:
+    """Return where the stages of a boot are, in percent of its length, and its axis."""
+    low = min(stage.from_ms for stage in boot.stages)
+    high = max(stage.to_ms for stage in boot.stages)
+    length = high - low
+    return {
+        "low": low,
+        "high": high,
+        "lanes": [
+            (
+                lane,
+                [
+                    (
+                        number,
+                        stage,
+                        100 * (stage.from_ms - low) / length,
+                        100 * (stage.to_ms - stage.from_ms) / length,
+                    )
+                    for number, stage in enumerate(boot.stages)
+                    if stage.lane is lane
+                ],
+            )
+            for lane in Lane
+        ],
+        "ticks": [(one, 100 * (one - low) / length) for one in ticks(low, high)],
+    }
 
 
 def _long_sources(report: Report) -> Mapping[str, int]:

@@ -6,6 +6,7 @@ Everything in it may be given away: see ``report.privacy``. Times are in ms.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -70,6 +71,34 @@ class ReportedBoot:
     reasons: tuple[str, ...]
 
 
+class Lane(StrEnum):
+    """What goes on side by side in a boot."""
+
+    BOOT = "the boot"
+    UNPACKING = "the image"
+    MEANWHILE = "the kernel meanwhile"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A part of one boot, from and to a moment of the kernel's clock; who says so."""
+
+    lane: Lane
+    name: str
+    from_ms: float
+    to_ms: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneBoot:
+    """A boot that is shown stage by stage."""
+
+    day: str
+    setting: Setting | None
+    stages: tuple[Stage, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """Something that is said about the machine."""
@@ -84,7 +113,8 @@ class Report:
 
     ``verdict``: as on the terminal, the sentence first; ``advice``: how sure it is and what would
     make it surer. ``machine``: four lines. ``model`` is None where less than two settings can be
-    compared. ``boots``: the latest ones, the latest first, of ``recorded_boots``.
+    compared. ``boots``: the latest ones, the latest first, of ``recorded_boots``; ``one_boot``: the
+    latest of them that counts and of which it is known when the image was unpacked.
     """
 
     version: str
@@ -99,6 +129,7 @@ class Report:
     model: Model | None
     boots: tuple[ReportedBoot, ...]
     recorded_boots: int
+    one_boot: OneBoot | None
     unpacked_bytes: int
     kinds: tuple[KindUse, ...]
     largest: tuple[StoredFile, ...]

@@ -133,13 +133,41 @@ def test_it_is_used_by_keyboard(browser: Browser, path: Path) -> None:
         assert found.wrong == []
 
 
+def test_one_boot_is_zoomed_and_moved(browser: Browser, path: Path) -> None:
+    with opened(browser, path) as found:
+        page = found.page
+
+        def shown() -> tuple[str, str]:
+            return page.inner_html("#time-line .axis"), page.inner_html("#time-line .lane")
+
+        def pressed(name: str) -> tuple[str, str]:
+            page.focus(f"button:text-is('{name}')")
+            page.keyboard.press("Enter")
+            return shown()
+
+        texts = page.locator("#time-line .axis text").all_inner_texts()
+        whole = pressed("Whole boot")
+        assert page.locator("#time-line .axis text").all_inner_texts() == texts
+        assert pressed("Zoom in") != whole
+        assert pressed("Earlier") != pressed("Later")
+        pressed("Zoom out")
+        assert pressed("Zoom out") == whole
+        assert pressed("Unpacking") != whole
+        [width] = page.locator("#time-line [data-stage]").evaluate_all(
+            "all => all.filter(one => one.textContent.trim().startsWith('unpacking:'))"
+            ".map(one => one.getAttribute('width'))"
+        )
+        assert width == "66.667%"
+        assert found.wrong == []
+
+
 def test_without_javascript_all_is_there_but_the_sliders(browser: Browser, path: Path) -> None:
     with opened(browser, path, java_script_enabled=False) as found:
         page = found.page
         assert page.locator("h1").is_visible()
         assert page.locator(".bars svg rect.read").count() == 3
         assert page.locator(".bars svg").first.is_visible()
-        assert page.locator("table").count() == 5
+        assert page.locator("table").count() == 6
         assert not page.locator("#controls").is_visible()
 
 

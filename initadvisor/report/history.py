@@ -1,0 +1,117 @@
+"""All shown boots as pictures: what each spent, and where setting or kernel changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from initadvisor.report.figures import in_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from initadvisor.report.report import ReportedBoot
+
+HEIGHT = 120
+_TOP, _BOTTOM = 22, 8
+_ABOVE = 1.1
+_MOST_OF_COUNTED = 1.5
+"""A boot that does not count is shown at the edge where it took longer than this times the rest."""
+
+_LABEL = 14.0
+"""In percent of the width: labels of changes that are nearer to the last one are left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One boot; ``x`` in percent of the width, ``y`` in pixels from the top."""
+
+    x: float
+    y: float
+    counts: bool
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Where another setting or kernel begins; ``label`` is empty where there is no room for it."""
+
+    x: float
+    label: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One picture; ``most_ms`` is at its top."""
+
+    title: str
+    most_ms: float
+    points: tuple[Point, ...]
+    changes: tuple[Change, ...]
+
+
+_PANELS = (
+    ("unpacking", "unpack_ms"),
+    ("firmware or loader, with the reading", "read_ms"),
+    ("the whole boot", "whole_ms"),
+)
+
+
+def panels(boots: Sequence[ReportedBoot]) -> tuple[Panel, ...]:
+    """Return a picture for each figure that at least two boots that count have."""
+    in_order = boots[::-1]
+    return tuple(
+        panel for title, name in _PANELS if (panel := _panel(title, name, in_order)) is not None
+    )
+
+
+def _panel(title: str, name: str, boots: Sequence[ReportedBoot]) -> Panel | None:
+    counted = [getattr(boot, name) for boot in boots if not boot.reasons]
+    known = [value for value in counted if value is not None]
+    if len(known) < 2:
+        return None
+    every = [value for boot in boots if (value := getattr(boot, name)) is not None]
+    most = _ABOVE * min(max(every), _MOST_OF_COUNTED * max(known))
+    points = []
+    for number, boot in enumerate(boots):
+        value = getattr(boot, name)
+        if value is not None:
+            part = min(value / most, 1.0)
+            points.append(
+                Point(
+                    x=_x(number, len(boots)),
+                    y=HEIGHT - _BOTTOM - part * (HEIGHT - _TOP - _BOTTOM),
+                    counts=not boot.reasons,
+                    words=f"{in_ms(value)}: {_words(boot)}",
+                )
+            )
+    return Panel(
+        title=title, most_ms=most, points=tuple(points), changes=tuple(_changes(boots, len(boots)))
+    )
+
+
+def _changes(boots: Sequence[ReportedBoot], count: int) -> Iterator[Change]:
+    last, room_from = None, 0.0
+    for number, boot in enumerate(boots):
+        now = (boot.setting, boot.kernel)
+        if last is not None and now == last:
+            continue
+        x = _x(number - 0.5, count) if number else 0.0
+        other = last is None or boot.setting != last[0]
+        label = str(boot.setting or "?") if other and x >= room_from and x < 100 - _LABEL else ""
+        if label:
+            room_from = x + _LABEL
+        if number or label:
+            yield Change(x=x, label=label, words=f"from {boot.day}: {_words(boot)}")
+        last = now
+
+
+def _words(boot: ReportedBoot) -> str:
+    reasons = f"; does not count: {'; '.join(boot.reasons)}" if boot.reasons else ""
+    return f"{boot.day}, {boot.setting or 'unknown setting'}, Linux {boot.kernel or '?'}{reasons}"
+
+
+def _x(number: float, count: int) -> float:
+    """Return a place in percent, with room for a mark at both ends."""
+    return 1.5 + 97.0 * (number / (count - 1) if count > 1 else 0.5)

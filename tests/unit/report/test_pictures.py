@@ -1,0 +1,144 @@
+"""Pictures of boots and of the image: where their parts are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+from initadvisor.image.contents import FileKind, KindUse, StoredFile
+from initadvisor.records.boot import RejectionReason
+from initadvisor.records.boot_start import EfiTimes, Phase, PhaseSource, PhaseTime
+from initadvisor.records.marks import Waiting
+from initadvisor.report.history import HEIGHT, panels
+from initadvisor.report.report import Lane
+from initadvisor.report.time_line import stages, ticks
+from initadvisor.report.treemap import areas
+from tests.fixtures.boots import LZ4, boot_record
+from tests.fixtures.reports import report_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from initadvisor.host import Host
+    from initadvisor.records.boot import BootRecord
+
+BOOT = boot_record(unpack_us=200_000, read_us=900_000)
+
+
+def named(record: BootRecord) -> dict[str, tuple[float, float]]:
+    """Return from when to when each stage goes."""
+    return {stage.name: (stage.from_ms, stage.to_ms) for stage in stages(record)}
+
+
+def phases(*durations_ms: tuple[Phase, int]) -> tuple[PhaseTime, ...]:
+    """Return phases of a boot."""
+    return tuple(
+        PhaseTime(phase=phase, duration_us=1000 * ms, source=PhaseSource.MANAGER)
+        for phase, ms in durations_ms
+    )
+
+
+def test_a_boot_is_told_stage_by_stage() -> None:
+    known = phases(
+        (Phase.FIRMWARE, 4000),
+        (Phase.LOADER, 900),
+        (Phase.KERNEL, 1100),
+        (Phase.INITRD, 1900),
+        (Phase.USERSPACE, 6000),
+    )
+    record = replace(BOOT, phases=known)
+    assert named(record) == {
+        "firmware": (-4900, -900),
+        "loader": (-900, 0),
+        "kernel, before the unpacking": (0, 300),
+        "kernel, until /init": (300, 600),
+        "initramfs, until switch-root": (600, 3000),
+        "user space": (3000, 9000),
+        "unpacking": (300, 500),
+        "other work": (300, 350),
+        "waiting for the unpacking": (350, 500),
+    }
+    lane = [stage for stage in stages(record) if stage.lane is Lane.BOOT]
+    assert all(one.to_ms == other.from_ms for one, other in pairwise(lane))
+    unseen = replace(record, shadow=replace(BOOT.shadow, waiting=Waiting.HIDDEN))
+    assert named(unseen)["other work, until it ends"] == (300, 500)
+
+
+def test_the_menu_is_told_apart_and_what_is_not_known_is_left_out() -> None:
+    efi = EfiTimes(init_us=5_000_000, menu_us=5_200_000, exec_us=5_900_000)
+    shown = named(replace(BOOT, times=replace(BOOT.times, efi=efi)))
+    assert (shown["loader"], shown["menu, then reading"]) == ((-900, -700), (-700, 0))
+    assert "firmware" not in shown
+    assert shown["initramfs, until switch-root"] == (600, 3000)  # one without systemd in it
+    marks = replace(BOOT.timestamps, begin_us=None, run_init_us=None)
+    assert named(replace(BOOT, timestamps=marks, phases=())) == {}
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (-5100, 9000, (-5000, 0, 5000)),
+        (300, 500, (300, 350, 400, 450, 500)),
+        (0.25, 0.75, (0.3, 0.4, 0.5, 0.6, 0.7)),
+    ],
+)
+def test_the_marks_of_the_axis_are_round(
+    low: float, high: float, expected: Sequence[float]
+) -> None:
+    assert ticks(low, high) == pytest.approx(expected)
+
+
+def test_history_marks_changes_and_what_does_not_count(host: Host) -> None:
+    records = (
+        *(boot_record(number) for number in range(1, 5)),
+        *(boot_record(number, setting=LZ4, unpack_us=100_000) for number in range(5, 9)),
+        boot_record(9, setting=LZ4, unpack_us=90_000_000, rejections=(RejectionReason.OOPSED,)),
+    )
+    unpacking, *others = panels(report_of(host, records=records).boots)
+    assert [panel.title for panel in others] == [
+        "firmware or loader, with the reading",
+        "the whole boot",
+    ]
+    points = unpacking.points
+    assert [point.counts for point in points] == [True] * 8 + [False]
+    assert all(one.x < other.x for one, other in pairwise(points))
+    assert points[0].y < points[5].y < HEIGHT  # lz4 takes less
+    assert points[-1].y < points[0].y  # at the edge, so that the others can be seen
+    assert "the kernel met an error" in points[-1].words
+    assert [change.label for change in unpacking.changes] == ["zstd -19", "lz4 -9"]
+    between = (points[3].x + points[4].x) / 2
+    assert unpacking.changes[1].x == pytest.approx(between)
+    assert panels(report_of(host, records=()).boots[:1]) == ()
+
+
+def test_areas_fill_the_picture_by_size_and_files_stand_in_their_kind(host: Host) -> None:
+    report = report_of(host)
+    found = areas(report, aspect=3)
+    total = sum(kind.size_bytes for kind in report.kinds)
+    for area in found:
+        assert area.width * area.height / 1e4 == pytest.approx(area.size_bytes / total)
+        assert -1e-6 <= area.x <= area.x + area.width <= 100 + 1e-6
+        assert -1e-6 <= area.y <= area.y + area.height <= 100 + 1e-6
+    for number, one in enumerate(found):
+        for other in found[number + 1 :]:
+            across = min(one.x + one.width, other.x + other.width) - max(one.x, other.x)
+            down = min(one.y + one.height, other.y + other.height) - max(one.y, other.y)
+            assert across < 1e-6 or down < 1e-6
+    by_name = {area.name: area for area in found}
+    assert by_name["amdgpu.ko"].kind == by_name["other kernel modules"].kind == 0
+    assert by_name["libcrypto.so.3"].kind == by_name["other binaries and libraries"].kind
+    assert "firmware" in by_name
+
+
+def test_files_that_do_not_fit_their_kind_are_left_out(host: Host) -> None:
+    report = replace(
+        report_of(host),
+        kinds=(KindUse(kind=FileKind.OTHER, files=1, size_bytes=10, compressed_bytes=0),),
+        largest=(StoredFile(path="etc/large", size_bytes=11),),
+    )
+    [area] = areas(report, aspect=3)
+    assert (area.name, area.width, area.height) == ("other files", 100, 100)
+    assert areas(replace(report, kinds=()), aspect=3) == ()
