@@ -23,7 +23,7 @@ _LABEL = 14.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class BootPoint:
     """One boot; ``x`` in percent of the width, ``y`` in pixels from the top."""
 
     x: float
@@ -33,7 +33,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class ChangeMark:
     """Where another setting or kernel begins; ``label`` is empty where there is no room for it."""
 
     x: float
@@ -47,8 +47,8 @@ class Panel:
 
     title: str
     most_ms: float
-    points: tuple[Point, ...]
-    changes: tuple[Change, ...]
+    points: tuple[BootPoint, ...]
+    changes: tuple[ChangeMark, ...]
 
 
 _PANELS = (
@@ -79,7 +79,7 @@ def _panel(title: str, name: str, boots: Sequence[ReportedBoot]) -> Panel | None
         if value is not None:
             part = min(value / most, 1.0)
             points.append(
-                Point(
+                BootPoint(
                     x=_x(number, len(boots)),
                     y=HEIGHT - _BOTTOM - part * (HEIGHT - _TOP - _BOTTOM),
                     counts=not boot.reasons,
@@ -91,7 +91,7 @@ def _panel(title: str, name: str, boots: Sequence[ReportedBoot]) -> Panel | None
     )
 
 
-def _changes(boots: Sequence[ReportedBoot], count: int) -> Iterator[Change]:
+def _changes(boots: Sequence[ReportedBoot], count: int) -> Iterator[ChangeMark]:
     last, room_from = None, 0.0
     for number, boot in enumerate(boots):
         now = (boot.setting, boot.kernel)
@@ -103,7 +103,7 @@ def _changes(boots: Sequence[ReportedBoot], count: int) -> Iterator[Change]:
         if label:
             room_from = x + _LABEL
         if number or label:
-            yield Change(x=x, label=label, words=f"from {boot.day}: {_words(boot)}")
+            yield ChangeMark(x=x, label=label, words=f"from {boot.day}: {_words(boot)}")
         last = now
 
 
