@@ -21,6 +21,10 @@ MOST_UNEXPLAINED = 2
 """After so many boots that left no sign a candidate counts as failed."""
 
 
+CLASSICAL_BOOTS = 20
+"""So often each setting is booted by who compares means."""
+
+
 class CampaignState(StrEnum):
     """How far a campaign has come."""
 
@@ -206,6 +210,12 @@ class Campaign:
         """The candidates that may be booted."""
         out = {found.setting for found in self.quarantined}
         return tuple(found for found in self.ready if found.today or found.setting not in out)
+
+    @property
+    def classical_boots(self) -> int:
+        """How many boots it takes to boot each setting ``CLASSICAL_BOOTS`` times, today's too."""
+        settings = {found.setting for found in self.ready}
+        return CLASSICAL_BOOTS * len(settings | {found.setting for found in self.quarantined})
 
     def booted(self, setting: str) -> int:
         """Return how many boots of a setting have passed."""

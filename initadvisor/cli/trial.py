@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from initadvisor.campaign.campaign import CampaignState
+from initadvisor.campaign.campaign import CLASSICAL_BOOTS, CampaignState
 from initadvisor.cli.options import Whole, refuse_if, settings_beginning_with
 from initadvisor.cli.rendering.output import print_json
 from initadvisor.cli.rendering.progress import Progress
@@ -233,6 +233,8 @@ def _document(campaign: Campaign) -> dict[str, Any]:
         "reason": campaign.reason or None,
         "boots": campaign.boots,
         "most_boots": campaign.most_boots,
+        "classical_boots": campaign.classical_boots,
+        "by_policy": campaign.by_policy,
         "only": list(campaign.only),
         "reboots": campaign.reboots,
         "candidates": [
@@ -290,7 +292,11 @@ def _print_state(campaign: Campaign) -> None:
     print_paragraph(shown(f"Campaign {campaign.number} is {campaign.state}: {campaign.reason}."))
     if (following := _FOLLOWING.get(campaign.state)) is not None:
         print_paragraph(f"{following}; initadvisor trial stop ends it.")
-    click.echo(f"Boots: {campaign.boots} of at most {campaign.most_boots}.")
+    classical = campaign.classical_boots
+    others = f"; {CLASSICAL_BOOTS} of each setting would be {classical}" if classical else ""
+    click.echo(f"Boots: {campaign.boots} of at most {campaign.most_boots}{others}.")
+    if campaign.by_policy:
+        click.echo("The daemon's policy has begun it.")
     if campaign.only:
         click.echo(shown(f"Only: {', '.join(campaign.only)}."))
     if campaign.state.is_active and campaign.reboots:

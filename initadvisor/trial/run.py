@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.campaign.campaign import (
+    CLASSICAL_BOOTS,
     Campaign,
     CampaignAction,
     CampaignEvent,
@@ -131,6 +132,8 @@ class CampaignRun:
                 return found
             case CampaignAction.REPORT:
                 self._told.append(campaign.reason)
+                if campaign.state is CampaignState.DONE and campaign.boots:
+                    self._told.append(_few(campaign))
                 return None
             case _:
                 return self._executor.do(action, campaign)
@@ -204,3 +207,11 @@ class CampaignRun:
                 return CampaignEvent(kind=CampaignEventKind.SETTLED, reason=words)
         trial_boot = trial_boot_of(self._host, campaign, candidate)
         return CampaignEvent(kind=CampaignEventKind.CHOSEN, trial_boot=trial_boot, reason=words)
+
+
+def _few(campaign: Campaign) -> str:
+    boots = "one boot" if campaign.boots == 1 else f"{campaign.boots} boots"
+    return (
+        f"campaign {campaign.number} took {boots}; {CLASSICAL_BOOTS} of each setting would have "
+        f"been {campaign.classical_boots}"
+    )

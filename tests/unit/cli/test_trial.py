@@ -232,7 +232,7 @@ def test_status_for_a_person(machine: Campaigning) -> None:
     assert error is None
     for words in (
         "Campaign 1 is armed: the next boot is of xz.",
-        "Boots: 2 of at most 9.",
+        "Boots: 2 of at most 9; 20 of each setting would be 100.",
         "- zstd -19: 0.4 MB, today's image",
         "booted well: 1",
         "Not booted any more: - gzip: it panicked: No working init found.",
