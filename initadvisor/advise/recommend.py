@@ -111,6 +111,7 @@ class CandidateEvaluation:
         self._observer = observer
         self._build_gaps: tuple[SkippedSetting, ...] = ()
         self.kernel_config = _kernel_config(host, request, release)
+        observer.doing("measuring how fast the disk reads")
         self.disk = examine_disk(host, source.path, sample=sample)
         self.context = boot_context(host, release)
         self.table = calibration(host)
@@ -188,6 +189,7 @@ class CandidateEvaluation:
             limits=self._limits,
             seed=_SEED,
         )
+        self._observer.doing("weighing the candidates")
         result = decision_result(decision_input)
         return Answer(
             candidate_set=candidate_set,
@@ -278,7 +280,12 @@ def recommend(host: Host, request: Request, *, observer: RecommendObserver) -> R
     target = sample_target(host) if request.sample else find_target(host, request.image)
     with (
         open_search_space(
-            host, target, config, only=request.only, everything=request.everything
+            host,
+            target,
+            config,
+            only=request.only,
+            everything=request.everything,
+            observer=observer,
         ) as search_space,
         _lab_machine(host, search_space, request) as machine,
     ):

@@ -91,10 +91,10 @@ class _Building:
         self._observer = observer
         self.begun = False
 
-    def doing(self, what: str) -> None:
+    def doing(self, what: str, *, done: int = 0, of: int = 0) -> None:
         """See ``BuildingObserver.doing``."""
         self.begun = True
-        self._observer.doing(what)
+        self._observer.doing(what, done=done, of=of)
 
     def built(self, staged: Sequence[StagedImage]) -> None:
         """See ``ApplyObserver.built``."""

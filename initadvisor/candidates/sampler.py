@@ -1,5 +1,8 @@
 """Runs compressors on samples of the content, and controls on all of it; times decompressing both.
 
+They run as other programs do, since somebody waits for the answer: beside a busy machine's work
+an idle one of a few seconds took minutes.
+
 A sample is small enough to stay in the processor's caches, which the whole is not. So the samples
 are taken in turns, each of which throws the others out, and how much longer the whole takes for
 each byte is seen on the controls, of which there is both.
@@ -56,8 +59,8 @@ _RELATIVES = {
 class SampleObserver(Protocol):
     """Receives progress events of sampling."""
 
-    def sampled(self, done: int, of: int) -> None:
-        """Take note that this many steps are done."""
+    def doing(self, what: str, *, done: int = 0, of: int = 0) -> None:
+        """Something goes on, in words: ``done`` of its ``of`` steps, where they can be counted."""
         ...
 
 
@@ -164,15 +167,18 @@ class Sampler:
         steps = sorted(self._steps(compressed), key=lambda step: -step[0])
         pool = ThreadPoolExecutor(self.host.cores)
         try:
-            for done, _ in enumerate(pool.map(lambda step: step[1](), steps), 1):
-                observer.sampled(done, len(steps))
+            whole, done = sum(_cost(step) for step in steps), 0
+            observer.doing(_COMPRESSING, of=whole)
+            for step, _ in zip(steps, pool.map(lambda step: step[1](), steps), strict=True):
+                done += _cost(step)
+                observer.doing(_COMPRESSING, done=done, of=whole)
         except BaseException:
             self.stop.set()
             self.host.runner.stop_all()
             raise
         finally:
             pool.shutdown(cancel_futures=True)
-        self._time(compressed)
+        self._time(compressed, observer)
 
     def _steps(self, subjects: Sequence[SampleTask]) -> list[tuple[float, Callable[[], None]]]:
         """Return what is to be run, each once, with about how long it takes."""
@@ -209,7 +215,7 @@ class Sampler:
                     timeout_s=_TIMEOUT_S,
                     stdin=pipe,
                     stdout=file,
-                    priority=Priority.IDLE,
+                    priority=Priority.MEASURED,
                 )
         except InitadvisorError as err:
             self.outputs[command.key, sample] = err.message
@@ -221,7 +227,7 @@ class Sampler:
             file=file,
         )
 
-    def _time(self, subjects: Sequence[SampleTask]) -> None:
+    def _time(self, subjects: Sequence[SampleTask], observer: SampleObserver) -> None:
         """Decompress every sample again, and make sure that it is what was compressed."""
         keys = [(subject.command.key, self.sample_of(subject)) for subject in subjects]
         made = [
@@ -238,7 +244,8 @@ class Sampler:
             )
             for subject, (_, sample), output in made
         ]
-        times = decompression_times(self.host, [*streams, *self.control_streams.values()])
+        everything = [*streams, *self.control_streams.values()]
+        times = decompression_times(self.host, everything, observer=observer)
         for (subject, key, output), found in zip(made, times, strict=False):
             self.outputs[key] = (
                 f"{subject.command.argv[0]} wrote {found}"
@@ -248,6 +255,14 @@ class Sampler:
         for of, found in zip(self.control_streams, times[len(made) :], strict=True):
             if not isinstance(found, str):
                 self.control_ms[of] = min(found.times_ms)  # the one that was disturbed least
+
+
+_COMPRESSING = "compressing a sample with every setting"
+
+
+def _cost(step: tuple[float, object]) -> int:
+    """Return about how many ms of processor time a step takes."""
+    return 10 + round(1000 * step[0])
 
 
 def _relatives(subjects: Sequence[SampleTask]) -> dict[SampleTask, SampleTask]:
@@ -296,11 +311,18 @@ class Decompressed:
     facts: tuple[StreamFacts, ...] = ()
 
 
-def decompression_times(host: Host, streams: Sequence[Compressed]) -> list[Decompressed | str]:
+def decompression_times(
+    host: Host, streams: Sequence[Compressed], *, observer: SampleObserver
+) -> list[Decompressed | str]:
     """Decompress each a few times, in turns; return what was found, or what is wrong."""
     found: list[Decompressed | str] = [_wrong_format(s) or Decompressed() for s in streams]
-    for _ in range(_ROUNDS):
+    for turn in range(_ROUNDS):
         for index, stream in enumerate(streams):
+            observer.doing(
+                "timing decompression of the samples",
+                done=turn * len(streams) + index,
+                of=_ROUNDS * len(streams),
+            )
             known = found[index]
             if isinstance(known, str) or sum(known.times_ms) > _LONG_MS:
                 continue

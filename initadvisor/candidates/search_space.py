@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
     from initadvisor.records.built_image import BuiltImage, SkippedSetting
     from initadvisor.target.baseline import Baseline
-    from initadvisor.target.source import Source
+    from initadvisor.target.source import ReadObserver, Source
     from initadvisor.target.target import Target
 
 
@@ -70,12 +70,15 @@ def open_search_space(
     *,
     only: tuple[Setting, ...],
     everything: bool,
+    observer: ReadObserver | None = None,
 ) -> Iterator[SearchSpace]:
     """Read the image and find out what to compare it with; see ``plan_settings``.
 
     Raises ``InitadvisorError`` (with its exit code) where the image cannot be read or is none.
     """
-    with open_source(target.path, installed=target.installed, host=host) as source:
+    with open_source(
+        target.path, installed=target.installed, host=host, observer=observer
+    ) as source:
         generator = target.made_by(source.contents)
         release, configured = source.contents.kernel_release, None
         gaps: list[str] = []

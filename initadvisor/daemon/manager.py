@@ -104,9 +104,11 @@ def arrange_waking(host: Host, leave: Leave) -> None:
 class StatusReporter:
     """Passes progress events on to systemd, but those that come too often."""
 
-    def doing(self, what: str) -> None:
-        """Tell what goes on."""
-        tell_status(what)
+    def doing(self, what: str, *, done: int = 0, of: int = 0) -> None:
+        """Tell what begins."""
+        del of
+        if not done:
+            tell_status(what)
 
     def started(self, setting: Setting) -> None:
         """Tell what is being built."""
@@ -119,11 +121,8 @@ class StatusReporter:
         """Tell what cannot be built."""
         tell_status(f"{skipped.setting} cannot be built: {skipped.reason}")
 
-    def sampled(self, done: int, of: int) -> None:
-        """Say nothing: there are many steps, of seconds each."""
-
     def timed(self, stream: Stream, elapsed_ms: float) -> None:
-        """Say nothing: the same."""
+        """Say nothing: there are many."""
 
     def booted(self, subject: LabSubject, sample: LabSample) -> None:
         """Tell which image a virtual machine has unpacked."""

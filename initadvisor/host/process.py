@@ -88,7 +88,8 @@ class Usage:
 class Launch:
     """One start of a program by ``launcher.py``."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, idle: bool = True) -> None:
+        self._idle = idle
         self._told, self._tell = pipe()
         self._said, self._report = pipe()
 
@@ -107,14 +108,16 @@ class Launch:
     def command(self, argv: Sequence[str]) -> list[str]:
         """Return the command line that launches the program."""
         told, report = map(str, self.descriptors)
-        words = [told, report, _DEFAULT, str(_POLICY), *argv]
+        policy = _POLICY if self._idle else os.sched_getscheduler(0)
+        words = [told, report, _DEFAULT, str(policy), *argv]
         return [sys.executable, "-I", "-S", "-c", _CODE, *words]
 
     def go(self, pid: int) -> None:
-        """Let the launcher, which has process number ``pid``, start the program as an idle one."""
+        """Let the launcher, which has process number ``pid``, start the program."""
         self._told.close()
         self._report.close()
-        give_way(pid)
+        if self._idle:
+            give_way(pid)
         with contextlib.suppress(BrokenPipeError):  # it was killed
             self._tell.write(b".")
 

@@ -51,10 +51,11 @@ class Priority(Enum):
     """How a program competes with the rest of the machine."""
 
     NORMAL = auto()
+    MEASURED = auto()
+    """As ``NORMAL``, but its peak memory is measured, which makes the start some 15 ms longer."""
     IDLE = auto()
     """Runs on processors and disks that nobody else wants (SCHED_IDLE, the idle I/O class), and is
-    killed before anything else when memory runs out. Its peak memory is measured, which makes the
-    start some 15 ms longer."""
+    killed before anything else when memory runs out. Measured like ``MEASURED``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +178,9 @@ class SystemRunner:
         with (
             tempfile.TemporaryFile() as out,
             tempfile.TemporaryFile() as err,
-            Launch() if priority is Priority.IDLE else contextlib.nullcontext() as launch,
+            contextlib.nullcontext()
+            if priority is Priority.NORMAL
+            else Launch(idle=priority is Priority.IDLE) as launch,
         ):
             started = time.monotonic()
             process = self._start(words, stdin, stdout or out, err, env, cwd, launch)

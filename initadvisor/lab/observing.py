@@ -38,9 +38,6 @@ class Unseen:
     def skipped(self, skipped: SkippedSetting) -> None:
         """See ``BuildObserver``."""
 
-    def sampled(self, done: int, of: int) -> None:
-        """See ``SampleObserver``."""
-
     def timed(self, stream: Stream, elapsed_ms: float) -> None:
         """See ``BenchObserver``."""
 

@@ -280,8 +280,8 @@ def _not_as_built(host: Host, path: Path, sha256: str) -> str | None:
 class BuildingObserver(Protocol):
     """Receives progress events of a build."""
 
-    def doing(self, what: str) -> None:
-        """Take note of what goes on now."""
+    def doing(self, what: str, *, done: int = 0, of: int = 0) -> None:
+        """Take note of what goes on now: ``done`` of its ``of`` steps, if they can be counted."""
         ...
 
 

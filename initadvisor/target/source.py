@@ -11,7 +11,7 @@ import contextlib
 import os
 import tempfile
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Protocol
 
 from initadvisor import __version__
 from initadvisor.core import codecs
@@ -83,9 +83,21 @@ class Source:
             raise InitadvisorError(msg, hint="try again")
 
 
+class ReadObserver(Protocol):
+    """Receives progress events of reading an image."""
+
+    def doing(self, what: str, *, done: int = 0, of: int = 0) -> None:
+        """Something goes on, in words: ``done`` of its ``of`` steps, where they can be counted."""
+        ...
+
+
 @contextlib.contextmanager
 def open_source(
-    path: Path, *, installed: InstalledImage | None = None, host: Host | None = None
+    path: Path,
+    *,
+    installed: InstalledImage | None = None,
+    host: Host | None = None,
+    observer: ReadObserver | None = None,
 ) -> Iterator[Source]:
     """Open the image ``path`` and read what is in it.
 
@@ -100,7 +112,11 @@ def open_source(
         mtime_ns = os.fstat(file.fileno()).st_mtime_ns
         _require_plausible_size(file, path)
         sha256 = sha256_of(file)
-        spool = stack.enter_context(contextlib.closing(ContentSpool(host))) if host else None
+        spool = (
+            stack.enter_context(contextlib.closing(ContentSpool(host, file, observer)))
+            if host
+            else None
+        )
         try:
             contents = _contents(host, file, sha256, spool)
         except BadImageError as err:
@@ -191,7 +207,11 @@ class ContentSpool:
     ``cpu_ms``: the processor time that unpacking alone took, checksums included.
     """
 
-    def __init__(self, host: Host) -> None:
+    def __init__(
+        self, host: Host, image: IO[bytes] | None = None, observer: ReadObserver | None = None
+    ) -> None:
+        self._image, self._observer = image, observer
+        self._image_bytes = os.fstat(image.fileno()).st_size if image else 0
         self.file: IO[bytes] | None = None
         self.offset = -1
         self.cpu_ms = 0.0
@@ -228,6 +248,9 @@ class ContentSpool:
             finally:
                 self.cpu_ms += (self._host.clock.thread_cpu_ns() - started) / 1e6
             self._write(piece)
+            if self._observer and self._image:
+                done = min(self._image.tell(), self._image_bytes)
+                self._observer.doing("reading the image", done=done, of=self._image_bytes)
             yield piece
 
     def _write(self, piece: bytes | memoryview | None) -> None:

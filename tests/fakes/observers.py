@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Steps:
-    """Notes how far it is told the sampling is; may end it."""
+    """Notes how far each phase is told to be; may end it."""
 
-    seen: list[tuple[int, int]] = field(default_factory=list)
+    seen: list[tuple[str, int, int]] = field(default_factory=list)
     ends_with: BaseException | None = None
 
-    def sampled(self, done: int, of: int) -> None:
+    def doing(self, what: str, *, done: int = 0, of: int = 0) -> None:
         """Take note."""
-        self.seen.append((done, of))
+        self.seen.append((what, done, of))
         assert done <= of
         if self.ends_with:
             raise self.ends_with
@@ -33,7 +33,7 @@ class Watching:
         self.staged: tuple[StagedImage, ...] = ()
         self._then = then
 
-    def doing(self, what: str) -> None:
+    def doing(self, what: str, *, done: int = 0, of: int = 0) -> None:
         """Be told."""
 
     def built(self, staged: Sequence[StagedImage]) -> None:

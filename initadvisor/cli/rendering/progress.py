@@ -2,45 +2,110 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import shutil
 import sys
+import threading
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-if TYPE_CHECKING:
-    from rich.status import Status
+from initadvisor.core.text import shown
 
+if TYPE_CHECKING:
     from initadvisor.candidates.decompression import Stream
     from initadvisor.core.settings import Setting
     from initadvisor.records.built_image import BuiltImage, SkippedSetting
     from initadvisor.records.lab import LabSample, LabSubject, LostBoot
 
 
+_BAR = 20
+_EVERY_S = 0.1
+_ALIVE_S = 1.0
+_LEAST_S = 1.0
+"""Before so long nothing is said of how long a phase will take."""
+
+_ERASE = "\r\x1b[2K"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Phase:
+    what: str
+    began_s: float
+    done: int = 0
+    of: int = 0
+
+    def line(self, now_s: float) -> str:
+        """Return the name, the bar and how long it may take, or has taken."""
+        took_s = now_s - self.began_s
+        if not self.of:
+            return f"{self.what} ({took_s:.0f} s)" if took_s >= _LEAST_S else self.what
+        part = min(self.done / self.of, 1.0)
+        full = round(_BAR * part)
+        line = f"{self.what} [{'#' * full}{'.' * (_BAR - full)}] {100 * part:3.0f} %"
+        if took_s < _LEAST_S or not part:
+            return line
+        return f"{line}, {took_s * (1 - part) / part:.0f} s left"
+
+
 class Progress:
     """Observes builds and measurements; the line is gone when the context ends."""
 
     def __init__(self) -> None:
-        self._status: Status | None = None
+        self._phase = _Phase(what="beginning", began_s=time.monotonic())
+        self._drawn_s = 0.0
+        self._over = threading.Event()
+        self._lock = threading.Lock()
+        self._drawing: threading.Thread | None = None
         self._building: list[Setting] = []
         self._built = 0
 
     def __enter__(self) -> Self:
-        if sys.stderr.isatty():
-            from rich.console import Console
-
-            console = Console(stderr=True, highlight=False)
-            self._status = console.status("reading the image")
-            self._status.start()
+        if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+            for handler in logging.getLogger().handlers:
+                handler.addFilter(self._erase)
+            self._drawing = threading.Thread(target=self._keep_drawing, daemon=True)
+            self._drawing.start()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        if self._status:
-            self._status.stop()
+        if self._drawing:
+            self._over.set()
+            self._drawing.join()
+            for handler in logging.getLogger().handlers:
+                handler.removeFilter(self._erase)
+            self._erase()
 
     def doing(self, what: str, *, done: int = 0, of: int = 0) -> None:
         """Show what goes on, and how much of it is done."""
-        if self._status:
-            from rich.text import Text
+        now_s = time.monotonic()
+        with self._lock:
+            new = what != self._phase.what
+            if new:
+                self._phase = _Phase(what=what, began_s=now_s)
+            self._phase.done, self._phase.of = done, of
+        if self._drawing and (new or now_s - self._drawn_s > _EVERY_S):
+            self._draw()
 
-            self._status.update(Text(f"{what}: {done} of {of}" if of else what))
+    def _erase(self, _record: object = None) -> bool:
+        """Make room for a line of the log, which is always printed."""
+        sys.stderr.write(_ERASE)
+        sys.stderr.flush()
+        return True
+
+    def _keep_drawing(self) -> None:
+        """Show that time goes by."""
+        while not self._over.wait(_ALIVE_S):
+            self._draw()
+
+    def _draw(self) -> None:
+        with self._lock:
+            self._drawn_s = time.monotonic()
+            line = shown(self._phase.line(self._drawn_s))
+            width = shutil.get_terminal_size().columns - 1
+            sys.stderr.write(f"{_ERASE}{line[:width]}")
+            sys.stderr.flush()
 
     def started(self, setting: Setting) -> None:
         """Show one more setting that is being built."""
@@ -55,10 +120,6 @@ class Progress:
     def skipped(self, skipped: SkippedSetting) -> None:
         """Show one less; the reason is part of the result."""
         self._ended(skipped.setting)
-
-    def sampled(self, done: int, of: int) -> None:
-        """Show how much of the sampling is done."""
-        self.doing(f"compressing a sample with every setting: {done} of {of} steps done")
 
     def timed(self, stream: Stream, elapsed_ms: float) -> None:
         """Show what was timed last."""

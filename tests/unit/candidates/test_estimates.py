@@ -362,8 +362,8 @@ def test_an_image_that_is_rewritten_meanwhile_gives_no_estimate(host: Host, imag
     """Some generators truncate the image and write it in place."""
 
     class Rewriting(Steps):
-        def sampled(self, done: int, of: int) -> None:
-            super().sampled(done, of)
+        def doing(self, what: str, *, done: int = 0, of: int = 0) -> None:
+            super().doing(what, done=done, of=of)
             image.write_bytes(bytes(1000))
             os.utime(image, ns=(1, 1))
 

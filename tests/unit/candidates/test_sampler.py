@@ -149,7 +149,7 @@ def test_what_takes_time_is_scaled_to_the_whole(host: Host, runner: FakeRunner) 
     assert found.build_s == pytest.approx(found.build_cpu_s)
     assert 12_000_000 < found.build_peak_bytes < 200_000_000
     assert {call.priority for call in runner.calls if "--version" not in call.argv} == {
-        Priority.IDLE
+        Priority.MEASURED
     }
 
 
@@ -219,9 +219,17 @@ def test_a_relative_that_fails_is_done_without(host: Host, runner: FakeRunner) -
 def test_it_is_told_how_far_it_is(host: Host) -> None:
     steps = Steps()
     sampled(host, *ALL, observer=steps)
-    count = len(steps.seen)
-    assert steps.seen == [(done, count) for done in range(1, count + 1)]
-    assert count > len(ALL)
+    phases = {what: [(d, of) for w, d, of in steps.seen if w == what] for what, _, _ in steps.seen}
+    assert list(phases) == [
+        "compressing a sample with every setting",
+        "timing decompression of the samples",
+    ]
+    for told in phases.values():
+        assert len(told) > len(ALL)
+        assert told == sorted(told)
+        assert len({of for _, of in told}) == 1
+    done, of = phases["compressing a sample with every setting"][-1]
+    assert done == of
 
 
 def cut_short(data: bytes) -> bytes:

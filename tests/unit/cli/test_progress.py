@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.candidates.decompression import Stream
-from initadvisor.cli.rendering.progress import Progress
+from initadvisor.cli.rendering.progress import Progress, _Phase
 from initadvisor.core.codecs import Codec
 from initadvisor.core.settings import Setting
 from initadvisor.records.built_image import BuiltImage, SkippedSetting
@@ -47,6 +47,7 @@ def work(progress: Progress) -> None:
         progress.skipped(SkippedSetting(setting=XZ, reason="xz is not installed"))
         stream = Stream(path=Path("/x"), offset=0, size_bytes=1, codec=Codec.ZSTD, sha256="0")
         progress.timed(stream, 12.3)
+        progress.doing("reading the image", done=1, of=4)
 
 
 def test_elsewhere_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,5 +61,14 @@ def test_on_a_terminal_one_line_is_shown_and_goes(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("TERM", "xterm")
     work(Progress())
     shown = terminal.getvalue()
+    assert "reading the image [#####...............]  25 %" in shown
     assert "timing decompression: zstd took 12 ms" in shown
     assert shown.endswith("\x1b[2K")  # the line is erased
+
+
+def test_how_long_a_phase_takes_is_said_once_that_can_be_told() -> None:
+    phase = _Phase(what="reading", began_s=100.0, done=1, of=4)
+    assert phase.line(100.5) == "reading [#####...............]  25 %"
+    assert phase.line(110.0) == "reading [#####...............]  25 %, 30 s left"
+    phase = _Phase(what="weighing", began_s=100.0)
+    assert (phase.line(100.0), phase.line(103.0)) == ("weighing", "weighing (3 s)")
