@@ -12,7 +12,7 @@ from initadvisor.apply.apply import ApplyChoices, apply, require_none_pending
 from initadvisor.apply.plan import ApplyRequest, plan_apply
 from initadvisor.apply.policy_log import PolicyChange, forget_change, policy_log, record_change
 from initadvisor.apply.rollback import plan_rollback, rollback
-from initadvisor.campaign.record import failed_settings, is_noted_active, readable_campaigns
+from initadvisor.campaign.record import is_noted_active
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.decide.regression import regression
@@ -103,8 +103,6 @@ class _Building:
 
 def why_not(host: Host, setting: str, kernel_release: str) -> str | None:
     """Return why the policy is not to apply a setting, None where nothing is against it."""
-    if reason := failed_settings(readable_campaigns(host)).get(setting):
-        return f"it failed in a trial: {reason}"
     return objection(setting, kernel_release, _changes(host), own_transactions(host))
 
 

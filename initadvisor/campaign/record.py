@@ -187,8 +187,12 @@ def readable_campaigns(host: Host) -> tuple[Campaign, ...]:
 
 
 def failed_in_trials(host: Host) -> Mapping[str, str]:
-    """Return why images did not boot, by their SHA-256, as far as that can be read."""
-    return failures(readable_campaigns(host))
+    """Return why images did not boot, by their SHA-256 and by their settings.
+
+    See ``failures`` and ``failed_settings``; what cannot be read is left out.
+    """
+    campaigns = readable_campaigns(host)
+    return failures(campaigns) | failed_settings(campaigns)
 
 
 def failed_settings(campaigns: Iterable[Campaign]) -> dict[str, str]:

@@ -293,7 +293,9 @@ def all_candidates(
             replace(
                 other,
                 setting=_named_by_level(host, generator, other.setting, baseline),
-                unusable=generator.unusable(host, other.setting) or failed.get(other.digest),
+                unusable=generator.unusable(host, other.setting)
+                or failed.get(other.digest)
+                or failed.get(str(other.setting)),
             )
             for other in others
         ),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from initadvisor.target.source import Source
 
 ZSTD, GZIP, CAT = (Setting(codec) for codec in (Codec.ZSTD, Codec.GZIP, Codec.CAT))
+XZ = Setting(Codec.XZ)
 
 
 @pytest.fixture
@@ -103,14 +104,15 @@ def test_a_file_beats_an_estimate_of_what_todays_setting_costs(host: Host, sourc
 def test_what_failed_in_a_trial_is_of_no_use(
     host: Host, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built = build_candidates(host, unknown, source, [GZIP, CAT]).candidates
-    failed = {built[0].sha256: "it hung"}
+    built = build_candidates(host, unknown, source, [GZIP, CAT, XZ]).candidates
+    failed = {built[0].sha256: "it hung", "xz": "another image of it hung"}
     (host.state_dir() / "campaigns").mkdir(parents=True)
     monkeypatch.setattr("initadvisor.campaign.record.failed_in_trials", lambda _: failed)
     _, *others = field(host, source, built=built)
     assert {other.setting: other.unusable for other in others} == {
         GZIP: "it failed in a trial: it hung",
         CAT: None,
+        XZ: "it failed in a trial: another image of it hung",
     }
 
 
