@@ -17,7 +17,7 @@ from initadvisor.records.boot_class import asked_to_wait
 from initadvisor.store.store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from initadvisor.decide.boot_evidence import ParameterUpdate, PosteriorSummary
@@ -53,13 +53,14 @@ def recorded_boots(host: Host, kernel_release: str | None) -> Boots:
     """
     try:
         with open_store(host, readonly=True) as store:
-            figures = store.boot_figures(limit=_MOST)
+            figures, damaged = store.boot_figures(limit=_MOST), store.damaged()
     except InitadvisorError as err:
         return Boots(warnings=(f"nothing of the recorded boots is used: {err.message}",))
+    warnings = _left_out(damaged)
     pace = counted_pace((boot.started_at, _release(boot)) for boot in figures)
     latest = next((boot for boot in figures if boot.kind.kernel_counts), None)
     if latest is None:
-        return Boots(pace=pace)
+        return Boots(pace=pace, warnings=warnings)
     now = _Now(
         at=latest.started_at,
         class_key=latest.kind.class_key if _is_of(latest, kernel_release) else None,
@@ -68,7 +69,14 @@ def recorded_boots(host: Host, kernel_release: str | None) -> Boots:
         boot_disk=next((disk for boot in figures if (disk := boot.kind.boot_disk)), None),
     )
     evidence = (_evidence(boot, now) for boot in figures)
-    return Boots(evidence=tuple(found for found in evidence if found), pace=pace)
+    return Boots(evidence=tuple(found for found in evidence if found), pace=pace, warnings=warnings)
+
+
+def _left_out(damaged: Sequence[str]) -> tuple[str, ...]:
+    if not damaged:
+        return ()
+    what = f"{len(damaged)} damaged record{'s' * (len(damaged) > 1)} of what was measured"
+    return (f"{what} left out: see `initadvisor doctor`",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,8 +129,8 @@ def _drop_damaged(host: Host) -> None:
         dropped = store.drop_damaged()
         path = store.path
     for name in dropped:
-        print_item(f"dropped: {shown(name)}")
-    click.echo(shown(f"{len(dropped)} damaged records were dropped from {path}"))
+        print_item(f"damaged: {shown(name)}")
+    click.echo(shown(f"{len(dropped)} damaged records were dropped from {path}, or made anew"))
 
 
 def _warn(damaged: Sequence[str]) -> None:

@@ -81,7 +81,8 @@ def groups(connection: sqlite3.Connection, *, since: datetime | None) -> tuple[B
     elsewhere = _from_other_disks(connection, kinds, since)
     for own, at, (unpack_us, read_us) in _rows(
         connection,
-        "SELECT kind, started_at, unpack_us, read_us FROM boot WHERE started_at >= ?",
+        "SELECT kind, started_at, unpack_us, read_us FROM boot "
+        "WHERE started_at >= ? AND kind IN (SELECT number FROM boot_kind)",
         (since_text(since),),
     ):
         of_kind[own].add(kinds[own], at, unpack_us, None if own in elsewhere else read_us)
@@ -97,7 +98,8 @@ def _from_other_disks(
     latest: dict[tuple[str | None, str], tuple[str, str]] = {}
     for own, at, _ in _rows(
         connection,
-        "SELECT kind, max(started_at) FROM boot WHERE started_at >= ? GROUP BY kind",
+        "SELECT kind, max(started_at) FROM boot "
+        "WHERE started_at >= ? AND kind IN (SELECT number FROM boot_kind) GROUP BY kind",
         (since_text(since),),
     ):
         kind = kinds[own]

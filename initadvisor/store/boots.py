@@ -7,6 +7,7 @@ The columns of ``boot`` repeat what of a record is searched, counted or computed
 from __future__ import annotations
 
 import json
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from initadvisor.core.estimates import Certainty
@@ -59,13 +60,19 @@ def recorded(
     source: RecordSource | None,
 ) -> Iterator[BootRecord]:
     """Yield the boots that started at ``since`` or later, the latest first, at most ``limit``."""
-    rows = connection.execute(
-        "SELECT record FROM boot JOIN boot_record ON boot_record.boot = boot.number "
-        "WHERE started_at >= ?1 AND (?2 IS NULL OR source = ?2) "
-        "ORDER BY started_at DESC, number DESC LIMIT ?3",
-        (since_text(since), source, -1 if limit is None else limit),
+    found = connection.execute(
+        "SELECT number FROM boot WHERE started_at >= ?1 AND (?2 IS NULL OR source = ?2) "
+        "ORDER BY started_at DESC, number DESC",
+        (since_text(since), source),
+    ).fetchall()
+    records = (
+        row
+        for boot in found
+        for row in connection.execute(
+            "SELECT record FROM boot_record WHERE boot = ?", (number(boot, "number"),)
+        )
     )
-    for row in rows:
+    for row in islice(records, limit):
         yield as_record(from_json(text(row, "record")))
 
 
@@ -83,6 +90,18 @@ def known(connection: sqlite3.Connection) -> Mapping[str, RecordSource]:
     """Return the identifiers of all boots that are recorded, and where each record is from."""
     rows = connection.execute("SELECT boot_id, source FROM boot")
     return {text(row, "boot_id"): RecordSource(text(row, "source")) for row in rows}
+
+
+def write_anew(connection: sqlite3.Connection) -> None:
+    """Make all that is repeated of records anew, from those that are whole; delete the others.
+
+    To be called without ``PRAGMA foreign_keys``, as ``seals.rewrite_whole_rows``.
+    """
+    rows = connection.execute("SELECT record FROM boot_record ORDER BY boot").fetchall()
+    for table in ("boot_record", "boot", "boot_kind"):
+        connection.execute(f"DELETE FROM main.{table}")  # noqa: S608
+    for row in rows:
+        add(connection, as_record(from_json(text(row, "record"))))
 
 
 def _insert_boot(connection: sqlite3.Connection, record: BootRecord) -> int:

@@ -97,16 +97,16 @@ def explained(action: str, path: Path, *, remedy: str = _BY_HAND) -> Iterator[No
         yield
     except sqlite3.Error as err:
         code = getattr(err, "sqlite_errorcode", 0) & 0xFF  # the rest extends the primary code
-        if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
+        if code not in _REASONS:  # SQLite calls damage an error of the statement, too
             raise damaged(path, err, remedy=remedy) from err
-        why, hint = _REASONS.get(code, (f"it is damaged ({shown(str(err))})", _BY_HAND))
+        why, hint = _REASONS[code]
         msg = f"cannot {action} {path}: {why}"
         raise InitadvisorError(msg, hint=hint) from err
     except UnicodeDecodeError as err:  # an error message that quotes what is no text
         raise damaged(path, "no text where there should be some") from err
 
 
-def damaged(path: Path, why: object, *, remedy: str = _BY_HAND) -> DamagedError:
+def damaged(path: Path | str, why: object, *, remedy: str = _BY_HAND) -> DamagedError:
     """Return the error for a data base that holds what the program never wrote."""
     why = f"it is no data base, or a damaged one ({shown(str(why))})"
     return DamagedError(_unreadable(path, why), hint=remedy)
@@ -143,7 +143,7 @@ def _forbidden(path: Path) -> InitadvisorError:
     return NeedsRootError(_unreadable(path, "only its owner may"))
 
 
-def _unreadable(path: Path, why: str | None) -> str:
+def _unreadable(path: Path | str, why: str | None) -> str:
     return f"cannot read {path}: {why}"
 
 

@@ -12,7 +12,7 @@ that is committed is in the data base itself. Where they are missing all the sam
 nobody is writing, and it is read as something that does not change.
 
 A data base that cannot be used, because it is damaged or of another layout, is moved aside: whole,
-and never onto anything else.
+and never onto anything else. The new one gets its boots, where their records are whole.
 """
 
 from __future__ import annotations
@@ -141,8 +141,23 @@ def _usable(path: Path) -> tuple[sqlite3.Connection, sqlite3.Connection]:
             try:
                 return _writable(path)  # another process may have been quicker
             except (DamagedError, OtherLayoutError) as err:
-                quarantine(path, because=err.message)
-            return _writable(path)
+                return _begun_anew(path, because=err.message)
+
+
+def _begun_anew(path: Path, *, because: str) -> tuple[sqlite3.Connection, sqlite3.Connection]:
+    """Move what cannot be used aside, and begin a new one with the boots that are whole."""
+    from initadvisor.records.boot import UnfitRecordError
+    from initadvisor.store import boots
+    from initadvisor.store.salvage import whole_records
+
+    records = whole_records(path)
+    quarantine(path, because=because, kept=len(records))
+    connection, keeper = _writable(path)
+    with _closed_on_error(keeper), _closed_on_error(connection), transaction(connection):
+        for record in records:
+            with contextlib.suppress(UnfitRecordError):  # of an older version
+                boots.add(connection, record)
+    return connection, keeper
 
 
 def _is_open_to_others(path: Path) -> bool:
@@ -177,7 +192,7 @@ def _close_to_others(path: Path) -> None:
             with contextlib.closing(connect(copy, "mode=rw")) as connection:
                 if has_tables(connection, str(path)):
                     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except (sqlite3.Error, OtherLayoutError, UnicodeDecodeError):
+        except (sqlite3.Error, DamagedError, OtherLayoutError, UnicodeDecodeError):
             return  # it is moved aside as soon as it is opened
         with copy.open("rb") as file:
             os.fsync(file.fileno())
@@ -269,6 +284,8 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     has_tables(connection, str(path))
     _check_length(connection, path)
     if path.stat().st_size <= _CHECKED_BYTES or _size_bytes(beside(path, "wal")):
+        # The first raises for pages that cannot be read. What it says of an index can be mended.
+        connection.execute("PRAGMA integrity_check(1)").fetchone()
         [words] = connection.execute("PRAGMA quick_check(1)").fetchone()
         if words != "ok":
             raise damaged(path, words, remedy=MOVED_ASIDE)
@@ -333,8 +350,10 @@ def _closed_on_error(connection: sqlite3.Connection) -> Iterator[sqlite3.Connect
         raise
 
 
-def quarantine(path: Path, *, because: str) -> Path:
+def quarantine(path: Path, *, because: str, kept: int = 0) -> Path:
     """Give a data base another name and say so; to be called by one process at a time.
+
+    ``kept``: how many boots of it the new one gets.
 
     What belongs to it goes first: a log that stayed would be taken for that of the next data base
     of this name. Interrupted, it is finished by whoever comes next: what looking at the data base
@@ -355,6 +374,7 @@ def quarantine(path: Path, *, because: str) -> Path:
                 beside(path, what).rename(beside(aside, what))
     path.rename(aside)
     sync_directory(path.parent)
-    became = f"it was moved to {aside}, a new one is begun, and nothing of the old one is used"
+    used = f"the {kept} boots of it that are whole are kept" if kept else "nothing of it is used"
+    became = f"it was moved to {aside}, a new one is begun, and {used}"
     _log.warning("%s", shown(f"{because}; {became}"))
     return aside

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.store.connection import MOVED_ASIDE, transaction
+from initadvisor.store.connection import MOVED_ASIDE, damaged, transaction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -145,7 +145,8 @@ _TABLES = (
             loader_counts, waiting, read_source, read_beside, hardware_key, boot_disk, initrd)
     ) STRICT
     """,
-    # What of a boot is searched, counted or computed with.
+    # What of a boot is searched, counted or computed with. Boots are sorted by time when they are
+    # read: a damaged index on that would hide some.
     """
     CREATE TABLE boot (
         number INTEGER PRIMARY KEY,
@@ -165,7 +166,6 @@ _TABLES = (
         seal INTEGER NOT NULL
     ) STRICT
     """,
-    "CREATE INDEX boot_by_time ON boot (started_at)",
     # All of a boot, as JSON; apart, so that who only computes does not have to read it.
     """
     CREATE TABLE boot_record (
@@ -177,6 +177,8 @@ _TABLES = (
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {LAYOUT}",
 )
+
+_MADE = frozenset(made for made in map(str.strip, _TABLES) if made.startswith("CREATE"))
 
 
 class NotOursError(InitadvisorError):
@@ -190,8 +192,8 @@ class OtherLayoutError(InitadvisorError):
 def has_tables(connection: sqlite3.Connection, name: str) -> bool:
     """Tell whether the data base has its tables: an empty one has none yet.
 
-    Raises ``NotOursError`` or ``OtherLayoutError`` for one that this program must not touch;
-    ``name`` says which.
+    Raises ``NotOursError`` or ``OtherLayoutError`` for one that this program must not touch, and
+    ``DamagedError`` where a table is not as it was made; ``name`` says which.
     """
     # In one statement: another process may make the tables between two.
     [layout, application, tables] = connection.execute(
@@ -208,6 +210,10 @@ def has_tables(connection: sqlite3.Connection, name: str) -> bool:
         who = f"{'an older' if is_older else 'a newer'} initadvisor wrote it"
         msg = f"cannot use {name}: {who} (layout {layout}, this one uses {LAYOUT})"
         raise OtherLayoutError(msg, hint=MOVED_ASIDE if is_older else "update initadvisor")
+    made = {str(row["sql"]).strip() for row in connection.execute("SELECT sql FROM sqlite_schema")}
+    if changed := sorted(_MADE - made):
+        why = f"not as it was made: {' '.join(changed[0].split()[1:3])}"
+        raise damaged(name, why, remedy=MOVED_ASIDE)
     return True
 
 

@@ -7,10 +7,9 @@ seal is right: statements that read need not know of it, and those that write na
 
 from __future__ import annotations
 
-import re
+import json
 import sqlite3
 import zlib
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -24,32 +23,24 @@ _OWN_NUMBERS = {"number", "seal"}
 """Columns that a seal does not cover: SQLite gives out the first when a row is inserted."""
 
 _NAMES = {
-    "boot": ("'boot ' || substr(boot_id, 1, 8)", "number"),
+    "boot": "'boot ' || substr(boot_id, 1, 8)",
     "boot_record": (
         "'boot ' || coalesce((SELECT substr(boot_id, 1, 8) FROM main.boot"
-        " WHERE number = main.boot_record.boot), '?')",
-        "boot",
+        " WHERE number = main.boot_record.boot), '?')"
     ),
-    "boot_kind": ("'boots of kind ' || number", "number"),
-    "lab_run": ("'lab run ' || number", "number"),
-    "lab_subject": ("'lab run ' || run || ', image ' || position", "run, position"),
-    "lab_sample": ("'lab run ' || run || ', sample ' || number", "number"),
-    "lab_lost": ("'lab run ' || run || ', lost boot ' || number", "number"),
-    "lab_warning": ("'lab run ' || run || ', warning ' || position", "run, position"),
-    "verification": ("'verification ' || number", "number"),
-    "engine_trial": ("'trial of ' || engine", "engine, circumstances"),
+    "boot_kind": "'boots of kind ' || number",
+    "lab_run": "'lab run ' || number",
+    "lab_subject": "'lab run ' || run || ', image ' || position",
+    "lab_sample": "'lab run ' || run || ', sample ' || number",
+    "lab_lost": "'lab run ' || run || ', lost boot ' || number",
+    "lab_warning": "'lab run ' || run || ', warning ' || position",
+    "verification": "'verification ' || number",
+    "engine_trial": "'trial of ' || engine",
 }
-"""The tables with seals: how a row is called, and its key."""
+"""The tables with seals, and how a row is called."""
 
-
-_A_NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DamagedRow:
-    """A row whose seal is broken, as it is called."""
-
-    name: str
+_OF_A_RUN = ("lab_subject", "lab_sample", "lab_lost", "lab_warning")
+_OF_BOOTS = ("boot", "boot_record", "boot_kind")
 
 
 def seal_of(table: str, values: Mapping[str, Value]) -> int:
@@ -85,46 +76,84 @@ def show_whole_rows(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA temp_store = MEMORY")
     for table in _NAMES:
         condition = _is_whole(connection, table)
-        if table == "boot":
-            condition += " AND kind IN (SELECT number FROM temp.boot_kind)"
         connection.execute(
             f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table} WHERE {condition}"  # noqa: S608
         )
 
 
-def damaged_rows(connection: sqlite3.Connection) -> tuple[DamagedRow, ...]:
-    """Return the rows that are left out."""
-    found = []
-    for table, (name, _) in _NAMES.items():
-        condition = _is_whole(connection, table)
-        rows = connection.execute(
-            f"SELECT {name} AS name FROM main.{table} WHERE NOT ({condition})"  # noqa: S608
+def damage(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """Return the names of the records that are left out, or of what else is not as it was written.
+
+    Indexes and pages are looked at where all rows are as they were: damage counts once.
+    """
+    found: list[str] = []
+    for table, name in _NAMES.items():
+        found += _names(
+            connection,
+            f"SELECT {name} FROM main.{table} WHERE NOT ({_is_whole(connection, table)})",  # noqa: S608
         )
-        found += [DamagedRow(name=str(row["name"])) for row in rows]
-    return tuple(found)
+    found += _out_of_place(connection)
+    if not found:
+        try:
+            [words] = connection.execute("PRAGMA main.integrity_check(1)").fetchone()
+        except sqlite3.DatabaseError as err:
+            if err.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
+                raise
+            words = str(err)
+        found += [] if words == "ok" else [f"index or page: {words}"]
+    return tuple(dict.fromkeys(found))
 
 
-def drop_damaged_rows(connection: sqlite3.Connection) -> None:
-    """Delete the rows that are left out, with what belongs to them."""
-    broken = {table: f"NOT ({_is_whole(connection, table)})" for table in _NAMES}
-    for table, (_, key) in _NAMES.items():
-        if table in {"boot_kind", "boot_record"}:
-            column = "kind" if table == "boot_kind" else "number"
-            connection.execute(
-                f"DELETE FROM main.boot WHERE {column} IN "  # noqa: S608
-                f"(SELECT {key} FROM main.{table} WHERE {broken[table]})"
-            )
-        connection.execute(f"DELETE FROM main.{table} WHERE {broken[table]}")  # noqa: S608
-    connection.execute("REINDEX")
+def _out_of_place(connection: sqlite3.Connection) -> Iterator[str]:
+    """Yield the names of whole records whose number, or that of what belongs to them, is not.
+
+    No seal covers the numbers that SQLite gives out.
+    """
+    name = _NAMES["boot"]
+    yield from _names(
+        connection,
+        f"SELECT {name} FROM boot WHERE number NOT IN (SELECT boot FROM main.boot_record) "  # noqa: S608
+        "OR kind NOT IN (SELECT number FROM main.boot_kind)",
+    )
+    for record in _names(
+        connection,
+        "SELECT record FROM boot_record WHERE boot NOT IN (SELECT number FROM main.boot)",
+    ):
+        yield f"boot {json.loads(record)['boot_id'][:8]}"
+    for table in _OF_A_RUN:
+        yield from _names(
+            connection,
+            f"SELECT {_NAMES[table]} FROM {table} "  # noqa: S608
+            "WHERE run NOT IN (SELECT number FROM main.lab_run)",
+        )
+
+
+def _names(connection: sqlite3.Connection, statement: str) -> Iterator[str]:
+    return (str(row[0]) for row in connection.execute(statement))
+
+
+def rewrite_whole_rows(connection: sqlite3.Connection) -> None:
+    """Write the whole rows of all tables but boots' anew, with their indexes, and delete the rest.
+
+    To be called without ``PRAGMA foreign_keys``: then a table is emptied without its indexes being
+    asked, which may be damaged.
+    """
+    for table in _NAMES:
+        if table in _OF_BOOTS:
+            continue
+        connection.execute(f"CREATE TEMP TABLE kept AS SELECT * FROM {table}")  # noqa: S608
+        connection.execute(f"DELETE FROM main.{table}")  # noqa: S608
+        connection.execute(f"INSERT OR IGNORE INTO main.{table} SELECT * FROM kept")  # noqa: S608
+        connection.execute("DROP TABLE kept")
+    for table in _OF_A_RUN:
+        connection.execute(
+            f"DELETE FROM main.{table} WHERE run NOT IN (SELECT number FROM main.lab_run)"  # noqa: S608
+        )
 
 
 def _is_whole(connection: sqlite3.Connection, table: str) -> str:
-    """Return the condition that a row's seal is right; of a table without one it is an error."""
+    """Return the condition that a row's seal is right."""
     columns = [row["name"] for row in connection.execute(f"PRAGMA main.table_info({table})")]
     names = sorted(name for name in columns if name not in _OWN_NUMBERS)
-    if not all(map(_A_NAME.fullmatch, names)):
-        err = sqlite3.DatabaseError(f"{table} has columns {', '.join(names)}")
-        err.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-        raise err
     values = ", ".join(f"CAST({name} AS BLOB)" for name in names)
     return f"{table}.seal = seal_of('{table}', '{' '.join(names)}'{', ' * bool(values)}{values})"

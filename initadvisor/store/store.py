@@ -284,15 +284,26 @@ class Store:
             return boot_figures.groups(self._connection, since=since)
 
     def damaged(self) -> tuple[str, ...]:
-        """Return the names of the records that are left out, because they are damaged."""
+        """Return the names of the records that are left out, because they are damaged.
+
+        What is damaged but no record counts as one.
+        """
         with self._reading():
-            return tuple(row.name for row in seals.damaged_rows(self._connection))
+            return seals.damage(self._connection)
 
     def drop_damaged(self) -> tuple[str, ...]:
-        """Delete what is damaged, and return its names."""
-        with self._writing():
-            names = tuple(row.name for row in seals.damaged_rows(self._connection))
-            seals.drop_damaged_rows(self._connection)
+        """Delete what is damaged and cannot be made again; return the names of what was damaged."""
+        from initadvisor.store import boots
+
+        self._connection.execute("PRAGMA foreign_keys = OFF")
+        try:
+            with self._writing():
+                names = seals.damage(self._connection)
+                if names:
+                    seals.rewrite_whole_rows(self._connection)
+                    boots.write_anew(self._connection)
+        finally:
+            self._connection.execute("PRAGMA foreign_keys = ON")
         return names
 
     @contextlib.contextmanager

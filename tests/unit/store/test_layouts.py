@@ -117,7 +117,7 @@ def test_who_writes_moves_another_layout_aside_whole_and_says_so_once(
     [said] = [record.getMessage() for record in caplog.records]
     assert said_of(layout)[0] in said
     assert f"moved to {aside}" in said
-    assert "nothing of the old one is used" in said
+    assert "nothing of it is used" in said
     assert runs(aside) == 2
 
 
