@@ -14,7 +14,7 @@ from initadvisor.candidates.schedule import build_range
 from initadvisor.core.codecs import Codec
 from initadvisor.core.config import Objective
 from initadvisor.core.errors import UsageError
-from initadvisor.core.estimates import Estimate, SizeSource
+from initadvisor.core.estimates import Estimate, SizeSource, three_digits
 from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.cost import Factor
 from initadvisor.decide.upgrades import upgrade_pace
@@ -48,7 +48,7 @@ DISKS = tuple(
 """The classic comparison. Loaders read through the firmware's drivers, and what those get from the
 same disk differs by a factor of 10 between machines."""
 
-_AS_MEASURED, _NO_SHADOW = 1.0, 0.0
+_AS_MEASURED, _NO_OVERLAP = 1.0, 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +100,8 @@ def what_if(host: Host, question: Question, *, observer: RecommendObserver) -> W
     places = _places(question, subject)
     if question.table is None and question.overlap_ms is None:
         question = replace(question, overlap_ms=config.overlap_ms)
+    # Of two waits the difference never grows with the overlap: at its median it is at its own.
+    overlap_ms = subject.overlap_ms.middle if subject.overlap_ms else _NO_OVERLAP
     comparison = Comparison(
         choices=subject.choices,
         rule=Rule(
@@ -109,7 +111,7 @@ def what_if(host: Host, question: Question, *, observer: RecommendObserver) -> W
             by_size=objective is Objective.SIZE,
         ),
         cpu_scale=question.value(Factor.CPU, _AS_MEASURED),
-        shadow_ms=question.value(Factor.SHADOW, _NO_SHADOW),
+        shadow_ms=question.value(Factor.SHADOW, overlap_ms),
     )
     return WhatIf(
         name=subject.name,
@@ -128,7 +130,7 @@ def what_if(host: Host, question: Question, *, observer: RecommendObserver) -> W
         if len(ranges) == _MOST_RANGES
         else (),
         left_out=subject.left_out,
-        assumptions=(*_said(question, places), *subject.remarks),
+        assumptions=(*_said(question, places, subject.overlap_ms), *subject.remarks),
     )
 
 
@@ -161,7 +163,9 @@ def _places(question: Question, subject: ComparedSettings) -> tuple[ReadMedium, 
     return (loader,) if question.given else (loader, *DISKS)
 
 
-def _said(question: Question, places: tuple[ReadMedium, ...]) -> tuple[str, ...]:
+def _said(
+    question: Question, places: tuple[ReadMedium, ...], overlap_ms: Estimate | None
+) -> tuple[str, ...]:
     """Say in words what was assumed or given, not measured."""
     given, said = question.given, []
     if not isinstance(question.read_speed_mb_s, Span):
@@ -177,7 +181,13 @@ def _said(question: Question, places: tuple[ReadMedium, ...]) -> tuple[str, ...]
             f"the processor takes {given[Factor.CPU]:g} times as long, as given, to create files "
             "and to decompress alike; that was not measured"
         )
-    if Factor.SHADOW not in given:
+    if Factor.SHADOW not in given and overlap_ms:
+        middle, low, high = map(three_digits, (overlap_ms.middle, overlap_ms.low, overlap_ms.high))
+        said.append(
+            f"the overlap is taken to be {middle} ms, the middle of what it may be here "
+            f"({low}..{high}; {overlap_ms.source}); --overlap names another"
+        )
+    elif Factor.SHADOW not in given:
         said.append(
             "the overlap is taken to be 0 ms: a boot waits for all of the unpacking, as most "
             "machines' boots do; --overlap names another"
@@ -207,8 +217,8 @@ _OF_UNPACKING = frozenset({Parameter.POPULATE, Parameter.CPU, Parameter.LAB})
 class ComparedSettings:
     """What is compared and who says so.
 
-    ``today``, ``loader``: this machine's own, where the images are its own. ``remarks``: what their
-    figures rest on.
+    ``today``, ``loader``, ``overlap_ms``: this machine's own, where the images are its own.
+    ``remarks``: what their figures rest on.
     """
 
     name: str
@@ -217,6 +227,7 @@ class ComparedSettings:
     left_out: tuple[SkippedSetting, ...]
     today: Setting | None = None
     loader: ReadMedium | None = None
+    overlap_ms: Estimate | None = None
     remarks: tuple[str, ...] = ()
 
 
@@ -274,6 +285,7 @@ def of_machine(answer: Recommendation, config: Config, objective: Objective) -> 
         left_out=skipped_settings,
         today=answer.baseline,
         loader=ReadMedium(name="this machine", read_mb_s=replace(speed, mean=speed.middle)),
+        overlap_ms=answer.overlap_ms,
         remarks=(
             *(one.text for one in answer.assumptions if one.about in _OF_UNPACKING),
             *_said_of_pace(pace, objective),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -89,7 +89,6 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: RecommendObserver
     question = Request(
         read_speed_mb_s=request.read_speed_mb_s,
         overlap_ms=request.overlap_ms,
-        only=(request.setting,) if request.setting else (),
     )
     if request.setting:
         setting, why = request.setting, "as asked"
@@ -145,9 +144,16 @@ def _is_alike(image: InstalledImage, default: InstalledImage) -> bool:
 def _look_up(
     host: Host, question: Request, setting: Setting, observer: RecommendObserver
 ) -> _Known:
-    """Weigh the one setting; that it cannot be weighed hinders nothing."""
+    """Weigh the setting, alone where no others are weighed with it.
+
+    That it cannot be weighed hinders nothing.
+    """
     try:
-        return _known(recommend(host, question, observer=observer), setting)
+        known = _known(recommend(host, question, observer=observer), setting)
+        if known.setting is None:
+            question = replace(question, only=(setting,))
+            known = _known(recommend(host, question, observer=observer), setting)
+        return known
     except InitadvisorError as err:
         return _Known(doubt=f"what {setting} would gain is not known: {err.message}")
 

@@ -142,13 +142,16 @@ def test_what_the_user_knows_of_the_machine_is_passed_on(
         return advice(machine, _LZ4, Outcome.SWITCH)
 
     monkeypatch.setattr(apply_plan, "recommend", recommended)
-    for setting in (None, _LZ4):
+    known = Request(read_speed_mb_s=20, overlap_ms=0)
+    for setting, requests in (
+        (None, [known]),
+        (_LZ4, [known]),
+        (_ZSTD, [known, Request(read_speed_mb_s=20, overlap_ms=0, only=(_ZSTD,))]),  # not weighed
+    ):
+        asked.clear()
         request = ApplyRequest(setting=setting, read_speed_mb_s=20, overlap_ms=0)
         plan_apply(machine, request, observer=Unseen())
-    assert asked == [
-        Request(read_speed_mb_s=20, overlap_ms=0),
-        Request(read_speed_mb_s=20, overlap_ms=0, only=(_LZ4,)),
-    ]
+        assert asked == requests
 
 
 @pytest.mark.parametrize("outcome", [Outcome.KEEP, Outcome.UNDECIDED])

@@ -14,6 +14,7 @@ import struct
 import tempfile
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -25,12 +26,15 @@ from initadvisor.apply import plan
 from initadvisor.apply.apply import ApplyChoices, apply
 from initadvisor.apply.plan import ApplyRequest, plan_apply
 from initadvisor.apply.plan_values import ApplyStep, Blocker
+from initadvisor.campaign.campaign import CampaignState
+from initadvisor.campaign.record import write_campaign
 from initadvisor.candidates import estimates
 from initadvisor.cli import root as initadvisor
 from initadvisor.core.codecs import Codec
 from initadvisor.core.estimates import Estimate
 from initadvisor.core.settings import Setting
 from initadvisor.daemon.manager import StatusReporter
+from initadvisor.decide.next_boot import Purpose
 from initadvisor.decide.sampling import BLOCK_BYTES
 from initadvisor.doctor import software
 from initadvisor.host import Host, SystemClock
@@ -49,6 +53,7 @@ from tests.fakes.runner import FakeRunner
 from tests.fixtures import images
 from tests.fixtures.booted import RELEASE, Booted
 from tests.fixtures.campaign_machine import Campaigning, make_campaigning
+from tests.fixtures.campaigns import LZ4, TODAY, campaign
 from tests.fixtures.content import mixed_content
 from tests.fixtures.doctor_machine import make_examinable
 from tests.fixtures.dracut_machine import make_appliable
@@ -74,6 +79,8 @@ ROOM = os.statvfs_result((4096, 4096, *[1_000_000] * 6, 0, 255))
 CONFIG = "".join(f"{option}=y\n" for option in CONFIG_OPTIONS)
 EXACT = "[recommend]\ntolerance_ms = 0.1\ntolerance_fraction = 0\n"
 """Small images differ by little."""
+
+ALL_MATTERS = EXACT.replace("0.1", "0.001") + "[machine]\noverlap_ms = 0\n"
 
 TOLD = StatusReporter()
 TABLE = "setting,size_mb,unpack_ms,log_sd\nlz4 -9,50,100,0.1\nzstd -19,30,300,\nxz,29.5,298,\n"
@@ -443,19 +450,50 @@ def test_recommend_and_whatif_know_the_same_of_the_machine(booted: Booted) -> No
     """Means of what is known up to a factor would differ: of a speed, and of the time it takes."""
     del booted
     called("measure")
-    said, asked = (json.loads(called(name, "--json")) for name in ("recommend", "whatif"))
+    said = json.loads(called("recommend", "--explain", "--json"))
+    asked = json.loads(called("whatif", "--json"))
     (own, *_) = asked["columns"]
+    updates = {update["what"]: update["now"] for update in said["explain"]["updates"]}
+    assert own["overlap_ms"] == pytest.approx(updates["overlap"]["median"], rel=1e-3)
     assert own["read_mb_s"] == pytest.approx(said["storage"]["loader_mb_s"]["median"], rel=1e-3)
     rows = {row["setting"]: row for row in said["candidates"]}
     figures = {one["setting"]: one for one in asked["settings"]}
+    costs_ms = {one["setting"]: one["cost_ms"]["mean"] for one in own["settings"]}
     assert len(figures) > 2
     for name in figures:
         row = rows[name]
+        if row["unpack_ms"]["high"] < own["overlap_ms"]:  # or the overlap hides it here and there
+            saving_ms = costs_ms[said["baseline"]] - costs_ms[name]
+            assert row["saving_ms"]["median"] == pytest.approx(saving_ms, rel=0.2, abs=2e-3)
         size_mb = figures[name]["size_mb"]["mean"]
         assert row["read_ms"]["median"] == pytest.approx(
             1000 * size_mb / own["read_mb_s"], rel=0.02
         )
         assert row["unpack_ms"]["median"] == figures[name]["unpack_ms"]["mean"]
+
+
+def test_apply_and_trials_tell_of_the_answer_that_recommend_gives(booted: Booted) -> None:
+    """Between settings that are next to alike, of which boots are to be planned."""
+    booted.runner.answer("bootctl", "/efi\n")
+    booted.write("/etc/initadvisor.toml", ALL_MATTERS)
+    called("measure")
+    said = json.loads(called("recommend", "--json"))
+    rows = {row["setting"]: row["saving_ms"] for row in said["candidates"]}
+    for name in ("zstd", "zstd -19"):
+        saving_ms = json.loads(called("apply", name, "--json"))["saving_ms"]
+        assert saving_ms == {key: pytest.approx(rows[name][key], abs=1e-3) for key in saving_ms}
+    others = ("zstd", "zstd -1", "zstd -3")
+    asked = [word for name in others for word in ("--only", name)]
+    said = json.loads(called("recommend", *asked, "--json"))
+    ready = (replace(TODAY, setting=said["baseline"]), *(replace(LZ4, setting=n) for n in others))
+    write_campaign(booted.host(), replace(campaign(CampaignState.PAUSED), ready=ready))
+    note_rehearsed(booted.host(), "systemd-boot")
+    following, plan = json.loads(called("trial", "next", "--dry-run", "--json")), said["plan"]
+    assert plan["purpose"] == Purpose.LEARN
+    assert following["next"]["setting"] == plan["next"]
+    contrast = plan["contrast"]
+    assert f"about {contrast['one']} against {contrast['other']};" in following["reason"]
+    assert f"({plan['chance']:.0%} likely)" in following["reason"]
 
 
 def test_whatif_table(golden: Golden, table: Path) -> None:
