@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("arch-package")]
 
 _PACKAGES = {
+    "jinja2": "python-jinja",
+    "markupsafe": "python-jinja",
     "systemd": "python-systemd",
 }
 """Modules whose package is not called python- and their name."""
@@ -107,7 +109,9 @@ def test_what_it_consists_of_is_root_s_and_belongs_there(built: Path) -> None:
     with tarfile.open(built) as archive:
         members = [member for member in archive if not member.name.startswith(".")]
         assert {(member.uid, member.gid) for member in members} == {(0, 0)}
-        assert {member.name.partition("/")[0] for member in members} == {"usr"}
+        assert {member.name.partition("/")[0] for member in members} == {"etc", "usr"}
+        # Which would have every image made anew.
+        assert not [each.name for each in members if each.name.startswith("usr/lib/initcpio")]
         for member in members:
             assert member.issym() or member.mode & 0o022 == 0, member.name
             assert "/usr/local" not in member.name
@@ -122,10 +126,10 @@ def test_it_is_installed_whole_and_removed_whole(root: Installed) -> None:
     assert re.search(r"initadvisor: \d+ total files, 0 altered files", root.pacman("-Qkk"))
     new = root.files() - root.before
     assert {
+        "etc/initcpio/post/initadvisor",
         "usr/bin/initadvisor",
         "usr/lib/initadvisor/disarm",
         "usr/lib/initadvisor/queue",
-        "usr/lib/initcpio/post/initadvisor",
         "usr/lib/kernel/install.d/05-initadvisor.install",
         "usr/lib/kernel/install.d/95-initadvisor.install",
         "usr/lib/systemd/system/initadvisor-measure.timer",
@@ -147,7 +151,7 @@ def test_it_is_installed_whole_and_removed_whole(root: Installed) -> None:
         *(f"usr/bin/{name}" for name in PROJECT["scripts"]),
         "usr/lib/initadvisor/disarm",
         "usr/lib/initadvisor/queue",
-        "usr/lib/initcpio/post/initadvisor",
+        "etc/initcpio/post/initadvisor",
         "usr/lib/kernel/install.d/05-initadvisor.install",
         "usr/lib/kernel/install.d/95-initadvisor.install",
     }

@@ -29,7 +29,7 @@ INSTALL = """
 cd /mnt/hooks
 install -D -t /usr/lib/initadvisor queue disarm
 install -Dt /usr/lib/kernel/install.d kernel-install/*
-install -Dt /usr/lib/initcpio/post mkinitcpio/post/*
+install -Dt /etc/initcpio/post mkinitcpio/post/*
 install -m 644 -Dt /usr/share/libalpm/hooks pacman/*
 install -Dt /etc/kernel/preinst.d debian/kernel/preinst.d/*
 install -Dt /etc/kernel/prerm.d debian/kernel/prerm.d/*
@@ -323,7 +323,7 @@ END
             echo "= update-initramfs $1"; /etc/initramfs/post-update.d/initadvisor 6.9.1
             echo "= kernel-install $1"
             /usr/lib/kernel/install.d/95-initadvisor.install add 6.9.1 /entry
-            echo "= mkinitcpio $1"; KERNELVERSION=6.9.1 /usr/lib/initcpio/post/initadvisor none
+            echo "= mkinitcpio $1"; KERNELVERSION=6.9.1 /etc/initcpio/post/initadvisor none
         }
         each disabled
         ln -s /usr/lib/systemd/system/initadvisord.path $link

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.tools, pytest.mark.xdist_group("install")]
 
 HOOKS = {
     "pacman": ("usr/share/libalpm/hooks", "etc/pacman.d/hooks"),
-    "mkinitcpio": ("usr/lib/initcpio/post", "etc/initcpio/post"),
+    "mkinitcpio": ("etc/initcpio/post", "etc/initcpio/post"),
     "kernel-install": ("usr/lib/kernel/install.d", "etc/kernel/install.d"),
     "debian": ("etc/kernel/postinst.d", "etc/kernel/postinst.d"),
 }
@@ -146,7 +146,7 @@ def test_the_package_is_whole_and_has_nothing_stale(checkout: Path, tmp_path: Pa
     source = checkout / "initadvisor"
     shipped = {
         str(path.relative_to(source))
-        for kind in ("py", "json", "typed")
+        for kind in ("py", "json", "typed", "html", "css", "js")
         for path in source.rglob(f"*.{kind}")
     }
     assert {name for name in names if not name.endswith(".pyc")} == shipped
