@@ -11,7 +11,13 @@ from initadvisor.campaign.record import failed_settings, readable_campaigns, tri
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.trial.campaign_actions import needs_rehearsal
-from initadvisor.trial.campaigns import NOT_STARTED, CampaignOptions, require_startable, start
+from initadvisor.trial.campaigns import (
+    NOT_STARTED,
+    TURNED_OFF,
+    CampaignOptions,
+    require_startable,
+    start,
+)
 from initadvisor.trial.default_boot import default_boot
 from initadvisor.trial.risks import needs_person
 from initadvisor.vm.engines import NoEngineError, Wanted, require_verifying
@@ -89,8 +95,8 @@ def _begun(host: Host, config: Config, observer: CampaignObserver) -> Begun:
 def past_objection(campaigns: Sequence[Campaign], default: DefaultBoot) -> str | None:
     """Return what earlier campaigns have against another one on what boots by default now.
 
-    A person who has stopped one of this kernel's is not overruled; what booting could find out
-    of this very image was found out.
+    A person who has stopped one of this kernel's is not overruled, but by one who has the policy
+    try again; what booting could find out of this very image was found out.
     """
     own = [
         (found, found.default_boot.image_sha256)
@@ -99,7 +105,7 @@ def past_objection(campaigns: Sequence[Campaign], default: DefaultBoot) -> str |
     ]
     stopped = [found for found, _ in own if found.state is CampaignState.STOPPED]
     in_vain = [found for found in stopped if found.reason.startswith(NOT_STARTED)]
-    against = [found for found in stopped if found not in in_vain]
+    against = [found for found in stopped if found not in in_vain and found.reason != TURNED_OFF]
     against += [
         found for found, image in own if found not in stopped and image == default.image_sha256
     ]

@@ -213,7 +213,12 @@ class Campaign:
 
     @property
     def classical_boots(self) -> int:
-        """How many boots it takes to boot each setting ``CLASSICAL_BOOTS`` times, today's too."""
+        """How many boots it takes to boot each setting ``CLASSICAL_BOOTS`` times, today's too.
+
+        0 where none is to be compared.
+        """
+        if self.only_rehearsal:
+            return 0
         settings = {found.setting for found in self.ready}
         return CLASSICAL_BOOTS * len(settings | {found.setting for found in self.quarantined})
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.apply import proving
-from initadvisor.campaign.record import is_noted_active, read_campaign
+from initadvisor.campaign.record import read_campaign
 from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.plain_values import from_toml
@@ -141,8 +141,9 @@ def enable(host: Host, plan: EnablePlan) -> Iterator[str]:
 
 def _untried(host: Host) -> Iterator[str]:
     """Have no boot armed that another policy wanted."""
-    if read_campaign(host).only_rehearsal and is_noted_active(host):
-        yield from campaigns.stop(host, reason="the policy tries nothing any more").told
+    campaign = read_campaign(host)
+    if not campaign.state.is_over and (campaign.by_policy or campaign.only_rehearsal):
+        yield from campaigns.stop(host, reason=campaigns.TURNED_OFF).told
 
 
 def _rehearsed(host: Host) -> Iterator[str]:
@@ -247,7 +248,7 @@ def _units_off(host: Host, *, runs: bool) -> Iterator[str]:
 
 def _withdrawn(host: Host) -> Iterator[str]:
     """Have nothing armed or interrupted any more; each is tried, whatever becomes of the others."""
-    reason = "initadvisor was disabled"
+    reason = campaigns.TURNED_OFF
     yield from proving.in_turn(
         partial(proving.withdraw_all, host, reason=reason),
         lambda: campaigns.stop(host, reason=reason).told,

@@ -130,7 +130,8 @@ class ActionExecutor:
 
         Raises ``UsageError`` for a configuration that cannot be meant.
         """
-        return campaign.by_policy and load_config(self._host).person_resets
+        for_policy = campaign.by_policy or campaign.only_rehearsal
+        return for_policy and load_config(self._host).person_resets
 
     def _planned(self) -> TrialPlan:
         if self._plan is None:

@@ -133,7 +133,7 @@ class CampaignRun:
             case CampaignAction.REPORT:
                 self._told.append(campaign.reason)
                 if campaign.state is CampaignState.DONE and campaign.boots:
-                    self._told.append(_few(campaign))
+                    self._told += _few(campaign)
                 return None
             case _:
                 return self._executor.do(action, campaign)
@@ -209,9 +209,10 @@ class CampaignRun:
         return CampaignEvent(kind=CampaignEventKind.CHOSEN, trial_boot=trial_boot, reason=words)
 
 
-def _few(campaign: Campaign) -> str:
+def _few(campaign: Campaign) -> Iterator[str]:
     boots = "one boot" if campaign.boots == 1 else f"{campaign.boots} boots"
-    return (
-        f"campaign {campaign.number} took {boots}; {CLASSICAL_BOOTS} of each setting would have "
-        f"been {campaign.classical_boots}"
-    )
+    if campaign.classical_boots:
+        yield (
+            f"campaign {campaign.number} took {boots}; {CLASSICAL_BOOTS} of each setting would "
+            f"have been {campaign.classical_boots}"
+        )

@@ -14,7 +14,7 @@ from initadvisor.core.config import Config, Policy
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.refusals import Refusal, RefusalKind
 from initadvisor.lab.observing import Unseen
-from initadvisor.trial.campaigns import pause, stop
+from initadvisor.trial.campaigns import TURNED_OFF, pause, stop
 from initadvisor.trial.markers import note_rehearsed
 from initadvisor.vm.engines import NoEngineError
 from tests.fixtures.campaign_machine import Campaigning, make_campaigning
@@ -222,6 +222,7 @@ VAIN = earlier(CampaignState.STOPPED, "it could not be started: no room")
         ([earlier(CampaignState.DONE)], [REBUILT, UPGRADED]),
         ([earlier(CampaignState.DONE, by_policy=False)], [GROUND, REBUILT, UPGRADED]),
         ([earlier(CampaignState.STOPPED)], [UPGRADED]),
+        ([earlier(CampaignState.STOPPED, TURNED_OFF)], [GROUND, REBUILT, UPGRADED]),
         ([VAIN], [GROUND, REBUILT, UPGRADED]),
         ([VAIN, VAIN], [UPGRADED]),
         ([VAIN, earlier(CampaignState.STOPPED)], [UPGRADED]),

@@ -14,7 +14,7 @@ from initadvisor.core.errors import UnsafeError
 from initadvisor.core.refusals import Refusal, RefusalKind
 from initadvisor.measure import measure
 from initadvisor.trial.campaign_actions import needs_rehearsal
-from initadvisor.trial.campaigns import rehearse, stop
+from initadvisor.trial.campaigns import rehearse, stop, take_back
 from initadvisor.trial.markers import note_rehearsed
 from tests.fixtures.booted import Booted
 from tests.fixtures.campaign_machine import (
@@ -88,6 +88,21 @@ def test_an_image_that_is_made_anew_is_rehearsed_with(machine: Campaigning) -> N
     machine.boot()
     assert not needs_rehearsal(machine.host)
     assert machine.record.state is CampaignState.DONE
+
+
+@pytest.mark.parametrize("consented", [False, True])
+def test_what_may_need_a_person_is_armed_again_with_consent(
+    machine: Campaigning, consented: bool
+) -> None:
+    machine.provable.loader.options = "root=/dev/sda1 splash"  # which no guard goes with
+    rehearse(machine.host)
+    if consented:
+        text = "[daemon]\nperson_resets = true\n"
+        machine.provable.machine.write("/etc/initadvisor.toml", text)
+    take_back(machine.host)
+    machine.settle()
+    assert machine.provable.loader.is_armed is consented
+    assert machine.record.state.is_active
 
 
 def test_what_is_against_a_trial_is_against_it(machine: Campaigning) -> None:
