@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from initadvisor.boots.loader_times import manager_times
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.estimates import Certainty, three_digits
 from initadvisor.decide.boot_evidence import BootEvidence, Parameter, Relation
+from initadvisor.decide.repeats import middles
 from initadvisor.decide.upgrades import counted_pace
 from initadvisor.image.kernel import ASYNCHRONOUS_SINCE, kernel_version
 from initadvisor.records.boot_class import asked_to_wait
@@ -31,11 +33,15 @@ _DAY_S = 86_400
 _MOST = 10_000
 """The latest boots that are used: what is left in doubt after so many is not what boots tell."""
 
+_FAR = 1.5
+"""A boot that takes so many times as long as the others, or they as it, was disturbed."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boots:
-    """The boots of this machine that tell something; ``warnings``: why there may be more.
+    """The boots of this machine that tell something.
 
+    ``warnings``: why there may be more, and which of them are far from the others.
     ``pace``: of its kernel upgrades, counted from all that are recorded, None where they are few.
     """
 
@@ -68,8 +74,8 @@ def recorded_boots(host: Host, kernel_release: str | None) -> Boots:
         method=next((b.kind.method for b in figures if b.kind.loader_counts and b.read_us), None),
         boot_disk=next((disk for boot in figures if (disk := boot.kind.boot_disk)), None),
     )
-    evidence = (_evidence(boot, now) for boot in figures)
-    return Boots(evidence=tuple(found for found in evidence if found), pace=pace, warnings=warnings)
+    evidence = tuple(found for boot in figures if (found := _evidence(boot, now)))
+    return Boots(evidence=evidence, pace=pace, warnings=(*warnings, *_outlying(evidence)))
 
 
 def _left_out(damaged: Sequence[str]) -> tuple[str, ...]:
@@ -77,6 +83,29 @@ def _left_out(damaged: Sequence[str]) -> tuple[str, ...]:
         return ()
     what = f"{len(damaged)} damaged record{'s' * (len(damaged) > 1)} of what was measured"
     return (f"{what} left out: see `initadvisor doctor`",)
+
+
+def _outlying(evidence: Sequence[BootEvidence]) -> Iterator[str]:
+    """Say of which images some boots took far more or less time than the others."""
+    unpack_ms, read_ms = defaultdict(list), defaultdict(list)
+    for boot in evidence:
+        if boot.relation is Relation.SAME and boot.digest:
+            if boot.unpack_us:
+                unpack_ms[boot.digest].append(boot.unpack_us / 1000)
+            if boot.read_us:
+                way = f"{boot.digest} {boot.read_source} {boot.read_beside}"
+                read_ms[way].append(boot.read_us / 1000)
+    settings = {boot.digest: boot.setting for boot in evidence if boot.digest}
+    for what, times_ms in (("unpack", unpack_ms), ("load", read_ms)):
+        for key, found in middles(times_ms).items():
+            far_ms = [ms for ms in found.outliers if not 1 / _FAR < ms / found.median < _FAR]
+            if far_ms:
+                each = ", ".join(f"{ms:.0f}" for ms in far_ms)
+                yield (
+                    f"{len(far_ms)} of {found.count} boots of {settings[key.split()[0]]} took "
+                    f"{each} ms to {what} it, the others about {found.median:.0f}: what is so far "
+                    "from the others hardly counts"
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +21,7 @@ from initadvisor.store.store import open_store
 from tests.fixtures.boots import OTHER_MACHINE, ZSTD, boot_record, image_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from initadvisor.decide.boot_evidence import BootEvidence
@@ -174,6 +176,35 @@ def test_a_data_base_that_cannot_be_read_is_a_warning(host: Host) -> None:
 
 def lessons(*learnt: ParameterUpdate, read_sizes: int = 0) -> PosteriorSummary:
     return PosteriorSummary(updates=learnt, boots_used=1, own_boots=(), read_sizes=read_sizes)
+
+
+def warnings_of(host: Host, *unpack_ms: int, read_ms: Sequence[int] = ()) -> tuple[str, ...]:
+    """Return what is warned of after boots of one image that took so long."""
+    times_ms = zip_longest(unpack_ms, read_ms, fillvalue=900)
+    records = [
+        boot_record(number, unpack_us=unpack * 1000, read_us=read * 1000)
+        for number, (unpack, read) in enumerate(times_ms)
+    ]
+    with open_store(host) as store:
+        store.add_boots(records)
+    return recorded_boots(host, RELEASE).warnings
+
+
+def test_boots_that_are_like_each_other_are_no_warning(host: Host) -> None:
+    assert warnings_of(host, 190, 200, 210, 205, 240, 195) == ()
+
+
+def test_of_two_boots_neither_is_the_outlying_one(host: Host) -> None:
+    assert warnings_of(host, 200, 600) == ()
+
+
+def test_a_boot_that_is_far_from_the_others_of_its_image_is_said(host: Host) -> None:
+    unpack, load = warnings_of(host, 190, 200, 640, 205, 195, read_ms=(900, 910, 905, 895, 2400))
+    assert unpack == (
+        "1 of 5 boots of zstd -19 took 640 ms to unpack it, the others about 200: what is so far "
+        "from the others hardly counts"
+    )
+    assert "took 2400 ms to load it, the others about 905" in load
 
 
 def test_what_was_learnt_is_said_with_what_was_known_before() -> None:
