@@ -234,7 +234,7 @@ def test_what_is_known_beforehand_is_as_far_off_as_said(lab: bool, own: float) -
         (reading.log_sd, sides[sides < 0]),
         (reading.log_sd_below or reading.log_sd, sides[sides > 0]),
     ):
-        assert np.sqrt(np.mean(side**2)) == pytest.approx(log_sd, rel=0.15)
+        assert np.sqrt(np.mean(side**2)) == pytest.approx(log_sd, rel=0.1)
 
 
 def test_today_s_setting_is_the_first_and_one_that_is_in_use() -> None:
