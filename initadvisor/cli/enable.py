@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -13,6 +15,8 @@ from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.text import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from initadvisor.daemon.enable import EnablePlan
     from initadvisor.host import Host
 
@@ -40,28 +44,56 @@ def enable(*, policy: str | None, yes: bool) -> None:
     _tell(plan)
     _require_consent(plan, yes=yes)
     if plan.runs:
-        _advise(host)
+        _advise(Host())
     for line in turn_on(host, plan):
         print_paragraph(shown(line))
 
 
 _CATCH_UP_S = 20.0
 """Far more than the boots of a month take; what is left, later runs record."""
+_ADVICE_S = 50.0
+"""A few times what it takes on a machine that does nothing else."""
+
+
+class _OutOfTimeError(BaseException):
+    """Unwinds like an interruption."""
+
+
+@contextlib.contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raise ``_OutOfTimeError`` in the block when it has taken so long."""
+
+    def end(_signum: int, _frame: object) -> NoReturn:
+        raise _OutOfTimeError
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _advise(host: Host) -> None:
-    """Print what is best by the boots of the journal, in a line; the daemon finds out more."""
+    """Print what is best by the boots of the journal, in a line; the daemon finds out more.
+
+    ``host``: where it takes too long, no program is run for it any more.
+    """
     from initadvisor.advise.recommend import Request, recommend
     from initadvisor.cli.recommend_text import verdict
     from initadvisor.cli.rendering.progress import Progress
     from initadvisor.measure.catch_up import catch_up
 
+    told = None
     try:
-        with Progress() as progress:
+        with _limited(_ADVICE_S), Progress() as progress:
             told = catch_up(host, observer=progress, budget_s=_CATCH_UP_S)
             first = next(verdict(recommend(host, Request(), observer=progress)))
     except InitadvisorError as err:
         told, first = None, f"none yet, since {err.message}"
+    except _OutOfTimeError:
+        first = "none yet, since this machine is busy: sudo initadvisor recommend"
     if told:
         print_paragraph(shown(told))
     print_paragraph(shown(f"Advice so far: {first}"))

@@ -58,7 +58,7 @@ _STARTED_BY_OTHERS: Final = ("initadvisord-retry.timer", "initadvisord.service",
 _FOR_TRIALS = frozenset({Topic.ENGINES, Topic.LOADER, Topic.UNLOCKING, Topic.ROOM, Topic.CHANGES})
 """What is in nobody's way where nothing is booted on trial, and nothing applied."""
 _MENDED = frozenset({Topic.UNITS, Topic.BOOTS})
-"""What enabling itself is about."""
+"""What lacks there, enabling itself mends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,16 +200,22 @@ def _require_units(host: Host) -> None:
 
 def _examined(host: Host, policy: Policy) -> tuple[tuple[Topic, Finding], ...]:
     """Return what ``doctor`` finds worth knowing; raises ``UnsafeError`` for what is in the way."""
-    skipped = _MENDED | (_FOR_TRIALS if policy is Policy.ADVISE else frozenset())
     notes = []
     for topic, findings in diagnose(host).items():
         for finding in findings:
-            if finding.grade is Grade.OBSTACLE and topic not in skipped:
+            if finding.grade is Grade.OBSTACLE and _is_in_the_way(topic, policy):
+                without = "--policy advise goes without" if topic in _FOR_TRIALS else None
+                hint = "; ".join(words for words in (finding.advice, without) if words)
                 msg = f"not enabling policy {policy}: {finding.text}"
-                raise UnsafeError(msg, hint=finding.advice)
+                raise UnsafeError(msg, hint=hint or None)
             if finding.grade is not Grade.OK and topic not in _MENDED:
                 notes.append((topic, finding))
     return tuple(notes)
+
+
+def _is_in_the_way(topic: Topic, policy: Policy) -> bool:
+    """Tell whether an obstacle is one: a unit that has failed is started anew."""
+    return topic is not Topic.UNITS and not (policy is Policy.ADVISE and topic in _FOR_TRIALS)
 
 
 def _systemctl(host: Host, *words: str) -> None:

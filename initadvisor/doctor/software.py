@@ -313,7 +313,7 @@ def units(subject: CheckedMachine) -> Iterator[Finding]:
         elif unit in ENABLED_BY_USER and state.get("UnitFileState") == "disabled":
             yield note(
                 f"{unit} is not enabled: {ENABLED_BY_USER[unit]}",
-                f"sudo systemctl enable --now {unit}",
+                "sudo initadvisor enable",
             )
         elif unit in ENABLED_BY_USER and state.get("ActiveState") == "inactive":
             yield note(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -103,6 +105,28 @@ def test_the_first_advice_rests_on_the_boots_of_the_journal(
     assert "the units are on" in " ".join(said[advice:])
     with open_store(machine.host, readonly=True) as store:
         assert len(store.known_boots()) == 3
+
+
+def test_advice_that_takes_too_long_is_not_waited_for(
+    made: tuple[Campaigning, UnitRunner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, runner = made
+    busy = UnitRunner(runner.root)
+    busy.programs = {*busy.programs, "zstd"}
+
+    def compress(data: bytes) -> bytes:
+        while not busy.stopped:
+            time.sleep(0.01)
+        return data
+
+    busy.answer("zstd", filter=compress)
+    hosts = iter((machine.host, replace(machine.host, runner=busy)))
+    monkeypatch.setattr(host_package, "Host", lambda: next(hosts))
+    monkeypatch.setattr(enable_module, "_ADVICE_S", 0.5)
+    said, error = call("enable", "--yes")
+    assert error is None
+    assert any(line.startswith("Advice so far: none yet, since this machine is") for line in said)
+    assert runner.enabled
 
 
 def test_without_any_advice_it_is_enabled_nevertheless(

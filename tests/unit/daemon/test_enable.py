@@ -286,7 +286,8 @@ def test_what_lacks_is_said_before_anything_is_changed(
     machine: Campaigning, runner: UnitRunner
 ) -> None:
     runner.programs = {*runner.programs} - {"qemu-system-x86_64"}
-    refused(machine, Policy.TRY, "qemu-system-x86_64 is not installed", "install")
+    lack, remedy = "qemu-system-x86_64 is not installed", "install qemu-system-x86"
+    refused(machine, Policy.TRY, lack, f"({remedy}; --policy advise goes without)")
     assert plan_enable(machine.host, Policy.ADVISE).notes
     runner.lacking = {"initadvisord.path"}
     refused(machine, Policy.ADVISE, "initadvisord.path is not installed", "make install")

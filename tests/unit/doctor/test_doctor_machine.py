@@ -129,7 +129,7 @@ def test_units_that_are_missing_disabled_masked_or_failed(machine: Machine) -> N
     failed = only(found, Topic.UNITS, Grade.OBSTACLE)
     assert failed.advice == "journalctl -b -u initadvisor-settle.service"
     advice = [finding.advice for finding in about(found, Topic.UNITS, Grade.NOTE)]
-    assert "sudo systemctl enable --now initadvisor-measure.timer" in advice
+    assert "sudo initadvisor enable" in advice
     assert f"sudo systemctl unmask {'initadvisor-sleep.service'}" in advice
     assert "not installed: initadvisor-settle.timer" in said_of(machine, Topic.UNITS)
 
