@@ -90,8 +90,8 @@ def screen(of: Recommendation, capsys: pytest.CaptureFixture[str], **options: bo
             Objective.BOOT,
             [
                 "Keep zstd for now: no other setting is likely to be better.",
-                "lz4 -9 may save most, but is likelier to be later: about 27 ms (95 %: 142 ms later to "
-                "455 ms sooner).",
+                "lz4 -9 may save most, but is likelier to be later: about 27 ms (95 %: 142 ms "
+                "later to 455 ms sooner).",
             ],
         ),
         (
