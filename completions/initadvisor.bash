@@ -59,8 +59,8 @@ _initadvisor() {
         'apply -'*) offered=(--confirm --all --immediate --unverified --accept-content-changes --without-backup --without-entry --ignore-unlocking --read-speed --overlap --json --help) ;;
         'apply '*) offered=(cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19') ;;
         'recommend '*) offered=(--image --sample --kernel-config --read-speed --overlap --objective --only --all --build --lab --explain --quiet --json --help) ;;
-        'disable '*) offered=(--help) ;;
-        'enable '*) offered=(--policy --yes --help) ;;
+        'disable '*) offered=(--json --help) ;;
+        'enable '*) offered=(--policy --yes --json --help) ;;
         ' -'*) offered=(--version -v --verbose --help) ;;
         ' '*) offered=(enable disable recommend apply rollback status report trial lab whatif candidates inspect measure history doctor config) ;;
         esac

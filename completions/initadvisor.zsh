@@ -292,6 +292,7 @@ _initadvisor_recommend() {
 
 _initadvisor_disable() {
     _arguments \
+        '--json[Print it as JSON]' \
         '--help[Show this message and exit]'
 }
 
@@ -299,6 +300,7 @@ _initadvisor_enable() {
     _arguments \
         '--policy=[What the daemon does with its answers; as configured if it is left out]:policy:_initadvisor_values_1' \
         '--yes[Ask nothing]' \
+        '--json[Print it as JSON; nobody is asked]' \
         '--help[Show this message and exit]'
 }
 

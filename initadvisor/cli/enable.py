@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import signal
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from initadvisor.cli.rendering.output import print_json
 from initadvisor.cli.rendering.text import print_paragraph
 from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.text import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from initadvisor.daemon.enable import EnablePlan
     from initadvisor.host import Host
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
     help="What the daemon does with its answers; as configured if it is left out.",
 )
 @click.option("--yes", is_flag=True, help="Ask nothing.")
-def enable(*, policy: str | None, yes: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON; nobody is asked.")
+def enable(*, policy: str | None, yes: bool, as_json: bool) -> None:
     """Measure each boot, find the best setting, and try and apply it by the policy.
 
     "advise" says what is best, "try" also has boots that happen anyway settle what is undecided,
@@ -41,12 +44,31 @@ def enable(*, policy: str | None, yes: bool) -> None:
 
     host = Host()
     plan = plan_enable(host, Policy(policy) if policy else None)
-    _tell(plan)
-    _require_consent(plan, yes=yes)
-    if plan.runs:
-        _advise(Host())
-    for line in turn_on(host, plan):
+    if not as_json:
+        _tell(plan)
+    _require_consent(plan, yes=yes, may_ask=not as_json and sys.stdin.isatty())
+    advice = _advise(Host()) if plan.runs else ()
+    if as_json:
+        print_json(_document(plan, advice, list(turn_on(host, plan))))
+        return
+    for line in itertools.chain(advice, turn_on(host, plan)):
         print_paragraph(shown(line))
+
+
+def _document(plan: EnablePlan, advice: Sequence[str], done: Sequence[str]) -> dict[str, Any]:
+    return {
+        "policy": plan.policy.value,
+        "most_boots": plan.most_boots,
+        "started": plan.runs,
+        "worth_knowing": [
+            {"topic": topic.value, "text": note.text, "advice": note.advice}
+            for topic, note in plan.notes
+        ],
+        "risks": list(plan.risks),
+        "rehearses": plan.rehearses,
+        "advice": list(advice),
+        "done": list(done),
+    }
 
 
 _CATCH_UP_S = 20.0
@@ -75,8 +97,8 @@ def _limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def _advise(host: Host) -> None:
-    """Print what is best by the boots of the journal, in a line; the daemon finds out more.
+def _advise(host: Host) -> tuple[str, ...]:
+    """Return what is best by the boots of the journal, after what is wrong with those, in lines.
 
     ``host``: where it takes too long, no program is run for it any more.
     """
@@ -94,9 +116,7 @@ def _advise(host: Host) -> None:
         told, first = None, f"none yet, since {err.message}"
     except _OutOfTimeError:
         first = "none yet, since this machine is busy: sudo initadvisor recommend"
-    if told:
-        print_paragraph(shown(told))
-    print_paragraph(shown(f"Advice so far: {first}"))
+    return (*((told,) if told else ()), f"Advice so far: {first}")
 
 
 _TRIED = {
@@ -112,7 +132,7 @@ _FAILED = {
 
 
 def _tell(plan: EnablePlan) -> None:
-    """Print what happens from now on, in five lines."""
+    """Print what happens from now on, in five lines, and what is to be known before."""
     for number, line in enumerate(
         (
             "Each boot is measured, a minute after it is complete.",
@@ -127,10 +147,6 @@ def _tell(plan: EnablePlan) -> None:
     if plan.notes:
         topics = ", ".join(dict.fromkeys(str(topic) for topic, _ in plan.notes))
         print_paragraph(f"Worth knowing: {topics} (initadvisor doctor says what)")
-
-
-def _require_consent(plan: EnablePlan, *, yes: bool) -> None:
-    """Say where a person may be needed, and go on only if that is accepted."""
     for sentence in plan.risks:
         print_paragraph(shown(sentence))
     if plan.rehearses:
@@ -138,9 +154,13 @@ def _require_consent(plan: EnablePlan, *, yes: bool) -> None:
             "That this machine comes back by itself is not proven yet: the next boot, of today's "
             "image from a trial's entry, is the rehearsal."
         )
+
+
+def _require_consent(plan: EnablePlan, *, yes: bool, may_ask: bool) -> None:
+    """Go on only if what a person may be needed for is accepted."""
     if yes or not plan.risks:
         return
-    if not sys.stdin.isatty():
+    if not may_ask:
         msg = "nothing was enabled: nobody could be asked whether that is accepted"
         raise UnsafeError(msg, hint="--yes accepts it; --policy advise boots nothing on trial")
     click.confirm("Enable it?", abort=True)

@@ -7,6 +7,7 @@ armed. Whoever comes after an interruption at any point does the rest, or undoes
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -257,9 +258,19 @@ def _withdrawn(host: Host) -> Iterator[str]:
     reason = campaigns.TURNED_OFF
     yield from proving.in_turn(
         partial(proving.withdraw_all, host, reason=reason),
-        lambda: campaigns.stop(host, reason=reason).told,
+        partial(_campaign_over, host, reason),
         partial(proving.settle, host),
     )
+
+
+def _campaign_over(host: Host, reason: str) -> tuple[str, ...]:
+    """End a campaign that is on; of one that is over, keep how it ended."""
+    is_over = False
+    with suppress(InitadvisorError):  # a record that cannot be read is for ``stop``
+        is_over = read_campaign(host).state.is_over
+    if is_over:
+        return campaigns.withdraw(host, reason=reason)
+    return campaigns.stop(host, reason=reason).told
 
 
 def _kept(host: Host) -> Iterator[str]:

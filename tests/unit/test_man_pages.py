@@ -134,7 +134,9 @@ def test_a_page_that_describes_json_does_so_in_tables(page: str) -> None:
     assert (".TS" in text) is text.startswith("'\\\" t\n")  # has man(1) run tbl(1)
 
 
-@pytest.mark.parametrize("command", ["config", "history", "measure", "recommend", "whatif"])
+@pytest.mark.parametrize(
+    "command", ["config", "enable", "history", "measure", "recommend", "whatif"]
+)
 def test_the_tables_have_every_key_of_the_document(command: str) -> None:
     text = (MAN / f"initadvisor-{command}.1").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\\fB(\w+)\\fR\t", text, re.MULTILINE))

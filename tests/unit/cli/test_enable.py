@@ -62,6 +62,7 @@ def test_nobody_to_be_asked_is_no_consent(made: tuple[Campaigning, UnitRunner]) 
     assert "--yes accepts it" in error.with_hint
     assert "somebody has to reset the machine" in " ".join(said)
     assert snapshot(made[0]) == before
+    assert isinstance(call("enable", "--policy", "try", "--json")[1], UnsafeError)
     assert call("enable")[1] is None  # to advise needs none
 
 

@@ -184,6 +184,15 @@ def test_disabling_stops_what_is_on_and_says_what_stays(machine: Campaigning) ->
     assert any("initadvisor rollback undoes it" in line for line in disable(machine.host))
 
 
+def test_how_a_campaign_has_ended_is_kept(machine: Campaigning) -> None:
+    turn_on(machine, Policy.TRY)
+    machine.boot()
+    before = machine.record
+    assert before.state is CampaignState.DONE
+    list(disable(machine.host))
+    assert machine.record == before
+
+
 def test_a_run_that_was_interrupted_is_completed_or_undone(
     machine: Campaigning, runner: UnitRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ from tests.fixtures.campaigns import LZ4, TODAY, campaign
 from tests.fixtures.content import mixed_content
 from tests.fixtures.doctor_machine import make_examinable
 from tests.fixtures.dracut_machine import make_appliable
+from tests.fixtures.enabling_machine import make_enabling
 from tests.fixtures.golden_documents import GOLDEN, check, steady
 from tests.fixtures.golden_states import state_host, unpack
 from tests.fixtures.journals import Boot
@@ -164,6 +165,14 @@ def campaigning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaigning:
     """A machine that goes through campaigns."""
     made = make_campaigning(Booted(root=tmp_path / "machine"), monkeypatch)
     note_rehearsed(made.host, made.provable.loader.NAME)
+    is_host(monkeypatch, made.host)
+    return made
+
+
+@pytest.fixture
+def enabling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaigning:
+    """A machine on which nothing is enabled yet."""
+    made, _ = make_enabling(tmp_path, monkeypatch)
     is_host(monkeypatch, made.host)
     return made
 
@@ -395,6 +404,17 @@ def test_recommend_image(golden: Golden, building: Machines, image: Path) -> Non
 def test_recommend_lab(golden: Golden, building: Machines, image: Path) -> None:
     building.says = lambda image, _command: UNPACKED.format(us=2_000_000 - len(image))
     golden("recommend", "--image", image, *CHOICE, "--objective", "balanced", "--lab", "--json")
+
+
+def test_enable(golden: Golden, enabling: Campaigning) -> None:
+    del enabling
+    golden("enable", "--policy", "try", "--yes", "--json")
+
+
+def test_disable(golden: Golden, enabling: Campaigning) -> None:
+    del enabling
+    called("enable", "--policy", "try", "--yes", "--json")
+    golden("disable", "--json")
 
 
 def test_status_at_first(golden: Golden, appliable: Machine) -> None:
