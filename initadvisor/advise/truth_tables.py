@@ -13,6 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UsageError
 from initadvisor.core.plain_values import from_json, from_toml, number, positive
 from initadvisor.core.settings import Setting
@@ -20,7 +21,7 @@ from initadvisor.core.text import shown
 from initadvisor.host.files import open_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
 
 _MOST_MB = 1e6
@@ -39,8 +40,9 @@ class TruthRow:
 
     ``log_sd``: how far another measurement of the time may be from this one, the standard deviation
     of its logarithm; 0 where nothing tells. ``build_cpu_s``: processor time of the compressor, None
-    where it is not known. Raises ``ValueError``, which says what is wrong, for what no image can
-    have.
+    where it is not known. Only an image without compression can have no time to unpack: where
+    nothing is created, as of a kernel. Raises ``ValueError``, which says what is wrong, for what no
+    image can have.
     """
 
     setting: Setting
@@ -52,7 +54,8 @@ class TruthRow:
     def __post_init__(self) -> None:
         """Hold every figure against what is possible."""
         _require(self.size_mb, "size_mb", above_zero=True, most=_MOST_MB)
-        _require(self.unpack_ms, "unpack_ms", above_zero=True, most=_MOST_MS)
+        compressed = self.setting.codec is not Codec.CAT
+        _require(self.unpack_ms, "unpack_ms", above_zero=compressed, most=_MOST_MS)
         _require(self.log_sd, "log_sd", most=_MOST_LOG_SD)
         if self.build_cpu_s is not None:
             _require(self.build_cpu_s, "build_cpu_s", most=_MOST_CPU_S)
@@ -63,15 +66,16 @@ class TruthTable:
     """Candidates of one kernel and one content.
 
     ``populate_ms`` is P, the part of every ``unpack_ms`` that is not decompression (creating the
-    files); 0 where nothing tells it apart. ``source``: who measured what, with what. Raises
-    ``ValueError``, which says what is wrong: fewer than two settings, one twice, a time to unpack
-    below P.
+    files); 0 where nothing tells it apart. ``source``: who measured what, with what. ``doubts``: in
+    words, which of its figures do not add up. Raises ``ValueError``, which says what is wrong:
+    fewer than two settings, one twice, a time to unpack below P.
     """
 
     name: str
     source: str
     populate_ms: float
     rows: tuple[TruthRow, ...]
+    doubts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Hold the rows against each other."""
@@ -131,9 +135,15 @@ _SCHEMA = 1
 _LIMIT_BYTES = 1 << 16
 _LONGEST_VALUE = 60
 _SIZES = {"size_mb": 1.0, "size_bytes": 1e-6}
+_PERCENT = "percent_of_cat"
 _TIMES = ("unpack_ms", "decompress_ms")
-_ROW_KEYS = frozenset({"setting", *_SIZES, *_TIMES, "log_sd", "build_cpu_s"})
-_TABLE_KEYS = frozenset({"name", "source", "populate_ms", "rows"})
+_SPEEDS = ("output_mb_s", "input_mb_s")
+_ROW_KEYS = frozenset({"setting", *_SIZES, _PERCENT, *_TIMES, *_SPEEDS, "log_sd", "build_cpu_s"})
+_TABLE_KEYS = frozenset({"name", "source", "populate_ms", "unpacked_mb", "rows"})
+_MS_PER_S = 1000.0
+_ROUNDED = 0.05
+"""Published figures are rounded: those that are no further apart than this part agree."""
+
 _HINT = "initadvisor-whatif(1) describes such a file"
 
 
@@ -252,52 +262,139 @@ def _table(document: Mapping[str, Any], *, name: str, source: str) -> TruthTable
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         msg = "it has no rows ([[rows]] in TOML, lines under the titles in CSV)"
         raise ValueError(msg)
-    populate_ms = document.get("populate_ms")
-    if populate_ms is not None:
-        require_ms(populate_ms, "populate_ms")
+    if document.get("populate_ms") is not None:
+        require_ms(document["populate_ms"], "populate_ms")
+    if document.get("unpacked_mb") is not None:
+        _require(document["unpacked_mb"], "unpacked_mb", above_zero=True, most=_MOST_MB)
+    populate_ms, unpacked_mb = document.get("populate_ms"), document.get("unpacked_mb")
+    given = [
+        _GivenRow(row, number, populate_ms, unpacked_mb) for number, row in enumerate(rows, start=1)
+    ]
+    checked = tuple(row.truth() for row in given)
     return TruthTable(
         name=document.get("name", name),
         source=document.get("source", source),
         populate_ms=0.0 if populate_ms is None else populate_ms,
-        rows=tuple(_row(row, number, populate_ms) for number, row in enumerate(rows, start=1)),
+        rows=checked,
+        doubts=tuple(doubt for row in given for doubt in row.doubts),
     )
 
 
-def _row(row: Mapping[str, Any], number: int, populate_ms: object) -> TruthRow:
-    where = f"row {number}"
-    _require_known(row, _ROW_KEYS, f"{where}: ")
-    setting = row.get("setting")
-    if not isinstance(setting, str):
-        msg = f"{where} has no setting"
-        raise ValueError(msg)
-    where += f" ({_quoted(setting)})"
-    size_key = _only_key(row, tuple(_SIZES), where)
-    time_key = _only_key(row, _TIMES, where)
-    if time_key == "decompress_ms" and populate_ms is None:
-        msg = (
-            f"{where}: decompress_ms needs populate_ms in the table, what creating the files takes "
-            "(0 if unpacking is nothing else)"
-        )
-        raise ValueError(msg)
-    extra_ms = populate_ms if time_key == "decompress_ms" else 0.0
-    try:
-        if time_key == "decompress_ms":
-            require_ms(row[time_key], time_key)  # of the sum it could not be told any more
-        return TruthRow(
-            setting=Setting.parse(setting),
-            size_mb=_scaled(row, size_key, _SIZES[size_key]),
-            unpack_ms=_scaled(row, time_key, 1.0, extra_ms),
-            log_sd=row.get("log_sd", 0.0),
-            build_cpu_s=row.get("build_cpu_s"),
-        )
-    except (ValueError, UsageError) as err:
-        msg = f"{where}: {err}"
-        raise ValueError(msg) from err
+class _GivenRow:
+    """A row as somebody wrote it: a size and a time, or what they follow from.
+
+    A size in MB, bytes, or percent of what is unpacked; a time, or a speed in MB of what comes out
+    or of what goes in. Of two of a kind the first named here counts, and the other is held against
+    it.
+    """
+
+    def __init__(
+        self, row: Mapping[str, Any], number: int, populate_ms: object, unpacked_mb: object
+    ) -> None:
+        _require_known(row, _ROW_KEYS, f"row {number}: ")
+        setting = row.get("setting")
+        if not isinstance(setting, str):
+            msg = f"row {number} has no setting"
+            raise ValueError(msg)
+        self.doubts: tuple[str, ...] = ()
+        self._row = row
+        self._setting = setting
+        self._where = f"row {number} ({_quoted(setting)})"
+        self._populate_ms = populate_ms
+        self._unpacked_mb = unpacked_mb
+        self._size_key = self._only_key(tuple(_SIZES), _PERCENT)
+        self._time_key = self._only_key(_TIMES, *_SPEEDS)
+        for key in (_PERCENT, "output_mb_s"):
+            if key in row and unpacked_mb is None:
+                msg = f"{self._where}: {key} needs unpacked_mb in the table, the size of cat"
+                raise ValueError(msg)
+        if self._time_key != "unpack_ms" and populate_ms is None:
+            msg = (
+                f"{self._where}: {self._time_key} needs populate_ms in the table, what creating "
+                "the files takes (0 if unpacking is nothing else)"
+            )
+            raise ValueError(msg)
+
+    def truth(self) -> TruthRow:
+        """Return the row, and know its doubts; raises ``ValueError`` for what no image can have."""
+        try:
+            self.doubts = tuple(self._doubts())
+            if self._time_key == "decompress_ms":
+                require_ms(self._row[self._time_key], self._time_key)  # of the sum it could not
+            return TruthRow(
+                setting=Setting.parse(self._setting),
+                size_mb=self._size_mb(),
+                unpack_ms=self._unpack_ms(),
+                log_sd=self._row.get("log_sd", 0.0),
+                build_cpu_s=self._row.get("build_cpu_s"),
+            )
+        except (ValueError, UsageError) as err:
+            msg = f"{self._where}: {err}"
+            raise ValueError(msg) from err
+
+    def _doubts(self) -> Iterator[str]:
+        size_mb = self._size_mb()
+        if _PERCENT in self._row and self._size_key != _PERCENT:
+            percent = 100 * size_mb / _float(self._unpacked_mb, "unpacked_mb")
+            told = _float(self._row[_PERCENT], _PERCENT)
+            if not _agree(percent, told):
+                are = f"{size_mb:.4g} MB are {percent:.3g} % of cat"
+                yield f"{self._setting}: {are}, not {told:g} %"
+        if self._time_key in _SPEEDS:
+            return
+        took_ms = self._unpack_ms() - self._added_ms()
+        for key in _SPEEDS:
+            if key not in self._row:
+                continue
+            expected_ms = self._at_speed_ms(key)
+            if not _agree(took_ms, expected_ms):
+                said = f"{self._setting}: {key} makes {expected_ms:.4g} ms, not {took_ms:.4g}"
+                yield said + self._why(key, took_ms)
+
+    def _why(self, key: str, took_ms: float) -> str:
+        """Return what was divided by what, where that is how a time came about."""
+        mistaken = _MS_PER_S * self._size_mb() / self._speed(key)
+        if key != "output_mb_s" or not _agree(took_ms, mistaken):
+            return ""
+        return ", which is the compressed size divided by the speed of what comes out"
+
+    def _size_mb(self) -> float:
+        if self._size_key == _PERCENT:
+            unpacked_mb = _float(self._unpacked_mb, "unpacked_mb")
+            return unpacked_mb * _float(self._row[_PERCENT], _PERCENT) / 100
+        return _float(self._row[self._size_key], self._size_key) * _SIZES[self._size_key]
+
+    def _unpack_ms(self) -> float:
+        """Return all of the time; a value that is added to can no longer be told in errors."""
+        if self._time_key in _SPEEDS:
+            return self._at_speed_ms(self._time_key) + self._added_ms()
+        return _float(self._row[self._time_key], self._time_key) + self._added_ms()
+
+    def _added_ms(self) -> float:
+        return 0.0 if self._time_key == "unpack_ms" else _float(self._populate_ms, "populate_ms")
+
+    def _at_speed_ms(self, key: str) -> float:
+        size = self._unpacked_mb if key == "output_mb_s" else self._size_mb()
+        return _MS_PER_S * _float(size, "unpacked_mb") / self._speed(key)
+
+    def _speed(self, key: str) -> float:
+        speed = _float(self._row[key], key)
+        _require(speed, key, above_zero=True, most=_MOST_MB)
+        return speed
+
+    def _only_key(self, keys: tuple[str, ...], *others: str) -> str:
+        found = [key for key in keys if key in self._row]
+        found += [key for key in others if key in self._row][: 0 if found else 1]
+        if len(found) != 1:
+            named = " or ".join((*keys, *others))
+            why = "not both" if found else "and has neither"
+            msg = f"{self._where} needs {named}, {why}"
+            raise ValueError(msg)
+        return found[0]
 
 
-def _scaled(row: Mapping[str, Any], key: str, factor: float, extra: object = 0.0) -> float:
-    """Return a figure in the unit of ``TruthRow``."""
-    return _float(row[key], key) * factor + _float(extra, "populate_ms")
+def _agree(one: float, other: float) -> bool:
+    return abs(one - other) <= _ROUNDED * max(abs(one), abs(other))
 
 
 def _float(value: object, key: str) -> float:
@@ -309,14 +406,6 @@ def _float(value: object, key: str) -> float:
     except OverflowError as err:
         msg = f"{key} is a number of too many digits"
         raise ValueError(msg) from err
-
-
-def _only_key(row: Mapping[str, Any], keys: Sequence[str], where: str) -> str:
-    found = [key for key in keys if key in row]
-    if len(found) != 1:
-        msg = f"{where} needs {' or '.join(keys)}, {'not both' if found else 'and has neither'}"
-        raise ValueError(msg)
-    return found[0]
 
 
 def _require_known(given: Mapping[str, Any], known: frozenset[str], where: str) -> None:

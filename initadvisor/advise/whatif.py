@@ -255,7 +255,10 @@ def of_table(table: TruthTable, config: Config, objective: Objective) -> Compare
         source=table.source,
         choices=choices,
         left_out=skipped_settings,
-        remarks=_said_of_pace(pace, objective),
+        remarks=(
+            *(f"it does not add up: {doubt}" for doubt in table.doubts),
+            *_said_of_pace(pace, objective),
+        ),
     )
 
 

@@ -249,7 +249,8 @@ def _bent(choice: SettingFigures, conditions: Conditions, factor: Factor, rule: 
             return _Bent(inf, whole, whole)
         case Factor.CPU:
             hidden = _Straight(read + shadow, extra)
-            return _Bent(shadow / unpack, hidden, _Straight(read, unpack + extra))
+            bend = shadow / unpack if unpack else inf
+            return _Bent(bend, hidden, _Straight(read, unpack + extra))
         case Factor.SHADOW:
             waited = _Straight(read + scale * (unpack + extra), 0.0)
             return _Bent(scale * unpack, waited, _Straight(read + scale * extra, 1.0))

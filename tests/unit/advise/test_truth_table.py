@@ -27,6 +27,7 @@ def table(*rows: TruthRow, **changed: object) -> TruthTable:
 def test_a_table_may_say_little() -> None:
     made = table(row(), row(LZ4, log_sd=0.05, build_cpu_s=2.5), populate_ms=0)
     assert [r.build_cpu_s for r in made.rows] == [None, 2.5]
+    assert row(Setting.parse("cat"), unpack_ms=0).unpack_ms == 0
 
 
 @pytest.mark.parametrize(
