@@ -29,7 +29,7 @@ from initadvisor.host.storage.mounts import machine_path
 from initadvisor.image.contents import Verdict
 from initadvisor.lab.verify import BuildingObserver, verify
 from initadvisor.target.target import find_target
-from initadvisor.vm.engines import NoEngineError
+from initadvisor.vm.engines import NoEngineError, Wanted, require_verifying
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +52,13 @@ def prepared(
     Without settings that the user has named, it is those that may be the best. Nothing that boots
     is touched. Raises ``InitadvisorError`` where there is no image or nothing can be built.
     """
+    try:
+        if image := find_target(host, None).installed:  # before minutes are spent on builds
+            kernel = image.path if image.uki else None
+            require_verifying(host, Wanted(release=image.kernel_release, kernel=kernel))
+    except NoEngineError as err:
+        yield _blocked(err)
+        return
     request = Request(only=_named(campaign), build=not campaign.only)
     found = recommend(host, request, observer=observer)
     out = {quarantined.setting for quarantined in campaign.quarantined}
@@ -64,8 +71,7 @@ def prepared(
         try:
             reason = _against(rows.get(setting)) or _asked(host, candidate, found, observer)
         except NoEngineError as err:
-            words = f"no kernel could be asked whether it unpacks the candidates: {err.message}"
-            yield CampaignEvent(kind=CampaignEventKind.BLOCKED, reason=words)
+            yield _blocked(err)
             return
         if reason:
             refused = Quarantined(setting=setting, reason=reason, sha256=candidate.sha256)
@@ -81,6 +87,11 @@ def prepared(
                 )
             )
     yield CampaignEvent(kind=CampaignEventKind.PREPARED, ready=tuple(ready))
+
+
+def _blocked(err: NoEngineError) -> CampaignEvent:
+    words = f"no kernel could be asked whether it unpacks the candidates: {err.message}"
+    return CampaignEvent(kind=CampaignEventKind.BLOCKED, reason=words)
 
 
 def _named(campaign: Campaign) -> tuple[Setting, ...]:

@@ -38,6 +38,7 @@ _EMULATED_TRIAL_S = 15.0
 _VERSION_S = 10.0
 _TRIAL_MB = 256
 _DEVICE = "/dev/kvm"
+_UML_PACKAGE = "user-mode-linux (with apt --no-install-recommends)"
 _QEMU_PACKAGE = "qemu-system-x86 (with apt --no-install-recommends; Arch: qemu-base)"
 
 
@@ -56,7 +57,7 @@ def uml_machine(host: Host, program: Path | None = None) -> VirtualMachine:
     found = host.runner.which(str(program.absolute()) if program else UML)
     if found is None:
         msg = f"cannot use user-mode Linux: {program or UML} is not installed"
-        raise NoEngineError(msg, hint="install user-mode-linux, or name one with --uml FILE")
+        raise NoEngineError(msg, hint=f"install {_UML_PACKAGE}, or name one with --uml FILE")
     release = _first_line(host, [str(found), "--version"])
     with open_regular(found) as file:
         kernel = LabKernel(path=str(found), sha256=sha256_of(file), release=release)

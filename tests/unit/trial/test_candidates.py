@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.campaign.campaign import Campaign, CampaignEventKind, CampaignState, TrialCandidate
+from initadvisor.candidates.cache import Cache
 from initadvisor.core.errors import LostVMError
 from initadvisor.lab.observing import Unseen
 from initadvisor.records.trial_outcome import TrialOutcome
@@ -61,6 +62,12 @@ def ready(machine: Booted, *only: str) -> tuple[TrialCandidate, ...]:
     [found] = events(machine, begun(*only))
     assert found.kind is CampaignEventKind.PREPARED
     return found.ready
+
+
+@pytest.fixture(autouse=True)
+def _engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A virtual machine can be had."""
+    monkeypatch.setattr(candidates, "require_verifying", lambda _host, _wanted: None)
 
 
 def test_what_is_named_is_built_and_unpacked_by_the_kernel(
@@ -121,17 +128,22 @@ def test_a_lost_virtual_machine_proves_nothing(
     assert [found.today for found in rest.ready] == [True]
 
 
+@pytest.mark.parametrize("when", ["verify", "require_verifying"])
 def test_without_a_virtual_machine_nothing_may_boot(
-    weighable: Booted, monkeypatch: pytest.MonkeyPatch
+    weighable: Booted, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
+    """It is looked for before anything is built."""
+
     def fail(*_arguments: object, **_named: object) -> object:
         msg = "no virtual machine"
         raise NoEngineError(msg)
 
-    monkeypatch.setattr(candidates, "verify", fail)
+    monkeypatch.setattr(candidates, when, fail)
     [blocked] = events(weighable, begun(*NAMED))
     assert blocked.kind is CampaignEventKind.BLOCKED
     assert "no virtual machine" in blocked.reason
+    built = Cache(weighable.host()).all()
+    assert bool(tuple(built)) is (when == "verify")
 
 
 def test_what_is_named_boots_once_then_what_teaches_most(
