@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from initadvisor.apply.plan_values import ApplyStep, RebuiltImage, StagedImage
 from initadvisor.apply.signers import require_same_signers
+from initadvisor.candidates.payload import unpacked
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.text import shown
 from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.generators.files import with_stream_size
 from initadvisor.generators.rewriting import config_files, texts_of
-from initadvisor.host.files import make_directory, open_regular, sha256_of
+from initadvisor.host.files import failing_as, make_directory, open_regular, sha256_of
 from initadvisor.host.process import piped
 from initadvisor.host.run import Priority
 from initadvisor.image.decompressors.decompress import decompress
@@ -143,23 +144,24 @@ def _require_stream(
 
     It was measured with a candidate: one of another level is not what was announced. Only the
     header may differ, where a program notes a name, a time or a size (``Generator.compressor``).
+    What that takes beside the images is room that the generator had, see ``room_needed``.
     """
     main = built.contents.main
     if main.codec is Codec.CAT:
         return
     with (
+        failing_as(f"cannot compare {image.path} with what {setting} gives"),
         open_regular(path) as file,
-        tempfile.TemporaryFile(dir=path.parent) as payload,
+        unpacked(
+            decompress(main.codec, file, main.offset, main.size_bytes), path.parent
+        ) as payload,
         tempfile.TemporaryFile(dir=path.parent) as derived,
+        piped(payload.file) as pipe,
     ):
-        for chunk in decompress(main.codec, file, main.offset, main.size_bytes):
-            payload.write(chunk)
-        payload.flush()
-        argv = with_stream_size(generator.compressor(host, setting), payload.tell())
-        with piped(payload) as pipe:
-            host.runner.run(
-                argv, timeout_s=_TIMEOUT_S, stdin=pipe, stdout=derived, priority=Priority.IDLE
-            )
+        argv = with_stream_size(generator.compressor(host, setting), payload.size_bytes)
+        host.runner.run(
+            argv, timeout_s=_TIMEOUT_S, stdin=pipe, stdout=derived, priority=Priority.IDLE
+        )
         size_bytes = derived.seek(0, os.SEEK_END)
         behind = max(0, min(size_bytes, main.size_bytes) - _HEADER_BYTES)
         ends = [(derived, size_bytes - behind), (file, main.offset + main.size_bytes - behind)]

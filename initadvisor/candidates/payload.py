@@ -28,6 +28,12 @@ class Payload:
     size_bytes: int
     sha256: str
 
+    def __enter__(self) -> Payload:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.file.close()
+
 
 class LazyPayload:
     """Unpacks when it is first asked, whichever thread asks; a context that ends with the file."""
@@ -66,22 +72,27 @@ class LazyPayload:
             return self._payload
 
     def _unpack(self) -> Payload:
-        main = self._source.contents.main
-        digest = hashlib.sha256()
         if kept := self._source.unpacked:
             size_bytes = kept.seek(0, os.SEEK_END)
             return Payload(file=kept, size_bytes=size_bytes, sha256=sha256_of(kept))
-        file = tempfile.TemporaryFile(dir=self._directory)  # noqa: SIM115 - closed by __exit__
-        try:
-            chunks = decompress(main.codec, self._source.file, main.offset, self._source.main_bytes)
-            for chunk in until_stopped(chunks, self._stop):
-                digest.update(chunk)
-                file.write(chunk)
-            file.flush()
-        except BaseException:
-            file.close()
-            raise
-        return Payload(file=file, size_bytes=file.tell(), sha256=digest.hexdigest())
+        main = self._source.contents.main
+        chunks = decompress(main.codec, self._source.file, main.offset, self._source.main_bytes)
+        return unpacked(until_stopped(chunks, self._stop), self._directory)
+
+
+def unpacked(chunks: Iterable[bytes | memoryview], directory: Path) -> Payload:
+    """Write what is unpacked to a file without a name in ``directory``; raises ``OSError``."""
+    digest = hashlib.sha256()
+    file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115 - closed by whoever asked
+    try:
+        for chunk in chunks:
+            digest.update(chunk)
+            file.write(chunk)
+        file.flush()
+    except BaseException:
+        file.close()
+        raise
+    return Payload(file=file, size_bytes=file.tell(), sha256=digest.hexdigest())
 
 
 def until_stopped(

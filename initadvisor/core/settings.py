@@ -80,7 +80,8 @@ class Setting:
     @property
     def level(self) -> int | None:
         """The level the options ask for (the last one given), or None."""
-        levels = [int(option[1:]) for option in self.options if option[1:].isdecimal()]
+        options = (option[1:] for option in self.options if option.isascii())
+        levels = [int(option) for option in options if option.isdecimal()]
         return levels[-1] if levels else None
 
     def __str__(self) -> str:

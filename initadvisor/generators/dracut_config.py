@@ -22,6 +22,7 @@ from initadvisor.generators.files import (
     has_program,
     level_of,
     told,
+    words_of,
 )
 from initadvisor.generators.rewriting import ConfigPaths
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
@@ -53,6 +54,12 @@ _PROGRAMS: Final = {
 
 _REPLACED: Final = {f"DRACUT_COMPRESS_{name.upper()}": name for name in _PROGRAMS if name != "lzo"}
 """Variables that put another program in the place of one."""
+
+_OWN: Final = (
+    *("add_confdir", "confdir", "dracutbasedir", "dracutsysrootdir"),
+    *("_no_compress_l", "compress_3cpio", "compress_l", "compress_level_l"),
+)
+"""Variables of dracut's own: where it reads its configuration, and what replaces ``compress=``."""
 
 _FALLBACK_ORDER: Final = (
     "pigz", "gzip", "lz4", "lzop", "zstd", "lzma", "xz", "lbzip2", "bzip2", "cat",
@@ -130,7 +137,7 @@ def evaluate_config(host: Host, major: int, texts: Mapping[Path, str] | None = N
     """
     names = (
         *("compress", "compress_level_*", "INITRD_COMPRESS"),
-        *("hostonly", "uefi", "*dracutmodules", "reproducible", "DRACUT_COMPRESS_*"),
+        *("hostonly", "uefi", "*dracutmodules", "reproducible", "DRACUT_COMPRESS_*", *_OWN),
     )
     return evaluate(host, Shell.BASH, config_paths(host, major, texts).files, names, texts=texts)
 
@@ -159,9 +166,10 @@ def effective_setting(
     Raises ``InitadvisorError`` for a compressor that makes what no kernel unpacks.
     """
     replaced = [name for name in _REPLACED if config.value(name) not in {"", _REPLACED[name]}]
+    replaced += [name for name in _OWN if config.value(name)]
     if replaced:
         msg = f"cannot tell what dracut compresses with: {config.origin(*replaced)} sets "
-        raise InitadvisorError(msg + " and ".join(replaced))
+        raise InitadvisorError(msg + " and ".join(replaced), hint="remove that from the file")
     facts = _Facts(host=host, kernel=_kernel_config(host, kernel_release, major), major=major)
     name = "INITRD_COMPRESS" if config.value("INITRD_COMPRESS") else "compress"
     written = config.value(name)
@@ -264,7 +272,7 @@ def _named(
 
 def _verbatim(command: str, source: str, warnings: list[str]) -> Setting:
     """Return the setting that a command line amounts to, without what dracut's own lines carry."""
-    program, *words = command.split()
+    program, *words = words_of(command, written=f"compress={command}")
     codec = _codec(program, command)
     needed = _NEEDED.get(codec)
     if needed and needed not in words and "--check=none" not in words:
@@ -304,7 +312,7 @@ def _codec(program: str, command: str) -> Codec:
     return codec
 
 
-_LEVEL = re.compile(r"^-(\d+e?)$")
+_LEVEL = re.compile(r"^-(\d+e?)$", re.ASCII)
 
 
 _PIGZ: Final = CommandLine(program="pigz", level=9, after=("-n", "-T", "-R"))

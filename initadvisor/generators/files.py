@@ -90,12 +90,13 @@ def version_key(name: str) -> tuple[tuple[int, int | str], ...]:
     )
 
 
-_LEVEL = re.compile(r"^-(\d+)e?$")
+_LEVEL = re.compile(r"^-(\d+)e?$", re.ASCII)
 _HIGHEST = {Codec.LZ4: 12, Codec.ZSTD: 19}
 _HIGHEST_ULTRA = 22
 _DIGIT_BY_DIGIT = frozenset({"bzip2", "gzip", "lzma", "xz"})
 _EXTREME = (Codec.LZMA, Codec.XZ)
-_PLAIN_LEVEL = (re.compile(r"^-(0|[1-9]\d*)$"), re.compile(r"^-(0|[1-9]\d*)e?$"))
+_PLAIN_LEVEL = (re.compile(r"^-(0|[1-9][0-9]*)$"), re.compile(r"^-(0|[1-9][0-9]*)e?$"))
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _UNTOLD = ("--fast", "--best", "--lzma1", "--lzma2")
 
 
@@ -141,12 +142,29 @@ def as_run(setting: Setting, program: str, warnings: list[str]) -> Setting:
     return found
 
 
+def words_of(text: str, *, written: str) -> tuple[str, ...]:
+    """Return the words that a shell makes of a value; ``written`` is how the configuration has it.
+
+    Raises what ``refuse_control`` does.
+    """
+    words = tuple(word for word in re.split(r"[ \t\n]+", text) if word)
+    refuse_control(words, written=written)
+    return words
+
+
+def refuse_control(words: Iterable[str], *, written: str) -> None:
+    """Raise ``InitadvisorError`` for control characters: each program makes its own of them."""
+    if found := _CONTROL.search("".join(words)):
+        msg = f"cannot tell what comes of {written!r}: it holds the character {found[0]!r}"
+        raise InitadvisorError(msg, hint="write the file with lines that end as on Linux")
+
+
 def told(codec: Codec, level: str, *, program: str, written: str, warnings: list[str]) -> Setting:
     """Return what comes of a level that a generator puts behind a dash, as words of its own.
 
     ``written`` is what the configuration says. Raises ``InitadvisorError`` where the program fails.
     """
-    setting = Setting(codec, tuple(f"-{level}".split()))
+    setting = Setting(codec, words_of(f"-{level}", written=written))
     try:
         if not _PLAIN_LEVEL[codec in _EXTREME].match(setting.options[0]):
             msg = f"{program} would be given {' '.join(setting.options)}, and fail"

@@ -19,7 +19,7 @@ from initadvisor.core.errors import BadImageError, InitadvisorError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.generators import ConfiguredSetting, InstalledImage
-from initadvisor.generators.files import entry_images, has_program, level_of
+from initadvisor.generators.files import entry_images, has_program, level_of, refuse_control
 from initadvisor.generators.mkinitcpio_config import (
     Preset,
     config_paths,
@@ -298,6 +298,7 @@ def _setting(
             f"{chosen!r} ({source}) is {missing}: mkinitcpio silently builds uncompressed images"
         )
         return Setting(Codec.CAT)
+    refuse_control(options, written="COMPRESSION_OPTIONS")
     if chosen in set(Codec):
         codec = Codec(chosen)
         return Setting(codec, () if codec is Codec.CAT else options)

@@ -11,11 +11,11 @@ from typing import Final
 
 from initadvisor.core.codecs import Codec
 from initadvisor.core.settings import Setting
-from initadvisor.generators.files import STREAM_SIZE, CommandLine
+from initadvisor.generators.files import STREAM_SIZE, CommandLine, refuse_control
 
 PROGRAM: Final = "3cpio"
 
-_NUMBER = re.compile(r"^-[+-]?\d{1,18}$")
+_NUMBER = re.compile(r"^-[+-]?\d{1,18}$", re.ASCII)
 
 _LINES: Final = {
     Codec.BZIP2: CommandLine(program="bzip2"),
@@ -59,6 +59,7 @@ def told_3cpio(codec: Codec, level: str, *, written: str, warnings: list[str]) -
     says, for the warning where that is not what comes of it.
     """
     words = f"-{level}".split()
+    refuse_control([level.strip(" \t\n")], written=written)
     numbers = [int(word[1:]) for word in words if _NUMBER.match(word)]
     known = levels(codec)
     taken = max(known[0], min(numbers[-1], known[-1])) if numbers else codec.spec.level

@@ -146,6 +146,30 @@ _DRACUT: dict[str, Mapping[str, str]] = {
     "exported": {_D: "export compress=lz4\n"},
     "behind another": {_D: "hostonly=yes; compress=lz4 # why\n"},
     "an array": {_D: "compress=(lz4 -9)\n"},
+    "drop-ins of another directory": {
+        _D: "confdir=${dracutsysrootdir-}/etc/other\n",
+        f"{_MINE}/a.conf": "compress=lz4\n",
+        "etc/other/a.conf": "compress=xz\n",
+    },
+    "drop-ins of one more directory": {
+        _D: "add_confdir=${dracutsysrootdir-}/etc/other\n",
+        f"{_MINE}/a.conf": "compress=lz4\n",
+        "etc/other/b.conf": "compress=xz\n",
+    },
+    "another base directory": {
+        _D: "dracutbasedir=${dracutsysrootdir-}/etc/other\n",
+        f"{_USR}/a.conf": "compress=lz4\n",
+        "etc/other/dracut.conf.d/a.conf": "compress=xz\n",
+    },
+    "as if told on the command line": {_D: "compress=lz4\ncompress_l=xz\n"},
+    "level as if told": {_D: "compress=lz4\ncompress_level_l=1\n"},
+    "no compression as if told": {_D: "compress=lz4\n_no_compress_l=cat\n"},
+    "what 3cpio is told": {_D: 'compress="zstd -19"\ncompress_3cpio="lz4 -1"\n'},
+    "carriage return behind a level": {_D: "compress=gzip\ncompress_level_gzip=3\r\n"},
+    "carriage return in arguments": {_D: 'compress="gzip -3\r"\n'},
+    "form feed behind a level": {_D: "compress=zstd\ncompress_level_zstd=3\f\n"},
+    "wide digit": {_D: "compress=zstd\ncompress_level_zstd=\uff13\n"},
+    "no-break space": {_D: "compress=zstd\ncompress_level_zstd='3\u00a0'\n"},
 }
 
 _I = "etc/initramfs-tools/initramfs.conf"
@@ -209,6 +233,12 @@ _INITRAMFS_TOOLS: dict[str, Mapping[str, str]] = {
         f"boot/config-{RELEASE}": "# CONFIG_RD_LZ4 is not set\nCONFIG_RD_GZIP=y\n",
     },
     "no newline": {_I: "COMPRESS=lz4\nCOMPRESSLEVEL="},
+    **{
+        f"level {level!r} of {codec}": {_I: f"COMPRESS={codec}\nCOMPRESSLEVEL='{level}'\n"}
+        for codec in (Codec.GZIP, Codec.ZSTD, Codec.LZ4)
+        for level in ("3\r", "3\f", "3\v", "3\u00a0", "\uff13", "3\x85", "3\n")
+    },
+    "carriage return behind a level": {_I: "COMPRESS=gzip\nCOMPRESSLEVEL=3\r\n"},
 }
 
 
@@ -304,8 +334,8 @@ def _dracut(tree: Tree) -> str:
             _function(text, "dropindirs_sort"),
             _function(functions, "check_kernel_config"),
             _part(text, "# if we were not passed a config file", "# regenerate_all shouldn't"),
-            _part(text, r"\[\[ \$INITRD_COMPRESS", r"\[\[ \$compress_l "),
-            _part(text, "# handle compression options", r"if \[\[ \$_no_compress_l"),
+            _part(text, r"\[\[ \$INITRD_COMPRESS", r"\[\[ \$squash_compress_l"),
+            _part(text, "# handle compression options", r"check_kernel_compress_support"),
             _function(text, "check_kernel_compress_support"),
             _part(text, r"if \[\[ \$reproducible == yes", "fi") + "fi",
             _part(text, "CPIO=cpio", r"if \[\[ \$enhanced_cpio"),

@@ -30,6 +30,7 @@ from tests.fixtures.dracut_machine import (
     snapshot,
     unlike,
 )
+from tests.fixtures.full_disks import files_no_longer_than
 from tests.fixtures.hosts import RELEASE
 from tests.fixtures.signing import Signer, make_signer
 from tests.fixtures.small_images import signed, uki
@@ -115,6 +116,14 @@ def test_what_exits_0_and_is_wrong_is_refused(
 ) -> None:
     generator(machine).make = unlike(change)
     with pytest.raises(UnsafeError, match=words):
+        staged(machine)
+
+
+def test_where_there_is_no_room_to_compare_that_is_said(machine: Machine) -> None:
+    with (
+        files_no_longer_than(20_000),
+        pytest.raises(InitadvisorError, match=r"cannot compare .* gives: File too large"),
+    ):
         staged(machine)
 
 

@@ -170,6 +170,9 @@ def test_a_command_line_with_other_flags_than_dracuts_is_pointed_out(
     ("text", "reason"),
     [
         ("DRACUT_COMPRESS_ZSTD=pzstd\n", "sets DRACUT_COMPRESS_ZSTD"),
+        ("confdir=/etc/other\n", "dracut.conf sets confdir"),
+        ("compress_l=xz\n", "sets compress_l"),
+        ('compress="gzip -3\r"\n', r"holds the character '\\r'"),
         ('compress="cat /etc/motd"\n', "does not read the image"),
     ],
 )

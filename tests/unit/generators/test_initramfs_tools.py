@@ -109,6 +109,7 @@ def test_a_level_survives_the_fall_back(host: Host, write: Write) -> None:
         ("COMPRESSLEVEL='12 --long'", "zstd -12 --long", "zstd -12"),
         ("COMPRESS=lz4 COMPRESSLEVEL=16", "lz4 -12", "lz4 -12"),
         ("COMPRESS=gzip COMPRESSLEVEL=10", None, "gzip -9"),
+        ("COMPRESS=gzip COMPRESSLEVEL=\uff13", None, "gzip -6"),
         ("COMPRESS=xz COMPRESSLEVEL=9e", "xz -9e", "xz -6"),
     ],
 )

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import os
 import random
-import resource
 import shutil
 import sqlite3
 import subprocess
@@ -23,11 +22,12 @@ from initadvisor.store.connection import DamagedError
 from initadvisor.store.opening import LOCK
 from initadvisor.store.schema import LAYOUT, OtherLayoutError
 from initadvisor.store.store import open_store
+from tests.fixtures.full_disks import files_no_longer_than
 from tests.fixtures.lab_runs import CPU, KERNEL, ZSTD, fill, lost, run, sample, trial, verification
 from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from types import FrameType
 
     from initadvisor.host import Host
@@ -452,17 +452,6 @@ def test_a_full_disk_takes_nothing_in_part_and_loses_nothing(host: Host, path: P
     assert len(after) == len(before)
     assert all(len(recorded.run.subjects) == 2 for recorded in after)
     assert [s.unpack_us for s in after[-1].samples] == [1, 2, 3, 4]
-
-
-@contextlib.contextmanager
-def files_no_longer_than(size_bytes: int) -> Iterator[None]:
-    """Have the kernel refuse to make any file longer."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_write_the_system_refuses_is_said_and_loses_nothing(host: Host, path: Path) -> None:
