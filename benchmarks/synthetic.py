@@ -63,8 +63,7 @@ DISTURBED_LOGS = (0.5, 2.0)
 _SHIPPED = frozenset({Codec.ZSTD, Codec.GZIP, Codec.XZ, Codec.LZ4})
 """What distributions configure. Today's setting is one of these."""
 
-_LEAST_ROWS = 8
-"""Tables of fewer settings (published ones name two) leave nothing to decide."""
+_OUR_OWN = "measured for this package"
 
 _REST_MEDIAN_MS = 162.0
 _REST_LOG_SD = 0.6
@@ -244,7 +243,7 @@ class MachineRun:
 def measured_tables() -> tuple[TruthTable, ...]:
     """Return the built-in tables of this package's own measurements."""
     tables = (truth_table(name) for name in truth_table_names())
-    return tuple(table for table in tables if len(table.rows) >= _LEAST_ROWS)
+    return tuple(table for table in tables if table.source.startswith(_OUR_OWN))
 
 
 def prior_machine() -> Machine:
