@@ -345,8 +345,12 @@ def _today(rng: np.random.Generator, table: TruthTable, today: Setting | None) -
 
 def true_costs(machine: TrueMachine) -> Floats:
     """Return the cost of a boot of each candidate, in ms, without noise."""
-    waited = np.maximum(machine.shadow_ms, _unpack_ms(machine))
-    return machine.fixed_ms + _read_ms(machine) + waited + machine.rest_ms
+    return machine.fixed_ms + _read_ms(machine) + waited_ms(machine) + machine.rest_ms
+
+
+def waited_ms(machine: TrueMachine) -> Floats:
+    """Return max(B1, U) of each candidate, in ms."""
+    return np.asarray(np.maximum(machine.shadow_ms, _unpack_ms(machine)))
 
 
 def _unpack_ms(machine: TrueMachine) -> Floats:
@@ -362,8 +366,8 @@ def _read_ms(machine: TrueMachine) -> Floats:
     return np.asarray(machine.read_s_per_mb * 1000 * read_mb * bent)
 
 
-def _image_ms(machine: TrueMachine) -> Floats:
-    """Return the part of it that is the images' own."""
+def image_ms(machine: TrueMachine) -> Floats:
+    """Return the part of the reading that is the images' own, in ms."""
     own = np.array(machine.size_mb)
     return np.asarray(_read_ms(machine) * own / (own + machine.kernel_mb))
 
@@ -550,8 +554,7 @@ def _look(
 
 def tolerance_ms(machine: TrueMachine, thresholds: Thresholds) -> float:
     """Return which difference does not matter."""
-    waited_ms = np.maximum(machine.shadow_ms, _unpack_ms(machine))
-    return float(thresholds.tolerance(_image_ms(machine) + waited_ms)[0])
+    return float(thresholds.tolerance(image_ms(machine) + waited_ms(machine))[0])
 
 
 def simulate_one(

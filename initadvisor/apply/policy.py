@@ -19,6 +19,7 @@ from initadvisor.decide.regression import regression
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.records.boot import RecordSource
 from initadvisor.records.read_interval import ReadInterval
+from initadvisor.records.trial_outcome import TrialOutcome
 from initadvisor.store.store import open_store
 from initadvisor.transaction.log import own_transactions
 from initadvisor.transaction.transaction import TransactionState
@@ -40,6 +41,12 @@ if TYPE_CHECKING:
         """Receives progress events."""
 
 
+_HELD_AGAINST = frozenset({None, TrialOutcome.FAILED, TrialOutcome.STUCK})
+"""None: it was no boot, but a decision."""
+
+_MOST_IN_VAIN = 3
+
+
 def objection(
     setting: str,
     kernel_release: str,
@@ -48,20 +55,26 @@ def objection(
 ) -> str | None:
     """Return why the policy is not to apply a setting, None where nothing is against it.
 
-    What was undone once, by whomever and for whatever reason, is not done again without a person;
-    what could not even be begun is tried again for another kernel.
+    What was undone once, by whomever, is not done again without a person, unless the reason tells
+    nothing of it: packages were changed, say, or the power was cut; then it is, some times with the
+    same kernel. Whether a boot that left no sign gets another chance, ``failed_settings`` knows.
+    What could not even be begun is tried again for another kernel.
     """
     undone = {
-        transaction.number: transaction.reason
+        transaction.number: transaction
         for transaction in transactions
         if transaction.state in {TransactionState.UNDONE, TransactionState.FAILED}
     }
+    in_vain = 0
     for change in changes:
         if change.after != setting:
             continue
-        if change.number in undone:
-            return f"transaction {change.number} was undone ({undone[change.number]})"
-        if change.failed and change.kernel_release == kernel_release:
+        same_kernel = change.kernel_release == kernel_release
+        if transaction := undone.get(change.number or 0):
+            in_vain += same_kernel
+            if transaction.outcome in _HELD_AGAINST or in_vain >= _MOST_IN_VAIN:
+                return f"transaction {transaction.number} was undone ({transaction.reason})"
+        if change.failed and same_kernel:
             return f"it could not be applied for Linux {kernel_release} ({change.failed})"
     return None
 

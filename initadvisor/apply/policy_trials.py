@@ -10,6 +10,7 @@ from initadvisor.campaign.campaign import CampaignState, Quarantined
 from initadvisor.campaign.record import failed_settings, readable_campaigns, trial_boots_of
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host.package_managers import busy_package_managers
+from initadvisor.transaction.log import own_transactions
 from initadvisor.trial.campaign_actions import needs_rehearsal
 from initadvisor.trial.campaigns import (
     NOT_STARTED,
@@ -82,9 +83,10 @@ def _begun(host: Host, config: Config, observer: CampaignObserver) -> Begun:
         require_verifying(host, Wanted(release=default.release))
     except NoEngineError as err:
         return Begun(refused=f"no kernel could be asked whether it unpacks candidates: {err}")
+    failed = failed_settings(campaigns, own_transactions(host))
     without = tuple(
         Quarantined(setting=setting, reason=f"it failed in a trial: {reason}")
-        for setting, reason in failed_settings(campaigns).items()
+        for setting, reason in failed.items()
     )
     options = CampaignOptions(
         most_boots=left - needs_rehearsal(host), by_policy=True, without=without

@@ -212,7 +212,8 @@ def withdraw_all(host: Host, *, reason: str) -> tuple[str, ...]:
     with transactions(host) as engine:
         for transaction in _proving(host):
             try:
-                withdraw(host, engine, transaction, reason=reason)
+                not_tried = TrialOutcome.NOT_TRIED
+                withdraw(host, engine, transaction, reason=reason, outcome=not_tried)
             except InitadvisorError as err:
                 failed.append(err)
             else:
@@ -224,9 +225,16 @@ def withdraw_all(host: Host, *, reason: str) -> tuple[str, ...]:
 
 
 def withdraw(
-    host: Host, engine: Transactions, transaction: Transaction, *, reason: str
+    host: Host,
+    engine: Transactions,
+    transaction: Transaction,
+    *,
+    reason: str,
+    outcome: TrialOutcome | None = None,
 ) -> Transaction:
     """Undo a transaction that waits for a boot: its entry goes first, then what was staged.
+
+    ``outcome``: what became of that boot, None where a person has decided so.
 
     Raises ``InitadvisorError`` where the entry cannot be removed; it waits on then, with its image
     in place.
@@ -234,7 +242,7 @@ def withdraw(
     armed = transaction.armed_boot
     if loader := loader_named(armed.loader) if armed else entry_loader(host):
         loader.remove(host)
-    undone = engine.undo(transaction, reason=reason)
+    undone = engine.undo(transaction, reason=reason, outcome=outcome)
     _clear(host)
     return undone
 
@@ -298,7 +306,9 @@ def _settled(host: Host, engine: Transactions, transaction: Transaction, armed: 
         return _told(transaction, f"is not armed for the time being: {busy[0]}")
     if evaluation.verdict is not ProofAction.DROP and (fault := binding_fault(host, armed)):
         reason = f"{fault} since it was armed"
-        evaluation = replace(evaluation, verdict=ProofAction.DROP, reason=reason)
+        evaluation = replace(
+            evaluation, verdict=ProofAction.DROP, reason=reason, outcome=TrialOutcome.NOT_TRIED
+        )
     what = {ProofStage.REHEARSAL: "the rehearsal", ProofStage.PROOF: "the proving boot"}
     told = f"{what[armed.stage]}: {evaluation.reason}"
     match evaluation.verdict:
@@ -316,7 +326,7 @@ def _settled(host: Host, engine: Transactions, transaction: Transaction, armed: 
                         _clear(host)
             return _told(transaction, f"is done; {told}")
         case ProofAction.DROP:
-            withdraw(host, engine, transaction, reason=told)
+            withdraw(host, engine, transaction, reason=told, outcome=evaluation.outcome)
             return _told(transaction, f"is undone; {told}")
 
 

@@ -23,13 +23,18 @@ from initadvisor.host.files import (
 )
 from initadvisor.host.record_files import LATEST_S, PATH, RecordFiles
 from initadvisor.records.trial_outcome import TrialOutcome
-from initadvisor.transaction.transaction import ArmedBoot
+from initadvisor.transaction.log import read_records
+from initadvisor.transaction.transaction import ArmedBoot, ProofStage, TransactionState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from initadvisor.host import Host
+    from initadvisor.transaction.transaction import Transaction
+
+    _Booted = tuple[int, str, TrialOutcome | None, str]
+    """When it was armed or begun (seconds since 1970), the setting, the outcome and its reason."""
 
 
 _ACTIVE = "campaign-active"
@@ -192,33 +197,49 @@ def failed_in_trials(host: Host) -> Mapping[str, str]:
     See ``failures`` and ``failed_settings``; what cannot be read is left out.
     """
     campaigns = readable_campaigns(host)
-    return failures(campaigns) | failed_settings(campaigns)
+    recorded = [r for r in read_records(host) if not isinstance(r, InitadvisorError)]
+    return failures(campaigns) | failed_settings(campaigns, recorded)
 
 
-def failed_settings(campaigns: Iterable[Campaign]) -> dict[str, str]:
-    """Return why settings are not tried again, whatever image they make; the earliest first.
+def failed_settings(
+    campaigns: Iterable[Campaign], recorded: Iterable[Transaction]
+) -> dict[str, str]:
+    """Return why settings are not booted again by themselves, whatever image they make.
 
-    It is known what went wrong in a trial of one, or two left no sign. A boot that passes ends it.
+    It is known what went wrong in a trial or a proving boot, or two left no sign. A boot that
+    passes ends it.
     """
     found: dict[str, str] = {}
     silent: Counter[str] = Counter()
-    for trial_boot in (boot for each in campaigns for boot in each.trial_boots):
-        setting = trial_boot.setting
-        if trial_boot.is_rehearsal:
-            continue
-        match trial_boot.outcome:
+    boots = sorted((*_trials(campaigns), *_proofs(recorded)), key=lambda boot: boot[0])
+    for _, setting, outcome, reason in boots:
+        match outcome:
             case TrialOutcome.PASSED:
                 found.pop(setting, None)
                 silent.pop(setting, None)
             case TrialOutcome.FAILED:
-                found[setting] = trial_boot.reason
+                found[setting] = reason
             case TrialOutcome.UNEXPLAINED:
                 silent[setting] += 1
                 if silent[setting] >= MOST_UNEXPLAINED:
-                    found[setting] = f"it did not come back, twice; {trial_boot.reason}"
+                    found[setting] = f"it did not come back, twice; {reason}"
             case _:
                 pass
     return found
+
+
+def _trials(campaigns: Iterable[Campaign]) -> Iterator[_Booted]:
+    for trial_boot in (boot for each in campaigns for boot in each.trial_boots):
+        if not trial_boot.is_rehearsal:
+            yield trial_boot.at_s, trial_boot.setting, trial_boot.outcome, trial_boot.reason
+
+
+def _proofs(recorded: Iterable[Transaction]) -> Iterator[_Booted]:
+    for each in recorded:
+        if each.setting and each.armed_boot and each.armed_boot.stage is ProofStage.PROOF:
+            passed = each.state is TransactionState.COMMITTED
+            outcome = TrialOutcome.PASSED if passed else each.outcome
+            yield each.began_at_s, each.setting.after, outcome, each.reason
 
 
 def trial_boots_of(campaigns: Iterable[Campaign], release: str) -> int:

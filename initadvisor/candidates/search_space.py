@@ -21,6 +21,7 @@ from initadvisor.core.settings import Setting
 from initadvisor.decide.cost import Quantity
 from initadvisor.target.baseline import identified, todays_setting
 from initadvisor.target.source import open_source
+from initadvisor.transaction import TRANSACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -305,7 +306,7 @@ def all_candidates(
 def _failed_in_trials(host: Host) -> Mapping[str, str]:
     """Return why images did not boot; most machines have had no trial."""
     with contextlib.suppress(NeedsRootError):
-        if host.state_file(CAMPAIGNS) is None:
+        if host.state_file(CAMPAIGNS) is None and host.state_file(TRANSACTIONS) is None:
             return {}
     from initadvisor.campaign.record import failed_in_trials  # takes long
 

@@ -15,6 +15,7 @@ from initadvisor.host.files import remove_partial, sync_directory, whole_file
 from initadvisor.host.owner import owned_name, owner_of_name
 from initadvisor.host.record_files import LATEST_S, PATH, OlderRecordError, RecordFiles
 from initadvisor.host.replace import file_error
+from initadvisor.records.trial_outcome import TrialOutcome
 from initadvisor.transaction.transaction import (
     ArmedBoot,
     Duty,
@@ -68,7 +69,7 @@ _TRANSACTIONS = RecordFiles(
     if_damaged=f"{_LEFT}, then move the file away",
     if_older=_LEFT,
     if_newer="use that version to finish or undo it",
-    names=(ArmedBoot,),
+    names=(ArmedBoot, TrialOutcome),
     limits=ReadLimits(least=-(1 << 63), most=(1 << 64) - 1),
 )
 """Time stamps of files may be before 1970, and numbers of inodes have all 64 bits."""

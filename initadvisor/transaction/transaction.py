@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from initadvisor.records.trial_outcome import TrialOutcome
+
 
 class ProofStage(StrEnum):
     """Which boot is waited for."""
@@ -242,7 +244,8 @@ class Transaction:
     ``purpose`` says what for and ``reason`` why it was undone, in words; ``began_at_s`` is seconds
     since 1970. ``left``: the files that undoing it left as they were, because others had changed
     them. ``setting``: what it is about, where that is a setting. ``armed_boot``: the boot that it
-    waits for, or that it waited for last.
+    waits for, or that it waited for last. ``outcome``: what became of that, where it was undone
+    because of that; NOT_TRIED where nothing of it has booted.
     """
 
     number: int
@@ -254,6 +257,7 @@ class Transaction:
     left: tuple[str, ...] = ()
     setting: SettingChange | None = None
     armed_boot: ArmedBoot | None = None
+    outcome: TrialOutcome | None = None
 
     def after(self, event: TransactionEvent) -> Transaction:
         """Return the transaction after an event; raises ``ValueError`` where it cannot happen."""

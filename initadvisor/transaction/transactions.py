@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, UnsafeError, raise_all
 from initadvisor.host.lock import lock_file, locked
+from initadvisor.records.trial_outcome import TrialOutcome
 from initadvisor.store.publish import keep_private, published_after
 from initadvisor.transaction import clearing, files
 from initadvisor.transaction.files import explained
@@ -180,9 +181,16 @@ class Transactions:
         return replace_all(self._host, current)
 
     def undo(
-        self, transaction: Transaction, *, reason: str, leave: Collection[str] = ()
+        self,
+        transaction: Transaction,
+        *,
+        reason: str,
+        leave: Collection[str] = (),
+        outcome: TrialOutcome | None = None,
     ) -> Transaction:
         """Have all files as they were before; ``left`` of the result names those that are not.
+
+        ``outcome`` as in ``Transaction``.
 
         These are those that ``leave`` names: others have changed them, or the caller has built them
         anew. Refused with ``UnsafeError`` where others have changed any other one, while a later
@@ -191,7 +199,7 @@ class Transactions:
         current = self._current(transaction, TransactionEvent.UNDO)
         if current.state.duty is Duty.NOTHING:
             require_restorable(self._host, current, leave)
-        undoing = replace(current, reason=reason, left=tuple(leave))
+        undoing = replace(current, reason=reason, left=tuple(leave), outcome=outcome)
         return restore_all(self._host, undoing)
 
     def recover(self) -> tuple[Transaction, ...]:
@@ -272,7 +280,10 @@ class Transactions:
                 return (replace_all(self._host, interrupted),)
             case Duty.RESTORE:
                 reason = found.reason or "it was interrupted"
-                return (restore_all(self._host, replace(found, reason=reason)),)
+                begun = found.state is TransactionState.ROLLING_BACK
+                outcome = found.outcome if begun else TrialOutcome.NOT_TRIED
+                undoing = replace(found, reason=reason, outcome=outcome)
+                return (restore_all(self._host, undoing),)
             case Duty.WAIT:
                 with explained("clear up"):
                     self._clear_early_backups(interrupted)

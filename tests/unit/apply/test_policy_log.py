@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from initadvisor.apply.policy import objection, watched
 from initadvisor.apply.policy_log import PolicyChange
+from initadvisor.records.trial_outcome import TrialOutcome
 from initadvisor.transaction.transaction import SettingChange, Transaction, TransactionState
 
 CHANGE = PolicyChange(after="lz4 -9", kernel_release="6.1", decided_at_s=100, number=2)
@@ -36,6 +39,21 @@ def test_what_was_undone_is_not_done_again(state: TransactionState) -> None:
     else:
         assert found is None
     assert objection("zstd", "6.2", [CHANGE], [transaction(2, state)]) is None
+
+
+@pytest.mark.parametrize("outcome", TrialOutcome)
+def test_what_tells_nothing_of_a_setting_is_not_held_against_it(outcome: TrialOutcome) -> None:
+    def undone(times: int) -> str | None:
+        numbers = range(1, times + 1)
+        return objection(
+            "lz4 -9",
+            "6.1",
+            [replace(CHANGE, number=number) for number in numbers],
+            [replace(transaction(number, UNDONE), outcome=outcome) for number in numbers],
+        )
+
+    held = outcome in {TrialOutcome.FAILED, TrialOutcome.STUCK}
+    assert [bool(undone(times)) for times in (1, 2, 3)] == [held, held, True]
 
 
 def test_another_s_transaction_that_was_undone_is_no_objection() -> None:

@@ -17,6 +17,7 @@ from initadvisor.core.estimates import Certainty
 from initadvisor.core.settings import Setting
 from initadvisor.host import Host
 from initadvisor.records.boot_start import TRIAL_TAG
+from initadvisor.records.trial_outcome import TrialOutcome
 from initadvisor.transaction.transaction import ProofStage, TransactionState
 from initadvisor.transaction.transactions import pending, transactions
 from initadvisor.trial import one_boot
@@ -235,33 +236,43 @@ def crashed(provable: Provable) -> None:
 
 
 @pytest.mark.parametrize(
-    ("happens", "reason"),
+    ("happens", "reason", "outcome"),
     [
-        (another_entry, "the proving boot: its boot left nothing"),
-        (taken_back, "taken back, or never made"),
-        (somebody_else, "somebody else has selected Boot0007"),
-        (kept_by_the_loader, "again and again"),
-        (other_bytes, "another image than the one that was armed"),
-        (fails_its_checks, "did not reach boot-complete.target: check.service failed"),
-        (cannot_unpack, "could not unpack the image"),
-        (too_soon, "it came up, but the machine was restarted before"),
-        (partial(too_soon, start_us=START_US), "it came up, but the machine was restarted"),
-        (partial(too_soon, later_us=START_US), "it came up, but the machine was restarted"),
+        (another_entry, "the proving boot: its boot left nothing", "unexplained"),
+        (taken_back, "taken back, or never made", "withdrawn"),
+        (somebody_else, "somebody else has selected Boot0007", "replaced"),
+        (kept_by_the_loader, "again and again", "stuck"),
+        (other_bytes, "another image than the one that was armed", "unexplained"),
+        (fails_its_checks, "did not reach boot-complete.target: check.service failed", "failed"),
+        (cannot_unpack, "could not unpack the image", "failed"),
+        (too_soon, "it came up, but the machine was restarted before", "not-tried"),
+        (
+            partial(too_soon, start_us=START_US),
+            "but the machine was restarted",
+            "not-tried",
+        ),
+        (
+            partial(too_soon, later_us=START_US),
+            "but the machine was restarted",
+            "not-tried",
+        ),
         (
             partial(too_soon, start_us=START_US, later_us=START_US + DAY_US),
-            "it came up, but the machine was restarted",
+            "but the machine was restarted",
+            "not-tried",
         ),
-        (crashed, "it began to boot but did not come up"),
+        (crashed, "it began to boot but did not come up", "unexplained"),
     ],
 )
 def test_what_was_not_proven_is_dropped(
-    rehearsed: Provable, happens: Callable[[Provable], None], reason: str
+    rehearsed: Provable, happens: Callable[[Provable], None], reason: str, outcome: str
 ) -> None:
     rehearsed.arm()
     happens(rehearsed)
     [said] = settle(rehearsed.host)
     assert "transaction 1 (zstd to lz4) is undone; " in said
     require_old(rehearsed, reason)
+    assert rehearsed.latest().outcome == outcome
 
 
 @pytest.mark.parametrize("step", ["_planned", "write", "arm"])
@@ -379,6 +390,7 @@ def test_what_was_interrupted_before_it_waited_is_undone(rehearsed: Provable) ->
         "transaction 1 (zstd to lz4) was interrupted, and is undone now",
     )
     require_old(rehearsed, "it was interrupted")
+    assert rehearsed.latest().outcome is TrialOutcome.NOT_TRIED
 
 
 def test_an_image_that_somebody_replaces_meanwhile_is_theirs(rehearsed: Provable) -> None:
@@ -387,6 +399,7 @@ def test_an_image_that_somebody_replaces_meanwhile_is_theirs(rehearsed: Provable
     [said] = settle(rehearsed.host)
     assert f"{IMAGE} was changed since it was armed" in said
     assert rehearsed.latest().state is TransactionState.UNDONE
+    assert rehearsed.latest().outcome is TrialOutcome.NOT_TRIED, "it tells nothing of the setting"
     assert rehearsed.installed() == (b"rebuilt", OLD_TEXT)
     assert rehearsed.litter() == []
     assert rehearsed.loader.entries == {}

@@ -17,6 +17,12 @@ from initadvisor.campaign.record import (
 )
 from initadvisor.host import Host
 from initadvisor.records.trial_outcome import TrialOutcome
+from initadvisor.transaction.transaction import (
+    ProofStage,
+    SettingChange,
+    Transaction,
+    TransactionState,
+)
 from tests.fixtures.campaigns import GZIP, LZ4, XZ, arming, campaign
 
 if TYPE_CHECKING:
@@ -103,10 +109,10 @@ def test_a_setting_that_failed_stays_out_until_it_boots() -> None:
     """Known failures count at once, silent ones from the second on, over all campaigns."""
     fates = TrialOutcome
     panicked = over((GZIP, fates.FAILED), (LZ4, fates.UNEXPLAINED))
-    assert failed_settings([panicked]).keys() == {"gzip"}
-    assert failed_settings([panicked, panicked]).keys() == {"gzip", "lz4 -9"}
+    assert failed_settings([panicked], []).keys() == {"gzip"}
+    assert failed_settings([panicked, panicked], []).keys() == {"gzip", "lz4 -9"}
     passed = over((GZIP, fates.PASSED), (LZ4, fates.PASSED), (LZ4, fates.UNEXPLAINED))
-    assert failed_settings([panicked, passed]) == {}
+    assert failed_settings([panicked, passed], []) == {}
 
 
 def test_the_boots_of_a_kernel_are_those_that_took_place_or_may() -> None:
@@ -122,3 +128,28 @@ def test_the_boots_of_a_kernel_are_those_that_took_place_or_may() -> None:
     armed = replace(arming(GZIP), release="6.1")
     campaigns = [replace(done, trial_boots=(*boots, armed)), replace(done, trial_boots=(boots[0],))]
     assert [trial_boots_of(campaigns, release) for release in ("6.1", "6.2", "6.3")] == [3, 1, 0]
+
+
+def test_proving_boots_count_with_trials() -> None:
+    silent = over((LZ4, TrialOutcome.UNEXPLAINED))
+    armed = replace(arming(GZIP).armed_boot)
+    proof = Transaction(
+        number=1,
+        state=TransactionState.UNDONE,
+        purpose="a test",
+        began_at_s=2,
+        files=(),
+        reason="it left nothing",
+        setting=SettingChange(
+            generator="dracut", kernel_release="6.1", before="zstd", after="lz4 -9"
+        ),
+        armed_boot=armed,
+        outcome=TrialOutcome.UNEXPLAINED,
+    )
+    assert failed_settings([], [proof]) == {}
+    assert failed_settings([silent], [proof]).keys() == {"lz4 -9"}
+    assert failed_settings([], [replace(proof, outcome=TrialOutcome.FAILED)]).keys() == {"lz4 -9"}
+    rehearsal = replace(armed, stage=ProofStage.REHEARSAL)
+    assert failed_settings([silent], [replace(proof, armed_boot=rehearsal)]) == {}
+    done = replace(proof, number=2, began_at_s=3, state=TransactionState.COMMITTED, outcome=None)
+    assert failed_settings([silent], [proof, done]) == {}
