@@ -17,6 +17,7 @@ from initadvisor.decide.whatif import at_speed
 from initadvisor.report.bars import bars, choices, here, reach_ms
 from initadvisor.report.figures import in_ms, interval_ms, megabytes
 from initadvisor.report.history import HEIGHT, panels
+from initadvisor.report.published import published_tables
 from initadvisor.report.report import Lane
 from initadvisor.report.time_line import ticks
 from initadvisor.report.treemap import areas
@@ -83,6 +84,7 @@ def page(report: Report) -> str:
         sources=_long_sources(report),
         presets=PRESETS,
         sliders=_SLIDERS,
+        published=published_tables(),
         panels=panels(report.boots),
         panel_height=HEIGHT,
         time_line=_time_line(report.one_boot) if report.one_boot else None,

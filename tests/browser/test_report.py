@@ -167,7 +167,7 @@ def test_without_javascript_all_is_there_but_the_sliders(browser: Browser, path:
         assert page.locator("h1").is_visible()
         assert page.locator(".bars svg rect.read").count() == 3
         assert page.locator(".bars svg").first.is_visible()
-        assert page.locator("table").count() == 6
+        assert page.locator("table").count() == 7
         assert not page.locator("#controls").is_visible()
 
 

@@ -1,0 +1,54 @@
+"""What others have published, by the same model: which setting costs least at which speed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from initadvisor.advise.truth_tables import truth_table, truth_table_names
+from initadvisor.advise.whatif import of_table
+from initadvisor.core.config import Config, Objective
+from initadvisor.core.estimates import three_digits
+from initadvisor.decide.cost import Factor
+from initadvisor.decide.whatif import best_along
+from initadvisor.decide.whatif_values import Conditions, Rule, Span
+
+_SPEEDS = Span(low=0.1, high=8000.0)
+_OUR_OWN = "measured for this package"
+_CONFIG = Config()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedTable:
+    """A table of somebody else; ``winners``: in words, from the slowest loader to the fastest."""
+
+    name: str
+    source: str
+    winners: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+
+def published_tables() -> tuple[PublishedTable, ...]:
+    """Return the built-in tables that are not this package's own, all unpacking waited for."""
+    tables = (truth_table(name) for name in truth_table_names())
+    rule = Rule(tolerance_ms=_CONFIG.tolerance_ms, tolerance_fraction=_CONFIG.tolerance_fraction)
+    found = []
+    for table in tables:
+        if table.source.startswith(_OUR_OWN):
+            continue
+        choices = of_table(table, _CONFIG, Objective.BOOT).choices
+        conditions = Conditions(read_mb_s=_SPEEDS.low, cpu_scale=1.0, shadow_ms=0.0)
+        ranges = best_along(choices, conditions, Factor.LOADER, _SPEEDS, rule)
+        winners = tuple(
+            f"{one.setting} {'up to' if one is not ranges[-1] else 'from'} "
+            f"{three_digits(one.high if one is not ranges[-1] else one.low)} MB/s"
+            for one in ranges
+        )
+        found.append(
+            PublishedTable(
+                name=table.name,
+                source=table.source,
+                winners=winners if len(ranges) > 1 else (f"{ranges[0].setting} at any speed",),
+                doubts=table.doubts,
+            )
+        )
+    return tuple(found)
