@@ -373,6 +373,7 @@ def _recommendation(
         warnings=(
             *said,
             *disk.warnings,
+            *(disk.speed_warnings if config.read_speed_mb_s is None else ()),
             *evaluation.table.warnings,
             *lab.warnings,
             *evaluation.boots.warnings,

@@ -136,15 +136,10 @@ def verdict(answer: Recommendation) -> Iterator[str]:
                 f"Keep {decision.setting} for now: no other setting is expected to save anything, "
                 "but one may."
             )
-        case Outcome.UNDECIDED if decision.leader_saving_ms.middle < 0:
-            yield f"Keep {decision.setting} for now: no other setting is likely to be better."
-            saving = decision.leader_saving_ms
-            yield (
-                f"{decision.leader} may save most, but is likelier to be later: about "
-                f"{short(-saving.middle)} ms (95 %: {_range(saving)})."
-            )
         case Outcome.UNDECIDED:
             yield f"Keep {decision.setting} for now: no other setting is certain to be better."
+            if round(decision.leader_saving_ms.middle) <= 0:  # what it saves if the loader is slow
+                return
             build = ", its share of the build included," if _balanced(answer) else ""
             yield (
                 f"Best guess: {decision.leader}{build or ','} "

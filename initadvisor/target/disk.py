@@ -42,7 +42,8 @@ class Disk:
     """Where the image is: the device, its speed under Linux, the room, and what is doubtful.
 
     ``link_mb_s``: what the link to the device carries, where the kernel tells. ``free_bytes`` and
-    ``room_on`` are None where the room for images cannot be found out.
+    ``room_on`` are None where the room for images cannot be found out. ``speed_warnings``: what
+    makes ``read_mb_s`` doubtful; ``warnings``: the rest.
     """
 
     device: str
@@ -51,6 +52,7 @@ class Disk:
     free_bytes: int | None
     room_on: str | None
     link_mb_s: float | None = None
+    speed_warnings: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -61,11 +63,12 @@ def examine_disk(host: Host, image: Path, *, sample: bool) -> Disk:
     latter. Where no honest cold read is possible, a speed is assumed and called so.
     """
     gaps: list[str] = []
+    speed_gaps: list[str] = []
     room = "the room for images"
     partition = side_fact(lambda: boot_partition(host, None if sample else image), room, gaps)
-    read = side_fact(lambda: known_cold_read(host, image), "the disk's speed", gaps)
+    read = side_fact(lambda: known_cold_read(host, image), "the disk's speed", speed_gaps)
     device = read.device if read else device_of(host, image)
-    speed, warnings = _speed(read) if read else (_assumed(gaps[-1]), ())
+    speed, warnings = _speed(read) if read else (_assumed(speed_gaps[-1]), ())
     return Disk(
         device=device.name or "unknown",
         kind=device.kind,
@@ -73,7 +76,8 @@ def examine_disk(host: Host, image: Path, *, sample: bool) -> Disk:
         free_bytes=side_fact(lambda: _free(partition, image), room, gaps) if partition else None,
         room_on=partition.mount_point if partition else None,
         link_mb_s=link_mb_s(host, device.name) if device.name else None,
-        warnings=(*gaps, *warnings),
+        speed_warnings=(*speed_gaps, *warnings),
+        warnings=tuple(gaps),
     )
 
 
