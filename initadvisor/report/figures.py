@@ -16,6 +16,11 @@ def in_ms(value: float) -> str:
     return f"\N{MINUS SIGN}{text}" if value < 0 and not text.startswith("0 ") else text
 
 
+def in_s(value: float) -> str:
+    """Return what a build takes, with its unit."""
+    return f"{value:.{1 if value >= 1 else 2}f} s"
+
+
 def interval_ms(estimate: Estimate) -> str:
     """Return the bounds of a time, with the unit once where it is the same."""
     low, high = in_ms(estimate.low), in_ms(estimate.high)

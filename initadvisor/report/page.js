@@ -240,7 +240,8 @@ class WhatIf {
     svg.setAttribute("aria-label", told);
     svg.querySelector("title").textContent = told;
     row.dataset.told = `${choice.setting}: ${told}. `
-      + `Size: ${choice.size_mb.source}. Unpacking: ${choice.unpack_ms.source}.`;
+      + `Size: ${choice.size_mb.source}. Unpacking: ${choice.unpack_ms.source}. `
+      + `Loader: ${this.speed.source || "as chosen here"}.`;
     const interval = document.createElement("span");
     interval.className = "interval";
     interval.textContent = intervalMs(rank.cost_ms);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from initadvisor.advise.whatif import DISKS
 from initadvisor.core.serialisation import to_plain
 from initadvisor.decide.whatif import at_speed
 from initadvisor.report.bars import bars, choices, here, reach_ms
-from initadvisor.report.figures import in_ms, interval_ms, megabytes
+from initadvisor.report.figures import in_ms, in_s, interval_ms, megabytes
 from initadvisor.report.history import HEIGHT, panels
 from initadvisor.report.published import published_tables
 from initadvisor.report.report import Lane
@@ -71,7 +72,7 @@ def page(report: Report) -> str:
         "ms": in_ms,
         "interval": interval_ms,
         "mb": megabytes,
-        "s": "{:.1f} s".format,
+        "s": in_s,
     }
     return environment.get_template("page.html").render(
         report=report,
@@ -81,7 +82,7 @@ def page(report: Report) -> str:
         "base-uri 'none'; form-action 'none'",
         data=_data(report),
         rows={one.setting: number for number, one in enumerate(report.settings, 1)},
-        sources=_long_sources(report),
+        sources=_numbered_sources(report),
         presets=PRESETS,
         sliders=_SLIDERS,
         published=published_tables(),
@@ -127,16 +128,12 @@ def _time_line(boot: OneBoot) -> Mapping[str, object]:
     }
 
 
-def _long_sources(report: Report) -> Mapping[str, int]:
-    """Return the sources that stand below the table, each with its number."""
-    figures = (
-        figure
-        for one in report.settings
-        for figure in (one.read_ms, one.unpack_ms, one.saving_ms)
-        if len(figure.source) > _SHORT
-    )
+def _numbered_sources(report: Report) -> Mapping[str, int | None]:
+    """Return the sources, those that stand below the table with a number."""
+    figures = (f for one in report.settings for f in (one.read_ms, one.unpack_ms, one.saving_ms))
     names = dict.fromkeys(figure.source for figure in figures)
-    return {name: number for number, name in enumerate(names, 1)}
+    numbers = itertools.count(1)
+    return {name: next(numbers) if len(name) > _SHORT else None for name in names}
 
 
 def _data(report: Report) -> Markup:
