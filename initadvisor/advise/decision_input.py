@@ -42,6 +42,10 @@ _LEAST_LOG_SD = 0.03
 _ANYTHING_MS = 1e9
 """More than any build adds to a boot; infinity has no mean."""
 
+_BUSY_LOG_SD = 0.3
+"""How far a time is off that was taken while others used all processors: they share caches, and on
+many the arithmetic of a core."""
+
 _SAMPLED_LOG_SD = 0.1
 """How far the time to decompress the whole is from that of a sample, grown by their sizes."""
 
@@ -82,9 +86,10 @@ class Unpacking:
         row, samples_ms = self._row(candidate), self._samples_ms(candidate)
         spread = stdev(log(sample) for sample in samples_ms) if len(samples_ms) > 1 else 0.0
         sampled = _SAMPLED_LOG_SD if candidate.sampled else 0.0
+        busy = _BUSY_LOG_SD * candidate.sampled.busy_part if candidate.sampled else 0.0
         return Quantity(
             median=median(samples_ms) * row.ratio + row.fixed_ms * self.slowness,
-            log_sd=hypot(max(spread, _LEAST_LOG_SD), row.own_log_sd, sampled),
+            log_sd=hypot(max(spread, _LEAST_LOG_SD), row.own_log_sd, sampled, busy),
             source=self.table.source,
         )
 

@@ -371,6 +371,7 @@ def _recommendation(
         skipped=candidate_set.skipped,
         assumptions=tuple(_assumptions(config, evaluation, answer)),
         warnings=(
+            *_busy(candidate_set),
             *said,
             *disk.warnings,
             *(disk.speed_warnings if config.read_speed_mb_s is None else ()),
@@ -385,6 +386,13 @@ def _recommendation(
         contents=candidate_set.source.contents,
         context=tuple(line for line in context if line not in said),
     )
+
+
+def _busy(candidate_set: CandidateSet) -> Iterator[str]:
+    """Say that others used the processors while decompression was timed."""
+    part = max((c.sampled.busy_part for c in candidate_set.candidates if c.sampled), default=0.0)
+    if part:
+        yield f"others used {100 * part:.0f} % of the processors: times are less certain"
 
 
 def _given(config: Config) -> Iterator[str]:

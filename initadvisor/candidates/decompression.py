@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from initadvisor.core.codecs import Codec
 from initadvisor.host.cached import keep, read_cached
 from initadvisor.host.hardware import cpu_model
+from initadvisor.host.load import BUSY_PART, OthersLoad
 from initadvisor.image.decompressors.decompress import decompress
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def decompression_ms(
     """Time the decompression of each stream in this process; return CPU ms by image digest.
 
     Every round takes all of them in a new order, so that a disturbance hits them alike; each sample
-    is kept on disk as it comes and counts in later runs on the same processor.
+    is kept on disk as it comes and counts in later runs on the same processor, unless others used
+    the processors meanwhile.
     """
     known = {stream.sha256: list(_stored(host, stream)) for stream in streams}
     order = list(streams)
@@ -63,8 +65,10 @@ def decompression_ms(
                 turn >= _SLOW_ROUNDS and min(samples, default=0.0) > _SLOW_MS
             ):
                 continue
+            others = OthersLoad(host)
             samples.append(time_once(host, stream))
-            _store(host, stream, samples)
+            if others.part() <= BUSY_PART:
+                _store(host, stream, samples)
             observer.timed(stream, samples[-1])
     return {digest: tuple(samples) for digest, samples in known.items()}
 

@@ -28,6 +28,7 @@ from initadvisor.decide.sampling import Growth, Rung, blocks, growth, related, t
 from initadvisor.host.cached import keep, read_cached
 from initadvisor.host.files import make_directory
 from initadvisor.host.hardware import cpu_model
+from initadvisor.host.load import is_quiet
 from initadvisor.image import stream_facts
 from initadvisor.records.built_image import SkippedSetting
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from initadvisor.target.source import Source
 
 
-_SCHEMA = 7
+_SCHEMA = 8
 """Counts up when estimates are made in another way."""
 
 _MOST_LOG_SD = 3.0
@@ -118,12 +119,17 @@ class _KeptEstimate:
 
 
 def _load(host: Host, command: BuildCommand) -> SampledCandidate | None:
-    """Return an estimate of an earlier run on this processor; what is unreadable counts as none."""
+    """Return an estimate of an earlier run on this processor; what is unreadable counts as none.
+
+    What was timed on a busy machine is timed again once it is quiet.
+    """
     kept = read_cached(_file(host, command.key), _KeptEstimate, names=_NAMES)
     if kept is None or (kept.schema, kept.cpu) != (_SCHEMA, cpu_model(host)):
         return None
     found, size = kept.sampled, kept.sampled.main_bytes
     timed = command.setting.codec is Codec.CAT or (found.decompress_ms and found.facts)
+    if not 0.0 <= found.busy_part <= 1.0 or (found.busy_part and is_quiet(host)):
+        return None
     if not timed or min((size.median, *found.decompress_ms)) <= 0 or size.log_sd > _MOST_LOG_SD:
         return None
     size = replace(size, source=shown(size.source))
@@ -225,6 +231,7 @@ def estimate(sampler: Sampler, subject: SampleTask) -> SampledCandidate | Skippe
         sample_bytes=sample.size_bytes,
         whole_bytes=whole_bytes,
         facts=output.facts,
+        busy_part=sampler.busy_part,
     )
 
 
@@ -309,7 +316,8 @@ class SampledCandidate:
     ``build_cpu_s``, ``build_s`` and ``build_peak_bytes``: what its compressor would take.
     ``decompress_ms``: processor time of user-space decompression of all of it, one value for each
     time the sample was decompressed. ``command`` is what was run on ``sample_bytes`` of
-    ``whole_bytes``, ``facts`` what the result says of itself.
+    ``whole_bytes``, ``facts`` what the result says of itself. ``busy_part``: what others used of
+    the processors meanwhile, 0 where that was little.
     """
 
     setting: Setting
@@ -323,3 +331,4 @@ class SampledCandidate:
     sample_bytes: int
     whole_bytes: int
     facts: tuple[StreamFacts, ...] = ()
+    busy_part: float = 0.0

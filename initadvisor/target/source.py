@@ -19,6 +19,7 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import BadImageError, InitadvisorError, NeedsRootError
 from initadvisor.host.cached import keep, read_cached
 from initadvisor.host.files import append_range, free_bytes, make_directory, open_regular, sha256_of
+from initadvisor.host.load import BUSY_PART, OthersLoad
 from initadvisor.image import contents as image_contents
 from initadvisor.image import stream_facts
 from initadvisor.image.contents import LARGEST_BYTES, too_large
@@ -48,7 +49,7 @@ class Source:
     file's time stamp from before it was read. ``installed`` tells that this machine's generator
     made it, and for which kernel. ``unpacked`` holds the content of the main segment, and
     ``unpack_cpu_ms`` is the processor time that took, where reading the image unpacked it and did
-    nothing on the way that a kernel does not.
+    nothing on the way that a kernel does not, on a machine that was not busy.
     """
 
     path: Path
@@ -117,11 +118,13 @@ def open_source(
             if host
             else None
         )
+        others = OthersLoad(host) if host else None
         try:
             contents = _contents(host, file, sha256, spool)
         except BadImageError as err:
             msg = f"cannot read {path} as an initramfs: {err.message}"
             raise InitadvisorError(msg) from err
+        busy = others is not None and others.part() > BUSY_PART
         initrd = contents.initrd
         kept = spool if spool and spool.offset == contents.main.offset else None
         whole = initrd.offset == 0 and initrd.size_bytes == os.fstat(file.fileno()).st_size
@@ -141,7 +144,7 @@ def open_source(
             installed=installed,
             unpacked=kept.file if kept else None,
             unpack_cpu_ms=kept.cpu_ms
-            if kept and contents.main.codec not in _MORE_THAN_A_KERNEL_DOES
+            if kept and not busy and contents.main.codec not in _MORE_THAN_A_KERNEL_DOES
             else None,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from initadvisor.host import SystemClock
+from initadvisor.host import SystemClock, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -42,6 +42,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
         counted = _counted(clock, getattr(module, name), ns_per_byte)
         monkeypatch.setattr(module, name, counted)
     monkeypatch.setattr(SystemClock, "thread_cpu_ns", lambda _: round(clock.cpu_ns))
+    monkeypatch.setattr(load, "_COUNTERS", "/nowhere")
 
 
 def _counted(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import lzma
+import shutil
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +26,7 @@ from initadvisor.decide.cost import Outcome
 from initadvisor.decide.sampling import BLOCK_BYTES
 from initadvisor.generators import ConfiguredSetting, InstalledImage, unknown
 from initadvisor.host import Host
+from initadvisor.host.load import OthersLoad
 from initadvisor.image.contents import Verdict
 from initadvisor.image.cpio import CpioWriter
 from initadvisor.lab.observing import Unseen
@@ -130,6 +132,24 @@ def test_the_first_answer_is_sampled_but_for_todays_image(
     assert all(found.build_cpu_s is not None for found in others)
     assert rounds == []
     assert built(host) == []
+
+
+def test_a_busy_machine_is_said_and_makes_times_less_certain(
+    host: Host, image: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quiet = asked(host, image)
+    shutil.rmtree(host.cache_dir())
+    monkeypatch.setattr(OthersLoad, "part", lambda _: 0.9)
+    busy = asked(host, image)
+    said = "others used 90 % of the processors: times are less certain"
+    assert said not in quiet.warnings
+    assert busy.warnings[0] == said
+
+    def spread(answer: Recommendation) -> float:
+        unpack = row(answer, "lz4").unpack_ms
+        return unpack.high / unpack.low
+
+    assert spread(busy) > 1.2 * spread(quiet)
 
 
 def test_sampled_sizes_are_those_of_whole_images(host: Host, image: Path) -> None:

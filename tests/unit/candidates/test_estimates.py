@@ -21,6 +21,7 @@ from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import unknown
 from initadvisor.host import Host
+from initadvisor.host.load import OthersLoad
 from initadvisor.target.source import open_source
 from tests.fakes.compressors import fake_compressors
 from tests.fakes.observers import Steps
@@ -86,6 +87,23 @@ def kept_of(host: Host, setting: Setting) -> Path:
         p for p in kept(host) if json.loads(p.read_bytes())["sampled"]["setting"] == str(setting)
     ]
     return path
+
+
+def test_what_was_timed_on_a_busy_machine_is_timed_again_on_a_quiet_one(
+    host: Host, image: Path, runner: FakeRunner
+) -> None:
+    with pytest.MonkeyPatch.context() as busy:
+        busy.setattr(OthersLoad, "part", lambda _: 0.5)
+        estimated(host, image)
+    assert sorted(compressed(runner)) == ["gzip", "zstd"]
+    load = host.root / "proc/loadavg"
+    load.parent.mkdir(exist_ok=True)
+    load.write_text("3.00 2.00 1.00 3/100 1\n")
+    assert {c.busy_part for c in estimated(host, image).candidates if c.decompress_ms} == {0.5}
+    assert compressed(runner) == []
+    load.write_text("0.01 2.00 3.00 1/100 1\n")
+    assert {c.busy_part for c in estimated(host, image).candidates} == {0.0}
+    assert sorted(compressed(runner)) == ["gzip", "zstd"]
 
 
 def test_the_second_time_no_compressor_runs_and_nothing_is_unpacked(

@@ -25,6 +25,7 @@ from initadvisor.core.settings import Setting
 from initadvisor.decide.sampling import BLOCK_BYTES
 from initadvisor.generators import unknown
 from initadvisor.host import Host
+from initadvisor.host.load import OthersLoad
 from initadvisor.host.run import Priority
 from tests.fakes.compressors import COMPRESSORS, fake_compressors
 from tests.fakes.observers import Steps
@@ -230,6 +231,29 @@ def test_it_is_told_how_far_it_is(host: Host) -> None:
         assert len({of for _, of in told}) == 1
     done, of = phases["compressing a sample with every setting"][-1]
     assert done == of
+
+
+@pytest.mark.parametrize(
+    ("used", "passes", "busy_part"), [((0.1,), 1, 0.0), ((0.6, 0.0), 2, 0.0), ((0.4, 0.6), 2, 0.4)]
+)
+def test_on_a_busy_machine_it_is_timed_once_more(
+    host: Host,
+    monkeypatch: pytest.MonkeyPatch,
+    used: tuple[float, ...],
+    passes: int,
+    busy_part: float,
+) -> None:
+    quiet = sampled(host, *ALL)
+    parts = iter(used)
+    monkeypatch.setattr(OthersLoad, "part", lambda _: next(parts))
+    steps = Steps()
+    found = sampled(host, *ALL, observer=steps)
+    assert len({what for what, _, _ in steps.seen if "timing" in what}) == passes
+    timed = [candidate for candidate in found.candidates if candidate.decompress_ms]
+    assert {candidate.busy_part for candidate in timed} == {busy_part}
+    assert [len(c.decompress_ms) for c in found.candidates] == [
+        len(c.decompress_ms) for c in quiet.candidates
+    ]
 
 
 def cut_short(data: bytes) -> bytes:

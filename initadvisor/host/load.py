@@ -1,0 +1,63 @@
+"""How much of the processors others use, while this process times something."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from initadvisor.host import Host
+
+
+BUSY_PART = 0.15
+"""What others may use of all processors before what was timed beside them is doubted."""
+
+_COUNTERS = "/proc/stat"
+_LEAST_S = 0.2
+"""The kernel counts in hundredths of a second: of less nothing can be told."""
+
+_IDLE, _IOWAIT, _STEAL = 3, 4, 7
+_QUIET_LOAD = 0.5
+
+
+class OthersLoad:
+    """Watches from the moment it is made."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._before = self._used()
+
+    def part(self) -> float:
+        """Return which part of all processors' time others have had since, 0 to 1.
+
+        That is other programs and, where this is a virtual machine, other machines; 0 where it
+        cannot be told.
+        """
+        if self._before is None or (now := self._used()) is None:
+            return 0.0
+        whole_s, others_s = now[0] - self._before[0], now[1] - self._before[1]
+        if whole_s < _LEAST_S * self._host.cores:
+            return 0.0
+        return min(max(others_s / whole_s, 0.0), 1.0)
+
+    def _used(self) -> tuple[float, float] | None:
+        """Return the time of all processors since the boot, and that of others, in s (proc(5))."""
+        head, *words = (self._host.read_text(_COUNTERS) or "").partition("\n")[0].split() or [""]
+        ticks = [int(word) for word in words[: _STEAL + 1] if word.isdecimal()]
+        if head != "cpu" or len(ticks) <= _STEAL:
+            return None
+        own = os.times()
+        per_s = os.sysconf("SC_CLK_TCK")
+        whole_s = sum(ticks) / per_s
+        idle_s = (ticks[_IDLE] + ticks[_IOWAIT]) / per_s
+        own_s = own.user + own.system + own.children_user + own.children_system
+        return whole_s, whole_s - idle_s - own_s
+
+
+def is_quiet(host: Host) -> bool:
+    """Tell whether the machine has had next to nothing to do for a minute."""
+    load, *_ = (host.read_text("/proc/loadavg") or "").split() or [""]
+    try:
+        return float(load) < _QUIET_LOAD
+    except ValueError:
+        return False
