@@ -256,8 +256,8 @@ from initadvisor.vm.machine import DIES_WITH_US
 
 def inside(name, command):
     # Whatever the exit status: only what it says counts.
-    beside = " ".join(DIES_WITH_US)
-    install(f"-/usr/bin/timeout 20 {beside} {command}", Type="oneshot", WatchdogSec="0", Restart="no")
+    command = " ".join(("-/usr/bin/timeout 20", *DIES_WITH_US, command))
+    install(command, Type="oneshot", WatchdogSec="0", Restart="no")
     path = Path("/run/systemd/system", SERVICE)
     told = f"StandardOutput=truncate:/mnt/{name}\nStandardError=inherit\n"
     path.write_text(path.read_text() + told)
