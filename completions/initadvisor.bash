@@ -24,7 +24,7 @@ _initadvisor() {
     'recommend --objective' | 'report --objective' | 'whatif --objective') offered=(boot size balanced) ;;
     'recommend --only' | 'trial start --only' | 'lab --only' | 'candidates build --only') offered=(cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19') ;;
     'lab --engine') offered=(kvm uml tcg) ;;
-    'whatif --table') offered=(ubuntu-laptop-2018 arm-board-2013 dracut-bookworm-minimal dracut-bookworm-laptop dracut-bookworm-full tools-bookworm-laptop arch-cloud) files=yes ;;
+    'whatif --table') offered=(ubuntu-laptop-2018 arm-board-2013 at91-nand-2012 panda-mmc-2012 debian-programs-2021 dracut-bookworm-minimal dracut-bookworm-laptop dracut-bookworm-full tools-bookworm-laptop arch-cloud) files=yes ;;
     *)
         case "$path $current" in
         'config unset -'*) offered=(--help) ;;

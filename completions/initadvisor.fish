@@ -117,7 +117,7 @@ complete -c initadvisor -n '__initadvisor_at "lab"' -l help -d 'Show this messag
 complete -c initadvisor -n '__initadvisor_at "whatif"' -l read-speed -r -f -d 'How fast the boot loader reads; also a range, 20..2000'
 complete -c initadvisor -n '__initadvisor_at "whatif"' -l cpu-scale -r -f -d 'How many times as long the processor takes (2: half as fast); also a range'
 complete -c initadvisor -n '__initadvisor_at "whatif"' -l overlap -r -f -d 'For how long the kernel is busy before it needs the initramfs; also a range'
-complete -c initadvisor -n '__initadvisor_at "whatif"' -l table -r -F -a "ubuntu-laptop-2018 arm-board-2013 dracut-bookworm-minimal dracut-bookworm-laptop dracut-bookworm-full tools-bookworm-laptop arch-cloud" -d 'Compare the settings of a table: a built-in one, or a TOML or CSV file'
+complete -c initadvisor -n '__initadvisor_at "whatif"' -l table -r -F -a "ubuntu-laptop-2018 arm-board-2013 at91-nand-2012 panda-mmc-2012 debian-programs-2021 dracut-bookworm-minimal dracut-bookworm-laptop dracut-bookworm-full tools-bookworm-laptop arch-cloud" -d 'Compare the settings of a table: a built-in one, or a TOML or CSV file'
 complete -c initadvisor -n '__initadvisor_at "whatif"' -l image -r -F -d 'Compare candidates of this image, of any machine, instead of this machine’s own'
 complete -c initadvisor -n '__initadvisor_at "whatif"' -l objective -r -f -a "boot size balanced" -d 'What is to be small: the time of a boot, the image, or boot and build together'
 complete -c initadvisor -n '__initadvisor_at "whatif"' -l list -d 'List the built-in tables'
