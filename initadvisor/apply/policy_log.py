@@ -14,6 +14,7 @@ from initadvisor.core.serialisation import NewerSchemaError, from_document, to_d
 from initadvisor.core.text import shown
 from initadvisor.decide.cost import Outcome
 from initadvisor.host.files import os_failure, write_file
+from initadvisor.store.publish import published_after
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,9 +60,10 @@ class PolicyChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenAdvice:
-    """What came of weighing, the latest time at ``at_s``; ``words`` are for people.
+    """What came of weighing, for people in ``words``.
 
-    ``setting`` is advised in the place of ``today``, for the image of a kernel.
+    ``setting`` is advised in the place of ``today``, for the image of a kernel; at ``at_s`` for the
+    last time and since ``since_s``, in seconds since 1970.
     """
 
     outcome: Outcome
@@ -70,10 +72,13 @@ class GivenAdvice:
     kernel_release: str
     words: str
     at_s: int
+    since_s: int
 
     def is_like(self, other: GivenAdvice | None) -> bool:
         """Tell whether both advise the same, whatever the figures."""
-        return other is not None and replace(other, words=self.words, at_s=self.at_s) == self
+        return other is not None and self == replace(
+            other, words=self.words, at_s=self.at_s, since_s=self.since_s
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,8 +150,10 @@ def note_advice(host: Host, advice: GivenAdvice) -> bool:
     Raises what ``policy_log`` does.
     """
     log = policy_log(host)
-    _write(host, replace(log, advice=advice))
-    return not advice.is_like(log.advice)
+    same = log.advice if advice.is_like(log.advice) else None
+    kept = replace(advice, since_s=same.since_s) if same else advice
+    _write(host, replace(log, advice=kept))
+    return same is None
 
 
 def note_refusal(host: Host, policy: Policy, reason: str, *, at_s: int) -> bool:
@@ -169,4 +176,5 @@ def _others(log: PolicyLog, change: PolicyChange) -> tuple[PolicyChange, ...]:
 
 
 def _write(host: Host, log: PolicyLog) -> None:
-    write_file(host.state_dir() / _NAME, to_document(log, schema=_SCHEMA, indent=1))
+    with published_after(host):
+        write_file(host.state_dir() / _NAME, to_document(log, schema=_SCHEMA, indent=1))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from initadvisor.campaign.campaign import Campaign
     from initadvisor.core.config import Policy
+    from initadvisor.doctor.loop_stages import StageReached
     from initadvisor.doctor.status import Entries, RunningBoot, Status
     from initadvisor.transaction.backups import Backup
     from initadvisor.transaction.transaction import Transaction
@@ -61,6 +62,10 @@ def _document(found: Status) -> dict[str, Any]:
             "policy": found.enabled.policy,
             "units": found.enabled.units and dict(found.enabled.units),
         },
+        "stages": [
+            {"stage": reached.stage.value, "at_s": reached.at_s, "words": reached.words or None}
+            for reached in found.stages
+        ],
         "running": _running(found.running),
         "loader": _entries(found.entries),
         "pending": [transaction.number for transaction in found.pending],
@@ -155,6 +160,8 @@ def print_status(found: Status) -> None:
         click.echo(f"Enabled: {_enabled(found.enabled.units, found.enabled.policy)}")
     _print_running(found.running)
     _print_entries(found.entries)
+    reached = [stage for stage in found.stages if stage.words or stage.at_s is not None]
+    print_list("By itself", [_reached(stage) for stage in reached])
     print_list("Not over", [f"{_name(t)}: {_to_do(t)}" for t in found.pending])
     _print_campaign(found.campaign)
     over = [t for t in found.transactions if t.state.duty is Duty.NOTHING]
@@ -163,6 +170,11 @@ def print_status(found: Status) -> None:
         _print_backups(found.backups)
     print_list("Not in this system's records", [_left(left) for left in found.unrecorded])
     print_list("Worth knowing", found.notes)
+
+
+def _reached(found: StageReached) -> str:
+    when = f"{_local(found.at_s):%Y-%m-%d %H:%M}" if found.at_s is not None else "not yet"
+    return f"{found.stage}, {when}" + (f": {shown(found.words)}" if found.words else "")
 
 
 def _enabled(units: Mapping[str, bool], policy: Policy | None) -> str:

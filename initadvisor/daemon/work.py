@@ -135,13 +135,15 @@ class AdvisorsWork:
         from initadvisor.transaction.transactions import pending
 
         found = recommend(self.host, Request(build=True), observer=self.reporter)
+        now_s = int(time.time())
         advice = GivenAdvice(
             outcome=found.decision.outcome,
             setting=str(found.decision.setting),
             today=str(found.baseline),
             kernel_release=found.kernel_release or "",
             words=_in_words(found),
-            at_s=int(time.time()),
+            at_s=now_s,
+            since_s=now_s,
         )
         is_news = note_advice(self.host, advice)
         _log.log(logging.WARNING if is_news else logging.INFO, "%s", shown(advice.words))
@@ -153,7 +155,7 @@ class AdvisorsWork:
             return (Job(task=Task.APPLY),) if config.policy is Policy.APPLY else ()
         if _is_worth_trials(found):
             return (Job(task=Task.TRY),)
-        note_refusal(self.host, Policy.TRY, "", at_s=advice.at_s)
+        note_refusal(self.host, Policy.TRY, "", at_s=now_s)
         return ()
 
     def _try(self, config: Config) -> None:

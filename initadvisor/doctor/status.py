@@ -11,6 +11,7 @@ from initadvisor.bootloaders.entry import EntryKind
 from initadvisor.boots.record import running_boot_id
 from initadvisor.campaign.record import read_campaign
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, ProgramError
+from initadvisor.doctor.loop_stages import StageReached, loop_stages
 from initadvisor.doctor.software import ENABLED_BY_USER, runs_systemd, unit_states
 from initadvisor.generators.detect import detect_generator
 from initadvisor.host.configuration import load_config
@@ -67,6 +68,7 @@ def status(host: Host, *, check: bool = False) -> Status:
         campaign=_campaign(host, notes),
         unrecorded=unrecorded(host),
         enabled=_enabled(host, notes),
+        stages=loop_stages(host, recorded, notes),
         notes=tuple(notes),
         published_at_s=since_s,
     )
@@ -211,6 +213,7 @@ class Status:
     backups: tuple[Backup, ...]
     entries: Entries
     enabled: Enabled
+    stages: tuple[StageReached, ...]
     notes: tuple[str, ...] = ()
     campaign: Campaign | None = None
     unrecorded: tuple[Unrecorded, ...] = ()

@@ -47,6 +47,7 @@ _RECORDS = ("transactions", "campaigns")
 _CALIBRATION = "calibration.json"
 """As in ``data.tables``, which takes long to import."""
 
+_POLICY = "policy.json"
 _STAMP = "published.json"
 _SNAPSHOT = f"{PARTIAL_PREFIX}published-"
 _WAIT_S = 10.0
@@ -122,7 +123,7 @@ def _publish(host: Host) -> None:
         _copy_database(state / FILE_NAME, copy / FILE_NAME)
         changes.append(True)
     changes += [_copy_small(state / name, copy / name, "[0-9]*.json") for name in _RECORDS]
-    changes.append(_copy_small(state, copy, _CALIBRATION))
+    changes += [_copy_small(state, copy, name) for name in (_CALIBRATION, _POLICY)]
     if any(changes):
         stamp = json.dumps(to_plain(_Stamp(at_s=began_at_s, looks=looks))).encode()
         write_file(copy / _STAMP, stamp, mode=0o644)

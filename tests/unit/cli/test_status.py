@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,9 +11,11 @@ from click.testing import CliRunner
 
 from initadvisor import host as host_package
 from initadvisor.apply.apply import ApplyChoices
+from initadvisor.apply.policy_log import note_refusal
 from initadvisor.cli.rollback import rollback
 from initadvisor.cli.status import status
 from initadvisor.core.codecs import Codec
+from initadvisor.core.config import Policy
 from initadvisor.core.errors import UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import shell
@@ -63,6 +66,18 @@ def test_status_of_a_machine_to_which_nothing_was_done(machine: Machine) -> None
     assert "This boot used: not known (this boot was not measured" in said
     assert "Boot loader: fake" in said
     assert "Kept" not in said
+    assert "By itself" not in said
+
+
+def test_status_shows_how_far_the_daemon_has_come(machine: Machine) -> None:
+    note_refusal(machine, Policy.APPLY, "it was undone", at_s=200)
+    applied_setting(machine, _ZSTD)
+    (machine.state_dir() / "seen").write_text("{}")
+    os.utime(machine.state_dir() / "seen", (86_400, 86_400))
+    said = told(status)
+    assert "By itself: - noted, 1970-01-0" in said
+    assert "- applied, 20" in said
+    assert "transaction 1 (dracut to zstd, was gzip)" in said
 
 
 def test_status_says_when_the_configuration_was_only_read(

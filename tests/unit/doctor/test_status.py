@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from initadvisor.apply.apply import ApplyChoices
+from initadvisor.apply.policy_log import (
+    GivenAdvice,
+    PolicyChange,
+    note_advice,
+    note_refusal,
+    record_change,
+)
 from initadvisor.apply.rollback import plan_rollback, rollback
 from initadvisor.bootloaders.entry import OneShotState
+from initadvisor.campaign.campaign import Campaign, CampaignState
+from initadvisor.campaign.record import write_campaign
 from initadvisor.core.codecs import Codec
+from initadvisor.core.config import Policy
 from initadvisor.core.errors import NeedsRootError
 from initadvisor.core.settings import Setting
+from initadvisor.decide.cost import Outcome
 from initadvisor.doctor import status as looking
+from initadvisor.doctor.loop_stages import LoopStage
 from initadvisor.doctor.status import status
 from initadvisor.transaction import backups as kept_files
+from initadvisor.transaction.log import own_transactions
 from initadvisor.transaction.transaction import TransactionState
 from tests.fakes.observers import Watching
+from tests.fixtures.campaigns import GROUND, arming
 from tests.fixtures.dracut_machine import (
     CONFIG,
     IMAGE,
@@ -60,6 +75,70 @@ def test_a_machine_to_which_nothing_was_done(machine: Machine) -> None:
         ("fake", None, None)
     )
     assert snapshot(machine) == before
+
+
+def reached(machine: Machine) -> dict[str, tuple[int | None, str]]:
+    return {found.stage: (found.at_s, found.words) for found in status(machine).stages}
+
+
+def test_how_far_the_daemon_has_come_is_told_from_what_each_stage_leaves(machine: Machine) -> None:
+    stages = reached(machine)
+    assert list(stages) == list(LoopStage)
+    assert set(stages.values()) == {(None, "")}
+    advice = GivenAdvice(
+        outcome=Outcome.UNDECIDED,
+        setting="gzip",
+        today="gzip",
+        kernel_release="6.1.0",
+        words="keep gzip for now",
+        at_s=200,
+        since_s=200,
+    )
+    note_advice(machine, advice)
+    note_refusal(machine, Policy.TRY, "no boots are left", at_s=200)
+    stages = reached(machine)
+    assert stages[LoopStage.RANKED] == (200, "keep gzip for now")
+    assert stages[LoopStage.TRIED] == (None, "nothing is tried: no boots are left")
+    assert stages[LoopStage.DECIDED] == (None, "")
+    kept = replace(advice, outcome=Outcome.KEEP, at_s=300, since_s=300)
+    assert [note_advice(machine, a) for a in (kept, replace(kept, at_s=400, since_s=400))] == [
+        True,
+        False,
+    ]
+    note_refusal(machine, Policy.TRY, "", at_s=400)
+    default = replace(GROUND, image=f"{IMAGE}")
+    write_campaign(
+        machine,
+        Campaign(
+            number=1,
+            state=CampaignState.ARMED,
+            most_boots=5,
+            by_policy=True,
+            default_boot=default,
+            trial_boots=(replace(arming(), release=default.release, at_s=350),),
+            reason="the next boot is of lz4 -9",
+        ),
+    )
+    applied_setting(machine, _ZSTD)
+    [done] = own_transactions(machine)
+    record_change(
+        machine,
+        PolicyChange(after="zstd", kernel_release="6.1.0", decided_at_s=1, number=done.number),
+    )
+    stages = reached(machine)
+    assert stages[LoopStage.TRIED] == (
+        350,
+        "1 of at most 6 boots of Linux 6.1.0; armed: the next boot is of lz4 -9",
+    )
+    assert stages[LoopStage.DECIDED] == (300, "keep gzip")
+    assert stages[LoopStage.APPLIED] == (done.began_at_s, f"transaction 1 ({done.purpose})")
+    assert stages[LoopStage.WATCHED][1].startswith("boots since transaction 1")
+    plan = plan_rollback(machine)
+    assert plan is not None
+    rollback(machine, plan, reason="boots were 400 ms slower", observer=Watching())
+    stages = reached(machine)
+    assert stages[LoopStage.APPLIED] == (None, "")
+    assert stages[LoopStage.WATCHED][1] == "transaction 1 was undone: boots were 400 ms slower"
 
 
 def test_what_was_applied_and_is_kept(machine: Machine) -> None:
