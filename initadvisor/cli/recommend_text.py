@@ -39,6 +39,8 @@ _MOST_WARNINGS = 2
 _MOST_WIDTH = 100
 _GAP = "  "
 _LEAST_BAR = 12
+_LEAST_NAME = 12
+_HEADING = " sooner than today, ms"
 _MOST_BAR = 30
 _CLIPPED = 4.0
 """No bar reaches further than so many times the largest difference that is expected."""
@@ -227,9 +229,16 @@ def _table(answer: Recommendation, rows: Sequence[Row]) -> Iterator[str]:
     ends = [_ends(answer, row) for row in rows]
     end_width = max(map(len, ends))
     used = sum(widths) + len(_GAP) * (len(widths) + 1) + end_width
+    heading = sum(widths) + len(_GAP) * (len(widths) - 1) + len(_HEADING)
+    if (excess := max(used, heading) - _width()) > 0:  # --explain has all of a long name
+        widths[0] = max(widths[0] - excess, _LEAST_NAME)
+        for line in cells:
+            if len(line[0]) > widths[0]:
+                line[0] = f"{line[0][: widths[0] - 3]}..."
+        used -= excess
     scale = _Scale.of([row.saving_ms for row in rows], width=_width() - used)
     *others, last = _aligned(titles, widths)
-    yield f"{_GAP.join([*others, ' ' * len(last)])} sooner than today, ms".rstrip()
+    yield f"{_GAP.join([*others, ' ' * len(last)])}{_HEADING}"
     for row, line, end in zip(rows, cells, ends, strict=True):
         today = row.setting == answer.baseline
         bar = scale.blank if today else scale.bar(row.saving_ms)

@@ -9,8 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from initadvisor.advise.recommendation import Assumption
+from initadvisor.advise.recommendation import Assumption, Plan, PlannedBoots, Rival
 from initadvisor.cli.explain_text import advice
 from initadvisor.cli.recommend import as_document
 from initadvisor.cli.recommend_text import print_recommendation, verdict
@@ -18,8 +20,18 @@ from initadvisor.core.config import Objective
 from initadvisor.core.settings import Setting
 from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.cost import BestRange, DecidingFact, Factor, Outcome
+from initadvisor.decide.next_boot import Purpose
 from initadvisor.image.contents import Lint, Verdict
-from tests.fixtures.answers import LOADER_DECIDES, LZ4, ZSTD, answer, decision, figure, row
+from tests.fixtures.answers import (
+    LOADER_DECIDES,
+    LZ4,
+    ZSTD,
+    answer,
+    contrast,
+    decision,
+    figure,
+    row,
+)
 
 if TYPE_CHECKING:
     from initadvisor.advise.recommendation import Recommendation
@@ -213,6 +225,78 @@ def test_it_fits_a_screen_whatever_there_is_to_say(capsys: pytest.CaptureFixture
     assert [line for line in lines if line.startswith("Warning: ") and line.endswith("...")][1:]
     assert "See --explain for 2 more warnings and what matters more than the compression." in lines
     assert lines[-1] == ("Next: initadvisor recommend --build   builds lz4 -9, which may be best")
+
+
+_NAMES = ("cat", "lz4 -9", "zstd", "zstd -19", "xz --check=crc32 --lzma2=dict=1MiB", "bzip2")
+_SAVINGS = st.integers(-5000, 5000).flatmap(
+    lambda middle: st.builds(
+        lambda below, above: figure(middle, middle - below, middle + above),
+        st.integers(0, 9000),
+        st.integers(0, 9000),
+    )
+)
+_WARNINGS = (
+    "others used 90 % of the processors: times are less certain",
+    "past boots are not used: sudo initadvisor recommend uses them, too",
+    "a configuration of many words says what nobody expects, " * 6,
+)
+
+
+@st.composite
+def _answers(draw: st.DrawFn) -> Recommendation:
+    """Return an answer with anything there may be to say."""
+    made = answer(
+        decision(draw(st.sampled_from(Outcome)), saving=draw(_SAVINGS)),
+        objective=draw(st.sampled_from(Objective)),
+        sample=draw(st.booleans()),
+        sampled=draw(st.booleans()),
+        deciding=draw(st.sampled_from([None, LOADER_DECIDES])),
+    )
+    more = draw(st.lists(st.tuples(st.sampled_from(_NAMES), _SAVINGS), max_size=30))
+    refused = Lint(verdict=Verdict.REFUSED, reasons=("CONFIG_RD_LZ4 is not set",))
+    others = [
+        row(
+            Setting.parse(name),
+            size_mb=draw(st.sampled_from([0.3, 9.4, 190.0])),
+            saving=saving,
+            lint=draw(st.sampled_from([None, refused])),
+        )
+        for name, saving in more
+    ]
+    plan = Plan(
+        purpose=draw(st.sampled_from(Purpose)),
+        boots=(PlannedBoots(setting=LZ4, boots=40),),
+        chance=0.9,
+        enough=draw(st.booleans()),
+        contrast=contrast(),
+        loader_seen=draw(st.booleans()),
+        unbuilt=(),
+    )
+    return replace(
+        made,
+        rows=(*made.rows, *others),
+        plan=draw(st.sampled_from([None, plan])),
+        rival=draw(
+            st.sampled_from([None, Rival(setting=LZ4, probability=0.2, contrast=contrast())])
+        ),
+        hinges_on_build=draw(st.booleans()),
+        given=draw(st.sampled_from([(), ("read speed 180 MB/s", "overlap 300 ms")])),
+        assumptions=tuple(
+            Assumption(about=about, text="a guess", boots=draw(st.integers(0, 2)))
+            for about in Parameter
+        ),
+        warnings=tuple(draw(st.lists(st.sampled_from(_WARNINGS), max_size=9))),
+        context=draw(st.sampled_from([(), ("MODULES=most",)])),
+    )
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(made=_answers())
+def test_any_answer_fits_a_screen(made: Recommendation, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = screen(made, capsys)
+    assert len(lines) <= 20
+    first_line = lines[made.sample]
+    assert first_line.startswith(("Switch to ", "Keep "))
 
 
 def test_everything_is_shown_with_all_the_evidence(capsys: pytest.CaptureFixture[str]) -> None:
