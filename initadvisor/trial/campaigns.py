@@ -101,6 +101,9 @@ def start(host: Host, options: CampaignOptions, *, observer: CampaignObserver) -
     """
     require_startable(host, options)
     _set_older_aside(host)
+    alone = read_campaign(host)
+    if alone.only_rehearsal and not alone.state.is_over:
+        stop(host, reason="another campaign begins, with a rehearsal of its own")
     with transactions(host):
         _require_none_pending(host)
         earlier = read_campaign(host)

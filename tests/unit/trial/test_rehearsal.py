@@ -55,6 +55,17 @@ def test_the_next_boot_is_of_today_s_image_and_then_it_is_over(machine: Campaign
     assert not machine.record.current.is_rehearsal
 
 
+def test_a_campaign_begins_with_the_rehearsal_that_was_armed_alone(machine: Campaigning) -> None:
+    rehearse(machine.host)
+    machine.start()
+    assert (machine.record.number, machine.record.only_rehearsal) == (2, False)
+    assert machine.record.current is not None
+    assert machine.record.current.is_rehearsal
+    machine.run()
+    assert machine.record.booted("lz4 -9") == 1
+    machine.require_nothing()
+
+
 def test_a_loader_that_was_tried_is_not_tried_again(machine: Campaigning) -> None:
     note_rehearsed(machine.host, machine.provable.loader.NAME)
     assert rehearse(machine.host) == ()
