@@ -90,13 +90,16 @@ _AFTER_PACKAGES = (
 )
 
 
-def bootstrapped(suite: Suite, packages: tuple[str, ...]) -> Path:
-    """Return a directory with ``root.tar`` and, of what it lacks, ``boot.tar``."""
+def bootstrapped(suite: Suite, packages: tuple[str, ...], at_last: tuple[str, ...] = ()) -> Path:
+    """Return a directory with ``root.tar`` and, of what it lacks, ``boot.tar``.
+
+    ``at_last`` are more hooks of mmdebstrap's, run when all packages are installed.
+    """
     left_out = (*_LEFT_OUT, *(f"{_INITRAMFS_TOOLS}/{name}" for name in _LEFT_OUT_OF_IMAGES))
     hooks = (
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in left_out),
         *(f"--essential-hook={hook}" for hook in _BEFORE_PACKAGES),
-        *(f"--customize-hook={hook}" for hook in _AFTER_PACKAGES),
+        *(f"--customize-hook={hook}" for hook in (*_AFTER_PACKAGES, *at_last)),
     )
 
     def make(target: Path) -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.vm import tools
+from tests.vm.arch import install_arch, kernel_release
 from tests.vm.bootstrap import bootstrapped
 from tests.vm.disk import FileSystem, format_ext4, format_vfat, make_disk
 from tests.vm.filesystems import put_tree, read, write
-from tests.vm.guest import Guest, Loader
+from tests.vm.guest import Generator, Guest, Loader
 
 if TYPE_CHECKING:
     from tests.vm.disk import Disk
@@ -28,8 +29,8 @@ version    {release}
 machine-id {machine_id}
 sort-key   debian
 options    {command_line}
-linux      /{directory}/{release}/linux
-initrd     /{directory}/{release}/initrd.img-{release}
+linux      /{linux}
+initrd     /{initrd}
 """
 _INSTALL_GRUB = {
     Loader.GRUB: "--target=x86_64-efi --efi-directory=/boot/efi --removable --no-nvram",
@@ -48,15 +49,17 @@ GRUB_DISABLE_OS_PROBER=true
 def build(recipe: Recipe, target: Path) -> None:
     """Make the directory of a guest."""
     target.mkdir()
-    archives = bootstrapped(recipe.suite, recipe.packages)
+    archives = bootstrapped(recipe.suite, recipe.packages, at_last(recipe))
     with tempfile.TemporaryDirectory(prefix="guest-") as scratch:
         with tarfile.open(archives / "boot.tar") as archive:
             archive.extractall(scratch, filter="data")
-        boot = next(Path(scratch).rglob("vmlinuz-*")).parent
-        release = next(boot.glob("vmlinuz-*")).name.removeprefix("vmlinuz-")
+        kernel = next(Path(scratch).rglob("vmlinuz-*"))
+        boot, name = kernel.parent, kernel.name
+        is_ours = recipe.generator is Generator.MKINITCPIO
+        release = kernel_release(recipe.suite) if is_ours else name.removeprefix("vmlinuz-")
         guest = Guest(recipe=recipe, directory=target, release=release)
-        shutil.copyfile(boot / f"vmlinuz-{release}", guest.kernel)
-        shutil.copyfile(boot / f"initrd.img-{release}", guest.initrd)
+        shutil.copyfile(kernel, guest.kernel)
+        shutil.copyfile(boot / recipe.image_name.format(release=release), guest.initrd)
         shutil.copyfile(tools.tree() / "usr/share/OVMF/OVMF_VARS_4M.fd", guest.variables)
         is_bios = recipe.loader is Loader.GRUB_BIOS
         disk = make_disk(guest.disk.path, recipe.loader.partitions, bios_boot=is_bios)
@@ -67,6 +70,11 @@ def build(recipe: Recipe, target: Path) -> None:
         _install_grub(guest)
     else:
         _install_systemd_boot(guest)
+
+
+def at_last(recipe: Recipe) -> tuple[str, ...]:
+    """Return hooks of mmdebstrap's for what no package of Debian's brings."""
+    return install_arch(recipe.suite) if recipe.generator is Generator.MKINITCPIO else ()
 
 
 def _format(disk: Disk, root_archive: Path, boot: Path) -> None:
@@ -104,20 +112,20 @@ def _install_systemd_boot(guest: Guest) -> None:
     write(esp, "/EFI/systemd/systemd-bootx64.efi", loader)
     name = f"{_DIRECTORY}-{guest.release}.conf"
     write(esp, "/loader/loader.conf", f"timeout 0\ndefault {name}\n")
+    image = guest.recipe.image_name.format(release=guest.release)
+    directory = f"{_DIRECTORY}/{guest.release}"
+    linux, initrd = f"{directory}/linux", f"{directory}/{image}"
+    if guest.recipe.generator is Generator.MKINITCPIO:  # which has them where they are booted
+        linux, initrd = "vmlinuz-linux", image
     entry = _ENTRY.format(
         release=guest.release,
         machine_id=_MACHINE_ID,
         command_line=guest.recipe.command_line,
-        directory=_DIRECTORY,
+        linux=linux,
+        initrd=initrd,
     )
     boot = guest.disk.files("/boot")
-    directory = f"/{_DIRECTORY}/{guest.release}"
-    boot.put(
-        {
-            f"{directory}/linux": guest.kernel,
-            f"{directory}/initrd.img-{guest.release}": guest.initrd,
-        }
-    )
+    boot.put({f"/{linux}": guest.kernel, f"/{initrd}": guest.initrd})
     write(boot, f"/loader/entries/{name}", entry)
     write(boot, "/loader/entries.srel", "type1\n")
 

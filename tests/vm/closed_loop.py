@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING
 
 from tests.fixtures.arch_package import built_package, information_of
 from tests.fixtures.cache import made_once
-from tests.vm.applying import boot_own_image
 from tests.vm.arch import CONFIGURATION, kernel_package
 from tests.vm.boot import Then, boot
 from tests.vm.entries import default_entry
 from tests.vm.filesystems import read, write
 from tests.vm.guest import Generator, Recipe, guest
-from tests.vm.installed import CHECKOUT, WHERE, compiled, install
+from tests.vm.installed import CHECKOUT, WHERE, compiled
 from tests.vm.loop_boots import Told, left
-from tests.vm.loop_guest import KERNEL_PACKAGE, SLOW, put_patience, upgraded_kernel
-from tests.vm.loop_scripts import AT_REST, DPKG, RECORDED, SEEN, look
+from tests.vm.loop_guest import put_patience
+from tests.vm.loop_scripts import AT_REST, RECORDED, SEEN, look
 from tests.vm.machine import Machine
 from tests.vm.outside_engine import put_engine, with_engine
 
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 
 SLOW_BYTES_PER_S = 1_200_000
 """A disk so slow that the host's other work makes no difference to what suits it."""
-MOST_BOOTS = 6
-
 _TODAY = "COMPRESSION=xz\nCOMPRESSION_OPTIONS=(-0)\n"
 """Which suits neither a slow disk nor a fast one."""
 _SETTINGS = ("lz4", "zstd")
@@ -68,28 +65,21 @@ class Closed:
     upgraded: Told
     boots: tuple[Told, ...]
 
-    @property
-    def configured(self) -> str:
-        """The generator's configuration at the end."""
-        found: str = self.boots[-1].look["configuration"]
-        return found
 
-
-def closed(directory: Path, generator: Generator, read_bytes_per_s: int | None) -> Closed:
+def closed(directory: Path, read_bytes_per_s: int, *, most_boots: int) -> Closed:
     """Have a guest upgrade its kernel, and reboot it until it has changed its setting."""
-    copy = _prepared(generator, directory / "guest")
+    copy = _prepared(directory / "guest")
     loop = _Loop(copy, directory, read_bytes_per_s)
-    upgraded = loop.boot(_upgrade(generator))
+    upgraded = loop.boot(_upgrade())
     before = upgraded.look["configuration"]
     boots: list[Told] = []
-    while not boots or boots[-1].look["configuration"] == before:
-        assert len(boots) < MOST_BOOTS, boots[-1].look
+    while len(boots) < most_boots and (boots or [upgraded])[-1].look["configuration"] == before:
         boots.append(loop.boot(_WORKED))
     return Closed(upgraded=upgraded, boots=tuple(boots))
 
 
 class _Loop:
-    def __init__(self, copy: Guest, logs: Path, read_bytes_per_s: int | None) -> None:
+    def __init__(self, copy: Guest, logs: Path, read_bytes_per_s: int) -> None:
         self._guest, self._logs, self._number = copy, logs, 0
         machine = Machine(bare_metal=True, root_beside=True, read_bytes_per_s=read_bytes_per_s)
         self._machine = with_engine(machine)
@@ -106,13 +96,9 @@ class _Loop:
         return Told(boot=done, look=left(self._guest, SEEN))
 
 
-def _prepared(generator: Generator, directory: Path) -> Guest:
-    """Return a guest that was never booted, with today's setting and a kernel package beside."""
-    copy = guest(Recipe(generator=generator)).copied_to(directory)
-    if generator is Generator.MKINITCPIO:
-        _prepare_arch(copy)
-    else:
-        _prepare_debian(copy)
+def _prepared(directory: Path) -> Guest:
+    """Return a guest that was never booted, with today's setting and both packages beside."""
+    copy = guest(Recipe(generator=Generator.MKINITCPIO)).copied_to(directory)
     root = copy.disk.root
     _have_root_beside(copy)
     put_engine(copy)
@@ -120,11 +106,6 @@ def _prepared(generator: Generator, directory: Path) -> Guest:
     write(root, f"{_UNITS}/initadvisord.timer.d/soon.conf", _DAEMON_TIMER)
     write(root, f"{_UNITS}/initadvisord.service.d/last.conf", _DAEMON)
     write(root, "/etc/initadvisor.toml", _CONFIG)
-    return copy
-
-
-def _prepare_arch(copy: Guest) -> None:
-    root = copy.disk.root
     text = read(root, CONFIGURATION).decode()
     assert "COMPRESSION=lz4\n" in text
     write(root, CONFIGURATION, text.replace("COMPRESSION=lz4\n", _TODAY))
@@ -137,12 +118,7 @@ def _prepare_arch(copy: Guest) -> None:
     # Compiled by the guest's Python; the package has what the host's has compiled.
     python = compiled(copy.recipe.suite)
     root.put({f"{WHERE}/{path.relative_to(python)}": path for path in python.rglob("*.pyc")})
-
-
-def _prepare_debian(copy: Guest) -> None:
-    boot_own_image(copy, SLOW)
-    install(copy, hooks="debian")
-    copy.disk.root.put({KERNEL_PACKAGE: upgraded_kernel(copy)})
+    return copy
 
 
 def _have_root_beside(copy: Guest) -> None:
@@ -160,20 +136,15 @@ def _have_root_beside(copy: Guest) -> None:
         write(files, path, text.replace(before, after))
 
 
-def _upgrade(generator: Generator) -> str:
+def _upgrade() -> str:
     """Return what the guest does first: what a person does once, and a kernel's upgrade."""
-    installed, upgraded = "", DPKG
-    if generator is Generator.MKINITCPIO:
-        depends = information_of(_package())["depend"]
-        assumed = shlex.join(f"--assume-installed={name}" for name in depends)
-        pacman = "pacman --noconfirm"
-        installed = f"{pacman} {assumed} --upgrade {_PACKAGES}/initadvisor.pkg.tar"
-        upgraded = f"{pacman} --upgrade {_PACKAGES}/linux.pkg.tar"
+    depends = information_of(_package())["depend"]
+    assumed = shlex.join(f"--assume-installed={name}" for name in depends)
     return f"""
-{installed}
+pacman --noconfirm {assumed} --upgrade {_PACKAGES}/initadvisor.pkg.tar
 systemctl daemon-reload
 initadvisor enable --policy apply --yes
-{upgraded}
+pacman --noconfirm --upgrade {_PACKAGES}/linux.pkg.tar
 {_WORKED}
 """
 

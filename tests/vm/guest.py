@@ -22,7 +22,7 @@ _LINUX_TYPE = "0FC63DAF-8483-4772-8E79-3D69D8477DE4"
 _ROOT_BYTES = 2048 * MIB
 _KERNEL = "linux-image-cloud-amd64"
 _PACKAGES = (
-    *("systemd", "systemd-sysv", "udev", "dbus", "kmod", _KERNEL),
+    *("systemd", "systemd-sysv", "udev", "dbus", "kmod"),
     *("zstd", "lz4", "lzop", "xz-utils", "bzip2", "cpio", "efibootmgr", "dosfstools"),
     # What initadvisor runs with.
     *("python3", "python3-click", "python3-jinja2", "python3-lz4", "python3-lzo"),
@@ -53,6 +53,10 @@ class Generator(StrEnum):
 
     INITRAMFS_TOOLS = "initramfs-tools"
     DRACUT = "dracut"
+    MKINITCPIO = "mkinitcpio"
+    """Of the checkout that INITADVISOR_MKINITCPIO names; pacman has it make images of the kernels
+    that it installs (``tests.vm.arch``), and dpkg knows of none.
+    """
 
 
 class Loader(StrEnum):
@@ -138,7 +142,17 @@ class Recipe:
     @property
     def packages(self) -> tuple[str, ...]:
         """What is installed."""
-        return (*_PACKAGES, self.generator.value, *self.loader.packages, *self.also)
+        made_with: tuple[str, ...] = (_KERNEL, self.generator.value)
+        if self.generator is Generator.MKINITCPIO:
+            made_with = ("pacman-package-manager", "libarchive-tools", "busybox")
+        return (*_PACKAGES, *made_with, *self.loader.packages, *self.also)
+
+    @property
+    def image_name(self) -> str:
+        """What the generator calls the image of a kernel, ``{release}``, in /boot."""
+        if self.generator is Generator.MKINITCPIO:
+            return "initramfs-linux.img"
+        return "initrd.img-{release}"
 
     @property
     def root_argument(self) -> str:
@@ -190,11 +204,11 @@ def guest(recipe: Recipe) -> Guest:
     Made anew when the packages' names, the harness's files or the recipe changed; delete it from
     the cache to have what the mirror has now.
     """
-    from tests.vm.build import build
+    from tests.vm.build import at_last, build
 
     directory = made_once(
         f"guest-{recipe.suite}-{recipe.generator}-{recipe.loader}",
-        (*recipe.packages, recipe.command_line, _digest_of_sources()),
+        (*recipe.packages, *at_last(recipe), recipe.command_line, _digest_of_sources()),
         lambda target: build(recipe, target),
     )
     facts = json.loads((directory / "facts.json").read_text())

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from tests.fixtures.debian import Suite
     from tests.vm.guest import Guest
 
-_CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[2]
 _PACKAGED = ("pyproject.toml", "README.md", "LICENSE", "initadvisor")
-_WHERE = "/usr/lib/python3/dist-packages"
+WHERE = "/usr/lib/python3/dist-packages"
+"""Where modules are that packages bring."""
 _UNITS = "systemd/system"
 _TIMER = "initadvisor-measure.timer"
 _PROGRAMS = {"initadvisor": "initadvisor.__main__", "initadvisord": "initadvisor.daemon.__main__"}
@@ -57,19 +58,19 @@ def install(into: Guest, *, hooks: str = "") -> None:
     with tempfile.TemporaryDirectory() as scratch:
         files = Path(scratch) / "files"
         command = ["tools/install-files", "install", str(files), "/usr", hooks]
-        subprocess.run(command, cwd=_CHECKOUT, check=True, capture_output=True, timeout=60)
+        subprocess.run(command, cwd=CHECKOUT, check=True, capture_output=True, timeout=60)
         for name, module in _PROGRAMS.items():
             program = files / "usr/bin" / name
             program.parent.mkdir(exist_ok=True)
             program.write_text(_PROGRAM.format(module))
             program.chmod(0o755)
         put_tree(into.disk.root, files, "")
-    package = _package(into.recipe.suite)
+    package = compiled(into.recipe.suite)
     root_files = (path for path in package.rglob("*") if path.is_file())
-    into.disk.root.put({f"{_WHERE}/{path.relative_to(package)}": path for path in root_files})
+    into.disk.root.put({f"{WHERE}/{path.relative_to(package)}": path for path in root_files})
 
 
-def _package(suite: Suite) -> Path:
+def compiled(suite: Suite) -> Path:
     """Return a directory with the Python files, compiled by the suite's Python."""
     archives = bootstrapped(suite, Recipe(suite=suite).packages)
 
@@ -81,8 +82,8 @@ def _package(suite: Suite) -> Path:
                 files.extractall(target)  # noqa: S202  # it was made here
             _compile(archives / "root.tar", Path(scratch) / "python", target)
 
-    sources = [path for name in _PACKAGED for path in _files(_CHECKOUT / name)]
-    names = [str(path.relative_to(_CHECKOUT)) for path in sources]
+    sources = [path for name in _PACKAGED for path in _files(CHECKOUT / name)]
+    names = [str(path.relative_to(CHECKOUT)) for path in sources]
     contents = [path.read_text() for path in (*sources, Path(__file__))]
     return made_once(f"compiled-{suite}", (archives.name, *names, *contents), make)
 
@@ -99,7 +100,7 @@ def _compile(root_archive: Path, scratch: Path, package: Path) -> None:
         [
             *(loader, "--library-path", libraries, python, "-m", "compileall", "-q"),
             # Times of files are not kept on the way to the guest.
-            *("--invalidation-mode", "unchecked-hash", "-s", package, "-p", _WHERE, package),
+            *("--invalidation-mode", "unchecked-hash", "-s", package, "-p", WHERE, package),
         ],
         env={"PYTHONHOME": str(scratch / "usr"), "LC_ALL": "C.UTF-8"},
         check=True,
@@ -117,7 +118,7 @@ def _make_wheel(copy: Path, target: Path) -> None:
     """Build in a copy: setuptools leaves directories behind."""
     copy.mkdir()
     for name in _PACKAGED:
-        source = _CHECKOUT / name
+        source = CHECKOUT / name
         if source.is_dir():
             shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:

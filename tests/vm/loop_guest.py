@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tests.fixtures.cache import made_once
 from tests.fixtures.debian import Suite, package, program
 from tests.vm.applying import boot_own_image
+from tests.vm.arch import NOT_UPGRADED
 from tests.vm.filesystems import read, write
 from tests.vm.guest import Recipe, guest
 from tests.vm.installed import install
@@ -33,14 +34,6 @@ _AT_EACH_BOOT = ("initadvisor-measure", "initadvisor-settle")
 _PATIENT = "[Service]\nTimeoutStartSec=1h\n"
 """Their own minutes are not enough for an emulated guest that gets a tenth of a processor."""
 _WATCHDOG_MODULE = "i6300esb"
-_NOT_UPGRADED = (
-    *("drivers/comedi", "drivers/hid", "drivers/infiniband", "drivers/leds", "drivers/md"),
-    *("drivers/net/ethernet", "drivers/scsi", "drivers/target", "drivers/thermal", "drivers/xen"),
-    *("fs/btrfs", "fs/ceph", "fs/nfs", "fs/nfsd", "fs/smb", "fs/xfs"),
-    *("net/bridge", "net/ceph", "net/dccp", "net/ipv4", "net/ipv6", "net/l2tp", "net/netfilter"),
-    *("net/openvswitch", "net/sched", "net/sunrpc", "net/vmw_vsock"),
-)
-"""Modules that no guest here has a use for; depmod looks into each."""
 
 
 def prepared(
@@ -60,11 +53,17 @@ def prepared(
     write(root, "/etc/initramfs-tools/modules", f"{modules}{_WATCHDOG_MODULE}\n")
     named = ", ".join(f'"{setting}"' for setting in settings)
     write(root, "/etc/initadvisor.toml", f"[candidates]\nsettings = [{named}]\n")
+    put_patience(copy)
+    root.put({KERNEL_PACKAGE: _kernel_package(copy)})
+    return copy
+
+
+def put_patience(copy: Guest) -> None:
+    """Have what runs after each boot begin at once, and take its time."""
+    root = copy.disk.root
     for unit in _AT_EACH_BOOT:
         write(root, f"{_UNITS}/{unit}.timer.d/soon.conf", _SOON)
         write(root, f"{_UNITS}/{unit}.service.d/patient.conf", _PATIENT)
-    root.put({KERNEL_PACKAGE: _kernel_package(copy)})
-    return copy
 
 
 def _kernel_package(copy: Guest) -> Path:
@@ -86,9 +85,9 @@ def _kernel_package(copy: Guest) -> Path:
             assert changed != lines
             control.write_text("\n".join([*changed, ""]))
             (modules,) = tree.glob("usr/lib/modules/*/kernel")
-            for directory in _NOT_UPGRADED:
+            for directory in NOT_UPGRADED:
                 shutil.rmtree(modules / directory)
             build = [deb, "--root-owner-group", "-Znone", "-b", str(tree), str(target)]
             subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
 
-    return made_once(f"upgrade-of-{copy.release}", (original.name, *_NOT_UPGRADED), make)
+    return made_once(f"upgrade-of-{copy.release}", (original.name, *NOT_UPGRADED), make)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.vm.guest import Generator
 from tests.vm.installed import ENABLE
 from tests.vm.loop_guest import KERNEL_PACKAGE
 
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 SEEN, RECOMMENDATION, HISTORY = (
     f"/root/{name}.json" for name in ("seen", "recommendation", "history")
 )
+_IMAGE_AND_CONFIGURATION = {
+    Generator.INITRAMFS_TOOLS: ("/boot/initrd.img-*", "/etc/initramfs-tools/initramfs.conf"),
+    Generator.MKINITCPIO: ("/boot/initramfs-linux.img", "/etc/mkinitcpio.conf"),
+}
 _LOOKING = """
 import glob, hashlib, json, os, pathlib, subprocess
 
@@ -22,7 +27,7 @@ def said(*argv):
 def records(pattern):
     return [json.loads(pathlib.Path(path).read_text()) for path in sorted(glob.glob(pattern))]
 
-(image,) = glob.glob("/boot/initrd.img-*")
+(image,) = glob.glob("@IMAGE@")
 state = "/var/lib/initadvisor"
 ours = {"initadvisor-measure": [], "initadvisor-settle": [], "initadvisord": []}
 fields = "--output-fields=MESSAGE,_SYSTEMD_UNIT"
@@ -43,12 +48,19 @@ print(json.dumps({
     "candidates": built,
     "image": hashlib.sha256(pathlib.Path(image).read_bytes()).hexdigest(),
     "image_bytes": os.stat(image).st_size,
-    "configuration": pathlib.Path("/etc/initramfs-tools/initramfs.conf").read_text(),
+    "configuration": pathlib.Path("@CONFIGURATION@").read_text(),
     "slot": glob.glob("/boot/.initadvisor-*-trial*"),
     "notes": sorted(os.listdir(state)) + sorted(os.listdir(state + "/queue")),
     "said": ours,
     "failed": said("systemctl", "--failed", "--plain", "--no-legend").splitlines(),
 }))
+"""
+AT_REST = """
+at_rest() {
+    [ "$(systemctl show -P ActiveState initadvisord.service)" = inactive ] &&
+        [ ! -e /var/lib/initadvisor/tasks ] && [ -z "$(ls /var/lib/initadvisor/queue)" ]
+}
+until at_rest; do sleep 3; done
 """
 UPGRADE = f"""
 {ENABLE}
@@ -60,11 +72,7 @@ rm -f /etc/kernel/post{{inst,rm}}.d/zz-systemd-boot /etc/initramfs/post-update.d
 modprobe i6300esb
 systemctl enable --quiet --now initadvisord.path
 dpkg -i {KERNEL_PACKAGE}
-at_rest() {{
-    [ "$(systemctl show -P ActiveState initadvisord.service)" = inactive ] &&
-        [ ! -e /var/lib/initadvisor/tasks ] && [ -z "$(ls /var/lib/initadvisor/queue)" ]
-}}
-until at_rest; do sleep 3; done
+{AT_REST}
 """
 RECORDED = """
 # Without KVM, to ask systemd costs more than to wait a little longer.
@@ -84,9 +92,11 @@ GO_BACK = f"{JUDGED}\ninitadvisor rollback --confirm\n"
 LOOK_BACK = f"initadvisor history --json >{HISTORY}\n"
 
 
-def look(path: str) -> str:
+def look(path: str, generator: Generator = Generator.INITRAMFS_TOOLS) -> str:
     """Return the guest's command that writes down what there is to see."""
-    return f"python3 - >{path} <<'END'\n{_LOOKING}\nEND\n"
+    image, configuration = _IMAGE_AND_CONFIGURATION[generator]
+    looking = _LOOKING.replace("@IMAGE@", image).replace("@CONFIGURATION@", configuration)
+    return f"python3 - >{path} <<'END'\n{looking}\nEND\n"
 
 
 def apply_unproven(setting: str) -> str:

@@ -49,8 +49,10 @@ class Machine:
     ``read_bytes_per_s`` is how fast the guest's disk is, for firmware and kernel alike, None for as
     fast as it goes; the host's clock decides that, so that it does not repeat by the guest's. With
     ``usb_stick`` that disk is on USB 2, where QEMU goes by the guest's clock: 10 MB/s, and always
-    the same where the machine is deterministic. ``extra_command_line`` is added to the kernel's by
-    the loader, the image on the disk stays as it is; GRUB and systemd before 254 cannot do that.
+    the same where the machine is deterministic. With ``root_beside`` the root file system is on a
+    disk of its own as well, ``/dev/vdb``, which is not held back. ``extra_command_line`` is added
+    to the kernel's by the loader, the image on the disk stays as it is; GRUB and systemd before 254
+    cannot do that.
     ``tpm`` is the socket of a swtpm(8) that the machine has for its TPM. ``control`` is where QEMU
     takes orders (see ``Qmp``); ``saved`` is a file that another machine, the same but for what its
     disks are kept in, was saved to: this one goes on from there. ``also`` is more for QEMU.
@@ -63,6 +65,7 @@ class Machine:
     bare_metal: bool = False
     read_bytes_per_s: int | None = None
     usb_stick: bool = False
+    root_beside: bool = False
     extra_command_line: str = ""
     recording: Recording | None = None
     drives: tuple[Drive, ...] = ()
@@ -139,9 +142,27 @@ def _drives(guest: Guest, machine: Machine) -> list[str]:
         if is_own and machine.usb_stick:
             arguments += ["-device", "usb-ehci,id=usb"]
             kind = "usb-storage,bus=usb.0"
+        if is_own and machine.root_beside:
+            how += ",file.locking=off"
         device = f"{kind},drive=d{number},serial={drive.serial},bootindex={number + 1}"
         arguments += ["-drive", f"if=none,id=d{number},{how}", "-device", device]
+        if is_own and machine.root_beside:
+            arguments += _root_beside(guest)
     return arguments
+
+
+def _root_beside(guest: Guest) -> list[str]:
+    """Return what shows the root partition once more, as a disk.
+
+    The guest must not use the partition itself: nothing keeps the two the same but the host's file.
+    """
+    root = guest.disk.partition("/")
+    how = (
+        f"driver=raw,offset={root.offset_bytes},size={root.size_bytes},cache=unsafe,"
+        f"file.driver=file,file.filename={guest.disk.path},file.locking=off"
+    )
+    device = "virtio-blk-pci,drive=root,serial=root"
+    return ["-drive", f"if=none,id=root,{how}", "-device", device]
 
 
 def _smbios(
