@@ -87,7 +87,7 @@ def _sampled(
     directory = host.cache_dir()
     make_directory(directory)
     try:
-        with LazyPayload(source, directory, threading.Event()) as payload:
+        with LazyPayload(source, directory, threading.Event(), hashed=False) as payload:
             content = payload.get()
             found = sample_candidates(
                 host,

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payload:
-    """The unpacked main segment: a file without a name, which is gone when the process is."""
+    """The unpacked main segment: a file without a name, which is gone when the process is.
+
+    ``sha256``: empty where nobody asked for it.
+    """
 
     file: IO[bytes]
     size_bytes: int
@@ -38,8 +41,11 @@ class Payload:
 class LazyPayload:
     """Unpacks when it is first asked, whichever thread asks; a context that ends with the file."""
 
-    def __init__(self, source: Source, directory: Path, stop: threading.Event) -> None:
+    def __init__(
+        self, source: Source, directory: Path, stop: threading.Event, *, hashed: bool = True
+    ) -> None:
         self._source = source
+        self._hashed = hashed
         self._directory = directory
         self._stop = stop
         self._lock = threading.Lock()
@@ -74,7 +80,8 @@ class LazyPayload:
     def _unpack(self) -> Payload:
         if kept := self._source.unpacked:
             size_bytes = kept.seek(0, os.SEEK_END)
-            return Payload(file=kept, size_bytes=size_bytes, sha256=sha256_of(kept))
+            sha256 = sha256_of(kept) if self._hashed else ""
+            return Payload(file=kept, size_bytes=size_bytes, sha256=sha256)
         main = self._source.contents.main
         chunks = decompress(main.codec, self._source.file, main.offset, self._source.main_bytes)
         return unpacked(until_stopped(chunks, self._stop), self._directory)
