@@ -16,6 +16,7 @@ from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import ConfiguredSetting
 from initadvisor.generators.files import (
+    COMPRESSORS_OWN,
     CommandLine,
     as_run,
     first_kernel_config,
@@ -55,11 +56,19 @@ _PROGRAMS: Final = {
 _REPLACED: Final = {f"DRACUT_COMPRESS_{name.upper()}": name for name in _PROGRAMS if name != "lzo"}
 """Variables that put another program in the place of one."""
 
+_VARIABLES: Final = (
+    *("compress", "compress_level_??*", "INITRD_COMPRESS"),
+    *("hostonly", "uefi", "*dracutmodules", "reproducible", "DRACUT_COMPRESS_*"),
+)
 _OWN: Final = (
     *("add_confdir", "confdir", "dracutbasedir", "dracutsysrootdir"),
     *("_no_compress_l", "compress_3cpio", "compress_l", "compress_level_l"),
+    *("-", "IFS", "PATH", "*[(][)]", *COMPRESSORS_OWN),
 )
-"""Variables of dracut's own: where it reads its configuration, and what replaces ``compress=``."""
+"""What dracut goes on to use in the shell that has sourced the configuration.
+
+Where it reads that, what replaces ``compress=``, and what is the shell's and the compressors'.
+"""
 
 _FALLBACK_ORDER: Final = (
     "pigz", "gzip", "lz4", "lzop", "zstd", "lzma", "xz", "lbzip2", "bzip2", "cat",
@@ -135,11 +144,8 @@ def evaluate_config(host: Host, major: int, texts: Mapping[Path, str] | None = N
 
     ``texts`` takes the place of what some of them hold.
     """
-    names = (
-        *("compress", "compress_level_*", "INITRD_COMPRESS"),
-        *("hostonly", "uefi", "*dracutmodules", "reproducible", "DRACUT_COMPRESS_*", *_OWN),
-    )
-    return evaluate(host, Shell.BASH, config_paths(host, major, texts).files, names, texts=texts)
+    files = config_paths(host, major, texts).files
+    return evaluate(host, Shell.BASH, files, (*_VARIABLES, *_OWN), texts=texts)
 
 
 def squashes(config: Evaluation) -> bool:
@@ -166,10 +172,14 @@ def effective_setting(
     Raises ``InitadvisorError`` for a compressor that makes what no kernel unpacks.
     """
     replaced = [name for name in _REPLACED if config.value(name) not in {"", _REPLACED[name]}]
-    replaced += [name for name in _OWN if config.value(name)]
     if replaced:
         msg = f"cannot tell what dracut compresses with: {config.origin(*replaced)} sets "
-        raise InitadvisorError(msg + " and ".join(replaced), hint="remove that from the file")
+        raise InitadvisorError(msg + " and ".join(replaced))
+    config.require_unchanged(*_VARIABLES, program="dracut")
+    for name, variable in config.steps[-1].items():
+        if name.startswith("compress") and not set(variable.attributes) <= set("ax"):
+            msg = f"cannot tell what dracut makes of {name}, declared with -{variable.attributes}"
+            raise InitadvisorError(msg)
     facts = _Facts(host=host, kernel=_kernel_config(host, kernel_release, major), major=major)
     name = "INITRD_COMPRESS" if config.value("INITRD_COMPRESS") else "compress"
     written = config.value(name)

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
 
 
+COMPRESSORS_OWN = (
+    *("BZIP", "BZIP2", "GZIP", "LZ4_CLEVEL", "LZ4_NBWORKERS", "LZOP", "PIGZ"),
+    *("XZ_DEFAULTS", "XZ_OPT", "ZSTD_CLEVEL", "ZSTD_NBTHREADS"),
+)
+"""Variables with which compressors take options beside those of their command line."""
+
 _NUMBERS = re.compile(r"(\d+)")
 
 
@@ -96,7 +102,7 @@ _HIGHEST_ULTRA = 22
 _DIGIT_BY_DIGIT = frozenset({"bzip2", "gzip", "lzma", "xz"})
 _EXTREME = (Codec.LZMA, Codec.XZ)
 _PLAIN_LEVEL = (re.compile(r"^-(0|[1-9][0-9]*)$"), re.compile(r"^-(0|[1-9][0-9]*)e?$"))
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _UNTOLD = ("--fast", "--best", "--lzma1", "--lzma2")
 
 
@@ -153,7 +159,7 @@ def words_of(text: str, *, written: str) -> tuple[str, ...]:
 
 
 def refuse_control(words: Iterable[str], *, written: str) -> None:
-    """Raise ``InitadvisorError`` for control characters: each program makes its own of them."""
+    """Raise ``InitadvisorError`` for control characters but tabs: programs differ on them."""
     if found := _CONTROL.search("".join(words)):
         msg = f"cannot tell what comes of {written!r}: it holds the character {found[0]!r}"
         raise InitadvisorError(msg, hint="write the file with lines that end as on Linux")

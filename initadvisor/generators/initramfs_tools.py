@@ -17,6 +17,7 @@ from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.generators import ConfiguredSetting, InstalledImage, threecpio
 from initadvisor.generators.files import (
+    COMPRESSORS_OWN,
     CommandLine,
     debian_version,
     first_kernel_config,
@@ -55,6 +56,8 @@ _SEARCH_PATH = ("/usr/bin", "/sbin", "/bin")
 _DEFAULT_LEVEL: Final = {Codec.LZ4: 9, Codec.ZSTD: 9}
 _OPTIONS: Final = ("compress", "compresslevel")
 """Variables of mkinitramfs' own, in which it keeps its options -c and -l."""
+
+_VARIABLES: Final = ("COMPRESS", "COMPRESSLEVEL", "MODULES", *_OPTIONS)
 
 _FLAGS: Final = {
     Codec.LZ4: ((), ("-l",)),
@@ -97,6 +100,7 @@ def configured(
     if given := [name for name in _OPTIONS if config.value(name)]:
         msg = f"cannot tell what mkinitramfs does: {config.origin(*given)} sets its own variable "
         raise InitadvisorError(msg + " and ".join(given), hint="COMPRESS is written in capitals")
+    config.require_unchanged(*_VARIABLES, program="mkinitramfs")
     origin = config.origin("COMPRESS")
     written, level = config.value("COMPRESS"), config.value("COMPRESSLEVEL")
     if not config.get("COMPRESS"):
@@ -231,7 +235,7 @@ def context(host: Host) -> tuple[str, ...]:
 
 def _evaluate_config(host: Host, texts: Mapping[Path, str] | None = None) -> Evaluation:
     files, hooks = _config_paths(host, texts)
-    names = ("COMPRESS", "COMPRESSLEVEL", "MODULES", *_OPTIONS)
+    names = (*_VARIABLES, "-", "IFS", "PATH", "CONFDIR", *COMPRESSORS_OWN)
     return evaluate(host, Shell.SH, [*files, *hooks], names, texts=texts)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.generators import InstalledImage
-from initadvisor.generators.files import exists, in_order
+from initadvisor.generators.files import COMPRESSORS_OWN, exists, in_order
 from initadvisor.generators.mkinitcpio_options import NO_IMAGE, PATHS, parsed
 from initadvisor.generators.rewriting import ConfigPaths
 from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
@@ -107,7 +107,7 @@ def evaluate_config(
         host,
         Shell.BASH,
         paths.files,
-        (*_VARIABLES, *_MKINITCPIOS_OWN),
+        (*_VARIABLES, *_MKINITCPIOS_OWN, *COMPRESSORS_OWN),
         merged=True,
         env={"KERNELVERSION": kernel_release},
         texts=texts,
@@ -120,11 +120,7 @@ def evaluate_config(
         )
         hint = "files without a newline at their end run into the next one; see `bash -n`"
         raise InitadvisorError(msg, hint=hint)
-    for name in sorted({*config.steps[0], *config.steps[-1]}.difference(_VARIABLES)):
-        if config.origin(name):
-            changed = "bash's options" if name == "-" else name
-            msg = f"cannot tell what mkinitcpio does: {config.origin(name)} changes {changed}"
-            raise InitadvisorError(msg, hint="mkinitcpio itself goes on with that: take it out")
+    config.require_unchanged(*_VARIABLES, program="mkinitcpio")
     return config
 
 

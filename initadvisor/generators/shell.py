@@ -82,7 +82,7 @@ for ((__count = 0; __count <= ${#__files[@]}; ++__count)); do
                 __status=$?
             done
         fi
-        __flags=$-${POSIXLY_CORRECT+p}
+        __flags=$-${POSIXLY_CORRECT+p} __ifs=$IFS
         POSIXLY_CORRECT=1
         trap - DEBUG ERR RETURN EXIT
         unset -f builtin || exit
@@ -105,6 +105,7 @@ for ((__count = 0; __count <= ${#__files[@]}; ++__count)); do
         done
         for __pattern in $__patterns; do
             [[ $__pattern != - ]] || builtin printf '%s\0' - - "$__flags" 1 "$__flags" >&3 || exit
+            [[ $__pattern != IFS ]] || builtin printf '%s\0' IFS - "$__ifs" 1 "$__ifs" >&3 || exit
         done
         for __name in $(builtin compgen -A function); do
             for __pattern in $__patterns; do
@@ -139,11 +140,16 @@ while [ "$__count" -le "$__total" ]; do
         done
         trap - EXIT
         unset -f command printf || exit
+        __flags=$- __ifs=$IFS
         set +eu -f
         unset IFS
         command printf '=\0%s\0' "$__status" >&3
         for __name in $__names; do
-            eval "__set=\${$__name+set} __value=\${$__name-}"
+            case $__name in
+                -) __set=set __value=$__flags ;;
+                IFS) __set=set __value=$__ifs ;;
+                *) eval "__set=\${$__name+set} __value=\${$__name-} ${__name}=\${$__name-}" ;;
+            esac
             case $__set in
                 set) command printf '%s\0' "$__name" - "$__value" 1 "$__value" >&3 || exit ;;
             esac
@@ -216,6 +222,14 @@ class Evaluation:
                 return self.files[index]
         return None
 
+    def require_unchanged(self, *asked: str, program: str) -> None:
+        """Raise ``InitadvisorError`` where a file changes another variable than those ``asked``."""
+        for name in sorted({*self.steps[0], *self.steps[-1]}):
+            if not any(fnmatchcase(name, each) for each in asked) and self.origin(name):
+                changed = f"{self.shell}'s options" if name == "-" else name
+                msg = f"cannot tell what {program} does: {self.origin(name)} changes {changed}"
+                raise InitadvisorError(msg, hint=f"{program} itself goes on with that: take it out")
+
     def _assigns(self, index: int, name: str) -> bool:
         """Tell whether a file surely sets a variable, be it to what that holds already."""
         file = self.files[index]
@@ -246,9 +260,9 @@ def evaluate(
     """Have ``shell`` source ``files`` one after the other and return the variables ``names``.
 
     ``merged`` sources them as one text, as they follow each other without a newline added.
-    For bash the names may be patterns (``*_image``); ``NAME()`` is a function, which has no value,
-    and ``-`` is what ``$-`` gives, with a ``p`` in POSIX mode. ``texts`` holds what some of the
-    files are to be read as, whatever they hold.
+    For bash the names may be patterns (``*_image``), and ``NAME()`` is a function, which has no
+    value. ``-`` is what ``$-`` gives, with a ``p`` in bash's POSIX mode. ``texts`` holds what some
+    of the files are to be read as, whatever they hold.
 
     Raises ``NeedsRootError`` where a file may not be read, and ``InitadvisorError`` when the shell
     is not installed, does not end in time, prints too much, or a file ends it.

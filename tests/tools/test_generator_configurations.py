@@ -164,6 +164,17 @@ _DRACUT: dict[str, Mapping[str, str]] = {
     "as if told on the command line": {_D: "compress=lz4\ncompress_l=xz\n"},
     "level as if told": {_D: "compress=lz4\ncompress_level_l=1\n"},
     "no compression as if told": {_D: "compress=lz4\n_no_compress_l=cat\n"},
+    "a path": {_D: "PATH=/nowhere\ncompress=lz4\n"},
+    "unset variables fail": {_D: "set -u\ncompress=lz4\n"},
+    "words split elsewhere": {_D: "IFS=,\ncompress='lz4,-l,-9'\n"},
+    "a function of dracut's": {
+        _D: "dropindirs_sort() { :; }\ncompress=lz4\n",
+        f"{_MINE}/a.conf": "compress=xz\n",
+    },
+    "a function like a compressor": {_D: "zstd() { cat; }\ncompress=zstd\n"},
+    "not to be changed": {_D: "readonly compress=lz4\n"},
+    "xz's own variable": {_D: "export XZ_OPT=-0\ncompress=xz\n"},
+    "zstd's own variable": {_D: "export ZSTD_CLEVEL=19\ncompress='zstd -q -T0'\n"},
     "what 3cpio is told": {_D: 'compress="zstd -19"\ncompress_3cpio="lz4 -1"\n'},
     "carriage return behind a level": {_D: "compress=gzip\ncompress_level_gzip=3\r\n"},
     "carriage return in arguments": {_D: 'compress="gzip -3\r"\n'},
@@ -235,8 +246,25 @@ _INITRAMFS_TOOLS: dict[str, Mapping[str, str]] = {
     "no newline": {_I: "COMPRESS=lz4\nCOMPRESSLEVEL="},
     **{
         f"level {level!r} of {codec}": {_I: f"COMPRESS={codec}\nCOMPRESSLEVEL='{level}'\n"}
-        for codec in (Codec.GZIP, Codec.ZSTD, Codec.LZ4)
+        for codec in (Codec.GZIP, Codec.ZSTD)
         for level in ("3\r", "3\f", "3\v", "3\u00a0", "\uff13", "3\x85", "3\n")
+    },
+    "in a function": {_I: "f() { COMPRESS=lz4; }\nf\n"},
+    "in a case": {_I: "case $(uname -s) in Linux) COMPRESS=lz4;; esac\n"},
+    "in a group": {_I: "{ COMPRESS=lz4; }\n"},
+    "in a subshell": {_I: "COMPRESS=gzip\n(COMPRESS=lz4)\n"},
+    "for one command": {_I: "COMPRESS=gzip\nCOMPRESS=lz4 true\n"},
+    "level before the codec": {_I: "COMPRESSLEVEL=1\nCOMPRESS=lz4\n"},
+    "here-document": {_I: "cat <<EOF >/dev/null\nCOMPRESS=xz\nEOF\nCOMPRESS=lz4\n"},
+    "continued": {_I: "COMPRESS=\\\nlz4\n"},
+    "not to be changed": {_I: "readonly COMPRESS=lz4\n"},
+    "words split elsewhere": {_I: "IFS=-\nCOMPRESS=zstd\nCOMPRESSLEVEL=3\n"},
+    "a path": {_I: "PATH=/nowhere\nCOMPRESS=lz4\n"},
+    "xz's own variable": {_I: "export XZ_OPT=-0\nCOMPRESS=xz\n"},
+    "lzop's own variable": {_I: "export LZOP=-9\nCOMPRESS=lzop\n"},
+    "drop-ins of another directory": {
+        _I: "CONFDIR=/etc/other\nCOMPRESS=gzip\n",
+        f"{_LOCAL}/a": "COMPRESS=lz4\n",
     },
     "carriage return behind a level": {_I: "COMPRESS=gzip\nCOMPRESSLEVEL=3\r\n"},
 }

@@ -172,6 +172,25 @@ def test_a_variable_of_its_own_that_is_set_is_refused(host: Host, write: Write) 
         initramfs_tools.configured(host, RELEASE)
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("CONFDIR=/etc/other\n", "changes CONFDIR"),
+        ("PATH=/opt\n", "changes PATH"),
+        ("IFS=-\n", "changes IFS"),
+        ("set -e\n", "changes sh's options"),
+        ("export ZSTD_NBTHREADS=1\n", "changes ZSTD_NBTHREADS"),
+        ("readonly COMPRESS=lz4\n", "keeps it from telling"),
+    ],
+)
+def test_what_mkinitramfs_goes_on_to_use_is_refused(
+    host: Host, write: Write, text: str, reason: str
+) -> None:
+    write(f"{_LOCAL}/a", text)
+    with pytest.raises(InitadvisorError, match=reason):
+        initramfs_tools.configured(host, RELEASE)
+
+
 def test_no_compress_at_all_stops_mkinitramfs(host: Host, write: Write) -> None:
     write(_CONF, "MODULES=most\n")
     with pytest.raises(InitadvisorError, match="sets COMPRESS"):
