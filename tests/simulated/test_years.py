@@ -26,6 +26,13 @@ def test_a_machine_always_boots_and_is_tried_no_more_than_allowed(policy: Policy
         assert total.both >= 0.9 * total.decided
 
 
+def test_what_boots_of_one_kernel_told_is_enough_for_the_next() -> None:
+    found = simulate_year(YearJob(seed=1, number=13, boots=BOOTS))
+    assert found.trial_boots == found.most_trials > 0
+    assert found.without_trial == MONTHS - 1, "all of them were of the first kernel"
+    assert (found.switches, found.decided, found.both) == (1, MONTHS, MONTHS)
+
+
 def test_the_same_year_comes_again() -> None:
     first, again = (simulate_year(YearJob(seed=1, number=4, boots=3)) for _ in range(2))
     assert first == again
