@@ -19,7 +19,7 @@ _initadvisor() {
     done
     case "$path $previous" in
     'enable --policy') offered=(advise try apply) ;;
-    'recommend --image' | 'recommend --kernel-config' | 'report -o' | 'report --output' | 'report --image' | 'lab --image' | 'lab --verify' | 'lab --kernel' | 'lab --uml' | 'whatif --image' | 'candidates build --image' | 'inspect --kernel-config' | 'measure --directory' | 'measure --file' | 'history --import') files=yes ;;
+    'recommend --image' | 'recommend --kernel-config' | 'report -o' | 'report --output' | 'report --image' | 'lab --image' | 'lab --verify' | 'lab --kernel' | 'lab --uml' | 'whatif --image' | 'candidates build --image' | 'candidates list --image' | 'inspect --kernel-config' | 'measure --directory' | 'measure --file' | 'history --import') files=yes ;;
     'recommend --read-speed' | 'recommend --overlap' | 'apply --read-speed' | 'apply --overlap' | 'rollback --keep' | 'report --read-speed' | 'report --overlap' | 'trial next --countdown' | 'trial resume --countdown' | 'trial start --max-boots' | 'trial start --countdown' | 'lab --rounds' | 'whatif --read-speed' | 'whatif --cpu-scale' | 'whatif --overlap' | 'candidates build --jobs' | 'history --limit' | 'history --since') : ;;
     'recommend --objective' | 'report --objective' | 'whatif --objective') offered=(boot size balanced) ;;
     'recommend --only' | 'trial start --only' | 'lab --only' | 'candidates build --only') offered=(cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19') ;;
@@ -39,7 +39,7 @@ _initadvisor() {
         'inspect -'*) offered=(--kernel-config --json --help) ;;
         'inspect '*) files=yes ;;
         'candidates prune '*) offered=(--all --help) ;;
-        'candidates list '*) offered=(--json --help) ;;
+        'candidates list '*) offered=(--image --json --help) ;;
         'candidates build '*) offered=(--image --all --only --jobs --json --help) ;;
         'candidates -'*) offered=(--help) ;;
         'candidates '*) offered=(build list prune) ;;

@@ -106,6 +106,7 @@ _initadvisor_candidates_prune() {
 
 _initadvisor_candidates_list() {
     _arguments \
+        '--image=[Show the settings of this image instead of the one this machine boots]:image:_files' \
         '--json[Print them as JSON]' \
         '--help[Show this message and exit]'
 }
@@ -124,7 +125,7 @@ _initadvisor_candidates() {
     local state line
     local -a commands=(
         'build:Build what is not there yet, several at once, at idle priority'
-        'list:List the candidates that are kept, and the image each was derived from'
+        'list:List what every setting gives, built or estimated, and the candidates of other images'
         'prune:Remove the candidates of images that are gone or have changed, and what is over the limit'
     )
     _arguments -C \

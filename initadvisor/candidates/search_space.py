@@ -86,7 +86,11 @@ def open_search_space(
         if installed := target.installed:  # this machine's generator makes no other image
             release = installed.kernel_release
             configured = side_fact(
-                lambda: generator.configured(host, installed.kernel_release),
+                lambda: generator.configured(
+                    host,
+                    installed.kernel_release,
+                    image=installed if installed.fallback else None,
+                ),
                 f"the configuration of {generator.NAME}",
                 gaps,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,10 +13,15 @@ from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.text import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from initadvisor.candidates.build import BuildOutcome
+    from initadvisor.candidates.considered import ConsideredImage
+    from initadvisor.candidates.search_space import Candidate
+    from initadvisor.cli.rendering.progress import Progress
+    from initadvisor.core.config import Config
+    from initadvisor.host import Host
     from initadvisor.records.built_image import BuiltImage
 
 
@@ -100,16 +106,33 @@ def build(
 
 
 @candidates.command("list")
+@click.option(
+    "--image",
+    type=FileName(),
+    help="Show the settings of this image instead of the one this machine boots.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
-def list_(*, as_json: bool) -> None:
-    """List the candidates that are kept, and the image each was derived from."""
-    from initadvisor.candidates.build import cached_candidates
-    from initadvisor.host import Host
+def list_(*, image: Path | None, as_json: bool) -> None:
+    """List what every setting gives, built or estimated, and the candidates of other images.
 
-    kept = cached_candidates(Host())
+    A fallback image of the same kernel is shown beside. Nothing is built; what is not known yet is
+    estimated from a sample of the content, which takes seconds.
+    """
+    from initadvisor.candidates.build import cached_candidates
+    from initadvisor.cli.rendering.progress import Progress
+    from initadvisor.host import Host
+    from initadvisor.host.configuration import load_config
+
+    host = Host()
+    config = load_config(host)
+    with Progress() as progress:
+        images, gaps = _considered(host, image, config, progress)
+    kept = cached_candidates(host)
     if as_json:
         print_json(
             {
+                "images": [_considered_as_json(one, config) for one in images],
+                "gaps": gaps,
                 "candidates": [
                     {
                         **_as_json(cached.candidate),
@@ -119,17 +142,47 @@ def list_(*, as_json: bool) -> None:
                         "built_at": cached.built_at_ns // 1_000_000_000,
                     }
                     for cached in kept
-                ]
+                ],
             }
         )
         return
-    for image, digest in dict.fromkeys((cached.image, cached.image_sha256) for cached in kept):
-        click.echo(f"{shown(image)} (sha256 {digest[:12]})")
-        of_image = [c.candidate for c in kept if (c.image, c.image_sha256) == (image, digest)]
-        _print_table(of_image)
+    if images:
+        _print_considered(images, config)
+    for gap in gaps:
+        click.echo(click.wrap_text(shown(gap), subsequent_indent="  "))
+    here = {one.sha256 for one in images}
+    of_others = [cached for cached in kept if cached.image_sha256 not in here]
+    for name, digest in dict.fromkeys((c.image, c.image_sha256) for c in of_others):
+        click.echo(f"{shown(name)} (sha256 {digest[:12]})")
+        _print_table([c.candidate for c in kept if (c.image, c.image_sha256) == (name, digest)])
     total = sum(cached.candidate.size_bytes for cached in kept)
     noun = "candidate" if len(kept) == 1 else "candidates"
-    click.echo(f"{len(kept)} {noun}, {total / 1e6:.1f} MB")
+    click.echo(f"{len(kept)} {noun} kept, {total / 1e6:.1f} MB")
+
+
+def _considered(
+    host: Host, image: Path | None, config: Config, progress: Progress
+) -> tuple[list[ConsideredImage], list[str]]:
+    """Return the image at hand and its fallback images, and why one of them cannot be shown."""
+    from initadvisor.candidates.considered import considered_image, fallback_targets
+    from initadvisor.core.errors import side_fact
+    from initadvisor.target.target import find_target
+
+    if image is not None:
+        target = find_target(host, image)
+        return [considered_image(host, target, config, observer=progress)], []
+    gaps: list[str] = []
+    what = "what settings give"
+    default = side_fact(lambda: find_target(host, None), what, gaps)
+    found = [
+        side_fact(
+            partial(considered_image, host, target, config, observer=progress),
+            f"{what} for {target.path}",
+            gaps,
+        )
+        for target in ((default, *fallback_targets(host, default)) if default else ())
+    ]
+    return [one for one in found if one], gaps
 
 
 @candidates.command()
@@ -164,6 +217,105 @@ def _as_json(candidate: BuiltImage) -> dict[str, Any]:
         "derived": candidate.derived,
         "notes": list(candidate.notes),
     }
+
+
+def _considered_as_json(image: ConsideredImage, config: Config) -> dict[str, Any]:
+    return {
+        "image": image.path,
+        "image_sha256": image.sha256,
+        "generator": image.generator,
+        "kernel": image.kernel_release,
+        "fallback": image.fallback,
+        "uncompressed_bytes": round(image.uncompressed_bytes),
+        "settings": [
+            {
+                "setting": str(one.setting),
+                "codec": one.codec.value,
+                "state": _state(one, config),
+                "size_bytes": round(one.size.median),
+                "size_source": one.size_source.value,
+                "part_of_uncompressed": round(image.part(one), 4),
+                "build_s": round(one.cost.build_s, 3) if one.cost else None,
+                "unusable": one.unusable,
+            }
+            for one in image.candidates
+        ],
+        "skipped": [{"setting": str(g.setting), "reason": g.reason} for g in image.skipped],
+    }
+
+
+_IN_USE, _BUILT, _ESTIMATED, _SLOW = "in use", "built", "estimated", "slow"
+
+
+def _state(candidate: Candidate, config: Config) -> str:
+    if candidate.today:
+        return _IN_USE
+    if candidate.stream:
+        return _BUILT
+    return _SLOW if candidate.codec in config.slow_codecs else _ESTIMATED
+
+
+def _print_considered(images: Sequence[ConsideredImage], config: Config) -> None:
+    """Print one table of all images, one row for each setting, in the order of the first image."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    for image in images:
+        kind = "fallback image: " if image.fallback else ""
+        size_mb = image.uncompressed_bytes / 1e6
+        click.echo(f"{kind}{shown(image.path)} (sha256 {image.sha256[:12]})")
+        click.echo(f"  {size_mb:.1f} MB uncompressed, which is 100 %")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("setting", overflow="fold")
+    for image in images:
+        table.add_column("fallback MB" if image.fallback else "MB", justify="right", no_wrap=True)
+        for title in ("%", "build s"):
+            table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    rows = [{one.setting: one for one in image.candidates} for image in images]
+    for setting in dict.fromkeys(setting for row in rows for setting in row):
+        cells: list[str] = []
+        for image, row in zip(images, rows, strict=True):
+            cells += _cells(image, row.get(setting))
+        own = rows[0].get(setting)
+        table.add_row(str(setting), *cells, _state(own, config) if own else "")
+    Console(highlight=False, markup=False).print(table)
+    for note in _notes(images, config):
+        click.echo(note)
+
+
+def _notes(images: Sequence[ConsideredImage], config: Config) -> Iterator[str]:
+    """Yield what the table's words and marks mean, and what is not in it."""
+    first = images[0]
+    estimated = [image for image in images if any(not one.stream for one in image.candidates)]
+    states = {_state(one, config) for one in first.candidates}
+    yield "build s: what the compressor takes"
+    if estimated:
+        yield "~: estimated from a sample of the content, nothing was built"
+    if _ESTIMATED in states:
+        yield f"{_ESTIMATED}: initadvisor candidates build builds it"
+    if _SLOW in states:
+        yield f"{_SLOW}: initadvisor candidates build --all builds it, too"
+    for image in estimated:
+        if image.fallback:
+            yield f"fallback: initadvisor candidates build --image {shown(image.path)}"
+    for image in images:
+        kind = "fallback: " if image.fallback else ""
+        yield from (f"{kind}{g.setting}: not built: {g.reason}" for g in image.skipped)
+    yield from (f"{one.setting}: {one.unusable}" for one in first.candidates if one.unusable)
+
+
+def _cells(image: ConsideredImage, candidate: Candidate | None) -> tuple[str, str, str]:
+    if candidate is None:
+        return "-", "-", "-"
+    about = "" if candidate.stream else "~"
+    build_s = f"{about}{candidate.cost.build_s:.1f}" if candidate.cost else "-"
+    return (
+        f"{about}{candidate.size.median / 1e6:.1f}",
+        f"{about}{100 * image.part(candidate):.1f}",
+        build_s,
+    )
 
 
 def _print_result(image: Path, result: BuildOutcome, context: Sequence[str]) -> None:

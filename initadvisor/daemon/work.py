@@ -92,6 +92,8 @@ class AdvisorsWork:
         _log.info("%d candidates of images that are gone were removed", removed.removed)
 
     def _build(self, config: Config, release: str | None) -> None:
+        """Build candidates; what takes long, and all of fallback images, is only estimated."""
+        from initadvisor.candidates.considered import considered_image, fallback_targets
         from initadvisor.candidates.search_space import build_candidate_set
 
         target = self._target(release)
@@ -101,6 +103,11 @@ class AdvisorsWork:
             self.host, target, config, only=(), everything=False, observer=self.reporter
         ) as field:
             _log.info("%d candidates of %s are there", len(field.candidates), target.path)
+        for one in (target, *fallback_targets(self.host, target)):
+            try:
+                considered_image(self.host, one, config, observer=self.reporter)
+            except InitadvisorError as err:
+                _log.warning("no estimates of %s: %s", one.path, shown(err.message))
 
     def _lab(self, release: str | None) -> None:
         from initadvisor.lab.timing import LabRequest, run_lab

@@ -11,9 +11,12 @@ from click.testing import CliRunner
 
 from initadvisor import host as host_package
 from initadvisor.cli.candidates import candidates
+from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UsageError
 from initadvisor.host import Host
 from tests.fakes.compressors import fake_compressors
+from tests.fakes.scripts import SHELLS, ShellRunner
+from tests.fixtures.hosts import RELEASE
 from tests.fixtures.small_images import archive, write_image
 
 if TYPE_CHECKING:
@@ -23,10 +26,31 @@ if TYPE_CHECKING:
 @pytest.fixture
 def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An image on a machine of its own, which the command takes for the real one."""
-    machine = Host(root=tmp_path, runner=fake_compressors())
+    fake = fake_compressors()
+    runner = ShellRunner(programs=[*fake.programs, *SHELLS], answers=fake.answers)
+    machine = Host(root=tmp_path, runner=runner)
     monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "cache"))
     monkeypatch.setattr(host_package, "Host", lambda: machine)
     return write_image(tmp_path / "image", archive())
+
+
+def make_mkinitcpio(root: Path) -> Path:
+    """Lay out a preset with a default and a fallback image; return where they are."""
+    boot = root / "boot"
+    files = {
+        "usr/bin/mkinitcpio": "#!/bin/bash\ndeclare -r version='41'\n",
+        "etc/mkinitcpio.conf": "HOOKS=(base)\n",
+        "proc/sys/kernel/osrelease": f"{RELEASE}\n",
+        f"usr/lib/modules/{RELEASE}/vmlinuz": "",
+        "etc/mkinitcpio.d/linux.preset": f"PRESETS=(default fallback)\nALL_kver={RELEASE}\n"
+        "default_image=/boot/linux.img\nfallback_image=/boot/linux-fallback.img\n",
+    }
+    boot.mkdir()
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    (root / "usr/bin/mkinitcpio").chmod(0o755)
+    return boot
 
 
 def call(*arguments: str | Path) -> Result:
@@ -63,6 +87,44 @@ def test_all_adds_the_slow_codecs(image: Path) -> None:
     assert everything - some == {"bzip2", "lzma"}
 
 
+def test_list_shows_every_setting_built_or_not(image: Path) -> None:
+    document("build", "--image", image, "--only", "zstd")
+    (listed,) = document("list", "--image", image)["images"]
+    rows = {row["setting"]: row for row in listed["settings"]}
+    assert {row["codec"] for row in rows.values()} == set(Codec) - {"lzop"}
+    assert {gap["setting"] for gap in listed["skipped"]} == {"lzop"}
+    states = {name: rows[name]["state"] for name in ("zstd -19", "bzip2", "cat")}
+    assert states == {"zstd -19": "estimated", "bzip2": "slow", "cat": "estimated"}
+    assert (rows["cat"]["part_of_uncompressed"], rows["cat"]["size_source"]) == (1.0, "sampled")
+    assert rows["zstd -19"]["size_bytes"] < listed["uncompressed_bytes"]
+    call("build", "--image", image, "--all")
+    (listed,) = document("list", "--image", image)["images"]
+    assert {row["state"] for row in listed["settings"]} == {"built", "in use"}
+
+
+def test_list_has_a_fallback_image_beside_the_default_one(image: Path, tmp_path: Path) -> None:
+    boot = make_mkinitcpio(tmp_path)
+    default, fallback = boot / "linux.img", boot / "linux-fallback.img"
+    image.rename(default)
+    write_image(fallback, archive() + archive(seed=b"all modules"))
+    output = call("list").stdout
+    title = next(line.split() for line in output.splitlines() if line.startswith(" setting"))
+    assert title == ["setting", "MB", "%", "build", "s", "fallback", "MB", "%", "build", "s"]
+    assert "slow: initadvisor candidates build --all builds it, too" in output
+    assert f"candidates build --image {fallback}" in output
+    assert all(len(line) <= 80 for line in output.splitlines() if str(tmp_path) not in line)
+    first, second = document("list")["images"]
+    assert [(one["image"], one["fallback"]) for one in (first, second)] == [
+        (str(default), False),
+        (str(fallback), True),
+    ]
+    assert second["uncompressed_bytes"] > first["uncompressed_bytes"]
+    fallback.write_bytes(b"no image")
+    found = document("list")
+    assert [one["image"] for one in found["images"]] == [str(default)]
+    assert str(fallback) in found["gaps"][0]
+
+
 def test_the_tables_fit_80_columns(image: Path) -> None:
     output = call("build", "--image", image, "--all").stdout + call("list").stdout
     assert "lzop: not built: lzop is not installed" in output
@@ -84,7 +146,7 @@ def test_prune_removes_what_is_stale_or_everything(image: Path) -> None:
 
 def test_an_empty_list_is_no_error(image: Path) -> None:
     assert image.exists()
-    assert call("list").stdout == "0 candidates, 0.0 MB\n"
+    assert call("list").stdout.endswith("0 candidates kept, 0.0 MB\n")
 
 
 def test_without_an_image_the_option_is_named(image: Path) -> None:

@@ -16,7 +16,7 @@ from initadvisor.apply import policy, policy_trials, proving
 from initadvisor.apply.policy_log import policy_log
 from initadvisor.apply.policy_trials import Begun
 from initadvisor.campaign.record import note_active
-from initadvisor.candidates import build, search_space
+from initadvisor.candidates import build, considered, search_space
 from initadvisor.core.config import Policy
 from initadvisor.core.errors import UnsafeError, UsageError
 from initadvisor.daemon.notes import Job, Task
@@ -120,9 +120,16 @@ def test_it_builds_for_the_kernel_it_is_about(
         built.append(target.path.name)
         yield SimpleNamespace(candidates=())
 
+    def estimated(_host: object, target: Target, *_args: object, **_named: object) -> None:
+        estimates.append(target.path.name)
+        msg = "it cannot be read"
+        raise UnsafeError(msg)
+
+    estimates: list[str] = []
     monkeypatch.setattr(search_space, "build_candidate_set", gathered)
+    monkeypatch.setattr(considered, "considered_image", estimated)
     do(machine, Task.BUILD, release)
-    assert built == ([image] if image else [])
+    assert built == estimates == ([image] if image else [])
 
 
 @pytest.mark.parametrize(("release", "named"), [(None, None), (RELEASE, None), (OTHER, OTHER)])

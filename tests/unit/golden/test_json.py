@@ -293,7 +293,7 @@ def test_candidates_list(golden: Golden, building: Machines, image: Path) -> Non
     del building
     for setting in ("zstd", "lz4"):
         called("candidates", "build", "--image", image, "--only", setting)
-    golden("candidates", "list", "--json")
+    golden("candidates", "list", "--image", image, "--json")
 
 
 def test_config(golden: Golden, booted: Booted) -> None:
