@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -60,6 +62,20 @@ def test_every_draw_is_finite_and_positive() -> None:
 def test_a_summary_holds_the_middle_95_percent() -> None:
     figure = summary(np.arange(1001.0), "a test")
     assert (figure.low, figure.mean, figure.high) == pytest.approx((25, 500, 975))
+
+
+def test_a_summary_tells_mean_and_median_apart() -> None:
+    figure = summary(np.array([1.0, 2.0, 30.0]), "a test")
+    assert (figure.median, figure.middle, figure.mean) == (2.0, 2.0, 11.0)
+
+
+def test_the_error_of_a_codec_is_the_same_for_all_its_settings() -> None:
+    certain = [candidate("zstd", 40, 120), candidate("zstd -19", 30, 240), candidate("lz4", 50, 60)]
+    doubted = [replace(one, codec_log_sd=0.2) for one in certain]
+    codec = draw_parts(machine(), doubted, seed=1, count=5000).codec
+    assert np.allclose(codec[:, 0], codec[:, 1])
+    assert np.log(codec[:, 0]).std() == pytest.approx(0.2, rel=0.1)
+    assert abs(np.corrcoef(codec[:, 0], codec[:, 2])[0, 1]) < 0.1
 
 
 def test_a_time_the_lab_measured_is_taken_as_a_whole() -> None:

@@ -1,4 +1,4 @@
-"""A decision is a switch only where the gain is certain and matters; the tie goes to today's."""
+"""A switch is to what saves enough and hardly ever loses as much; the tie goes to today's."""
 
 from __future__ import annotations
 
@@ -119,6 +119,17 @@ def test_by_size_a_gain_within_the_tolerance_keeps_today_s() -> None:
 
 def test_with_nothing_to_compare_today_s_setting_is_kept() -> None:
     assert decided().outcome is Outcome.KEEP
+
+
+def test_by_size_a_gain_that_is_likely_and_not_certain_is_a_guess() -> None:
+    candidates = [ZSTD, replace(candidate("xz", 38, 900), size_mb=known(38, 0.04))]
+    draws = draw_costs(machine(), candidates, seed=1)
+    decision = decide_by_size(
+        draws, candidates, baseline=0, thresholds=Thresholds(), source="a test"
+    )
+    assert 0.6 < decision.leader_probability < 0.95
+    assert (decision.outcome, str(decision.setting)) == (Outcome.UNDECIDED, "zstd")
+    assert str(decision.guess) == "xz"
 
 
 def chances_of(*others: CandidateFacts, by_size: bool = False) -> list[float]:
