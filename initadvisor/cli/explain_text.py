@@ -44,7 +44,7 @@ _MOST_FACTS = 3
 _LEAST_SHARE = 0.01
 _FACTS = {
     Parameter.LOADER: "how fast the boot loader reads",
-    Parameter.SHADOW: "how long the kernel can do without the initramfs",
+    Parameter.SHADOW: "how long the kernel is busy before it needs the initramfs",
     Parameter.CPU: "how fast this kernel decompresses, against the prediction",
     Parameter.POPULATE: "how long creating the files takes",
     Parameter.LAB: "how the bare machine compares with the virtual one",
@@ -118,38 +118,47 @@ def advice(answer: Recommendation) -> Iterator[str]:
         )
     else:
         yield (
-            f"To know one fact would decide it ({percent(fact.settled)} likely), {what}: "
+            f"What would decide it ({percent(fact.settled)} likely) is to know {what}: "
             f"{turning}. {known}"
         )
 
 
 def _sure(answer: Recommendation) -> str:
     """Say how sure the verdict is, and what it takes to be."""
-    decision = answer.decision
-    if decision.outcome is not Outcome.UNDECIDED:
+    decision, by_size = answer.decision, answer.objective is Objective.SIZE
+    evidence, wrong = f"(evidence: {answer.evidence})", percent(1 - answer.certainty)
+    if decision.outcome is Outcome.SWITCH and not by_size:
         return (
-            f"That is {percent(decision.probability)} sure{_share(answer, decision.saving_ms)} "
-            f"(evidence: {answer.evidence})."
+            f"The probability that {decision.setting} loses enough to matter is "
+            f"{percent(1 - decision.probability)}; it has to be below {wrong}"
+            f"{_share(answer, decision.saving_ms)} {evidence}."
         )
-    if answer.hinges_on_build:
-        return f"Nothing else stands in the way (evidence: {answer.evidence})."
-    if decision.leader_saving_ms.mean <= 0:
+    if decision.outcome is Outcome.EVEN:
         return (
-            f"That no setting saves anything is only {percent(decision.probability)} sure, and "
-            f"{percent(answer.certainty)} is needed (evidence: {answer.evidence})."
+            f"That no other setting saves enough to matter is {percent(decision.probability)} "
+            f"sure; what is left to gain is not worth boots {evidence}."
+        )
+    if decision.outcome is not Outcome.UNDECIDED:
+        return f"That is {percent(decision.probability)} sure {evidence}."
+    if answer.hinges_on_build:
+        return f"Nothing else stands in the way {evidence}."
+    if by_size or decision.leader_saving_ms.mean <= 0:
+        return (
+            f"That no setting saves enough to matter is only {percent(decision.probability)} sure, "
+            f"and {percent(answer.certainty)} is needed {evidence}."
         )
     return (
-        f"That {decision.leader} saves enough to matter is only "
-        f"{percent(decision.leader_probability)} sure, and {percent(answer.certainty)} is needed "
-        f"(evidence: {answer.evidence})."
+        f"The probability that {decision.leader} saves enough to matter is "
+        f"{percent(decision.leader_probability)}. A switch is advised where the average saving "
+        f"matters, and the probability of a loss that matters is below {wrong} {evidence}."
     )
 
 
 def _share(answer: Recommendation, saving: Estimate) -> str:
-    if answer.whole_boot_ms is None or answer.decision.outcome is not Outcome.SWITCH:
+    if answer.whole_boot_ms is None:
         return ""
     share = 100 * abs(saving.middle) / answer.whole_boot_ms
-    return f"; it is {share:.1f} % of a whole boot of {answer.whole_boot_ms / 1000:.1f} s"
+    return f"; the saving is {share:.1f} % of a whole boot of {answer.whole_boot_ms / 1000:.1f} s"
 
 
 def _unbuilt(answer: Recommendation) -> str:
@@ -314,13 +323,15 @@ def _step(step: ExplanationStep) -> str:
         sure = f"{percent(step.probability)} sure"
         return f"{_of(step)}: switch to {step.leader}, which saves {saves}, {sure}"
     word = "undecided" if step.outcome is Outcome.UNDECIDED else "keep"
-    if step.saving_ms.middle <= 0:
+    if step.saving_ms.mean <= 0:
         costs = f"{figure(turned_round(step.saving_ms))} ms"
         return (
             f"{_of(step)}: {word}; none is expected to save anything, {step.leader} costs {costs}"
         )
+    average = step.saving_ms.mean
+    gain = saves if step.saving_ms.middle > 0 else f"{short(average)} ms on average, median {saves}"
     return (
-        f"{_of(step)}: {word}; the largest expected gain is that of {step.leader}, {saves}, which "
+        f"{_of(step)}: {word}; the largest expected gain is that of {step.leader}, {gain}, which "
         f"matters with a probability of {percent(step.probability)}"
     )
 

@@ -81,7 +81,8 @@ def _print_screen(answer: Recommendation, *, all_rows: bool) -> None:
         click.echo(line)
     if left_out:
         slower = all(row.saving_ms.middle < 0 for row in left_out)
-        more = f"{len(left_out)} {'slower ' if slower else 'more '}setting"
+        by_size = answer.objective is Objective.SIZE
+        more = f"{len(left_out)} {'slower ' if slower and not by_size else 'more '}setting"
         click.echo(f"({more}{'s' if len(left_out) > 1 else ''}: --all)")
     for sentence in (*_sources(answer), *_warnings(answer), *_next(answer)):
         _print_line(sentence)
@@ -133,6 +134,8 @@ def verdict(answer: Recommendation) -> Iterator[str]:
                 f"Keep {decision.setting} for now: which setting is best depends on what building "
                 "today's image takes."
             )
+        case Outcome.UNDECIDED if answer.objective is Objective.SIZE:
+            yield f"Keep {decision.setting} for now: no other image is certain to be smaller."
         case Outcome.UNDECIDED if decision.leader_saving_ms.mean <= 0:
             yield (
                 f"Keep {decision.setting} for now: no other setting is expected to save anything, "
@@ -198,13 +201,19 @@ def _why_not(answer: Recommendation, row: Row) -> str | None:
 def _shown_rows(
     answer: Recommendation, *, all_rows: bool
 ) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """Return the rows to show, what saves most first, and those left out.
+    """Return the rows to show, what saves most (or is smallest) first, and those left out.
 
     What cannot be applied here comes last.
     """
+    by_size = answer.objective is Objective.SIZE
     order = sorted(
-        answer.rows, key=lambda row: (_why_not(answer, row) is not None, -row.saving_ms.middle)
+        answer.rows,
+        key=lambda row: (
+            _why_not(answer, row) is not None,
+            row.size_bytes if by_size else -row.saving_ms.middle,
+        ),
     )
+    today = row_of(answer, answer.baseline)
     if all_rows:
         return tuple(order), ()
     decision, plan = answer.decision, answer.plan
@@ -214,7 +223,8 @@ def _shown_rows(
     room = _MOST_ROWS - sum(row.setting in named for row in order)
     kept = []
     for row in order:
-        may_be_better = row.saving_ms.high > 0 and _why_not(answer, row) is None
+        better = row.size_bytes < today.size_bytes if by_size else row.saving_ms.high > 0
+        may_be_better = better and _why_not(answer, row) is None
         if row.setting in named or (may_be_better and room > 0):
             room -= row.setting not in named
             kept.append(row)

@@ -85,7 +85,7 @@ def test_it_is_the_first_thing_said_after_the_verdict() -> None:
     _, first, build, fact = advice(asked)
     assert first.startswith("What would decide it: one more boot")
     assert "--build does that" in build
-    assert fact.startswith("To know one fact would decide it")
+    assert fact.startswith("What would decide it (60 % likely) is to know")
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))

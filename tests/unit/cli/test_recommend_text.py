@@ -130,6 +130,18 @@ def test_the_verdict_is_one_sentence_and_says_no_more_than_is_known(
         assert "It is better, maybe not the best." in list(verdict(better))
 
 
+def test_by_size_the_smallest_comes_first_and_time_decides_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    undecided = answer(decision(Outcome.UNDECIDED, saving=GAIN), objective=Objective.SIZE)
+    smallest = row(Setting.parse("xz"), size_mb=20, saving=figure(-900, -1200, -700))
+    lines = screen(replace(undecided, rows=(*undecided.rows, smallest)), capsys)
+    assert lines[0] == "Keep zstd for now: no other image is certain to be smaller."
+    sizes = [float(line.split(" MB")[0].split()[-1]) for line in lines if " MB " in line]
+    assert sizes == sorted(sizes)
+    assert sizes[0] == 20
+
+
 def test_by_size_the_saved_room_and_the_price_are_said() -> None:
     dearer = decision(Outcome.SWITCH, saving=figure(-474, -814, -231))
     assert list(verdict(answer(dearer, objective=Objective.SIZE))) == [
@@ -314,7 +326,7 @@ def test_everything_is_shown_with_all_the_evidence(capsys: pytest.CaptureFixture
         *("lz4", "zstd", "xz"),
     ]
     assert "  - third" in lines
-    assert "That is 97 % sure (evidence: predicted)." in lines
+    assert "The probability that lz4 -9 loses enough to matter is 3 %" in "".join(lines)
 
 
 def test_what_boots_and_the_user_told_is_not_called_assumed(
@@ -360,7 +372,11 @@ def test_undecided_says_what_would_decide() -> None:
         decision(Outcome.UNDECIDED, saving=figure(40, -30, 90)), deciding=LOADER_DECIDES
     )
     sure, advised = advice(undecided)
-    assert "only 60 % sure, and 95 % is needed" in sure
+    assert sure == (
+        "The probability that lz4 -9 saves enough to matter is 60 %. A switch is advised where the "
+        "average saving matters, and the probability of a loss that matters is below 5 % "
+        "(evidence: predicted)."
+    )
     assert "how fast the boot loader reads" in advised
     assert (
         "below 150 MB/s zstd is best, from there to 1200 MB/s lz4 -9, above 1200 MB/s cat"
@@ -397,7 +413,7 @@ def test_of_several_builds_all_are_named_and_their_times_added() -> None:
     made = answer(decision(Outcome.UNDECIDED, saving=GAIN), sampled=True, deciding=LOADER_DECIDES)
     _, named, decides = advice(replace(made, unbuilt=(LZ4, ZSTD)))
     assert "Building lz4 -9, zstd could still change the answer (about 5 s" in named
-    assert decides.startswith("To know one fact would decide it (60 % likely), how fast")
+    assert decides.startswith("What would decide it (60 % likely) is to know how fast")
 
 
 def test_the_json_has_the_doubt_of_a_size_and_what_to_build() -> None:
