@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from initadvisor.apply.plan_values import ApplyStep, RebuiltImage, StagedImage
 from initadvisor.apply.signers import require_same_signers
 from initadvisor.candidates.payload import unpacked
+from initadvisor.candidates.run_times import keep_run
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.text import shown
@@ -96,7 +97,9 @@ def _stage(
     generator.build(host, image, directory / "control", {})
     control = read_built(generator, directory / "control")
     observer.doing(f"building {image.path} with {plan.setting}")
+    since_ns = host.clock.monotonic_ns()
     generator.build(host, image, directory / "new", texts)
+    keep_run(host, image.path, plan.setting, since_ns=since_ns)
     new = read_built(generator, directory / "new")
     require_codec(generator, image, new, plan.setting)
     _require_same(image.path, _difference(control, new, noted))

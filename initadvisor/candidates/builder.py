@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 from initadvisor.candidates.cache import CachedCandidate
 from initadvisor.candidates.payload import until_stopped
 from initadvisor.candidates.plan import own_uncompressed_key
+from initadvisor.candidates.run_times import keep_run
 from initadvisor.core.codecs import Codec, codec_of_magic
 from initadvisor.core.errors import BadImageError, InitadvisorError, ProgramError, UnsafeError
 from initadvisor.generators.files import with_stream_size
@@ -152,7 +153,9 @@ class Builder:
             prefix=PARTIAL_PREFIX, dir=self.cache.directory
         ) as directory:
             target = Path(directory) / "image"
+            since_ns = self.host.clock.monotonic_ns()
             self.generator.build_uncompressed(self.host, installed, target)
+            keep_run(self.host, installed.path, command.setting, since_ns=since_ns)
             with open_regular(target) as built, whole_file(path, mode=_MODE) as file:
                 length = os.fstat(built.fileno()).st_size
                 append_range(file, built, offset=0, size_bytes=length)

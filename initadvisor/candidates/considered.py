@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from initadvisor.candidates.run_times import run_s_of
 from initadvisor.candidates.search_space import estimated_candidate_set, open_search_space
 from initadvisor.core.codecs import Codec
 from initadvisor.target.target import Target
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from initadvisor.candidates.sampler import SampleObserver
     from initadvisor.candidates.search_space import Candidate
     from initadvisor.core.config import Config
+    from initadvisor.core.settings import Setting
     from initadvisor.host import Host
     from initadvisor.records.built_image import SkippedSetting
 
@@ -22,7 +26,7 @@ class ConsideredImage:
     """An image and all settings that are considered for it, slow ones as well, smallest first.
 
     ``uncompressed_bytes`` is what it has with ``cat``; ``kernel_release`` is None where nothing
-    tells.
+    tells. ``run_s`` has how long the generator's own whole run took, where one was timed.
     """
 
     path: str
@@ -33,6 +37,7 @@ class ConsideredImage:
     uncompressed_bytes: float
     candidates: tuple[Candidate, ...]
     skipped: tuple[SkippedSetting, ...]
+    run_s: Mapping[Setting, float]
 
     def part(self, candidate: Candidate) -> float:
         """Return the candidate's size as a part of the uncompressed one."""
@@ -62,6 +67,11 @@ def considered_image(
         uncompressed_bytes=sizes[0] if sizes else float(unpacked),
         candidates=tuple(sorted(found.candidates, key=lambda one: one.size.median)),
         skipped=found.skipped,
+        run_s={
+            one.setting: run_s
+            for one in found.candidates
+            if (run_s := run_s_of(host, target.path, one.setting)) is not None
+        },
     )
 
 

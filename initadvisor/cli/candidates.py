@@ -236,6 +236,7 @@ def _considered_as_json(image: ConsideredImage, config: Config) -> dict[str, Any
                 "size_source": one.size_source.value,
                 "part_of_uncompressed": round(image.part(one), 4),
                 "build_s": round(one.cost.build_s, 3) if one.cost else None,
+                "run_s": image.run_s.get(one.setting),
                 "unusable": one.unusable,
             }
             for one in image.candidates
@@ -266,11 +267,13 @@ def _print_considered(images: Sequence[ConsideredImage], config: Config) -> None
         size_mb = image.uncompressed_bytes / 1e6
         click.echo(f"{kind}{shown(image.path)} (sha256 {image.sha256[:12]})")
         click.echo(f"  {size_mb:.1f} MB uncompressed, which is 100 %")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    padding = (0, 0 if len(images) > 1 else 1)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=padding)
     table.add_column("setting", overflow="fold")
+    run = ("run s",) if any(image.run_s for image in images) else ()
     for image in images:
-        table.add_column("fallback MB" if image.fallback else "MB", justify="right", no_wrap=True)
-        for title in ("%", "build s"):
+        table.add_column("fallback\nMB" if image.fallback else "MB", justify="right", no_wrap=True)
+        for title in ("%", "build s", *run):
             table.add_column(title, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     rows = [{one.setting: one for one in image.candidates} for image in images]
@@ -278,6 +281,9 @@ def _print_considered(images: Sequence[ConsideredImage], config: Config) -> None
         cells: list[str] = []
         for image, row in zip(images, rows, strict=True):
             cells += _cells(image, row.get(setting))
+            if run:
+                run_s = image.run_s.get(setting)
+                cells.append("-" if run_s is None else f"{run_s:.1f}")
         own = rows[0].get(setting)
         table.add_row(str(setting), *cells, _state(own, config) if own else "")
     Console(highlight=False, markup=False).print(table)
@@ -290,7 +296,11 @@ def _notes(images: Sequence[ConsideredImage], config: Config) -> Iterator[str]:
     first = images[0]
     estimated = [image for image in images if any(not one.stream for one in image.candidates)]
     states = {_state(one, config) for one in first.candidates}
-    yield "build s: what the compressor takes"
+    if any(image.run_s for image in images):
+        yield "build s: what the compressor takes"
+        yield f"run s: what the last whole run of {first.generator} took, the compressor included"
+    else:
+        yield "build s: what the compressor takes; no whole run of a generator was timed yet"
     if estimated:
         yield "~: estimated from a sample of the content, nothing was built"
     if _ESTIMATED in states:
@@ -313,7 +323,7 @@ def _cells(image: ConsideredImage, candidate: Candidate | None) -> tuple[str, st
     build_s = f"{about}{candidate.cost.build_s:.1f}" if candidate.cost else "-"
     return (
         f"{about}{candidate.size.median / 1e6:.1f}",
-        f"{about}{100 * image.part(candidate):.1f}",
+        f"{100 * image.part(candidate):.1f}",
         build_s,
     )
 

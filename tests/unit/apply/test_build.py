@@ -11,6 +11,7 @@ import zstandard
 from initadvisor.apply import build, plan
 from initadvisor.apply.build import rebuilt_images, staged_images
 from initadvisor.apply.plan_values import ApplyPlan, ApplyStep, Blocker, RebuiltImage, StagedImage
+from initadvisor.candidates.run_times import run_s_of
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.core.settings import Setting
@@ -90,6 +91,8 @@ def test_an_image_is_built_twice_and_compared(machine: Machine) -> None:
     control, new = generator(machine).orders
     assert control.argv == new.argv
     assert [ordered_codec(order) for order in (control, new)] == [Codec.GZIP, Codec.ZSTD]
+    assert run_s_of(machine, one.image.path, Setting(Codec.ZSTD)) is not None
+    assert run_s_of(machine, one.image.path, Setting(Codec.GZIP)) is None
 
 
 def test_all_kernels_images_are_built_if_planned(machine: Machine) -> None:

@@ -10,9 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from initadvisor import host as host_package
+from initadvisor.candidates.run_times import keep_run
 from initadvisor.cli.candidates import candidates
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UsageError
+from initadvisor.core.settings import Setting
 from initadvisor.host import Host
 from tests.fakes.compressors import fake_compressors
 from tests.fakes.scripts import SHELLS, ShellRunner
@@ -109,7 +111,7 @@ def test_list_has_a_fallback_image_beside_the_default_one(image: Path, tmp_path:
     write_image(fallback, archive() + archive(seed=b"all modules"))
     output = call("list").stdout
     title = next(line.split() for line in output.splitlines() if line.startswith(" setting"))
-    assert title == ["setting", "MB", "%", "build", "s", "fallback", "MB", "%", "build", "s"]
+    assert title == ["setting", *["MB", "%", "build", "s"] * 2]
     assert "slow: initadvisor candidates build --all builds it, too" in output
     assert f"candidates build --image {fallback}" in output
     assert all(len(line) <= 80 for line in output.splitlines() if str(tmp_path) not in line)
@@ -119,6 +121,14 @@ def test_list_has_a_fallback_image_beside_the_default_one(image: Path, tmp_path:
         (str(fallback), True),
     ]
     assert second["uncompressed_bytes"] > first["uncompressed_bytes"]
+    assert "no whole run of a generator was timed yet" in output
+    keep_run(Host(), fallback, Setting.parse("zstd -19"), since_ns=0)
+    rows = [row for one in document("list")["images"] for row in one["settings"]]
+    assert [row["setting"] for row in rows if row["run_s"] is not None] == ["zstd -19"]
+    output = call("list").stdout
+    assert "run s: what the last whole run of mkinitcpio took" in output
+    assert any(line.startswith(" zstd -19 ") for line in output.splitlines())
+    assert all(len(line) <= 80 for line in output.splitlines() if str(tmp_path) not in line)
     fallback.write_bytes(b"no image")
     found = document("list")
     assert [one["image"] for one in found["images"]] == [str(default)]
