@@ -370,15 +370,19 @@ def _warnings(answer: Recommendation) -> Iterator[str]:
 def _next(answer: Recommendation) -> Iterator[str]:
     """Say what to do now, in one line; nothing where nothing is to be done."""
     decision, plan = answer.decision, answer.plan
+    plain = answer.installed and not answer.given
+    again = "initadvisor recommend" if plain else "this command with"
     if decision.outcome is Outcome.SWITCH and answer.installed:
         command = shlex.join(["apply", str(decision.setting), "--confirm"])
         yield f"Next: sudo initadvisor {command}   switches, after one trial boot"
+    elif decision.outcome is Outcome.SWITCH and not answer.sample:
+        yield "Next: ask on the machine that boots this image; only there it can be applied"
     elif decision.outcome is not Outcome.UNDECIDED:
         return
     elif answer.unbuilt and answer.plan is None:
         count = len(answer.unbuilt)
         what = f"the {count} settings that" if count > 1 else f"{answer.unbuilt[0]}, which"
-        yield f"Next: initadvisor recommend --build   builds {what} may be best"
+        yield f"Next: {again} --build   builds {what} may be best"
     elif plan and plan.purpose is Purpose.TODAY:
         yield "Next: sudo initadvisor measure   records this boot, which tells most"
     elif plan and plan.enough:
@@ -391,4 +395,4 @@ def _next(answer: Recommendation) -> Iterator[str]:
     elif plan:
         yield "Nothing to do: the best settings are nearly alike, and today's is fine"
     elif answer.deciding:
-        yield "Next: initadvisor recommend --explain   says which fact would decide it"
+        yield f"Next: {again} --explain   says which fact would decide it"

@@ -174,7 +174,19 @@ def test_another_machine_s_image_is_not_to_be_applied_here(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     others = replace(answer(decision(Outcome.SWITCH, saving=GAIN)), installed=False)
-    assert not any("apply" in line for line in screen(others, capsys))
+    lines = screen(others, capsys)
+    assert not any("initadvisor apply" in line for line in lines)
+    assert lines[-1].startswith("Next: ask on the machine that boots this image")
+    assert not any(line.startswith("Next") for line in screen(replace(others, sample=True), capsys))
+
+
+def test_what_to_do_next_is_asked_of_the_same_image_and_of_what_was_given(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = answer(decision(Outcome.UNDECIDED, saving=GAIN), sampled=True)
+    for other in (replace(made, installed=False), replace(made, given=("overlap 0 ms",))):
+        [line] = [line for line in screen(other, capsys) if line.startswith("Next")]
+        assert line == "Next: this command with --build   builds lz4 -9, which may be best"
 
 
 def test_rows_are_what_is_saved_as_number_bar_and_interval(
