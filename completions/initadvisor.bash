@@ -19,12 +19,13 @@ _initadvisor() {
     done
     case "$path $previous" in
     'enable --policy') offered=(advise try apply) ;;
-    'recommend --image' | 'recommend --kernel-config' | 'report -o' | 'report --output' | 'report --image' | 'lab --image' | 'lab --verify' | 'lab --kernel' | 'lab --uml' | 'whatif --image' | 'candidates build --image' | 'candidates list --image' | 'inspect --kernel-config' | 'measure --directory' | 'measure --file' | 'history --import') files=yes ;;
-    'recommend --read-speed' | 'recommend --overlap' | 'apply --read-speed' | 'apply --overlap' | 'rollback --keep' | 'report --read-speed' | 'report --overlap' | 'trial next --countdown' | 'trial resume --countdown' | 'trial start --max-boots' | 'trial start --countdown' | 'lab --rounds' | 'whatif --read-speed' | 'whatif --cpu-scale' | 'whatif --overlap' | 'candidates build --jobs' | 'history --limit' | 'history --since') : ;;
+    'recommend --image' | 'recommend --kernel-config' | 'report -o' | 'report --output' | 'report --image' | 'lab --image' | 'lab --verify' | 'lab --kernel' | 'lab --uml' | 'whatif --image' | 'candidates build --image' | 'candidates list --image' | 'candidates sweep --image' | 'inspect --kernel-config' | 'measure --directory' | 'measure --file' | 'history --import') files=yes ;;
+    'recommend --read-speed' | 'recommend --overlap' | 'apply --read-speed' | 'apply --overlap' | 'rollback --keep' | 'report --read-speed' | 'report --overlap' | 'trial next --countdown' | 'trial resume --countdown' | 'trial start --max-boots' | 'trial start --countdown' | 'lab --rounds' | 'whatif --read-speed' | 'whatif --cpu-scale' | 'whatif --overlap' | 'candidates build --jobs' | 'candidates sweep --levels' | 'candidates sweep --threads' | 'history --limit' | 'history --since') : ;;
     'recommend --objective' | 'report --objective' | 'whatif --objective') offered=(boot size balanced) ;;
     'recommend --only' | 'trial start --only' | 'lab --only' | 'candidates build --only') offered=(cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19') ;;
     'lab --engine') offered=(kvm uml tcg) ;;
     'whatif --table') offered=(ubuntu-laptop-2018 arm-board-2013 at91-nand-2012 panda-mmc-2012 debian-programs-2021 dracut-bookworm-minimal dracut-bookworm-laptop dracut-bookworm-full tools-bookworm-laptop arch-cloud) files=yes ;;
+    'candidates sweep --codec') offered=(gzip bzip2 lzma xz lzop lz4 zstd) ;;
     *)
         case "$path $current" in
         'config unset -'*) offered=(--help) ;;
@@ -38,11 +39,12 @@ _initadvisor() {
         'measure '*) offered=(--backfill --dry-run --directory --file --json --help) ;;
         'inspect -'*) offered=(--kernel-config --json --help) ;;
         'inspect '*) files=yes ;;
+        'candidates sweep '*) offered=(--codec --levels --threads --image --build --json --help) ;;
         'candidates prune '*) offered=(--all --help) ;;
         'candidates list '*) offered=(--image --json --help) ;;
         'candidates build '*) offered=(--image --all --only --jobs --json --help) ;;
         'candidates -'*) offered=(--help) ;;
-        'candidates '*) offered=(build list prune) ;;
+        'candidates '*) offered=(build list prune sweep) ;;
         'whatif '*) offered=(--read-speed --cpu-scale --overlap --table --image --objective --list --json --help) ;;
         'lab '*) offered=(--image --only --all --rounds --verify --engines --engine --kernel --uml --json --help) ;;
         'trial stop '*) offered=(--help) ;;

@@ -28,6 +28,11 @@ _initadvisor_values_5() {
 }
 
 _initadvisor_values_6() {
+    local -a values=(gzip bzip2 lzma xz lzop lz4 zstd)
+    compadd "$@" -a values
+}
+
+_initadvisor_values_7() {
     local -a values=(machine.read_speed_mb_s machine.overlap_ms candidates.settings candidates.slow_codecs candidates.jobs candidates.cache_limit_mb recommend.objective recommend.boots_per_upgrade recommend.tolerance_ms recommend.tolerance_fraction recommend.certainty recommend.max_excess_s daemon.policy daemon.trial_boots_per_kernel daemon.person_resets daemon.motd)
     compadd "$@" -a values
 }
@@ -35,13 +40,13 @@ _initadvisor_values_6() {
 _initadvisor_config_unset() {
     _arguments \
         '--help[Show this message and exit]' \
-        '::value:_initadvisor_values_6'
+        '::value:_initadvisor_values_7'
 }
 
 _initadvisor_config_set() {
     _arguments \
         '--help[Show this message and exit]' \
-        '::value:_initadvisor_values_6' \
+        '::value:_initadvisor_values_7' \
         '::value: '
 }
 
@@ -98,6 +103,17 @@ _initadvisor_inspect() {
         '::value:_files'
 }
 
+_initadvisor_candidates_sweep() {
+    _arguments \
+        '--codec=[The codec]:codec:_initadvisor_values_6' \
+        '--levels=[Its levels, for example 1..19 or 1,3,9; by default those worth trying]:levels: ' \
+        '--threads=[Numbers of threads, for example 1,2,4; by default what the generator uses]:threads: ' \
+        '--image=[Of this image instead of this machine’s own]:image:_files' \
+        '--build[Build and keep each; time nothing on samples]' \
+        '--json[Print the answer as JSON]' \
+        '--help[Show this message and exit]'
+}
+
 _initadvisor_candidates_prune() {
     _arguments \
         '--all[Remove all candidates]' \
@@ -127,6 +143,7 @@ _initadvisor_candidates() {
         'build:Build what is not there yet, several at once, at idle priority'
         'list:List what every setting gives, built or estimated, and the candidates of other images'
         'prune:Remove the candidates of images that are gone or have changed, and what is over the limit'
+        'sweep:Compare levels and threads of a codec\: size, time to build, time to boot'
     )
     _arguments -C \
         '--help[Show this message and exit]' \

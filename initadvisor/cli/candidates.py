@@ -1,4 +1,4 @@
-"""``initadvisor candidates``: build, list and prune candidate images."""
+"""``initadvisor candidates``: build, list, compare and prune candidate images."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from initadvisor.cli.options import FileName, Whole, refuse_if, settings_beginning_with
 from initadvisor.cli.rendering.output import print_json
+from initadvisor.cli.sweep import sweep
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.text import shown
 
@@ -27,11 +28,14 @@ if TYPE_CHECKING:
 
 @click.group(no_args_is_help=False)
 def candidates() -> None:
-    """Build, list and prune candidates: the image, once with each compression.
+    """Build, list, compare and prune candidates: the image, once with each compression.
 
     They are kept in /var/cache/initadvisor, or without root in the user's own cache. Nothing that
     boots is touched.
     """
+
+
+candidates.add_command(sweep)
 
 
 @candidates.command()

@@ -70,6 +70,7 @@ class FakeRunner:
         returncode: int = 0,
         filter: Callable[[bytes], bytes] | None = None,  # noqa: A002  it is one
         error: Exception | None = None,
+        wall_s: float = 0.0,
         cpu_s: float = 0.0,
         peak_bytes: int = 0,
     ) -> None:
@@ -83,6 +84,7 @@ class FakeRunner:
                 returncode=returncode,
                 filter=filter,
                 error=error,
+                wall_s=wall_s,
                 cpu_s=cpu_s,
                 peak_bytes=peak_bytes,
             )

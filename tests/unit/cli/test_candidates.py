@@ -186,3 +186,47 @@ def test_an_unknown_setting_is_a_usage_error(image: Path) -> None:
 
 def test_jobs_is_at_least_one(image: Path) -> None:
     assert call("build", "--image", image, "--jobs", "0").exit_code == 2
+
+
+def test_a_sweep_marks_todays_and_the_advised_setting_and_what_nothing_beats(image: Path) -> None:
+    swept = document("sweep", "--image", image, "--levels", "1..2,19", "--threads", "1,2")
+    rows = swept["settings"]
+    assert [(row["level"], row["threads"]) for row in rows if not row["today"]] == [
+        (level, threads) for level in (1, 2, 19) for threads in (1, 2)
+    ]
+    (today,) = [row for row in rows if row["today"]]
+    assert today["setting"] == swept["baseline"]
+    assert today["size_bytes"]["value"] == image.stat().st_size
+    assert [row["setting"] for row in rows if row["advised"]] == [swept["advised"]]
+    assert any(row["pareto"] for row in rows)
+    for row in rows:
+        if row["build_cpu_s"]:
+            assert row["build_cpu_s"]["value"] == 1.5
+            assert row["size_bytes"]["source"] == "built"
+    assert document("list")["candidates"] == []
+
+
+def test_a_sweep_builds_when_asked(image: Path) -> None:
+    document("sweep", "--image", image, "--levels", "1,9", "--build")
+    assert {c["setting"] for c in document("list")["candidates"]} == {"zstd -1", "zstd -9"}
+
+
+def test_a_sweep_fits_80_columns_and_says_the_answer_first(image: Path) -> None:
+    output = call(
+        "sweep", "--image", image, "--levels", "19..22", "--threads", "1,2,4,8"
+    ).stdout.splitlines()
+    assert output[0].startswith(("Keep zstd", "zstd -"))
+    assert any("boots per kernel upgrade" in line for line in output[:4])
+    assert any("zstd --ultra -22 -T8" in line for line in output)
+    assert [line for line in output if len(line) > 80] == []
+
+
+def test_a_sweep_of_what_a_codec_cannot_do_is_refused(image: Path) -> None:
+    with pytest.raises(UsageError, match="one thread"):
+        call("sweep", "--image", image, "--codec", "gzip", "--threads", "2")
+    with pytest.raises(UsageError, match="no level 23"):
+        call("sweep", "--image", image, "--levels", "1..23")
+    for numbers in ("9..1", "1,,2", "fast", ""):
+        result = call("sweep", "--image", image, "--levels", numbers)
+        assert result.exit_code == 2
+        assert "neither a number nor a range" in result.stderr

@@ -296,6 +296,12 @@ def test_candidates_list(golden: Golden, building: Machines, image: Path) -> Non
     golden("candidates", "list", "--image", image, "--json")
 
 
+def test_candidates_sweep(golden: Golden, building: Machines, image: Path) -> None:
+    del building
+    choice = ("--levels", "1,19", "--threads", "1..2")
+    golden("candidates", "sweep", "--image", image, *choice, "--json")
+
+
 def test_config(golden: Golden, booted: Booted) -> None:
     text = "[machine]\nread_speed_mb_s = 500\n[candidates]\nsettings = ['zstd', 'lz4 -9']\n"
     booted.write("/etc/initadvisor.toml", text)
