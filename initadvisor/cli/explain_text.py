@@ -73,8 +73,6 @@ def print_evidence(answer: Recommendation) -> None:
 
 
 def _print(console: Console, answer: Recommendation) -> None:
-    from rich.padding import Padding
-
     maker = "an unknown generator" if answer.generator == "none" else answer.generator
     kernel = f"Linux {answer.kernel_release}" if answer.kernel_release else "an unknown kernel"
     console.print(f"{shown(str(answer.image))}: made by {maker}, for {kernel}")
@@ -86,12 +84,21 @@ def _print(console: Console, answer: Recommendation) -> None:
     for title, lines in _sections(answer):
         console.print(f"{title}:")
         for line in lines:
-            console.print(Padding(f"- {line}", (0, 0, 0, 2)))
+            console.print(_item(line))
     if answer.explanation:
         for title, lines in explained(answer, answer.explanation):
             console.print(f"\n{title}:")
             for line in lines:
-                console.print(Padding(f"- {line}", (0, 0, 0, 2)))
+                console.print(_item(line))
+
+
+def _item(text: str) -> object:
+    """Return one line of a list; where it is folded, it goes on below its first word."""
+    from rich.table import Table
+
+    item = Table.grid()
+    item.add_row("  - ", text)
+    return item
 
 
 def advice(answer: Recommendation) -> Iterator[str]:
