@@ -228,11 +228,11 @@ _initadvisor_trial_next() {
 _initadvisor_trial() {
     local state line
     local -a commands=(
-        'next:Arm the next boot, if it is to be armed now; --reboot of the campaign holds here, too'
-        'pause:Have nothing armed, and nothing on the boot partition, until it is resumed'
-        'resume:Go on with a campaign\: judge this boot, build what is missing, arm the next'
-        'start:Begin a campaign\: build and verify candidates, and arm the first boot'
-        'status:Show the latest campaign\: what has booted, what must not, what is next'
+        'next:Arm the next boot, if it is to be armed now'
+        'pause:Arm nothing until it is resumed, and clear the boot partition'
+        'resume:Go on with a campaign\: judge this boot, and arm the next'
+        'start:Begin a campaign\: build, verify, and arm the first boot'
+        'status:Show what has booted, what must not, and what is next'
         'stop:End the campaign, and leave the machine as it was'
     )
     _arguments -C \

@@ -35,8 +35,8 @@ def enable(*, policy: str | None, yes: bool, as_json: bool) -> None:
     """Measure each boot, find the best setting, and try and apply it by the policy.
 
     "advise" says what is best, "try" also has boots that happen anyway settle what is undecided,
-    and "apply" also changes the setting. First it is told what will happen, and asked for what a
-    person may be needed for.
+    and "apply" also changes the setting. First it says what will happen, and asks for consent to
+    what a person may be needed for.
     """
     from initadvisor.daemon.enable import enable as turn_on
     from initadvisor.daemon.enable import plan_enable

@@ -81,7 +81,7 @@ def start(
     ignore_unlocking: bool,
     yes: bool,
 ) -> None:
-    """Begin a campaign: build and verify candidates, and arm the first boot.
+    """Begin a campaign: build, verify, and arm the first boot.
 
     The first one on a machine tries the boot loader with today's image.
     """
@@ -107,7 +107,7 @@ def start(
 @trial.command()
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def status(*, as_json: bool) -> None:
-    """Show the latest campaign: what has booted, what must not, what is next."""
+    """Show what has booted, what must not, and what is next."""
     from initadvisor.campaign.record import read_campaign
     from initadvisor.host import Host
 
@@ -120,7 +120,7 @@ def status(*, as_json: bool) -> None:
 
 @trial.command()
 def pause() -> None:
-    """Have nothing armed, and nothing on the boot partition, until it is resumed."""
+    """Arm nothing until it is resumed, and clear the boot partition."""
     from initadvisor.host import Host
     from initadvisor.trial.campaigns import pause as pause_campaign
 
@@ -132,7 +132,10 @@ def pause() -> None:
 @_REBOOT
 @_COUNTDOWN
 def resume(*, reboot: bool, countdown: int) -> None:
-    """Go on with a campaign: judge this boot, build what is missing, arm the next."""
+    """Go on with a campaign: judge this boot, and arm the next.
+
+    What is missing is built.
+    """
     from initadvisor.host import Host
     from initadvisor.trial.campaigns import resume as resume_campaign
 
@@ -157,7 +160,10 @@ def stop() -> None:
 @click.option("--json", "as_json", is_flag=True, help="With --dry-run, say it as JSON.")
 @_COUNTDOWN
 def next_(*, dry_run: bool, as_json: bool, countdown: int) -> None:
-    """Arm the next boot, if it is to be armed now; --reboot of the campaign holds here, too."""
+    """Arm the next boot, if it is to be armed now.
+
+    --reboot of the campaign holds here, too.
+    """
     refuse_if(as_json and not dry_run, "--json goes with --dry-run")
     from initadvisor.host import Host
     from initadvisor.trial.campaigns import arm_next, next_choice
