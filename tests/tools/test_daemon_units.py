@@ -305,7 +305,7 @@ def test_the_real_daemon_takes_notes_in_and_leaves_what_fails_to_a_timer(tmp_pat
 
 def test_it_is_started_once_for_what_was_noted_whatever_it_leaves(tmp_path: Path) -> None:
     said = run_under_systemd(STARTED, tmp_path)
-    assert "starts: advance advise build@6.1.0 lab@6.1.0 settle\n" in said
+    assert "starts: advance advise build@6.1.0 lab@6.1.0 settle watch\n" in said
     left = "advance advise build@6.2.0 lab@6.2.0"
     assert f"on battery: prune settle left: {left}\n" in said
     assert f"plugged in: {left} prune settle\n" in said
