@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 from initadvisor.advise.machine import LOADER_FIXED
 from initadvisor.apply.apply import ApplyChoices, apply, require_none_pending
 from initadvisor.apply.plan import ApplyRequest, plan_apply
-from initadvisor.apply.policy_log import PolicyChange, forget_change, policy_log, record_change
+from initadvisor.apply.policy_log import (
+    PolicyChange,
+    forget_change,
+    policy_log,
+    record_change,
+    watched,
+)
 from initadvisor.apply.rollback import plan_rollback, rollback
 from initadvisor.campaign.record import is_noted_active
 from initadvisor.core.errors import InitadvisorError, UnsafeError
@@ -77,20 +83,6 @@ def objection(
         if change.failed and same_kernel:
             return f"it could not be applied for Linux {kernel_release} ({change.failed})"
     return None
-
-
-def watched(
-    changes: Sequence[PolicyChange], transactions: Sequence[Transaction]
-) -> Transaction | None:
-    """Return the policy's transaction that is to be gone back from if boots are slower since.
-
-    That is the latest one of all that has changed a setting and stands: whoever has changed it
-    since has decided otherwise.
-    """
-    standing = [t for t in transactions if t.state is TransactionState.COMMITTED and t.setting]
-    if not standing or standing[-1].number not in {change.number for change in changes}:
-        return None
-    return standing[-1]
 
 
 class _Building:

@@ -15,9 +15,10 @@ from initadvisor.core.text import shown
 from initadvisor.decide.cost import Outcome
 from initadvisor.host.files import os_failure, write_file
 from initadvisor.store.publish import published_after
+from initadvisor.transaction.transaction import TransactionState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from initadvisor.host import Host
     from initadvisor.transaction.transaction import Transaction
@@ -169,6 +170,20 @@ def note_refusal(host: Host, policy: Policy, reason: str, *, at_s: int) -> bool:
     new = (PolicyRefusal(policy=policy, reason=reason, at_s=at_s),) if reason else ()
     _write(host, replace(log, refusals=(*others, *new)))
     return True
+
+
+def watched(
+    changes: Sequence[PolicyChange], transactions: Sequence[Transaction]
+) -> Transaction | None:
+    """Return the policy's transaction that is to be gone back from if boots are slower since.
+
+    That is the latest one of all that has changed a setting and stands: whoever has changed it
+    since has decided otherwise.
+    """
+    standing = [t for t in transactions if t.state is TransactionState.COMMITTED and t.setting]
+    if not standing or standing[-1].number not in {change.number for change in changes}:
+        return None
+    return standing[-1]
 
 
 def _others(log: PolicyLog, change: PolicyChange) -> tuple[PolicyChange, ...]:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from initadvisor.apply.policy import watched
-from initadvisor.apply.policy_log import policy_log
+from initadvisor.apply.policy_log import policy_log, watched
 from initadvisor.campaign.record import readable_campaigns, trial_boots_of
 from initadvisor.candidates.cache import Cache
 from initadvisor.core.config import Config, Policy

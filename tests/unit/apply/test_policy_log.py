@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from initadvisor.apply.policy import objection, watched
-from initadvisor.apply.policy_log import PolicyChange
+from initadvisor.apply.policy import objection
+from initadvisor.apply.policy_log import PolicyChange, watched
 from initadvisor.records.trial_outcome import TrialOutcome
 from initadvisor.transaction.transaction import SettingChange, Transaction, TransactionState
 
