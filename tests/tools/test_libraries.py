@@ -76,7 +76,7 @@ STOPS = {
     "lz4": {"recommend", "recommend as JSON", "inspect lz4", "report"},
     "lzo": {"inspect lzop"},
     "numpy": {"recommend", "recommend as JSON", "history", "report"},
-    "psutil": {"recommend", "recommend as JSON", "build", "report"},
+    "psutil": {"build"},
     "pyudev": set[str](),
     "rich": {"build", "list"},
     "systemd": {"backfill"},
