@@ -546,7 +546,7 @@ class Year:
         after = str(self.truth.settings[column])
         release = self.ground.release
         if self.runs != self.installed or objection(
-            after, release, self.changes, self.transactions
+            after, release, self.ground.image_sha256, self.changes, self.transactions
         ):
             return
         begun = Transaction(

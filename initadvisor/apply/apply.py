@@ -12,7 +12,7 @@ from initadvisor.apply.build import changed_meanwhile, require_as_built, staged_
 from initadvisor.apply.commit import commit, undisturbed
 from initadvisor.apply.plan_values import ApplyStep
 from initadvisor.apply.proving import arm_proof
-from initadvisor.core.errors import UnsafeError
+from initadvisor.core.errors import UnfitImageError, UnsafeError
 from initadvisor.core.text import encoded
 from initadvisor.generators.detect import generator_of_image
 from initadvisor.host.package_managers import busy_package_managers
@@ -24,7 +24,7 @@ from initadvisor.transaction import files
 from initadvisor.transaction.plan import Replacement
 from initadvisor.transaction.transaction import FileRole, SettingChange
 from initadvisor.transaction.transactions import pending, transactions
-from initadvisor.trial.risks import require_return
+from initadvisor.trial.risks import without_consent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ _BUILDING = "images were built"
 class ApplyChoices:
     """What the user takes upon himself; fields as the options of ``initadvisor apply``.
 
-    ``attended``: a person asks for it, and may be needed at the machine.
+    ``attended``: a person asks for it, or has consented to be needed at the machine.
     """
 
     immediate: bool = False
@@ -92,8 +92,9 @@ def apply(
     # Known again once a kernel was asked; refused here already, before building takes minutes.
     direct = choices.immediate or proven_by(host, plan.setting, kernel_release=None) is not None
     _require_nothing_in_the_way(plan, choices, direct=direct)
-    if not direct and not choices.attended:
-        require_return(host)
+    if not direct and not choices.attended and (reason := without_consent(host)):
+        msg = f"not arming a boot: {reason}"
+        raise UnsafeError(msg)
     generator = generator_of_image(plan.generator)
     with staged_images(host, generator, plan, observer=observer) as staged:
         observer.built(staged)
@@ -165,7 +166,7 @@ def _way_out(step: ApplyStep, remedy: str) -> str | None:
 
 
 def _require_accepted(staged: Sequence[StagedImage], choices: ApplyChoices) -> None:
-    """Raise ``UnsafeError`` where a rebuild brings more than another compression."""
+    """Raise ``UnfitImageError`` where a rebuild brings more than another compression."""
     if choices.accept_content_changes:
         return
     for image in staged:
@@ -177,7 +178,7 @@ def _require_accepted(staged: Sequence[StagedImage], choices: ApplyChoices) -> N
         else:
             continue
         hint = "rebuild and boot it first, or --accept-content-changes; nothing was changed"
-        raise UnsafeError(msg, hint=hint)
+        raise UnfitImageError(msg, hint=hint)
 
 
 def _replacements(

@@ -14,7 +14,7 @@ from initadvisor.apply.signers import require_same_signers
 from initadvisor.candidates.payload import unpacked
 from initadvisor.candidates.run_times import keep_run
 from initadvisor.core.codecs import Codec
-from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.errors import InitadvisorError, UnfitImageError, UnsafeError
 from initadvisor.core.text import shown
 from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.generators.files import with_stream_size
@@ -62,11 +62,11 @@ def staged_images(
     Each is built twice, with today's configuration and with the new one, one after the other. The
     files are there as long as the context is; nothing installed is touched.
 
-    Raises ``UnsafeError`` where the plan has an obstacle to building, or where what came out is not
-    what it has to be: the wanted codec, readable to its end, unpacked by its kernel, compressed as
-    a candidate would be, the very content that today's configuration gives. Raises
-    ``InitadvisorError`` while another run builds or when the configuration was changed meanwhile,
-    and what the generator's ``build`` does.
+    Raises ``UnsafeError`` where the plan has an obstacle to building, ``UnfitImageError`` where
+    what came out is not what it has to be: the wanted codec, readable to its end, unpacked by its
+    kernel, compressed as a candidate would be, the very content that today's configuration gives.
+    Raises ``InitadvisorError`` while another run builds or when the configuration was changed
+    meanwhile, and what the generator's ``build`` does.
     """
     for blocker in plan.blockers:
         if blocker.step is ApplyStep.BUILD:
@@ -125,12 +125,12 @@ def _stage(
 def _require_signed(
     host: Host, generator: Generator, image: InstalledImage, built: ReadImage, path: Path
 ) -> None:
-    """Raise ``UnsafeError`` where a unified kernel image would not start with Secure Boot on."""
+    """Raise ``UnfitImageError`` where a unified image would not start with Secure Boot on."""
     if not image.uki:
         return
     if not built.signed and enforces_signatures(host):
         msg = f"Secure Boot is on, and {generator.NAME} made {image.path} without a signature"
-        raise UnsafeError(msg, hint="nothing was changed")
+        raise UnfitImageError(msg, hint="nothing was changed")
     if image.path.exists():
         require_same_signers(host, image.path, path)
 
@@ -143,7 +143,7 @@ def _require_stream(
     path: Path,
     setting: Setting,
 ) -> None:
-    """Raise ``UnsafeError`` where an image is not compressed as a candidate with the setting is.
+    """Raise ``UnfitImageError`` where an image is not compressed as a candidate is.
 
     It was measured with a candidate: one of another level is not what was announced. Only the
     header may differ, where a program notes a name, a time or a size (``Generator.compressor``).
@@ -174,17 +174,18 @@ def _require_stream(
             f"{generator.NAME} did not compress {image.path} as {setting}: it has "
             f"{main.size_bytes} bytes, and {size_bytes} with {' '.join(argv)}"
         )
-        raise UnsafeError(msg, hint="what else sets its compression? Nothing was changed")
+        raise UnfitImageError(msg, hint="what else sets its compression? Nothing was changed")
 
 
 def _require_same(path: Path, found: ImageDifference) -> None:
-    """Raise ``UnsafeError`` where another compression gave another content, too."""
+    """Raise ``UnfitImageError`` where another compression gave another content, too."""
     if not found.count:
         return
     paths = [*found.added, *found.removed, *(changed.path for changed in found.changed)]
     some = ", ".join(paths[:_EXAMPLES]) + (", ..." if len(paths) > _EXAMPLES else "")
     msg = f"{path} built with the new setting has another content than with today's: {some}"
-    raise UnsafeError(msg, hint="was something updated meanwhile? Try again; nothing was changed")
+    hint = "was something updated meanwhile? Try again; nothing was changed"
+    raise UnfitImageError(msg, hint=hint)
 
 
 def _updates(
@@ -263,9 +264,10 @@ def rebuilt_images(
     """Build images as if some configuration files held ``texts``, and hand out those files.
 
     They are there as long as the context is; nothing installed is touched. With them comes why no
-    kernel was asked, empty where one was. Raises ``UnsafeError`` where what came out is not right:
-    readable to its end, of the codec that these texts configure for it, unpacked by its kernel;
-    and before anything is built where no kernel could be asked, without ``unverified``.
+    kernel was asked, empty where one was. Raises ``UnfitImageError`` where what came out is not
+    right: readable to its end, of the codec that these texts configure for it, unpacked by its
+    kernel; and ``UnsafeError`` before anything is built where no kernel could be asked, without
+    ``unverified``.
     """
     if not unverified:
         require_engine(host, images)

@@ -13,15 +13,17 @@ from initadvisor.apply.plan import ApplyRequest, plan_apply
 from initadvisor.apply.policy_log import (
     PolicyChange,
     forget_change,
-    policy_log,
+    policy_changes,
     record_change,
     watched,
 )
 from initadvisor.apply.rollback import plan_rollback, rollback
 from initadvisor.campaign.record import is_noted_active
-from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.errors import InitadvisorError, UnfitImageError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.decide.regression import regression
+from initadvisor.host.configuration import load_config
+from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.records.boot import RecordSource
 from initadvisor.records.read_interval import ReadInterval
@@ -56,41 +58,38 @@ _MOST_IN_VAIN = 3
 def objection(
     setting: str,
     kernel_release: str,
+    image_sha256: str,
     changes: Sequence[PolicyChange],
     transactions: Sequence[Transaction],
 ) -> str | None:
-    """Return why the policy is not to apply a setting, None where nothing is against it.
+    """Return why the policy is not to apply a setting in the place of an image, None where it may.
 
     What was undone once, by whomever, is not done again without a person, unless the reason tells
     nothing of it: packages were changed, say, or the power was cut; then it is, some times with the
     same kernel. Whether a boot that left no sign gets another chance, ``failed_settings`` knows.
-    What could not even be begun is tried again for another kernel.
+    What gave an image that is not fit is tried again once the installed one is another.
     """
     undone = {
         transaction.number: transaction
         for transaction in transactions
         if transaction.state in {TransactionState.UNDONE, TransactionState.FAILED}
     }
-    in_vain = 0
+    in_vain: set[int] = set()
     for change in changes:
         if change.after != setting:
             continue
-        same_kernel = change.kernel_release == kernel_release
         if transaction := undone.get(change.number or 0):
-            in_vain += same_kernel
-            if transaction.outcome in _HELD_AGAINST or in_vain >= _MOST_IN_VAIN:
+            if change.kernel_release == kernel_release:
+                in_vain.add(transaction.number)
+            if transaction.outcome in _HELD_AGAINST or len(in_vain) >= _MOST_IN_VAIN:
                 return f"transaction {transaction.number} was undone ({transaction.reason})"
-        if change.failed and same_kernel:
+        if change.failed and change.image_sha256 == image_sha256:
             return f"it could not be applied for Linux {kernel_release} ({change.failed})"
     return None
 
 
 class _Building:
-    """Passes on how applying goes, and notes that building was begun.
-
-    What is refused before that costs nothing, and may be another time: somebody else's selection
-    for the next boot, say. To build the same in vain after each boot would cost a lot.
-    """
+    """Passes on how applying goes, and notes that building was begun."""
 
     def __init__(self, observer: ApplyObserver) -> None:
         self._observer = observer
@@ -104,11 +103,6 @@ class _Building:
     def built(self, staged: Sequence[StagedImage]) -> None:
         """See ``ApplyObserver.built``."""
         self._observer.built(staged)
-
-
-def why_not(host: Host, setting: str, kernel_release: str) -> str | None:
-    """Return why the policy is not to apply a setting, None where nothing is against it."""
-    return objection(setting, kernel_release, _changes(host), own_transactions(host))
 
 
 def apply_advice(host: Host, *, observer: PolicyObserver) -> str:
@@ -125,11 +119,20 @@ def apply_advice(host: Host, *, observer: PolicyObserver) -> str:
     plan = plan_apply(host, ApplyRequest(), observer=observer)
     if not plan.edits or not plan.rebuilt:
         return f"nothing to apply: {plan.setting} is what there is"
-    release = plan.rebuilt[0].image.kernel_release
-    if reason := why_not(host, str(plan.setting), release):
+    image = plan.rebuilt[0].image
+    with open_regular(image.path) as file:
+        sha256 = sha256_of(file, once=True)
+    change = PolicyChange(
+        after=str(plan.setting),
+        kernel_release=image.kernel_release,
+        image_sha256=sha256,
+        decided_at_s=int(time.time()),
+    )
+    changes, recorded = policy_changes(host), own_transactions(host)
+    if reason := objection(change.after, change.kernel_release, sha256, changes, recorded):
         msg = f"not applying {plan.setting}: {reason}"
         raise UnsafeError(msg)
-    return _apply(host, plan, release, observer)
+    return _apply(host, plan, change, observer)
 
 
 def go_back_if_slower(host: Host, config: Config, *, observer: ApplyObserver) -> str | None:
@@ -137,7 +140,7 @@ def go_back_if_slower(host: Host, config: Config, *, observer: ApplyObserver) ->
 
     None where nothing was undone. Raises what ``rollback`` does.
     """
-    transaction = watched(_changes(host), own_transactions(host))
+    transaction = watched(policy_changes(host), own_transactions(host))
     if transaction is None:
         return None
     found = since_then(host, config, transaction)
@@ -154,26 +157,26 @@ def go_back_if_slower(host: Host, config: Config, *, observer: ApplyObserver) ->
     return f"transaction {done.transaction.number} is undone by the policy: {reason}"
 
 
-def _changes(host: Host) -> tuple[PolicyChange, ...]:
-    """Return what the policy has decided, with what a run that was killed could not add."""
-    recorded = own_transactions(host)
-    return tuple(change.found_in(recorded) for change in policy_log(host).changes)
+def _apply(host: Host, plan: ApplyPlan, change: PolicyChange, observer: ApplyObserver) -> str:
+    """Apply it, or raise why not; held against the setting is only an image that is not fit.
 
-
-def _apply(host: Host, plan: ApplyPlan, release: str, observer: ApplyObserver) -> str:
-    change = PolicyChange(
-        after=str(plan.setting), kernel_release=release, decided_at_s=int(time.time())
-    )
+    What else fails may not another time: no virtual machine works, there is no room, a package
+    manager is at work, somebody has selected the next boot. What has built images by then is a
+    refusal, whatever it was: it would cost a lot to have the daemon try that three times in a row.
+    """
+    choices = ApplyChoices(attended=load_config(host).person_resets)
     record_change(host, change)
     building = _Building(observer)
     try:
-        applied = apply(host, plan, ApplyChoices(attended=False), observer=building)
-    except InitadvisorError as err:
-        if building.begun:
-            record_change(host, replace(change, failed=err.message))
-        else:
-            forget_change(host, change)
+        applied = apply(host, plan, choices, observer=building)
+    except UnfitImageError as err:
+        record_change(host, replace(change, failed=err.message))
         raise
+    except InitadvisorError as err:
+        forget_change(host, change)
+        if not building.begun:
+            raise
+        raise UnsafeError(err.message, hint=err.hint) from err
     number = applied.transaction.number
     record_change(host, replace(change, number=number))
     done = applied.transaction.state is TransactionState.COMMITTED

@@ -15,6 +15,7 @@ from initadvisor.core.text import shown
 from initadvisor.decide.cost import Outcome
 from initadvisor.host.files import os_failure, write_file
 from initadvisor.store.publish import published_after
+from initadvisor.transaction.log import own_transactions
 from initadvisor.transaction.transaction import TransactionState
 
 if TYPE_CHECKING:
@@ -34,12 +35,14 @@ class PolicyChange:
     """A setting that the policy has decided to apply.
 
     It is recorded before that is begun; ``number`` is the transaction's once it is known and
-    ``failed`` says why there is none. Settings are written as in ``Setting.parse``, the kernel is
-    that of the image the decision was about.
+    ``failed`` says why an image with that setting is not fit to be installed. Settings are written
+    as in ``Setting.parse``; the kernel and the digest are those of the installed image that the
+    decision was about.
     """
 
     after: str
     kernel_release: str
+    image_sha256: str = ""
     decided_at_s: int
     number: int | None = None
     failed: str = ""
@@ -128,6 +131,15 @@ def policy_log(host: Host) -> PolicyLog:
     except ValueError as err:
         msg = f"cannot read {path}: it is damaged ({shown(str(err))})"
         raise UnsafeError(msg, hint="remove it to have the policy begin anew") from err
+
+
+def policy_changes(host: Host) -> tuple[PolicyChange, ...]:
+    """Return what was decided, with what a run that was killed could not add.
+
+    Raises what ``policy_log`` does.
+    """
+    recorded = own_transactions(host)
+    return tuple(change.found_in(recorded) for change in policy_log(host).changes)
 
 
 def record_change(host: Host, change: PolicyChange) -> None:

@@ -20,7 +20,7 @@ from initadvisor.trial.campaigns import (
     start,
 )
 from initadvisor.trial.default_boot import default_boot
-from initadvisor.trial.risks import needs_person
+from initadvisor.trial.risks import without_consent
 from initadvisor.vm.engines import NoEngineError, Wanted, require_verifying
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from initadvisor.host import Host
     from initadvisor.trial.candidates import CampaignObserver
 
-
-CONSENT = "sudo initadvisor config set daemon.person_resets true"
 
 _MOST_STARTS = 2
 """After so many campaigns that could not be started, none is begun for the same kernel."""
@@ -76,9 +74,8 @@ def _begun(host: Host, config: Config, observer: CampaignObserver) -> Begun:
         return Begun(
             refused=f"Linux {default.release} may have {most} trial boots, {left} are left"
         )
-    if not config.person_resets and (reason := needs_person(host)):
-        words = f"a trial that hangs may need a person to reset the machine, since {reason}"
-        return Begun(refused=f"{words} ({CONSENT} consents to that)")
+    if not config.person_resets and (reason := without_consent(host)):
+        return Begun(refused=reason)
     try:
         require_verifying(host, Wanted(release=default.release))
     except NoEngineError as err:

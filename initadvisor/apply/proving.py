@@ -14,12 +14,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from initadvisor.apply.commit import commit, try_to_settle_previous_entry, undisturbed
+from initadvisor.apply.policy_log import policy_changes
 from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
 from initadvisor.bootloaders.entry import EntryKind, OneShotState
 from initadvisor.boots.loaded_files import loaded_part
 from initadvisor.campaign.record import campaign_stands, require_no_campaign
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError, raise_all
 from initadvisor.generators.running import elsewhere
+from initadvisor.host.configuration import load_config
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.package_managers import busy_package_managers, clear_stale_locks
 from initadvisor.host.record_files import OlderRecordError
@@ -349,10 +351,21 @@ def _armed_anew(
             loader=armed.loader,
             stage=stage,
             ignore_unlocking=armed.ignore_unlocking,
-            attended=False,
+            attended=_consented(host, transaction),
         )
     image = "today's image" if stage is ProofStage.REHEARSAL else "the new image"
     return _told(transaction, f"has {image} armed for the next boot; {evaluation.reason}")
+
+
+def _consented(host: Host, transaction: Transaction) -> bool:
+    """Tell whether a person has accepted beforehand what the policy's boot may need one for.
+
+    What cannot be read consents to nothing.
+    """
+    with contextlib.suppress(InitadvisorError):
+        by_policy = {change.number for change in policy_changes(host)}
+        return transaction.number in by_policy and load_config(host).person_resets
+    return False
 
 
 def _arm(
@@ -427,7 +440,8 @@ def _undone_on_error(host: Host, engine: Transactions, transaction: Transaction)
         reason = f"it could not be armed: {err}" if str(err) else type(err).__name__
         try:
             now = {found.number: found for found in _waiting(host)}
-            withdraw(host, engine, now[transaction.number], reason=reason)
+            not_tried = TrialOutcome.NOT_TRIED
+            withdraw(host, engine, now[transaction.number], reason=reason, outcome=not_tried)
         except InitadvisorError as again:
             _log.warning("not undone yet: %s", again.with_hint)
         raise

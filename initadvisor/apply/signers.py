@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from initadvisor.core.errors import BadImageError, ProgramError, UnsafeError
+from initadvisor.core.errors import BadImageError, ProgramError, UnfitImageError, UnsafeError
 from initadvisor.host.files import open_regular
 from initadvisor.image.authenticode import read_signatures
 
@@ -21,7 +21,7 @@ _TIMEOUT_S = 60
 
 
 def require_same_signers(host: Host, installed: Path, new: Path) -> None:
-    """Raise ``UnsafeError`` where ``new`` lacks a signature by a key that signed ``installed``.
+    """Raise ``UnfitImageError`` where ``new`` lacks a signature by a key that signed ``installed``.
 
     Also while Secure Boot is off: it may be on again at the next boot, and nothing that is not
     signed starts then. All keys are asked for, because which of them the firmware trusts is not
@@ -34,7 +34,7 @@ def require_same_signers(host: Host, installed: Path, new: Path) -> None:
     if missing:
         msg = f"{installed} is signed, and what was built is not signed with the same "
         msg += f"{'keys' if len(before) > 1 else 'key'}"
-        raise UnsafeError(msg, hint="does its generator sign images? Nothing was changed")
+        raise UnfitImageError(msg, hint="does its generator sign images? Nothing was changed")
 
 
 def signers(host: Host, image: Path) -> frozenset[str]:

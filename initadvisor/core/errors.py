@@ -119,6 +119,10 @@ class LostVMError(InitadvisorError):
     """A virtual machine hung, was killed or did not say what happened: not a sample, no verdict."""
 
 
+class UnfitImageError(UnsafeError):
+    """An image that was built, or is installed, is not what it has to be: trying again ends so."""
+
+
 class RefusedRewriteError(UnsafeError):
     """A configuration that cannot be rewritten safely: the user has to change a line by hand.
 

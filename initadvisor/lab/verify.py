@@ -14,7 +14,13 @@ from typing import IO, TYPE_CHECKING, Protocol
 
 from initadvisor.candidates.cache import Cache
 from initadvisor.core.codecs import Codec
-from initadvisor.core.errors import BadImageError, InitadvisorError, LostVMError, UnsafeError
+from initadvisor.core.errors import (
+    BadImageError,
+    InitadvisorError,
+    LostVMError,
+    UnfitImageError,
+    UnsafeError,
+)
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.lock import lock_file, locked
 from initadvisor.host.storage.cold_read import drop_from_memory
@@ -338,31 +344,31 @@ def read_image(path: Path) -> ReadImage:
 
 
 def read_built(generator: Generator, path: Path) -> ReadImage:
-    """Read what a generator has made; raises ``UnsafeError`` where that is no whole image."""
+    """Read what a generator has made; raises ``UnfitImageError`` where that is no whole image."""
     try:
         return read_image(path)
     except BadImageError as err:
         msg = f"{generator.NAME} ended without an error but wrote no whole image: {err.message}"
-        raise UnsafeError(msg, hint="nothing was changed") from err
+        raise UnfitImageError(msg, hint="nothing was changed") from err
 
 
 def require_codec(
     generator: Generator, image: InstalledImage, built: ReadImage, setting: Setting
 ) -> None:
-    """Raise ``UnsafeError`` where a generator has fallen back to another codec."""
+    """Raise ``UnfitImageError`` where a generator has fallen back to another codec."""
     found = built.contents.main.codec
     if found is not setting.codec:
         msg = f"{generator.NAME} made {image.path} with {found}, not with {setting.codec}"
-        raise UnsafeError(msg, hint="is the compressor installed? Nothing was changed")
+        raise UnfitImageError(msg, hint="is the compressor installed? Nothing was changed")
 
 
 def linted(host: Host, image: InstalledImage, built: ReadImage) -> Lint:
-    """Return what lint says of it; raises ``UnsafeError`` where its kernel would not unpack it."""
+    """Return what lint says; raises ``UnfitImageError`` where its kernel would not unpack it."""
     release = image.kernel_release
     result = lint(built.contents, find_kernel_config(host, release), release)
     if result.verdict is Verdict.REFUSED:
         msg = f"Linux {release} would not unpack {image.path} as it was built: {result.reasons[0]}"
-        raise UnsafeError(msg, hint="nothing was changed")
+        raise UnfitImageError(msg, hint="nothing was changed")
     return result
 
 
@@ -389,8 +395,8 @@ def ask_kernels(
 ) -> str:
     """Have each image's kernel unpack it; return why that could not be done, if ``unverified``.
 
-    Raises ``UnsafeError`` where a kernel does not unpack one, and where there is no virtual machine
-    that could tell and the user has not taken that upon himself.
+    Raises ``UnfitImageError`` where a kernel does not unpack one, and ``UnsafeError`` where there
+    is no virtual machine that could tell and the user has not taken that upon himself.
     """
     for image, path in built:
         observer.doing(f"having Linux {image.kernel_release} unpack {image.path}")
@@ -402,7 +408,7 @@ def ask_kernels(
             raise _not_asked(image, err) from err
         if verified.problems:
             msg = f"{image.path} as it was built must not be booted: {verified.problems[0]}"
-            raise UnsafeError(msg, hint="nothing was changed")
+            raise UnfitImageError(msg, hint="nothing was changed")
     return ""
 
 

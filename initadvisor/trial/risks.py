@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _WATCHDOG_S = 600
 """Long enough for somebody to type a passphrase, since some watchdogs run before systemd does."""
 
+_CONSENT = "sudo initadvisor config set daemon.person_resets true"
+
 _NO_HARDWARE = ("Software Watchdog",)
 """What the kernel's own timer calls itself (drivers/watchdog/softdog.c): it hangs with the rest."""
 
@@ -84,6 +86,18 @@ def needs_person(host: Host) -> str | None:
     if reason := unguarded_default(host):
         return reason
     return None if watchdog_s(host) else "this machine has no hardware watchdog"
+
+
+def without_consent(host: Host) -> str | None:
+    """Return why no policy arms a boot here as long as ``person_resets`` does not consent to that.
+
+    None where nobody may be needed; raises like ``needs_person``.
+    """
+    reason = needs_person(host)
+    if reason is None:
+        return None
+    words = f"a trial that hangs may need a person to reset the machine, since {reason}"
+    return f"{words} ({_CONSENT} consents to that)"
 
 
 def no_return(reason: str) -> UnsafeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -9,27 +10,40 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.apply import apply as applying
+from initadvisor.apply import build as building
 from initadvisor.apply import policy as module
 from initadvisor.apply.apply import ApplyChoices, apply
 from initadvisor.apply.plan import ApplyRequest, plan_apply
 from initadvisor.apply.policy import apply_advice, go_back_if_slower
 from initadvisor.apply.policy_log import PolicyChange, policy_log, record_change
 from initadvisor.apply.rollback import plan_rollback, rollback
+from initadvisor.core.codecs import Codec
 from initadvisor.core.config import Config
-from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.errors import InitadvisorError, UnfitImageError, UnsafeError
 from initadvisor.core.refusals import Refusal, RefusalKind
 from initadvisor.core.settings import Setting
 from initadvisor.daemon.manager import StatusReporter
 from initadvisor.decide.cost import Outcome
+from initadvisor.host.files import write_file
 from initadvisor.records.boot import RejectionReason
 from initadvisor.store.store import open_store
 from initadvisor.transaction.log import own_transactions
 from initadvisor.transaction.transaction import TransactionState
 from tests.fixtures.boots import boot_record, image_of
-from tests.fixtures.dracut_machine import IMAGE, lost_machine, make_appliable, no_engine, snapshot
+from tests.fixtures.dracut_machine import (
+    IMAGE,
+    generator,
+    image,
+    lost_machine,
+    make_appliable,
+    no_engine,
+    snapshot,
+    unpacks,
+)
 from tests.fixtures.hosts import RELEASE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from initadvisor.records.boot import BootRecord
@@ -45,7 +59,17 @@ def appliable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Machine,
     """A machine whose advice is to switch from gzip to zstd, which has booted well here."""
     made = make_appliable(tmp_path, monkeypatch, Outcome.SWITCH)
     monkeypatch.setattr(applying, "proven_by", lambda *_args, **_named: object())
+    identity = made[0].path(WATCHDOG)
+    identity.parent.mkdir(parents=True)
+    identity.write_text("iTCO_wdt\n")
     return made
+
+
+WATCHDOG = "/sys/class/watchdog/watchdog0/identity"
+
+
+def consent(machine: Machine) -> None:
+    machine.path("/etc/initadvisor.toml").write_text("[daemon]\nperson_resets = true\n")
 
 
 @pytest.fixture
@@ -115,18 +139,31 @@ def test_a_new_setting_waits_for_its_boot_as_if_a_person_had_applied_it(
     assert len(policy_log(machine).changes) == 1
 
 
-def test_what_may_wait_for_a_person_is_not_begun(
-    appliable: tuple[Machine, FakeLoader], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("options", "watchdog", "reason"),
+    [(" rdinit=/mine", True, "rdinit="), ("", False, "no hardware watchdog")],
+)
+def test_a_boot_that_may_wait_for_a_person_is_armed_with_consent_only(
+    appliable: tuple[Machine, FakeLoader],
+    monkeypatch: pytest.MonkeyPatch,
+    options: str,
+    watchdog: bool,
+    reason: str,
 ) -> None:
     machine, loader = appliable
-    loader.options += " rdinit=/mine"
+    loader.options += options
+    if not watchdog:
+        machine.path(WATCHDOG).unlink()
     monkeypatch.setattr(applying, "proven_by", lambda *_args, **_named: None)
     before = snapshot(machine)
-    with pytest.raises(UnsafeError, match="may wait for a person"):
+    with pytest.raises(UnsafeError, match=f"{reason}.*person_resets true consents"):
         apply_advice(machine, observer=TOLD)
     assert snapshot(machine) == before
     assert not loader.is_armed
     assert policy_log(machine).changes == (), "nothing was built: it may be possible another time"
+    consent(machine)
+    assert "waits for a boot" in apply_advice(machine, observer=TOLD)
+    assert loader.is_armed
 
 
 def test_advice_to_keep_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,25 +174,70 @@ def test_advice_to_keep_changes_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert policy_log(machine).changes == ()
 
 
-def test_it_takes_no_risk_upon_itself(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is refused is not begun again for this kernel."""
-    lost_machine(monkeypatch)
+@pytest.mark.parametrize("unfit", ["not unpacked", "another codec", "other files"])
+def test_an_image_that_is_not_fit_is_not_built_again_before_the_installed_one_is_another(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, unfit: str
+) -> None:
+    if unfit == "not unpacked":
+        unpacks(monkeypatch, "the kernel says junk")
+    elif unfit == "another codec":
+        generator(machine).make = lambda order: write_file(order.image, image(Codec.GZIP))
+    else:
+        machine.path(IMAGE).write_bytes(image(Codec.GZIP, extra="etc"))
     before = snapshot(machine)
-    with pytest.raises(UnsafeError, match="no kernel could be asked"):
+    with pytest.raises(UnfitImageError) as found:
         apply_advice(machine, observer=TOLD)
     assert snapshot(machine) == before
-    assert "no kernel could be asked" in policy_log(machine).changes[0].failed
-    with pytest.raises(UnsafeError, match=f"zstd: it could not be applied for Linux {RELEASE}"):
+    assert policy_log(machine).changes[0].failed == found.value.message
+    again = f"not applying zstd: it could not be applied for Linux {RELEASE} ("
+    with pytest.raises(UnsafeError, match=re.escape(again + found.value.message)):
+        apply_advice(machine, observer=TOLD)
+    machine.path(IMAGE).write_bytes(machine.path(IMAGE).read_bytes() + bytes(4))
+    with pytest.raises(UnfitImageError):
         apply_advice(machine, observer=TOLD)
 
 
-def test_without_an_engine_nothing_is_built_in_vain(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
+def busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_host: object) -> None:
+        msg = "dpkg is at work"
+        raise UnsafeError(msg)
+
+    monkeypatch.setattr(applying, "undisturbed", fail)
+
+
+def no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_args: object, **_named: object) -> None:
+        msg = "cannot compare /boot/initrd.img: No space left on device"
+        raise InitadvisorError(msg)
+
+    monkeypatch.setattr(building, "_require_stream", fail)
+
+
+@pytest.mark.parametrize(
+    ("circumstance", "reason"),
+    [
+        (no_engine, "no kernel could be asked"),
+        (lost_machine, "no kernel could be asked"),
+        (busy, "dpkg is at work"),
+        (no_room, "No space left"),
+    ],
+)
+def test_circumstances_are_refused_and_not_held_against_the_setting(
+    machine: Machine,
+    monkeypatch: pytest.MonkeyPatch,
+    circumstance: Callable[[pytest.MonkeyPatch], None],
+    reason: str,
 ) -> None:
-    no_engine(monkeypatch)
-    with pytest.raises(UnsafeError, match="no kernel could be asked"):
-        apply_advice(machine, observer=TOLD)
-    assert policy_log(machine).changes == ()
+    before = snapshot(machine)
+    with monkeypatch.context() as patched:
+        circumstance(patched)
+        for _ in range(2):
+            with pytest.raises(UnsafeError, match=reason) as found:
+                apply_advice(machine, observer=TOLD)
+            assert not isinstance(found.value, UnfitImageError)
+            assert snapshot(machine) == before
+            assert policy_log(machine).changes == ()
+    assert "is applied" in apply_advice(machine, observer=TOLD)
 
 
 def test_what_is_refused_before_anything_is_built_may_be_another_time(

@@ -11,7 +11,10 @@ from initadvisor.apply.policy_log import PolicyChange, watched
 from initadvisor.records.trial_outcome import TrialOutcome
 from initadvisor.transaction.transaction import SettingChange, Transaction, TransactionState
 
-CHANGE = PolicyChange(after="lz4 -9", kernel_release="6.1", decided_at_s=100, number=2)
+IMAGE = "0" * 64
+CHANGE = PolicyChange(
+    after="lz4 -9", kernel_release="6.1", image_sha256=IMAGE, decided_at_s=100, number=2
+)
 
 
 def transaction(
@@ -33,12 +36,12 @@ COMMITTED, UNDONE = TransactionState.COMMITTED, TransactionState.UNDONE
 
 @pytest.mark.parametrize("state", TransactionState)
 def test_what_was_undone_is_not_done_again(state: TransactionState) -> None:
-    found = objection("lz4 -9", "6.2", [CHANGE], [transaction(2, state)])
+    found = objection("lz4 -9", "6.2", IMAGE, [CHANGE], [transaction(2, state)])
     if state in {TransactionState.UNDONE, TransactionState.FAILED}:
         assert found == "transaction 2 was undone (it was slow)"
     else:
         assert found is None
-    assert objection("zstd", "6.2", [CHANGE], [transaction(2, state)]) is None
+    assert objection("zstd", "6.2", IMAGE, [CHANGE], [transaction(2, state)]) is None
 
 
 @pytest.mark.parametrize("outcome", TrialOutcome)
@@ -48,6 +51,7 @@ def test_what_tells_nothing_of_a_setting_is_not_held_against_it(outcome: TrialOu
         return objection(
             "lz4 -9",
             "6.1",
+            IMAGE,
             [replace(CHANGE, number=number) for number in numbers],
             [replace(transaction(number, UNDONE), outcome=outcome) for number in numbers],
         )
@@ -57,16 +61,23 @@ def test_what_tells_nothing_of_a_setting_is_not_held_against_it(outcome: TrialOu
 
 
 def test_another_s_transaction_that_was_undone_is_no_objection() -> None:
-    assert objection("lz4 -9", "6.1", [], [transaction(2, UNDONE)]) is None
-    assert objection("lz4 -9", "6.1", [CHANGE], [transaction(3, UNDONE)]) is None
+    assert objection("lz4 -9", "6.1", IMAGE, [], [transaction(2, UNDONE)]) is None
+    assert objection("lz4 -9", "6.1", IMAGE, [CHANGE], [transaction(3, UNDONE)]) is None
 
 
-def test_what_could_not_be_begun_is_tried_again_for_another_kernel() -> None:
-    failed = PolicyChange(after="lz4 -9", kernel_release="6.1", decided_at_s=100, failed="no room")
-    assert objection("lz4 -9", "6.1", [failed], []) == (
-        "it could not be applied for Linux 6.1 (no room)"
+def test_what_gave_no_fit_image_is_tried_again_once_the_installed_one_is_another() -> None:
+    failed = replace(CHANGE, number=None, failed="made with cat")
+    assert objection("lz4 -9", "6.1", IMAGE, [failed], []) == (
+        "it could not be applied for Linux 6.1 (made with cat)"
     )
-    assert objection("lz4 -9", "6.2", [failed], []) is None
+    assert objection("lz4 -9", "6.1", "1" * 64, [failed], []) is None
+
+
+def test_runs_that_were_cut_short_are_not_counted_as_boots_in_vain() -> None:
+    """All but the last were put off, on battery say, before there was a transaction."""
+    undone = replace(transaction(2, UNDONE), outcome=TrialOutcome.UNEXPLAINED)
+    changes = [replace(CHANGE, decided_at_s=at_s, number=2) for at_s in range(100, 104)]
+    assert objection("lz4 -9", "6.1", IMAGE, changes, [undone]) is None
 
 
 def test_the_latest_change_is_watched_if_it_is_the_policy_s() -> None:

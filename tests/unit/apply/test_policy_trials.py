@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.apply import policy_trials as module
-from initadvisor.apply.policy_trials import CONSENT, Begun, begin_trials, past_objection
+from initadvisor.apply.policy_trials import Begun, begin_trials, past_objection
 from initadvisor.campaign.campaign import Campaign, CampaignState
 from initadvisor.core.config import Config, Policy
 from initadvisor.core.errors import InitadvisorError, UnsafeError
@@ -114,7 +114,7 @@ def test_what_may_need_a_person_needs_consent(
     assert bool(found.refused) is bool(refused)
     if refused:
         assert refused in found.refused
-        assert CONSENT in found.refused
+        assert "sudo initadvisor config set daemon.person_resets true" in found.refused
         assert not ready.record.number
         configure(ready, "person_resets = true")
         assert begin(ready, replace(CONFIG, person_resets=True)).told

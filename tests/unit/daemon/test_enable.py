@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.apply import policy_trials
+from initadvisor.apply.policy_trials import begin_trials
 from initadvisor.campaign.campaign import CampaignState
 from initadvisor.core.config import Policy
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
@@ -16,6 +18,7 @@ from initadvisor.daemon.enable import disable, enable, plan_enable
 from initadvisor.doctor.software import ENABLED_BY_USER
 from initadvisor.host import Host
 from initadvisor.host.configuration import load_config
+from initadvisor.lab.observing import Unseen
 from initadvisor.transaction.transaction import TransactionState
 from initadvisor.transaction.transactions import transactions
 from initadvisor.trial import campaigns
@@ -182,6 +185,24 @@ def test_disabling_stops_what_is_on_and_says_what_stays(machine: Campaigning) ->
     with transactions(machine.host) as engine:
         engine.commit(staged)
     assert any("initadvisor rollback undoes it" in line for line in disable(machine.host))
+
+
+def test_trials_that_disabling_has_ended_begin_again_once_it_is_enabled(
+    machine: Campaigning, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policy_trials, "require_verifying", lambda _host, _wanted: None)
+    note_rehearsed(machine.host, machine.provable.loader.NAME)
+    for end in (disable, lambda host: campaigns.stop(host).told):
+        turn_on(machine, Policy.TRY)
+        config = load_config(machine.host)
+        assert begin_trials(machine.host, config, observer=Unseen()).told
+        machine.boot()
+        list(end(machine.host))
+        assert machine.record.state is CampaignState.STOPPED
+        machine.require_nothing()
+    turn_on(machine, Policy.TRY)
+    refused = begin_trials(machine.host, load_config(machine.host), observer=Unseen()).refused
+    assert refused.startswith("campaign 2 is stopped"), "a person did that"
 
 
 def test_how_a_campaign_has_ended_is_kept(machine: Campaigning) -> None:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.apply.policy_log import PolicyChange, record_change
 from initadvisor.apply.proving import arm_proof, settle
 from initadvisor.campaign.campaign import CampaignState
 from initadvisor.core.errors import UnsafeError
 from initadvisor.host import Host
 from initadvisor.lab.observing import Unseen
+from initadvisor.records.trial_outcome import TrialOutcome
 from initadvisor.transaction.transaction import ProofStage, TransactionState
 from initadvisor.transaction.transactions import transactions
 from initadvisor.trial.campaigns import arm_next, resume
@@ -116,14 +118,30 @@ def test_a_proof_is_armed_for_a_person_only(lost: Campaigning) -> None:
     assert provable.installed() == (OLD, OLD_TEXT)
 
 
-def test_a_proof_after_the_rehearsal_waits_for_a_person_to_ask_again(lost: Campaigning) -> None:
+@pytest.mark.parametrize(("by_policy", "consent"), [(True, False), (False, True), (True, True)])
+def test_a_proof_after_the_rehearsal_waits_for_a_person_to_ask_again_or_for_consent(
+    lost: Campaigning, by_policy: bool, consent: bool
+) -> None:
+    """Consent is to what the policy does, not to what a person has asked for once."""
     provable = lost.provable
-    provable.arm()
+    provable.machine.write(
+        "/etc/initadvisor.toml", f"[daemon]\nperson_resets = {str(consent).lower()}\n"
+    )
+    number = provable.arm().number
+    if by_policy:
+        change = PolicyChange(after="zstd", kernel_release="6.1", decided_at_s=1, number=number)
+        record_change(lost.host, change)
     provable.reboot()
     provable.measure()
+    if by_policy and consent:
+        settle(lost.host)
+        assert provable.loader.is_armed
+        assert provable.latest().state is TransactionState.PROVING
+        return
     with pytest.raises(UnsafeError, match=PERSON):
         settle(lost.host)
     assert provable.latest().state is TransactionState.UNDONE
+    assert provable.latest().outcome is TrialOutcome.NOT_TRIED, "nothing is held against it"
     assert was_rehearsed(lost.host, provable.loader.NAME)
     lost.require_nothing_armed()
     armed = provable.arm().armed_boot
