@@ -59,6 +59,18 @@ _OPTIONS: Final = ("compress", "compresslevel")
 
 _VARIABLES: Final = ("COMPRESS", "COMPRESSLEVEL", "MODULES", *_OPTIONS)
 
+_COMMANDS: Final = (
+    *("basename", "cat", "command", "cpio", "echo", "find", "grep", "maybe_add_conf", "printf"),
+    *("sort", "test", "uniq", "pigz", *(codec.value for codec in Codec)),
+)
+"""What mkinitramfs runs by name, which a function of that name would replace."""
+
+_OWN: Final = (
+    *("-", "IFS", "PATH", "CONFDIR", "SOURCE_DATE_EPOCH", *COMPRESSORS_OWN),
+    *(f"{name}()" for name in dict.fromkeys(_COMMANDS)),
+)
+"""What mkinitramfs goes on to use in the shell that has sourced the configuration."""
+
 _FLAGS: Final = {
     Codec.LZ4: ((), ("-l",)),
     Codec.XZ: ((), ("--check=crc32", "--threads=0")),
@@ -235,8 +247,7 @@ def context(host: Host) -> tuple[str, ...]:
 
 def _evaluate_config(host: Host, texts: Mapping[Path, str] | None = None) -> Evaluation:
     files, hooks = _config_paths(host, texts)
-    names = (*_VARIABLES, "-", "IFS", "PATH", "CONFDIR", *COMPRESSORS_OWN)
-    return evaluate(host, Shell.SH, [*files, *hooks], names, texts=texts)
+    return evaluate(host, Shell.SH, [*files, *hooks], (*_VARIABLES, *_OWN), texts=texts)
 
 
 def _config_paths(

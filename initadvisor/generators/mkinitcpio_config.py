@@ -33,7 +33,7 @@ _DROP_INS = f"{_CONFIG}.d"
 _DROP_INS_SINCE = 36
 
 _VARIABLES = ("COMPRESSION", "COMPRESSION_OPTIONS", "MODULES_DECOMPRESS", "HOOKS")
-_MKINITCPIOS_OWN = ("-", "PATH", "KERNELVERSION", "_opt*", "*[(][)]")
+_MKINITCPIOS_OWN = ("-", "BASHOPTS", "PATH", "KERNELVERSION", "_opt*", "*[(][)]")
 """What the script itself goes on to use in the shell that has sourced the configuration."""
 
 

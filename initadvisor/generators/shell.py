@@ -82,7 +82,7 @@ for ((__count = 0; __count <= ${#__files[@]}; ++__count)); do
                 __status=$?
             done
         fi
-        __flags=$-${POSIXLY_CORRECT+p} __ifs=$IFS
+        __flags=$-${POSIXLY_CORRECT+p}$(trap -p DEBUG ERR RETURN) __ifs=$IFS
         POSIXLY_CORRECT=1
         trap - DEBUG ERR RETURN EXIT
         unset -f builtin || exit
@@ -139,20 +139,34 @@ while [ "$__count" -le "$__total" ]; do
             __status=$?
         done
         trap - EXIT
-        unset -f command printf || exit
-        __flags=$- __ifs=$IFS
+        __flags=$-$(alias) __ifs=$IFS
         set +eu -f
         unset IFS
+        __functions=
+        for __name in $__names; do
+            case $__name in
+                *'()')
+                    case $(unset -f type; type "${__name%??}") in
+                        *' function'*) __functions="$__functions $__name" ;;
+                    esac
+                    ;;
+            esac
+        done
+        unset -f command printf || exit
         command printf '=\0%s\0' "$__status" >&3
         for __name in $__names; do
             case $__name in
                 -) __set=set __value=$__flags ;;
                 IFS) __set=set __value=$__ifs ;;
+                *'()') continue ;;
                 *) eval "__set=\${$__name+set} __value=\${$__name-} ${__name}=\${$__name-}" ;;
             esac
             case $__set in
                 set) command printf '%s\0' "$__name" - "$__value" 1 "$__value" >&3 || exit ;;
             esac
+        done
+        for __name in $__functions; do
+            command printf '%s\0' "$__name" f- "" 0 >&3 || exit
         done
         command printf '#\0' >&3
     )
@@ -226,7 +240,7 @@ class Evaluation:
         """Raise ``InitadvisorError`` where a file changes another variable than those ``asked``."""
         for name in sorted({*self.steps[0], *self.steps[-1]}):
             if not any(fnmatchcase(name, each) for each in asked) and self.origin(name):
-                changed = f"{self.shell}'s options" if name == "-" else name
+                changed = f"{self.shell}'s options, traps or aliases" if name == "-" else name
                 msg = f"cannot tell what {program} does: {self.origin(name)} changes {changed}"
                 raise InitadvisorError(msg, hint=f"{program} itself goes on with that: take it out")
 
@@ -260,9 +274,10 @@ def evaluate(
     """Have ``shell`` source ``files`` one after the other and return the variables ``names``.
 
     ``merged`` sources them as one text, as they follow each other without a newline added.
-    For bash the names may be patterns (``*_image``), and ``NAME()`` is a function, which has no
-    value. ``-`` is what ``$-`` gives, with a ``p`` in bash's POSIX mode. ``texts`` holds what some
-    of the files are to be read as, whatever they hold.
+    For bash the names may be patterns (``*_image``). ``NAME()`` is a function, which has no value.
+    ``-`` is what ``$-`` gives, with a ``p`` in bash's POSIX mode, bash's traps that run between
+    commands, and sh's aliases. ``texts`` holds what some of the files are to be read as, whatever
+    they hold.
 
     Raises ``NeedsRootError`` where a file may not be read, and ``InitadvisorError`` when the shell
     is not installed, does not end in time, prints too much, or a file ends it.
