@@ -88,13 +88,16 @@ _PATTERNS = (
     (KernelEvent.RUN, r"Run (?P<subject>\S+) as init process"),
     (KernelEvent.PANIC, r"Kernel panic - not syncing: (?P<subject>.*)"),
     (KernelEvent.PANIC, r"Kernel panic: (?P<subject>.*)"),
-    (KernelEvent.OOPS, r"(?P<subject>Oops(?:: | - | \[#).*)"),
+    (KernelEvent.OOPS, r"(?P<subject>Oops(?:: | - | ?\[#).*)"),
     (KernelEvent.OOPS, r"(?P<subject>Internal error: .*)"),
     (KernelEvent.OOPS, r"(?P<subject>BUG: .*)"),
     (KernelEvent.OOPS, r"(?P<subject>kernel BUG (?:at |\[#).*)"),
     (KernelEvent.OOPS, r"(?P<subject>Kernel BUG (?:at |\[#).*)"),
     (KernelEvent.OOPS, r"(?P<subject>Unable to handle kernel .*)"),
+    (KernelEvent.OOPS, r"(?P<subject>CPU \d+ Unable to handle kernel .*)"),
     (KernelEvent.OOPS, r"(?P<subject>Unhandled fault: .*)"),
+    (KernelEvent.OOPS, r"(?P<subject>PANIC: double fault.*)"),
+    (KernelEvent.OOPS, r"(?P<subject>traps: PANIC: double fault.*)"),
     (KernelEvent.OOPS, r"(?P<subject>general protection fault.*)"),
     (KernelEvent.OOPS, r"(?P<subject>invalid opcode: \d+.*)"),
     (KernelEvent.OOPS, r"(?P<subject>divide error: \d+.*)"),
@@ -135,8 +138,10 @@ def _by_beginning() -> dict[str, tuple[tuple[KernelEvent, re.Pattern[str]], ...]
 _BY_BEGINNING = _by_beginning()
 
 _PREFIX = re.compile(
-    # what programs put in front that log a serial console: grabserial, ts, tio, minicom, LAVA
-    r"(?:\[ *\d{1,10}\.\d{1,9} +-?\d{1,7}\.\d{1,9}\] ?"
+    # what programs put in front that log a serial console: conserver, Tera Term
+    r"(?:\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [0-9:]{8}(?:\.\d{1,9})? \d{4}\] *(?=<\d{1,3}>|\[)"
+    # grabserial, ts, tio, minicom, LAVA
+    r"|\[ *\d{1,10}\.\d{1,9} +-?\d{1,7}\.\d{1,9}\] ?"
     r"|\[(?:\d\d:){2}\d\d(?:\.\d{1,9})?(?: +-?\d{1,7}\.\d{1,9})?\] ?"
     r"|(?:\[\d{4}-\d\d-\d\d[T ][^\] ]{8,32}\]|\d{4}-\d\d-\d\d[T ][0-9:.+Z-]{8,32}"
     r"|(?:[A-Z][a-z]{2} [ \d]?\d )?\d\d:\d\d:\d\d(?:\.\d{1,9})?|\d{9,10}\.\d{1,9})"
@@ -145,10 +150,12 @@ _PREFIX = re.compile(
     r"(?:(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,6})?"
     r"|\d{4}-\d\d-\d\d[T ]\S{8,32}|[A-Z][a-z]{2} \d{4}-\d\d-\d\d [0-9:.]{8,16} \S{1,8}"
     r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [0-9:]{8} \d{4}|\d{9,10}\.\d{1,6})"
-    r" (?:\S{1,255} )?kernel(?:\[\d{1,9}\])?: ?|[a-z]{4,8} *:[a-z]{4,6} *: )?"
+    r" (?:\S{1,255} ){0,2}kernel(?:\[\d{1,9}\])?: ?"
+    r"|<\d{1,3}>1 \S{8,40} \S{1,255} kernel \S{1,128} \S{1,32} - |[a-z]{4,8} *:[a-z]{4,6} *: )?"
     r"(?:<\d{1,3}>)?"
     r"(?:\[ *(?P<s>\d{1,10})\.(?P<fraction>\d{6}|\d{3})\]"
     # stamps of dmesg's own making
+    r"|\d{4}-\d\d-\d\dT[0-9:]{8},\d{6}[+-]\d\d:\d\d(?= )"
     r"|\[ *[+<] *\d+[.,]\d{6}>?\]|\[[A-Z][a-z]{2}[A-Za-z :\d]{8,22}\])?"
     # ``journalctl -o short-monotonic``
     r"(?P<journal> (?:[^ :\[\]]{1,255} )?kernel(?:\[\d{1,9}\])?:)?"

@@ -47,6 +47,10 @@ def unpack_times(log: str) -> list[int | None]:
         "2023-01-01T12:00:00.123Z ",
         "Jan 01 12:00:00 ",
         "12:34:56.123 ",
+        "[Fri Nov 20 23:21:55.123 2026] ",
+        "[Fri Nov 20 23:21:55 2026]",
+        "Nov 20 23:21:55 host kern.info kernel: ",
+        "<6>1 2026-11-20T23:21:55.123456+01:00 host kernel - - - ",
     ],
 )
 def test_what_carriers_put_in_front_is_taken_off(prefix: str) -> None:
@@ -72,7 +76,14 @@ def test_every_stamp_of_a_kernel_s_clock(begin: str, end: str) -> None:
 
 @pytest.mark.parametrize(
     "stamp",
-    ["[  +0.014341] ", "[<    0.014341>] ", "[Nov 7 10:11] ", "[Fri Nov 20 23:21:55 2026] ", ""],
+    [
+        "[  +0.014341] ",
+        "[<    0.014341>] ",
+        "[Nov 7 10:11] ",
+        "[Fri Nov 20 23:21:55 2026] ",
+        "2026-11-20T23:21:55,123456+01:00 ",
+        "",
+    ],
 )
 def test_other_stamps_are_taken_off_and_give_no_time(stamp: str) -> None:
     log = f"{stamp}Unpacking initramfs...\n{stamp}Freeing initrd memory: 394K\n"
@@ -256,6 +267,9 @@ def test_the_kernel_tells_when_it_started() -> None:
         "BUG: kernel NULL pointer dereference, address: 0000000000000010",
         "Oops: 0002 [#1] PREEMPT SMP NOPTI",
         "Internal error: Oops - BUG: 0 [#1] SMP ARM",
+        "Oops[#1]:",
+        "CPU 0 Unable to handle kernel paging request at virtual address 0, era == 9",
+        "traps: PANIC: double fault, error_code: 0x0",
         "kernel BUG at mm/slub.c:305!",
         "Unable to handle kernel paging request at virtual address ffffffff",
         "watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [swapper/0:1]",
