@@ -8,13 +8,14 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from initadvisor.cli.explain_text import print_evidence, row_of
-from initadvisor.cli.rendering.text import WIDTH, boots, listed, print_paragraph, short
+from initadvisor.cli.rendering.text import WIDTH, boots, listed, short
 from initadvisor.core.config import Objective
 from initadvisor.core.estimates import Evidence
 from initadvisor.core.text import shown
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 _LITTLE_MS = 50
 """A person hardly notices less: half of what takes a tenth of a second."""
+
+_MOST_LINES = 20
+"""What fits one screen, with the command that was typed and the next prompt."""
 
 _MOST_ROWS = 7
 _MOST_WARNINGS = 2
@@ -68,15 +72,20 @@ def print_recommendation(answer: Recommendation, *, evidence: bool) -> None:
 
 
 def _print_screen(answer: Recommendation, *, all_rows: bool) -> None:
-    outcome = answer.decision.outcome
-    first, *others = verdict(answer)
+    first, *others = (_lines(sentence) for sentence in verdict(answer))
+    above = [*first, *(line for lines in others for line in lines)]
     if answer.sample:
         click.echo("SAMPLE: not an initramfs of this machine; sizes and times are of a sample.")
-    _print_line(first, bold=True, fg=_COLOURS[outcome])
-    for sentence in others:
-        _print_line(sentence)
+    colour = _COLOURS[answer.decision.outcome]
+    for number, line in enumerate(above):
+        click.echo(click.style(line, bold=True, fg=colour) if number < len(first) else line)
     click.echo()
-    kept, left_out = _shown_rows(answer, all_rows=all_rows)
+    last = (*_sources(answer), *_warnings(answer), *_next(answer))
+    below = [line for sentence in last for line in _lines(sentence)]
+    others_than_rows = answer.sample + len(above) + len(("", "titles", "--all")) + len(below)
+    kept, left_out = _shown_rows(
+        answer, most=None if all_rows else min(_MOST_ROWS, _MOST_LINES - others_than_rows)
+    )
     for line in _table(answer, kept):
         click.echo(line)
     if left_out:
@@ -84,16 +93,13 @@ def _print_screen(answer: Recommendation, *, all_rows: bool) -> None:
         by_size = answer.objective is Objective.SIZE
         more = f"{len(left_out)} {'slower ' if slower and not by_size else 'more '}setting"
         click.echo(f"({more}{'s' if len(left_out) > 1 else ''}: --all)")
-    for sentence in (*_sources(answer), *_warnings(answer), *_next(answer)):
-        _print_line(sentence)
+    for line in below:
+        click.echo(line)
 
 
-def _print_line(text: str, *, bold: bool = False, fg: str | None = None) -> None:
-    with_style = click.style(text, bold=bold, fg=fg) if fg else text
-    if len(text) <= _width():
-        click.echo(with_style)  # which removes colours where stdout is no terminal
-    else:
-        print_paragraph(text)
+def _lines(text: str) -> list[str]:
+    """Return a sentence as the lines that it takes."""
+    return textwrap.wrap(text, _width(), break_long_words=False, break_on_hyphens=False)
 
 
 def _width() -> int:
@@ -199,9 +205,9 @@ def _why_not(answer: Recommendation, row: Row) -> str | None:
 
 
 def _shown_rows(
-    answer: Recommendation, *, all_rows: bool
+    answer: Recommendation, *, most: int | None
 ) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """Return the rows to show, what saves most (or is smallest) first, and those left out.
+    """Return at most so many rows, what saves most (or is smallest) first, and those left out.
 
     What cannot be applied here comes last.
     """
@@ -213,22 +219,21 @@ def _shown_rows(
             row.size_bytes if by_size else -row.saving_ms.middle,
         ),
     )
-    today = row_of(answer, answer.baseline)
-    if all_rows:
+    if most is None:
         return tuple(order), ()
+    today = row_of(answer, answer.baseline)
     decision, plan = answer.decision, answer.plan
-    named = {answer.baseline, decision.setting, decision.leader}
-    named |= {answer.rival.setting} if answer.rival else set()
-    named |= {plan.following} if plan else set()
-    room = _MOST_ROWS - sum(row.setting in named for row in order)
-    kept = []
+    named = [answer.baseline, decision.setting, decision.leader]
+    named += [answer.rival.setting] if answer.rival else []
+    named += [plan.following] if plan else []
+    shown_settings = list(dict.fromkeys(named))[:most]
     for row in order:
         better = row.size_bytes < today.size_bytes if by_size else row.saving_ms.high > 0
         may_be_better = better and _why_not(answer, row) is None
-        if row.setting in named or (may_be_better and room > 0):
-            room -= row.setting not in named
-            kept.append(row)
-    return tuple(kept), tuple(row for row in order if row not in kept)
+        if may_be_better and len(shown_settings) < most and row.setting not in shown_settings:
+            shown_settings.append(row.setting)
+    kept = tuple(row for row in order if row.setting in shown_settings)
+    return kept, tuple(row for row in order if row not in kept)
 
 
 def _table(answer: Recommendation, rows: Sequence[Row]) -> Iterator[str]:

@@ -251,7 +251,10 @@ def test_it_fits_a_screen_whatever_there_is_to_say(capsys: pytest.CaptureFixture
     assert lines[-1] == ("Next: initadvisor recommend --build   builds lz4 -9, which may be best")
 
 
-_NAMES = ("cat", "lz4 -9", "zstd", "zstd -19", "xz --check=crc32 --lzma2=dict=1MiB", "bzip2")
+_NAMES = (
+    *("cat", "xz --check=crc32 --lzma2=dict=1MiB", "bzip2", "gzip", "lzop", "lzma"),
+    *(f"zstd -{level}" for level in range(1, 20)),
+)
 _SAVINGS = st.integers(-5000, 5000).flatmap(
     lambda middle: st.builds(
         lambda below, above: figure(middle, middle - below, middle + above),
@@ -276,7 +279,8 @@ def _answers(draw: st.DrawFn) -> Recommendation:
         sampled=draw(st.booleans()),
         deciding=draw(st.sampled_from([None, LOADER_DECIDES])),
     )
-    more = draw(st.lists(st.tuples(st.sampled_from(_NAMES), _SAVINGS), max_size=30))
+    rows = st.tuples(st.sampled_from(_NAMES), _SAVINGS)
+    more = draw(st.lists(rows, max_size=len(_NAMES), unique_by=lambda one: one[0]))
     refused = Lint(verdict=Verdict.REFUSED, reasons=("CONFIG_RD_LZ4 is not set",))
     others = [
         row(
