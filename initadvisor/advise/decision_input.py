@@ -7,6 +7,7 @@ from math import hypot, inf, log
 from statistics import median, stdev
 from typing import TYPE_CHECKING
 
+from initadvisor.advise.recommendation import LIKE_TODAY
 from initadvisor.candidates.schedule import build_range
 from initadvisor.core.codecs import Codec
 from initadvisor.core.config import Objective
@@ -176,12 +177,14 @@ class DecisionInput:
         return None if free_bytes is None else candidate.largest_bytes <= free_bytes
 
     def unusable(self, candidate: Candidate) -> str | None:
-        """Return why this machine cannot make it; today's it could.
+        """Return why it is not advised: this machine cannot make it, or it may be today's image.
 
         A compressor that needs more memory than there is may be killed at the next kernel upgrade,
         which then has no image, whatever the objective.
         """
         cost = candidate.cost
+        if candidate.like_today:
+            return LIKE_TODAY
         if candidate.unusable or candidate.today or self.memory is None or cost is None:
             return candidate.unusable
         if cost.build_peak_bytes <= self.memory.total_bytes:

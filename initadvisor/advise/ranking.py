@@ -186,9 +186,11 @@ def _rows(decision_input: DecisionInput, result: DecisionResult) -> list[Row]:
     saving = savings(draws, 0)
     rows = []
     for column, candidate in enumerate(decision_input.candidates):
-        own = evidence[column]
+        told = 0 if candidate.like_today else column
+        digest = decision_input.candidates[told].digest
+        own = evidence[told]
         against_today = Evidence.weakest((evidence[0], own))
-        unpack = str(own) if own is Evidence.BOOTS else lab.source(candidate.digest)
+        unpack = str(own) if own is Evidence.BOOTS else lab.source(digest)
         cost = candidate.cost
         rows.append(
             Row(
@@ -196,10 +198,10 @@ def _rows(decision_input: DecisionInput, result: DecisionResult) -> list[Row]:
                 size_bytes=int(candidate.size.median),
                 size_log_sd=candidate.size.log_sd,
                 size_source=candidate.size_source,
-                read_ms=summary(draws.read_ms[:, column], loader),
-                unpack_ms=summary(draws.unpack_ms[:, column], unpack),
-                total_ms=summary(draws.total_ms[:, column], str(own)),
-                saving_ms=summary(saving[:, column], str(against_today)),
+                read_ms=summary(draws.read_ms[:, told], loader),
+                unpack_ms=summary(draws.unpack_ms[:, told], unpack),
+                total_ms=summary(draws.total_ms[:, told], str(own)),
+                saving_ms=summary(saving[:, told], str(against_today)),
                 build_s=cost.build_s if cost else None,
                 build_cpu_s=cost.build_cpu_s if cost else None,
                 build_peak_bytes=cost.build_peak_bytes if cost else None,

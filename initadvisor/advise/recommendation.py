@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from initadvisor.records.built_image import SkippedSetting
 
 
+LIKE_TODAY = "it is as large as today's image, which may be made with it"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One candidate, weighed. Times are per boot; ``saving_ms`` is against today's setting.
@@ -30,8 +33,8 @@ class Row:
     ``build_s``, ``build_cpu_s`` and ``build_peak_bytes`` are None for an image that was found, not
     built. ``fits``: the boot partition has room for it beside today's image, None where that is not
     known. ``unusable`` says why it is not advised on this machine (its generator cannot be
-    configured for the setting, the build needs more memory than there is, or the image has failed
-    in a trial), None where it may be.
+    configured for the setting, the build needs more memory than there is, the image has failed in a
+    trial, or it may be today's, whose times it then has), None where it may be.
     """
 
     setting: Setting

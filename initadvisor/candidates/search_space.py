@@ -221,7 +221,8 @@ class Candidate:
     is only estimated (``stream`` is None, ``sampled`` is there) the key of its recipe, which is no
     image's. ``cost`` is None for an image that was found and nobody built. ``unusable`` says why
     the generator cannot be configured for the setting or how the image failed in a trial, None
-    where nothing is against it.
+    where nothing is against it. ``like_today``: it is an estimate of what may be today's image; to
+    compare the two would tell the estimate's error as a gain.
     """
 
     setting: Setting
@@ -232,6 +233,7 @@ class Candidate:
     cost: BuildCost | None = None
     notes: tuple[str, ...] = ()
     today: bool = False
+    like_today: bool = False
     unusable: str | None = None
 
     @property
@@ -298,12 +300,25 @@ def all_candidates(
             replace(
                 other,
                 setting=_named_by_level(host, generator, other.setting, baseline),
+                like_today=not baseline.certain and _is_like(other, today),
                 unusable=generator.unusable(host, other.setting)
                 or failed.get(other.digest)
                 or failed.get(str(other.setting)),
             )
             for other in others
         ),
+    )
+
+
+_SAME_SIZE = 0.01
+"""Sizes that differ by this fraction or less may be the same, where one is estimated."""
+
+
+def _is_like(other: Candidate, today: Candidate) -> bool:
+    return (
+        other.sampled is not None
+        and other.codec is today.codec
+        and abs(other.size.median / today.size.median - 1) <= _SAME_SIZE
     )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from initadvisor.advise.recommendation import LIKE_TODAY
 from initadvisor.cli.explain_text import print_evidence, row_of
 from initadvisor.cli.rendering.text import WIDTH, boots, listed, short
 from initadvisor.core.config import Objective
@@ -200,7 +201,7 @@ def _why_not(answer: Recommendation, row: Row) -> str | None:
     if row.lint.verdict is Verdict.REFUSED:
         return "the kernel refuses it"
     if row.unusable:
-        return "not usable here"
+        return "like today's" if row.unusable == LIKE_TODAY else "not usable here"
     return None if row.fits is not False else "does not fit"
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import lzma
 import shutil
 from collections import Counter
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import zstandard
 
 from initadvisor.advise import recommend as evaluation
 from initadvisor.advise import recommend as module
 from initadvisor.advise.recommend import Request, recommend
+from initadvisor.advise.recommendation import LIKE_TODAY
 from initadvisor.candidates import estimates
 from initadvisor.candidates.build import build_candidates, cached_candidates
 from initadvisor.core.codecs import Codec
@@ -79,15 +81,20 @@ def every_codec(*, but: str) -> str:
     return "".join(f"{option}=y\n" for option in sorted(map(str, options)))
 
 
-@pytest.fixture
-def image(tmp_path: Path) -> Path:
-    """An image for that kernel."""
+@functools.cache
+def content() -> bytes:
     file = io.BytesIO()
     with CpioWriter(file) as writer:
         for directory in ("lib", "lib/modules", f"lib/modules/{RELEASE}"):
             writer.directory(directory)
         writer.file(f"lib/modules/{RELEASE}/modules.dep", mixed_content(CONTENT_BYTES))
-    return write_image(tmp_path / "image", file.getvalue(), early=early_archive())
+    return file.getvalue()
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """An image for that kernel."""
+    return write_image(tmp_path / "image", content(), early=early_archive())
 
 
 def asked(host: Host, image: Path, *, loader: float = FAST_LOADER, **named: Any) -> Recommendation:  # noqa: ANN401
@@ -199,14 +206,33 @@ def test_what_a_row_names_by_its_level_is_built_as_it_was_planned(
     host: Host, image: Path, rounds: list[tuple[Setting, ...]]
 ) -> None:
     """Of today's image only the codec is known, so the default level is a row of its own."""
+    faster = functools.partial(zstandard.compress, level=-7)
+    image.write_bytes(early_archive() + faster(content()))
     choice = (TODAY, Setting.parse("lz4"))
     first = asked(host, image, only=choice, objective=Objective.SIZE)
     assert [str(setting) for setting in first.unbuilt] == ["zstd -3"]
     answer = asked(host, image, only=choice, objective=Objective.SIZE, build=True)
     assert rounds == [(TODAY,)]
     assert built(host) == [TODAY]
-    assert "zstd -3" not in {str(found.setting) for found in answer.rows}
+    assert row(answer, "zstd -3").size_source is SizeSource.BUILT
+    assert str(answer.decision.setting) == "zstd -3"
+
+
+def test_an_estimate_of_what_may_be_todays_image_is_no_gain(host: Host, image: Path) -> None:
+    for only in ((TODAY,), CHOICE):
+        for objective in Objective:
+            answer = asked(host, image, only=only, objective=objective, build=True)
+            [today, like] = (row(answer, name) for name in ("zstd", "zstd -3"))
+            assert like.unusable == LIKE_TODAY
+            assert (like.saving_ms.low, like.saving_ms.high) == (0, 0)
+            assert (like.unpack_ms, like.total_ms) == (today.unpack_ms, today.total_ms)
+            assert like.setting not in {answer.decision.setting, answer.decision.leader}
+            assert TODAY not in built(host)
+    with open_source(image) as source:
+        build_candidates(host, unknown, source, [TODAY])
+    answer = asked(host, image)
     assert "same bytes" in answer.baseline_source
+    assert "zstd -3" not in {str(found.setting) for found in answer.rows}
 
 
 def test_what_was_built_once_is_not_an_estimate_any_more(host: Host, image: Path) -> None:
@@ -319,7 +345,9 @@ def test_a_stream_that_no_kernel_unpacks_is_refused_unbuilt(
     host: Host, image: Path, runner: FakeRunner
 ) -> None:
     only = tuple(Setting.parse(text) for text in ("xz", "gzip"))
-    runner.answer(unknown.compressor(host, only[0]), filter=partial(lzma.compress, preset=0))
+    runner.answer(
+        unknown.compressor(host, only[0]), filter=functools.partial(lzma.compress, preset=0)
+    )
     for _first_and_second in range(2):
         answer = asked(host, image, only=only, objective=Objective.SIZE)
         found = row(answer, "xz")

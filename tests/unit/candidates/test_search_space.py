@@ -126,6 +126,28 @@ def test_where_only_the_codec_is_known_the_estimate_is_named_by_its_level(
     assert other.sampled.setting == ZSTD
 
 
+def test_an_estimate_of_what_may_be_todays_image_is_like_it(host: Host, source: Source) -> None:
+    """Of its codec, where only that is known, and as large; a file is compared as it is."""
+    prefix, whole = source.prefix_bytes, source.path.stat().st_size
+
+    def like_today(setting: Setting, by: float = 1.0, *, certain: bool = False) -> bool:
+        one = sampled(setting, main_bytes=by * whole - prefix)
+        return field(host, source, one, certain=certain)[1].like_today
+
+    assert [like_today(ZSTD, by) for by in (0.98, 0.995, 1.0, 1.005, 1.02)] == [
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert like_today(Setting.parse("zstd -19"))
+    assert not like_today(Setting.parse("zstd -19"), certain=True)
+    assert not like_today(GZIP)
+    built = build_candidates(host, unknown, source, [ZSTD]).candidates
+    assert not any(one.like_today for one in field(host, source, built=built, certain=False))
+
+
 def test_an_estimate_is_of_the_whole_image_and_has_no_digest_of_one(
     host: Host, source: Source
 ) -> None:
