@@ -40,7 +40,7 @@ from initadvisor.trial.reboot import UNIT as REBOOT_UNIT
 from initadvisor.trial.risks import needs_person, risks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from initadvisor.doctor.findings import Finding
     from initadvisor.host import Host
@@ -158,18 +158,26 @@ def _rehearsed(host: Host) -> Iterator[str]:
 def disable(host: Host) -> Iterator[str]:
     """Undo all that ``enable`` did, and what came of it but for measurements and what was applied.
 
-    Units are off, the configuration is what it was, campaigns are stopped and what waits for a boot
-    is withdrawn. Yields what was done, a line each. Raises ``NeedsRootError``, ``UnsafeError`` in a
-    container and on a live system, and ``InitadvisorError`` where something fails: the same again
-    then does what is left.
+    The configuration is what it was, campaigns are stopped, what waits for a boot is withdrawn, and
+    then units are off. Yields what was done, a line each. Raises ``NeedsRootError``,
+    ``UnsafeError`` in a container and on a live system, and ``InitadvisorError`` where something
+    fails: the same again then does what is left.
     """
     host.require_root("disable initadvisor")
     runs = _runs(host)
+    if not runs:
+        yield from proving.in_turn(
+            partial(_configured_back, host), partial(_units_off, host, f"--root={host.root}")
+        )
+        return
+    # A boot that stays armed, after an interruption, meets the units that are enabled still.
     yield from proving.in_turn(
         partial(_configured_back, host),
-        partial(_units_off, host, runs=runs),
+        partial(_units_stopped, host),
         partial(_nothing_at_login, host),
-        *((partial(_withdrawn, host), partial(_kept, host)) if runs else ()),
+        partial(_withdrawn, host),
+        partial(_units_off, host),
+        partial(_kept, host),
     )
 
 
@@ -238,19 +246,23 @@ def _configured_back(host: Host) -> Iterator[str]:
         remove_durably(host.state_dir() / _NAME)
 
 
-def _units_off(host: Host, *, runs: bool) -> Iterator[str]:
-    if not runs:
-        _systemctl(host, "disable", f"--root={host.root}", *ENABLED_BY_USER)
-    else:
-        states = unit_states(host)
-        there = {unit for unit in states if states[unit]["LoadState"] == "loaded"}
-        for words, units in (
-            (("disable", "--now"), ENABLED_BY_USER),
-            (("stop",), _STARTED_BY_OTHERS),
-        ):
-            if loaded := [unit for unit in units if unit in there]:
-                _systemctl(host, *words, *loaded)
+def _units_stopped(host: Host) -> Iterator[str]:
+    """Have nothing armed from now on by what runs."""
+    if loaded := _loaded(host, (*ENABLED_BY_USER, *_STARTED_BY_OTHERS)):
+        _systemctl(host, "stop", *loaded)
+    yield from ()
+
+
+def _units_off(host: Host, *place: str) -> Iterator[str]:
+    if units := ENABLED_BY_USER if place else _loaded(host, ENABLED_BY_USER):
+        _systemctl(host, "disable", *place, *units)
     yield "the units are off: nothing is measured, built or tried by itself"
+
+
+def _loaded(host: Host, units: Iterable[str]) -> tuple[str, ...]:
+    """Return those that systemd knows."""
+    states = unit_states(host)
+    return tuple(unit for unit in units if states[unit]["LoadState"] == "loaded")
 
 
 def _withdrawn(host: Host) -> Iterator[str]:

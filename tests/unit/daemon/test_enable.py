@@ -176,9 +176,15 @@ def test_disabling_stops_what_is_on_and_says_what_stays(machine: Campaigning) ->
     campaigns.pause(machine.host)
     list(disable(machine.host))
     assert machine.record.state is CampaignState.STOPPED
+    turn_on(machine, Policy.ADVISE)
     armed = machine.provable.arm()
     assert machine.provable.loader.is_armed
-    assert any(f"transaction {armed.number} (" in line for line in disable(machine.host))
+    said = list(disable(machine.host))
+    undone, off = (
+        next(number for number, line in enumerate(said) if words in line)
+        for words in (f"transaction {armed.number} (", "the units are off")
+    )
+    assert undone < off, said
     machine.require_nothing()
     assert machine.provable.latest().state is TransactionState.UNDONE
     staged = machine.provable.stage()
@@ -245,8 +251,10 @@ def test_disabling_that_was_interrupted_is_completed(
     before, plan = snapshot(machine), plan_enable(machine.host, Policy.APPLY)
     for step in itertools.count(1):
         list(enable(machine.host, plan))
+        machine.provable.arm()
         with interrupted(step, monkeypatch) as counted, suppress(InterruptionError):
             list(disable(machine.host))
+        assert runner.enabled == ON or not machine.provable.loader.is_armed, step
         list(disable(machine.host))
         assert snapshot(machine) == before
         assert (runner.enabled, runner.running) == (set(), set())
