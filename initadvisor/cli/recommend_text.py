@@ -189,9 +189,9 @@ def _little(saving: Estimate) -> str:
 def _room(answer: Recommendation, setting: Setting) -> Iterator[str]:
     """Say what becomes of the room for images."""
     more = (row_of(answer, setting).size_bytes - row_of(answer, answer.baseline).size_bytes) / 1e6
-    where = shown(answer.storage.room_on) if answer.storage.room_on else "The image"
+    where = f" room on {shown(answer.storage.room_on)}" if answer.storage.room_on else ""
     if abs(more) >= 0.5:
-        yield f"{where} {'grows' if more > 0 else 'shrinks'} by {abs(more):.0f} MB."
+        yield f"The image takes {abs(more):.0f} MB {'more' if more > 0 else 'less'}{where}."
 
 
 def _why_not(answer: Recommendation, row: Row) -> str | None:

@@ -21,10 +21,12 @@ from initadvisor.report.history import HEIGHT, panels
 from initadvisor.report.published import published_tables
 from initadvisor.report.report import Lane
 from initadvisor.report.time_line import ticks
+from initadvisor.report.trade_offs import HEIGHT as TRADE_OFF_HEIGHT
+from initadvisor.report.trade_offs import trade_offs
 from initadvisor.report.treemap import areas
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from initadvisor.report.bars import Bar
     from initadvisor.report.report import Model, OneBoot, Report
@@ -74,8 +76,12 @@ def page(report: Report) -> str:
         "mb": megabytes,
         "s": in_s,
     }
+    headline, bounds, lead = _headline(report.verdict)
     return environment.get_template("page.html").render(
         report=report,
+        headline=headline,
+        bounds=bounds,
+        lead=lead,
         style=Markup(style),  # noqa: S704 - our own file
         script=Markup(script),  # noqa: S704 - our own file
         policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
@@ -90,8 +96,18 @@ def page(report: Report) -> str:
         panel_height=HEIGHT,
         time_line=_time_line(report.one_boot) if report.one_boot else None,
         areas=areas(report, aspect=_ASPECT) if report.kinds else (),
+        trade_offs=trade_offs(report),
+        trade_off_height=TRADE_OFF_HEIGHT,
         picture=_picture(report.model) if report.model else None,
     )
+
+
+def _headline(verdict: Sequence[str]) -> tuple[str, str, str]:
+    """Return the first sentence without its interval, the interval, and what else is said."""
+    said, found, after = verdict[0].partition(" (95 %: ")
+    bounds, _, more = after.partition(").")
+    lead = " ".join(filter(None, [more.strip(), *verdict[1:]]))
+    return said, f"95\N{NO-BREAK SPACE}%: {bounds}" if found else "", lead
 
 
 def _hash(text: str) -> str:

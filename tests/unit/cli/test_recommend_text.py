@@ -120,7 +120,7 @@ def test_the_verdict_is_one_sentence_and_says_no_more_than_is_known(
     made = answer(chosen, objective=objective)
     keeps = chosen.outcome in {Outcome.KEEP, Outcome.EVEN}
     rank = ["It is the best."] if chosen.outcome is Outcome.SWITCH else []
-    room = [] if keeps else ["/boot shrinks by 10 MB."]
+    room = [] if keeps else ["The image takes 10 MB less room on /boot."]
     assert list(verdict(made)) == [
         *(expected + rank),
         *(room if min(chosen.leader_saving_ms.mean, chosen.leader_saving_ms.middle) > 0 else []),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.core.settings import Setting
 from initadvisor.image.contents import FileKind, KindUse, StoredFile
 from initadvisor.records.boot import RejectionReason
 from initadvisor.records.boot_start import EfiTimes, Phase, PhaseSource, PhaseTime
@@ -15,6 +16,7 @@ from initadvisor.records.marks import Waiting
 from initadvisor.report.history import HEIGHT, panels
 from initadvisor.report.report import Lane
 from initadvisor.report.time_line import stages, ticks
+from initadvisor.report.trade_offs import trade_offs
 from initadvisor.report.treemap import areas
 from tests.fixtures.boots import LZ4, boot_record
 from tests.fixtures.reports import report_of
@@ -142,3 +144,28 @@ def test_files_that_do_not_fit_their_kind_are_left_out(host: Host) -> None:
     [area] = areas(report, aspect=3)
     assert (area.name, area.width, area.height) == ("other files", 100, 100)
     assert areas(replace(report, kinds=()), aspect=3) == ()
+
+
+def test_settings_stand_by_size_and_time_and_what_none_beats_is_joined(host: Host) -> None:
+    report = report_of(host)
+    lz4, zstd, xz = report.settings
+    cat = replace(xz, setting=Setting.parse("cat"), size_bytes=120_000_000, build_s=0.0)
+    built = (replace(lz4, build_s=0.5), replace(zstd, build_s=4.0), replace(xz, build_s=20.0), cat)
+    build, boot = trade_offs(replace(report, settings=built))
+    for panel in (build, boot):
+        left, middle, right = panel.points
+        assert [point.label for point in panel.points] == ["lz4 -9, advised", "zstd, today", ""]
+        assert 0 < left.x < middle.x < right.x < 100
+        assert 0 < left.y < middle.y < right.y < 240
+        assert all(point.front for point in panel.points)
+        assert panel.joined == ((left, middle), (middle, right))
+    assert (build.left, build.right) == ("0.50 s", "20.0 s")
+    assert build.points[0].words == "lz4 -9: 55.0 MB, 0.50 s"
+    slow = (replace(lz4, build_s=5.0, size_bytes=zstd.size_bytes), *built[1:])
+    beaten, *others = trade_offs(replace(report, settings=slow))[0].points
+    assert beaten.label == "lz4 -9, advised"
+    assert [beaten.front, *(point.front for point in others)] == [False, True, True]
+    [boot] = trade_offs(replace(report, settings=(replace(lz4, build_s=None), *built[1:2])))
+    assert boot.title == "Size against what a boot costs"
+    assert trade_offs(replace(report, settings=built[:1])) == ()
+    assert trade_offs(replace(report, model=None)) == ()
