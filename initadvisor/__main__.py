@@ -13,7 +13,7 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         sys.stderr.write("initadvisor: interrupted\n")
         sys.exit(130)
-    except ImportError as err:
+    except (ImportError, OSError) as err:
         from initadvisor.core.errors import LibraryError
         from initadvisor.host import Host
         from initadvisor.target.packages import what_to_do

@@ -185,7 +185,7 @@ def _below(directory: Path, forbidden: list[Path]) -> Iterator[Path]:
 def _reader_class() -> _MakeReader:
     try:
         from systemd import journal
-    except ImportError as err:
+    except (ImportError, OSError) as err:
         raise LibraryError(err, "read the journal") from err
     make_reader: _MakeReader = journal.Reader
     return make_reader

@@ -13,7 +13,7 @@ from initadvisor.candidates.payload import LazyPayload
 from initadvisor.candidates.plan import build_commands, own_uncompressed_key
 from initadvisor.candidates.schedule import Load, expected_cpu_s, may_start, next_job, threads_of
 from initadvisor.core.codecs import Codec
-from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.errors import InitadvisorError, UnsafeError, library_error
 from initadvisor.host.files import free_bytes
 from initadvisor.records.built_image import SkippedSetting
 from initadvisor.target.source import is_current
@@ -246,6 +246,8 @@ class BuildPool:
         except InitadvisorError as err:
             self.results.skip(SkippedSetting(setting=command.setting, reason=err.message))
         except OSError as err:
+            if lack := library_error(err):
+                raise lack from err
             reason = f"cannot write the candidate: {err.strerror}"
             self.results.skip(SkippedSetting(setting=command.setting, reason=reason))
         else:

@@ -21,7 +21,7 @@ from initadvisor.candidates.payload import LazyPayload
 from initadvisor.candidates.sampler import Sample
 from initadvisor.candidates.schedule import expected_cpu_s, threads_of
 from initadvisor.core.codecs import Codec
-from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.errors import InitadvisorError, library_error
 from initadvisor.core.estimates import Estimate
 from initadvisor.decide.sampling import blocks
 from initadvisor.generators.files import with_stream_size
@@ -163,6 +163,8 @@ def build_times(
             ]
             found = _timed(host, tasks, directory, observer)
     except OSError as err:
+        if lack := library_error(err):
+            raise lack from err
         msg = f"cannot time builds of {source.path} in {directory}: {err.strerror}"
         raise InitadvisorError(
             msg, hint="set CACHE_DIRECTORY to a place with room that may be written"

@@ -19,7 +19,7 @@ from initadvisor.candidates.payload import LazyPayload
 from initadvisor.candidates.sampler import Output, Sample, Sampler, sample_task
 from initadvisor.candidates.schedule import PEAK_FULL_BYTES, expected_peak_bytes, threads_of
 from initadvisor.core.codecs import Codec
-from initadvisor.core.errors import InitadvisorError
+from initadvisor.core.errors import InitadvisorError, library_error
 from initadvisor.core.settings import Setting
 from initadvisor.core.text import shown
 from initadvisor.data.tables import sampling_error
@@ -99,6 +99,8 @@ def _sampled(
                 observer=observer,
             )
     except OSError as err:
+        if lack := library_error(err):
+            raise lack from err
         msg = f"cannot take samples of {source.path} in {directory}: {err.strerror}"
         raise InitadvisorError(
             msg, hint="set CACHE_DIRECTORY to a place with room that may be written"

@@ -18,7 +18,7 @@ import click
 
 from initadvisor import __version__
 from initadvisor.cli.rendering.output import named_output, no_output
-from initadvisor.core.errors import InitadvisorError, LibraryError, NeedsRootError
+from initadvisor.core.errors import InitadvisorError, LibraryError, NeedsRootError, library_error
 from initadvisor.core.text import shown
 
 SECTIONS = {
@@ -131,11 +131,13 @@ def main() -> NoReturn:
         sys.exit(err.exit_code)
     except InitadvisorError as err:
         _end(err)
-    except ImportError as err:
-        _end(LibraryError(err, f"run {shlex.join(sys.argv[1:2])}".strip()))
     except BrokenPipeError:
         _unwind_silently()
+    except ImportError as err:
+        _end(LibraryError(err, _running()))
     except OSError as err:  # whatever no layer below had a better word for
+        if lack := library_error(err, _running()):
+            _end(lack)
         where = shown(f" {err.filename}") if err.filename else ""
         hint = " (free some room there, or write elsewhere)" if err.errno == errno.ENOSPC else ""
         click.echo(f"initadvisor: cannot use{where}: {err.strerror or err}{hint}", err=True)
@@ -143,6 +145,10 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         click.echo("initadvisor: interrupted", err=True)
         sys.exit(130)
+
+
+def _running() -> str:
+    return f"run {shlex.join(sys.argv[1:2])}".strip()
 
 
 def _end(err: InitadvisorError) -> NoReturn:

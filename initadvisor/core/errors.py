@@ -6,6 +6,7 @@ the exit code that initadvisor(1) documents.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from traceback import walk_tb
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
@@ -62,10 +63,11 @@ class LibraryError(InitadvisorError):
     """A Python module is missing or cannot be loaded; ``what`` cannot be done without it.
 
     ``module`` is what is imported, ``missing`` tells that there is none. Modules put advice of
-    their own around what they met: the first cause is told.
+    their own around what they met: the first cause is told. One that loads a library with ctypes
+    raises ``OSError``.
     """
 
-    def __init__(self, err: ImportError, what: str | None = None) -> None:
+    def __init__(self, err: ImportError | OSError, what: str | None = None) -> None:
         chain: list[BaseException] = [err]
         while inner := chain[-1].__cause__ or chain[-1].__context__:
             chain.append(inner)
@@ -80,9 +82,34 @@ class LibraryError(InitadvisorError):
         super().__init__(f"{doing}the Python module {self.module} {state}")
 
 
-def _raised_in(err: ImportError) -> Iterator[str]:
-    """Yield the modules whose code was run to import one of them, the innermost first."""
-    frames = [str(frame.f_globals["__name__"]) for frame, _ in walk_tb(err.__traceback__)]
+def library_error(err: Exception, what: str | None = None) -> LibraryError | None:
+    """Return what kept a Python module from being loaded, None where that was not the failure."""
+    if isinstance(err, ImportError) or (isinstance(err, OSError) and any(_raised_in(err))):
+        return LibraryError(err, what)
+    return None
+
+
+@contextmanager
+def libraries_told(what: str) -> Iterator[None]:
+    """Raise ``LibraryError`` where a Python module cannot be loaded inside the block."""
+    try:
+        yield
+    except (ImportError, OSError) as err:
+        if lack := library_error(err, what):
+            raise lack from err
+        raise
+
+
+def _raised_in(err: ImportError | OSError) -> Iterator[str]:
+    """Yield the modules whose code was run to import one of them, the innermost first.
+
+    ``OSError`` comes from what a module calls, and not only while it is imported.
+    """
+    frames = [
+        str(frame.f_globals["__name__"])
+        for frame, _ in walk_tb(err.__traceback__)
+        if isinstance(err, ImportError) or frame.f_code.co_name == "<module>"
+    ]
     for name in reversed(frames):
         top = name.partition(".")[0].removeprefix("_frozen_")
         if top in {"initadvisor", "__main__"}:

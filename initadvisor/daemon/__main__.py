@@ -11,7 +11,7 @@ import sys
 from typing import NoReturn
 
 from initadvisor import __version__
-from initadvisor.core.errors import InitadvisorError, LibraryError
+from initadvisor.core.errors import InitadvisorError, library_error
 from initadvisor.core.text import shown
 from initadvisor.daemon.loop import Daemon
 from initadvisor.daemon.manager import set_up_logging
@@ -33,8 +33,10 @@ def main() -> NoReturn:
     try:
         host.require_root("work off the queue")
         Daemon(host=host, work=work).run()
-    except (InitadvisorError, ImportError) as err:
-        error = LibraryError(err) if isinstance(err, ImportError) else err
+    except (InitadvisorError, ImportError, OSError) as err:
+        error = err if isinstance(err, InitadvisorError) else library_error(err)
+        if error is None:
+            raise
         hint = what_to_do(host, error)
         _log.error("%s", shown(error.message + (f" ({hint})" if hint else "")))
         sys.exit(error.exit_code)

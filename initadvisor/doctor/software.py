@@ -89,7 +89,7 @@ def python(subject: CheckedMachine) -> Iterator[Finding]:
         make = note if name in _OPTIONAL else obstacle
         try:
             import_module(name)
-        except ImportError as err:
+        except (ImportError, OSError) as err:
             lack = LibraryError(err, purpose)
             yield make(lack.message, what_to_do(subject.host, lack))
         else:

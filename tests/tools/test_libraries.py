@@ -27,6 +27,11 @@ except ImportError as err:
     raise ImportError("READ THIS\\nand pages of advice") from err
 """
 
+CANNOT_LOAD = """
+raise OSError("lib{name}.so.3: cannot open shared object file")
+"""
+WAYS = {"missing": MISSING, "broken": BROKEN, "loads another": CANNOT_LOAD}
+
 RUN = """
 import contextlib, io, json, sys
 from initadvisor.__main__ import main
@@ -106,10 +111,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def ran(place: Path, own: Path, library: str, *, broken: bool) -> dict[str, Result]:
+def ran(place: Path, own: Path, library: str, way: str) -> dict[str, Result]:
     """Run all commands where this library is not there, or cannot be loaded."""
-    name = f"{library}.py" if broken else "sitecustomize.py"
-    (own / name).write_text((BROKEN if broken else MISSING).format(name=library))
+    name = "sitecustomize.py" if way == "missing" else f"{library}.py"
+    (own / name).write_text(WAYS[way].format(name=library))
     search = (str(own), str(Path(__file__).parents[2]))
     done = subprocess.run(
         [sys.executable, "-c", RUN, json.dumps(list(COMMANDS.values()))],
@@ -134,18 +139,20 @@ def test_every_library_is_taken_away() -> None:
     assert set(STOPS) == set(MODULES)
 
 
-@pytest.mark.parametrize("broken", [False, True], ids=["missing", "broken"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("library", STOPS)
 def test_what_needs_it_stops_with_one_line_and_nothing_else(
-    place: Path, tmp_path: Path, library: str, *, broken: bool
+    place: Path, tmp_path: Path, library: str, way: str
 ) -> None:
-    for command, result in ran(place, tmp_path, library, broken=broken).items():
+    for command, result in ran(place, tmp_path, library, way).items():
         if command not in STOPS[library]:
             assert result.status in {None, 0}, (command, result)
             continue
         assert result.status == 1, (command, result)
         [line] = result.err.splitlines()
         why = (
-            rf"cannot be loaded: lib{library}\.so\.3: cannot open" if broken else "is not installed"
+            "is not installed"
+            if way == "missing"
+            else rf"cannot be loaded: lib{library}\.so\.3: cannot open"
         )
         assert re.search(rf"the Python module {library} {why}.*\(.* python3?-{library}\)$", line)

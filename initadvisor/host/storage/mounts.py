@@ -110,7 +110,7 @@ def block_node(major: int, minor: int) -> BlockNode:
     """
     try:
         import pyudev
-    except ImportError as err:
+    except (ImportError, OSError) as err:
         raise LibraryError(err, "look at disks") from err
     try:
         context = pyudev.Context()

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import IO, TYPE_CHECKING, Final
 
 from initadvisor.core.codecs import Codec, codec_of_magic
-from initadvisor.core.errors import LibraryError
+from initadvisor.core.errors import LibraryError, libraries_told
 from initadvisor.image.reader import Reader
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def missing_library(codec: Codec) -> LibraryError | None:
     """
     try:
         import_module(LIBRARIES.get(codec, "zlib"))
-    except ImportError as err:
+    except (ImportError, OSError) as err:
         return LibraryError(err, f"verify {codec} data")
     return None
 
@@ -93,10 +93,8 @@ def open_stream(
             from initadvisor.image.decompressors.unzstd import unzstd
 
             stream = unzstd(reader)
-    try:
+    with libraries_told(f"unpack {codec} data"):
         return (yield from stream)
-    except ImportError as err:
-        raise LibraryError(err, f"unpack {codec} data") from err
 
 
 def codec_of(head: bytes) -> Codec | None:
