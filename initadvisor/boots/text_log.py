@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 _JITTER_US = 1_000_000
-"""Processors' clocks may differ a little; what goes back further is another boot."""
+"""Processors' clocks may differ a little, and for a while by more: what goes back by more than this
+and to less than half is another boot."""
 
 _WRAPS_AT_US = (1 << 32) * 1000
 _BEFORE_WRAP_US = 300_000_000
@@ -180,7 +181,7 @@ class _Clock:
         if 0 <= until_wrap_us <= _BEFORE_WRAP_US and message.time_us < _BEFORE_WRAP_US:
             self._wrapped = True
         time_us = message.time_us + (_WRAPS_AT_US if self._wrapped else 0)
-        if time_us < self._latest_us - _JITTER_US:
+        if time_us < min(self._latest_us - _JITTER_US, self._latest_us // 2):
             return True
         self._latest_us = max(self._latest_us, time_us)
         return False

@@ -106,6 +106,17 @@ _PATTERNS = (
     (KernelEvent.OOPS, r"(?P<subject>int3: \d+.*)"),
     (KernelEvent.OOPS, r"(?P<subject>watchdog: BUG: .*)"),
     (KernelEvent.OOPS, r"(?P<subject>NMI watchdog: BUG: .*)"),
+    # s390: what a program check is called, its number and the length of the instruction
+    (KernelEvent.OOPS, r"(?P<subject>addressing exception: [0-9a-f]{4} ilc:.*)"),
+    (KernelEvent.OOPS, r"(?P<subject>data exception: [0-9a-f]{4} ilc:.*)"),
+    (KernelEvent.OOPS, r"(?P<subject>execute exception: [0-9a-f]{4} ilc:.*)"),
+    (KernelEvent.OOPS, r"(?P<subject>fixpoint divide exception: [0-9a-f]{4} ilc:.*)"),
+    (KernelEvent.OOPS, r"(?P<subject>illegal operation: [0-9a-f]{4} ilc:.*)"),
+    (KernelEvent.OOPS, r"(?P<subject>monitor event: [0-9a-f]{4} ilc:.*)"),
+    (KernelEvent.OOPS, r"(?P<subject>operation exception: [0-9a-f]{4} ilc:.*)"),
+    (KernelEvent.OOPS, r"(?P<subject>privileged operation: [0-9a-f]{4} ilc:.*)"),
+    (KernelEvent.OOPS, r"(?P<subject>specification exception: [0-9a-f]{4} ilc:.*)"),
+    (KernelEvent.OOPS, r"(?P<subject>special operation exception: [0-9a-f]{4} ilc:.*)"),
     (KernelEvent.VERSION, r"Linux version (?P<subject>\S+)(?: \(.*\) (?P<detail>#\d.*))?"),
     (KernelEvent.COMMAND_LINE, r"Kernel command line: ?(?P<subject>.*)"),
     (KernelEvent.HYPERVISOR, r"Hypervisor detected: (?P<subject>.*)"),
@@ -146,17 +157,27 @@ _PREFIX = re.compile(
     r"|(?:\[\d{4}-\d\d-\d\d[T ][^\] ]{8,32}\]|\d{4}-\d\d-\d\d[T ][0-9:.+Z-]{8,32}"
     r"|(?:[A-Z][a-z]{2} [ \d]?\d )?\d\d:\d\d:\d\d(?:\.\d{1,9})?|\d{9,10}\.\d{1,9})"
     r" +(?=<\d{1,3}>|\[))?"
+    # ``logcat -b kernel``
+    r"(?:\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} {1,7}\d{1,7} {1,7}\d{1,7} [VDIWEF] (?: *: )?)?"
+    # /dev/kmsg
+    r"(?:[0-7],\d{1,20},(?P<kmsg_us>\d{1,18}),[^,;]?(?:,caller=(?P<kmsg_caller>[TC]\d{1,10}))?;)?"
     # what a syslog daemon, journalctl or ``dmesg -x`` puts in front of a line
     r"(?:(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,6})?"
     r"|\d{4}-\d\d-\d\d[T ]\S{8,32}|[A-Z][a-z]{2} \d{4}-\d\d-\d\d [0-9:.]{8,16} \S{1,8}"
-    r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [0-9:]{8} \d{4}|\d{9,10}\.\d{1,6})"
+    r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [0-9:]{8} \d{4}|\d{9,10}\.\d{1,6}"
+    r"|\d\d:\d\d:\d\d,\d{3})"
     r" (?:\S{1,255} ){0,2}kernel(?:\[\d{1,9}\])?: ?"
     r"|<\d{1,3}>1 \S{8,40} \S{1,255} kernel \S{1,128} \S{1,32} - |[a-z]{4,8} *:[a-z]{4,6} *: )?"
     r"(?:<\d{1,3}>)?"
-    r"(?:\[ *(?P<s>\d{1,10})\.(?P<fraction>\d{6}|\d{3})\]"
+    r"(?:\[ *(?P<s>\d{1,10})\.(?P<fraction>\d{6}|\d{3})"
+    r"(?:s?\]| / [\d-]{5} [\d:.]{8,12}\]\[\d{1,3}\])"
     # stamps of dmesg's own making
     r"|\d{4}-\d\d-\d\dT[0-9:]{8},\d{6}[+-]\d\d:\d\d(?= )"
     r"|\[ *[+<] *\d+[.,]\d{6}>?\]|\[[A-Z][a-z]{2}[A-Za-z :\d]{8,22}\])?"
+    # who printed it, where a vendor has the kernel say so: Samsung, MediaTek, Huawei
+    r"(?:(?: ?(?: |(?P<interrupt>I))\[\d{1,3}: *[^\[\]]{1,20}: *| c\d{1,3} +| ?\[pid:"
+    r"|(?: ?<\d>)?[ .+-]{0,3}\(\d{1,2}\)\[)(?P<pid>\d{1,10})"
+    r"(?:(?:,cpu\d{1,3},|:)[^\]]{1,20}\](?: ?\[name:[^\]]{1,40}\])?|\]|(?= )))?"
     # ``journalctl -o short-monotonic``
     r"(?P<journal> (?:[^ :\[\]]{1,255} )?kernel(?:\[\d{1,9}\])?:)?"
     r"(?: ?\[ *(?P<caller>[TC]\d{1,10})\])? ?",
@@ -186,11 +207,20 @@ def read_text(line: str) -> TextLine:
     time_us = None
     if fraction := prefix["fraction"]:
         time_us = int(prefix["s"]) * 1_000_000 + int(fraction.ljust(6, "0"))
+    elif ring_us := prefix["kmsg_us"]:
+        time_us = int(ring_us)
     text = line[prefix.end() :]
     return TextLine(
-        message=KernelMessage(text=text, time_us=time_us, caller=prefix["caller"]),
+        message=KernelMessage(text=text, time_us=time_us, caller=_caller(prefix)),
         by_journal=prefix["journal"] is not None,
     )
+
+
+def _caller(prefix: re.Match[str]) -> str | None:
+    """Return who printed a line; of interrupts the vendors' kernels name the task they broke."""
+    if pid := prefix["pid"]:
+        return None if prefix["interrupt"] else f"T{pid}"
+    return prefix["caller"] or prefix["kmsg_caller"]
 
 
 def read_message(line: str) -> KernelMessage:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from initadvisor.boots.text_log import read_boots, read_log
+from initadvisor.records.kernel_log import read_message
 from initadvisor.records.marks import Waiting
 
 PLAIN = """\
@@ -51,6 +52,8 @@ def unpack_times(log: str) -> list[int | None]:
         "[Fri Nov 20 23:21:55 2026]",
         "Nov 20 23:21:55 host kern.info kernel: ",
         "<6>1 2026-11-20T23:21:55.123456+01:00 host kernel - - - ",
+        "05-26 20:26:46.899     0     0 I         : ",
+        "03:09:07,559 NOTICE kernel:",
     ],
 )
 def test_what_carriers_put_in_front_is_taken_off(prefix: str) -> None:
@@ -72,6 +75,32 @@ def test_what_carriers_put_in_front_is_taken_off(prefix: str) -> None:
 def test_every_stamp_of_a_kernel_s_clock(begin: str, end: str) -> None:
     log = f"{begin}Unpacking initramfs... done\n{end}Freeing initrd memory: 394k freed\n"
     assert unpack_times(log) == [200_000]
+
+
+@pytest.mark.parametrize(
+    ("stamp", "caller"),
+    [
+        ("<6>[    0.300000]  [4:      swapper/0:    1] ", "T1"),
+        ("<6>[    0.300000]  [2:    kworker/2:1:   37] ", "T37"),
+        ("<0>[    0.300000] I[7:      swapper/0:    1] ", None),
+        ("<6>[    0.300000] c0      1 ", "T1"),
+        ("<6>[    0.300000]  (3)[1:swapper/0]", "T1"),
+        ("[    0.300000] <5>.(4)[1:swapper/0][name:mtk_wdt&]", "T1"),
+        ("<4>[    0.300000] -(0)[0:swapper/0]", "T0"),
+        ("[    0.300000s][pid:1,cpu7,swapper/0]", "T1"),
+        ("<6>[    0.300000] [pid:12,cpu7,kworker/u16:1]", "T12"),
+        ("<6>[    0.300000 / 01-01 00:00:00.529][7] ", None),
+        ("6,160,300000,-;", None),
+        ("6,160,300000,-,caller=T1;", "T1"),
+    ],
+)
+def test_who_prints_is_told_by_vendors_kernels_and_by_the_ring(
+    stamp: str, caller: str | None
+) -> None:
+    message = read_message(f"{stamp}Trying to unpack rootfs image as initramfs...")
+    assert message.text == "Trying to unpack rootfs image as initramfs..."
+    assert message.time_us == 300_000
+    assert message.caller == caller
 
 
 @pytest.mark.parametrize(
@@ -118,6 +147,8 @@ def test_a_clock_that_goes_back_is_another_boot_and_a_little_jitter_is_not() -> 
     assert unpack_times(PLAIN.replace("0.500000] Fr", "0.510000] x\n[    0.500000] Fr")) == [
         200_000
     ]
+    oops = "[   31.244487] Call Trace:\n[   29.608372] RSP: 002b:00007fffdeaf2ec8\n"
+    assert unpack_times(PLAIN.replace("[    0.6", f"{oops}[   38.6")) == [200_000]
 
 
 @pytest.mark.parametrize(
@@ -274,6 +305,9 @@ def test_the_kernel_tells_when_it_started() -> None:
         "Unable to handle kernel paging request at virtual address ffffffff",
         "watchdog: BUG: soft lockup - CPU#0 stuck for 22s! [swapper/0:1]",
         "general protection fault, probably for non-canonical address: 0000 [#1]",
+        "illegal operation: 0001 ilc:1 [#1] SMP",
+        "monitor event: 0040 ilc:2 [#1] PREEMPT SMP",
+        "addressing exception: 0005 ilc:3 [#1] SMP",
     ],
 )
 def test_an_oops_counts_only_before_init(words: str) -> None:
@@ -282,3 +316,19 @@ def test_an_oops_counts_only_before_init(words: str) -> None:
     late = f"{PLAIN}[    0.700000] {words}\n"
     oopses = [boot.timestamps.oops for boot in read_boots(io.BytesIO((early + late).encode()))]
     assert oopses == [words, None]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "INFO: task swapper/0:1 blocked for more than 122 seconds.",
+        "rcu: INFO: rcu_sched self-detected stall on CPU",
+    ],
+)
+def test_to_be_slow_is_no_error(words: str) -> None:
+    """Who waits for an unpack of minutes, on a processor that is emulated, is reported as hung."""
+    before, after = PLAIN.split("[    0.600000]")
+    (boot,) = read_boots(
+        io.BytesIO(f"{before}[    0.550000] {words}\n[    0.600000]{after}".encode())
+    )
+    assert boot.timestamps.oops is None
