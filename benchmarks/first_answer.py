@@ -28,7 +28,7 @@ from initadvisor.image.scan import scan
 from initadvisor.target.target import find_target
 
 LIMIT, AIM = 15.0, 30.0
-SECOND_LIMIT_S = 0.6
+SECOND_LIMIT_S = 0.4
 TOOLS = {
     Codec.CAT: "cat",
     Codec.GZIP: "gzip -dc",

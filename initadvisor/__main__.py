@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 from typing import NoReturn
+
+_GARBAGE = 50_000
+"""Objects between two searches for garbage: imports make many objects, and hardly any garbage."""
 
 
 def main() -> NoReturn:
     """Run the command line; see ``initadvisor.cli.main``."""
+    # The arrays are small: numpy's threads would take longer to start than they ever save.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    gc.set_threshold(_GARBAGE)
     try:
         from initadvisor.cli import main as run
     except KeyboardInterrupt:

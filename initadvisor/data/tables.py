@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from initadvisor.core.codecs import Codec
@@ -16,8 +16,6 @@ from initadvisor.decide.sampling import Error
 from initadvisor.host.files import open_regular
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from initadvisor.host import Host
 
 
@@ -173,6 +171,6 @@ def observed_boots() -> tuple[ObservedBoot, ...]:
 
 
 def _load(name: str) -> dict[str, Any]:
-    text = resources.files("initadvisor.data").joinpath(name).read_text("utf-8")
+    text = Path(__file__).with_name(name).read_text("utf-8")
     table: dict[str, Any] = from_json(text)
     return table

@@ -24,3 +24,8 @@ def quantiles(values: Floats, parts: Sequence[float]) -> list[Floats]:
         ordered[place] + (ordered[min(place + 1, last)] - ordered[place]) * beyond
         for place, beyond in places
     ]
+
+
+def columns(of_each: Sequence[Floats]) -> Floats:
+    """Return arrays as the columns of one, in which each stays in one piece: half the time."""
+    return np.array(of_each).T

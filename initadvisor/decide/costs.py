@@ -9,7 +9,7 @@ import numpy as np
 
 from initadvisor.core.codecs import Codec
 from initadvisor.core.estimates import Estimate
-from initadvisor.decide.arrays import quantiles
+from initadvisor.decide.arrays import columns, quantiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,10 +94,10 @@ def draw_parts(
         rest_ms=rest,
         populate_ms=populate,
         cpu=cpu,
-        codec=np.column_stack(codec),
+        codec=columns(codec),
         lab=lab,
-        size_mb=np.column_stack(size),
-        own_ms=np.column_stack(own),
+        size_mb=columns(size),
+        own_ms=columns(own),
     )
 
 
@@ -122,7 +122,7 @@ def priced(
 def unpack_times(parameters: ParameterDraws, candidates: Sequence[CandidateFacts]) -> Floats:
     """Return U of every candidate, in ms: as the lab measured it, else P + D."""
     populate = populate_times(parameters, candidates)
-    return np.column_stack(
+    return columns(
         [
             populate + parameters.own_ms[:, column] * parameters.cpu * parameters.codec[:, column]
             if candidate.unpack_ms is None
@@ -159,8 +159,8 @@ def summary(values: Floats, source: str) -> Estimate:
 
 def quantity_at(quantity: Quantity, normal: Floats) -> Floats:
     """Return what a quantity is where a standard normal variable has these values."""
-    below = quantity.log_sd if quantity.log_sd_below is None else quantity.log_sd_below
-    log_sd = np.where(normal < 0, below, quantity.log_sd)
+    above, below = quantity.log_sd, quantity.log_sd_below
+    log_sd = above if below is None else np.where(normal < 0, below, above)
     return np.maximum(quantity.median * np.exp(log_sd * normal), quantity.least)
 
 
