@@ -315,6 +315,8 @@ class TimeLine {
         this.draw();
       }
     });
+    window.addEventListener("resize", () => this.draw());
+    this.draw();
     bar.hidden = false;
   }
 
@@ -347,13 +349,17 @@ class TimeLine {
   draw() {
     const length = this.to - this.from;
     const percent = (ms) => `${(100 * ms / length).toFixed(3)}%`;
+    const room = this.place.clientWidth;
     for (const shown of this.place.querySelectorAll("[data-stage]")) {
       const stage = this.stages[Number(shown.dataset.stage)];
       const took = stage.to_ms - stage.from_ms;
       shown.setAttribute("x", percent(stage.from_ms - this.from));
       shown.setAttribute("width", percent(took));
       const before = took ? Math.min(Math.max((this.from - stage.from_ms) / took, 0), 1) : 0;
-      shown.querySelector("text").setAttribute("x", `${(100 * before).toFixed(2)}%`);
+      const name = shown.querySelector("text");
+      name.setAttribute("x", `${(100 * before).toFixed(2)}%`);
+      const left = room * (Math.min(stage.to_ms, this.to) - Math.max(stage.from_ms, this.from)) / length;
+      name.setAttribute("visibility", name.getComputedTextLength() + 10 > left ? "hidden" : "visible");
     }
     this.axis.replaceChildren(...ticksBetween(this.from, this.to).map((value) => {
       const mark = svgPart("text", {x: percent(value - this.from), y: 14});

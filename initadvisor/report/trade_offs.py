@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 HEIGHT = 240
 """Of a panel, in pixels."""
 
-_MARGIN = 12.0
+_LEFT, _WIDTH = 14.0, 82.0
+"""In percent of the width: where the points are, beside what the sizes are."""
+
+_TOP, _BELOW = 12.0, 36.0
+"""In pixels: above the points, and below them, where it is written what the times are."""
+
 _FASTEST_S = 0.01
 _TO_THE_LEFT = 60.0
 
@@ -48,6 +53,8 @@ class TradeOff:
     title: str
     left: str
     right: str
+    smallest: str
+    largest: str
     points: tuple[TradeOffPoint, ...]
 
     @property
@@ -57,7 +64,7 @@ class TradeOff:
 
 
 def trade_offs(report: Report) -> tuple[TradeOff, ...]:
-    """Return the panels of which there are two points and more, of what may be chosen.
+    """Return the panels whose points differ in both, of what may be chosen.
 
     A boot costs what the bars say. What is not compressed is so large that it would hide how others
     differ: it is left out unless it is today's or advised.
@@ -76,11 +83,14 @@ def trade_offs(report: Report) -> tuple[TradeOff, ...]:
     ]
     built = [(one, max(one.build_s, _FASTEST_S)) for one in fit if one.build_s is not None]
     booted = [(one, costs[one.setting]) for one in fit]
-    panels = (
-        _panel(report, "time to build", built, in_s),
-        _panel(report, "what a boot costs", booted, in_ms),
+    return tuple(
+        _panel(report, what, timed, worded)
+        for what, timed, worded in (
+            ("time to build", built, in_s),
+            ("what a boot costs", booted, in_ms),
+        )
+        if len({time for _, time in timed}) > 1 < len({one.size_bytes for one, _ in timed})
     )
-    return tuple(panel for panel in panels if len(panel.points) > 1)
 
 
 def _panel(
@@ -89,12 +99,12 @@ def _panel(
     timed: Sequence[tuple[ReportedSetting, float]],
     worded: Callable[[float], str],
 ) -> TradeOff:
-    times = [time for _, time in timed] or [1.0]
-    sizes = [one.size_bytes for one, _ in timed] or [1]
+    times = [time for _, time in timed]
+    sizes = [one.size_bytes for one, _ in timed]
     points = []
     for one, time in timed:
-        x = _place(time, times, 100.0 - _MARGIN / 2, _MARGIN / 4)
-        y = HEIGHT - _place(one.size_bytes, sizes, HEIGHT - 2 * _MARGIN, _MARGIN)
+        x = _LEFT + _WIDTH * _part(time, times)
+        y = HEIGHT - _BELOW - (HEIGHT - _TOP - _BELOW) * _part(one.size_bytes, sizes)
         tags = [
             tag
             for tag, setting in (("today", report.today), ("advised", report.advised))
@@ -119,12 +129,13 @@ def _panel(
         title=f"Size against {what}",
         left=worded(min(times)),
         right=worded(max(times)),
+        smallest=megabytes(min(sizes)),
+        largest=megabytes(max(sizes)),
         points=tuple(points),
     )
 
 
-def _place(value: float, among: Sequence[float], length: float, start: float) -> float:
-    """Return where a value is between the least and the most, by the factors between them."""
+def _part(value: float, among: Sequence[float]) -> float:
+    """Return where a value is from the least, 0, to the most, 1, by the factors between them."""
     least, most = min(among), max(among)
-    part = log(value / least) / log(most / least) if most > least else 0.5
-    return start + length * part
+    return log(value / least) / log(most / least)

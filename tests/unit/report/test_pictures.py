@@ -160,6 +160,7 @@ def test_settings_stand_by_size_and_time_and_what_none_beats_is_joined(host: Hos
         assert all(point.front for point in panel.points)
         assert panel.joined == ((left, middle), (middle, right))
     assert (build.left, build.right) == ("0.50 s", "20.0 s")
+    assert (build.smallest, build.largest) == ("33.0 MB", "55.0 MB")
     assert build.points[0].words == "lz4 -9: 55.0 MB, 0.50 s"
     slow = (replace(lz4, build_s=5.0, size_bytes=zstd.size_bytes), *built[1:])
     beaten, *others = trade_offs(replace(report, settings=slow))[0].points
