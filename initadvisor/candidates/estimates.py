@@ -283,14 +283,12 @@ def _controlled(sampler: Sampler, subject: SampleTask, sample: Sample) -> Growth
 def _slower(sampler: Sampler, subject: SampleTask) -> float:
     """Return how much longer the whole takes for each byte than the sample does.
 
-    Known of a control of the same codec: the one that looks back farthest, as far as this does. A
-    ratio beyond what caches can do is a measurement that was disturbed.
+    Known of a control of the same codec. A ratio beyond what caches can do is a measurement that
+    was disturbed.
     """
-    sample = sampler.sample_of(subject)
-    alike = [control for control in subject.controls if control.codec is subject.codec]
-    if not alike:
+    sample, control = sampler.sample_of(subject), subject.timed_control
+    if control is None:
         return 1.0
-    control = alike[-1]
     whole, part = (sampler.control_ms.get((control, of)) for of in (sampler.whole, sample))
     if not whole or not part:
         return 1.0
