@@ -377,7 +377,9 @@ def _without_initramfs(timestamps: KernelTimestamps) -> bool:
     """
     if timestamps.run_program is None:
         return False
-    if timestamps.release is not None and not timestamps.begun and not timestamps.missed_messages:
+    if timestamps.release is not None and not (
+        timestamps.begun or timestamps.freed or timestamps.missed_messages
+    ):
         return True
     if timestamps.command_line is None or not timestamps.command_line_whole:
         return False  # rdinit= may have stood there

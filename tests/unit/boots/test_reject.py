@@ -45,6 +45,7 @@ NOTHING_BEGUN = replace(NOTHING_FREED, begun=False, begin_us=None)
         (replace(GOOD, run_program="/sbin/init"), (RejectionReason.NO_INITRAMFS,)),
         (replace(GOOD, run_program="/bin/sh", command_line="rdinit=/bin/sh"), ()),
         (replace(GOOD, run_program="/bin/sh", command_line_whole=False), ()),
+        (replace(GOOD, begun=False, begin_us=None), (RejectionReason.NO_BEGIN,)),
         (NOTHING_FREED, (RejectionReason.NO_END,)),
         (replace(NOTHING_FREED, retained=True), (RejectionReason.RETAINED,)),
         (replace(NOTHING_FREED, retained=True, initcall_us=5), (RejectionReason.RETAINED,)),
