@@ -18,14 +18,15 @@ _initadvisor() {
         case $path in trial | candidates | config) ;; *) break ;; esac
     done
     case "$path $previous" in
-    'enable --policy') offered=(advise try apply) ;;
+    'enable --policy' | 'config set daemon.policy') offered=(advise try apply) ;;
     'recommend --image' | 'recommend --kernel-config' | 'report -o' | 'report --output' | 'report --image' | 'lab --image' | 'lab --verify' | 'lab --kernel' | 'lab --uml' | 'whatif --image' | 'candidates build --image' | 'candidates list --image' | 'candidates sweep --image' | 'inspect --kernel-config' | 'measure --directory' | 'measure --file' | 'history --import') files=yes ;;
-    'recommend --read-speed' | 'recommend --overlap' | 'apply --read-speed' | 'apply --overlap' | 'rollback --keep' | 'report --read-speed' | 'report --overlap' | 'trial next --countdown' | 'trial resume --countdown' | 'trial start --max-boots' | 'trial start --countdown' | 'lab --rounds' | 'whatif --read-speed' | 'whatif --cpu-scale' | 'whatif --overlap' | 'candidates build --jobs' | 'candidates sweep --levels' | 'candidates sweep --threads' | 'history --limit' | 'history --since') : ;;
-    'recommend --objective' | 'report --objective' | 'whatif --objective') offered=(boot size balanced) ;;
+    'recommend --read-speed' | 'recommend --overlap' | 'apply --read-speed' | 'apply --overlap' | 'rollback --keep' | 'report --read-speed' | 'report --overlap' | 'trial next --countdown' | 'trial resume --countdown' | 'trial start --max-boots' | 'trial start --countdown' | 'lab --rounds' | 'whatif --read-speed' | 'whatif --cpu-scale' | 'whatif --overlap' | 'candidates build --jobs' | 'candidates sweep --levels' | 'candidates sweep --threads' | 'history --limit' | 'history --since' | 'config set machine.read_speed_mb_s' | 'config set machine.overlap_ms' | 'config set candidates.settings' | 'config set candidates.slow_codecs' | 'config set candidates.jobs' | 'config set candidates.cache_limit_mb' | 'config set recommend.boots_per_upgrade' | 'config set recommend.tolerance_ms' | 'config set recommend.tolerance_fraction' | 'config set recommend.certainty' | 'config set recommend.max_excess_s' | 'config set daemon.trial_boots_per_kernel') : ;;
+    'recommend --objective' | 'report --objective' | 'whatif --objective' | 'config set recommend.objective') offered=(boot size balanced) ;;
     'recommend --only' | 'trial start --only' | 'lab --only' | 'candidates build --only') offered=(cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19') ;;
     'lab --engine') offered=(kvm uml tcg) ;;
     'whatif --table') offered=(ubuntu-laptop-2018 arm-board-2013 at91-nand-2012 panda-mmc-2012 debian-programs-2021 dracut-bookworm-minimal dracut-bookworm-laptop dracut-bookworm-full tools-bookworm-laptop arch-cloud) files=yes ;;
     'candidates sweep --codec') offered=(gzip bzip2 lzma xz lzop lz4 zstd) ;;
+    'config set daemon.person_resets' | 'config set daemon.motd') offered=(true false) ;;
     *)
         case "$path $current" in
         'config unset -'*) offered=(--help) ;;

@@ -170,7 +170,11 @@ complete -c initadvisor -n '__initadvisor_at "config"' -a set -d 'Set KEY, such 
 complete -c initadvisor -n '__initadvisor_at "config"' -a unset -d 'Remove KEY from /etc/initadvisor.toml, so that its default holds'
 complete -c initadvisor -n '__initadvisor_at "config"' -l json -d 'Print it as JSON'
 complete -c initadvisor -n '__initadvisor_at "config"' -l help -d 'Show this message and exit'
-complete -c initadvisor -n '__initadvisor_at "config set"' -f -a "machine.read_speed_mb_s machine.overlap_ms candidates.settings candidates.slow_codecs candidates.jobs candidates.cache_limit_mb recommend.objective recommend.boots_per_upgrade recommend.tolerance_ms recommend.tolerance_fraction recommend.certainty recommend.max_excess_s daemon.policy daemon.trial_boots_per_kernel daemon.person_resets daemon.motd"
+complete -c initadvisor -n '__initadvisor_at "config set"; and test (commandline -opc)[-1] = set' -f -a "machine.read_speed_mb_s machine.overlap_ms candidates.settings candidates.slow_codecs candidates.jobs candidates.cache_limit_mb recommend.objective recommend.boots_per_upgrade recommend.tolerance_ms recommend.tolerance_fraction recommend.certainty recommend.max_excess_s daemon.policy daemon.trial_boots_per_kernel daemon.person_resets daemon.motd"
+complete -c initadvisor -n '__initadvisor_at "config set"; and test (commandline -opc)[-1] = recommend.objective' -f -a "boot size balanced"
+complete -c initadvisor -n '__initadvisor_at "config set"; and test (commandline -opc)[-1] = daemon.policy' -f -a "advise try apply"
+complete -c initadvisor -n '__initadvisor_at "config set"; and test (commandline -opc)[-1] = daemon.person_resets' -f -a "true false"
+complete -c initadvisor -n '__initadvisor_at "config set"; and test (commandline -opc)[-1] = daemon.motd' -f -a "true false"
 complete -c initadvisor -n '__initadvisor_at "config set"' -l help -d 'Show this message and exit'
 complete -c initadvisor -n '__initadvisor_at "config unset"' -f -a "machine.read_speed_mb_s machine.overlap_ms candidates.settings candidates.slow_codecs candidates.jobs candidates.cache_limit_mb recommend.objective recommend.boots_per_upgrade recommend.tolerance_ms recommend.tolerance_fraction recommend.certainty recommend.max_excess_s daemon.policy daemon.trial_boots_per_kernel daemon.person_resets daemon.motd"
 complete -c initadvisor -n '__initadvisor_at "config unset"' -l help -d 'Show this message and exit'

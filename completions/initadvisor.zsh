@@ -43,11 +43,20 @@ _initadvisor_config_unset() {
         '::value:_initadvisor_values_7'
 }
 
+_initadvisor_config_set_after() {
+    case $words[CURRENT-1] in
+        recommend.objective) compadd "$@" boot size balanced ;;
+        daemon.policy) compadd "$@" advise try apply ;;
+        daemon.person_resets) compadd "$@" true false ;;
+        daemon.motd) compadd "$@" true false ;;
+    esac
+}
+
 _initadvisor_config_set() {
     _arguments \
         '--help[Show this message and exit]' \
         '::value:_initadvisor_values_7' \
-        '::value: '
+        '::value:_initadvisor_config_set_after'
 }
 
 _initadvisor_config() {

@@ -42,12 +42,16 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command: the words that call it, and its subcommands, each with its line of help."""
+    """A command: the words that call it, and its subcommands, each with its line of help.
+
+    ``after``: what its second argument takes, by the word that is its first.
+    """
 
     path: str
     options: tuple[Option, ...]
     arguments: tuple[Values, ...]
     subcommands: dict[str, str]
+    after: dict[str, Values]
 
     @property
     def option_names(self) -> tuple[str, ...]:
@@ -77,14 +81,17 @@ def commands_of(command: click.Command, path: str = "") -> list[Command]:
         for option in command.get_params(context)
         if isinstance(option, click.Option) and not option.hidden
     ]
+    arguments = [one for one in command.params if isinstance(one, click.Argument)]
+    first = tuple(_values(argument, context) for argument in arguments)
     own = Command(
         path=path,
         options=tuple(options),
-        arguments=tuple(
-            _values(argument, context)
-            for argument in command.params
-            if isinstance(argument, click.Argument)
-        ),
+        arguments=first,
+        after={
+            word: _values(second, context, **{str(arguments[0].name): word})
+            for second in arguments[1:]
+            for word in first[0].words
+        },
         subcommands={
             name: _plain(found.get_short_help_str(100) if path else _LINES[name])
             for name, found in shown.items()
@@ -94,7 +101,8 @@ def commands_of(command: click.Command, path: str = "") -> list[Command]:
     return [own, *(found for every in below for found in every)]
 
 
-def _values(parameter: click.Parameter, context: click.Context) -> Values:
+def _values(parameter: click.Parameter, context: click.Context, **before: str) -> Values:
+    context.params.update(before)
     items = parameter.shell_complete(context, "")
     return Values(
         words=tuple(item.value for item in items if item.type == "plain"),
@@ -121,6 +129,8 @@ def bash(commands: list[Command]) -> str:
         for option in command.options:
             for name in option.names if option.values else ():
                 places.setdefault(option.values or Values(), []).append(f"{command.path} {name}")
+        for word, values in command.after.items():
+            places.setdefault(values, []).append(f"{command.path} {word}")
     return _filled(
         _BASH,
         GROUPS=" | ".join(one.path for one in commands if one.subcommands and one.path),
@@ -233,13 +243,16 @@ def _zsh_command(command: Command, names: dict[Values, str]) -> str:
         for name in option.names:
             mark = "=" if option.values and name.startswith("--") else ""
             specs.append(f"{'*' if option.multiple else ''}{name}{mark}[{told}]{value}")
-    specs += [f"::value:{action(values)}" for values in command.arguments]
     function = f"_initadvisor {command.path}".strip().replace(" ", "_")
+    first = command.arguments[:1] if command.after else command.arguments
+    specs += [f"::value:{action(values)}" for values in first]
+    specs += [f"::value:{function}_after"] if command.after else []
     if command.subcommands:
         specs += ["1:command:->command", "*::argument:->argument"]
     lines = " \\\n        ".join(f"'{spec}'" for spec in specs)
     if not command.subcommands:
-        return f"{function}() {{\n    _arguments \\\n        {lines}\n}}\n"
+        own = f"{function}() {{\n    _arguments \\\n        {lines}\n}}\n"
+        return _zsh_after(command, function) + own
     listed = "\n".join(
         f"        '{name}:{line.replace(':', chr(92) + ':')}'"
         for name, line in command.subcommands.items()
@@ -251,6 +264,18 @@ def _zsh_command(command: Command, names: dict[Values, str]) -> str:
         f"        argument) (( $+functions[{function}_${{line[1]}}] )) && "
         f"{function}_${{line[1]}} ;;\n    esac\n}}\n"
     )
+
+
+def _zsh_after(command: Command, function: str) -> str:
+    """Return the function that offers what the second argument takes, where it depends."""
+    if not command.after:
+        return ""
+    cases = "\n".join(
+        f'        {word}) compadd "$@" {_words(values.words)} ;;'
+        for word, values in command.after.items()
+        if values.words
+    )
+    return f"{function}_after() {{\n    case $words[CURRENT-1] in\n{cases}\n    esac\n}}\n\n"
 
 
 _ZSH = """\
@@ -268,7 +293,17 @@ def fish(commands: list[Command]) -> str:
     for command in commands:
         at = f"complete -c initadvisor -n '__initadvisor_at \"{command.path}\"'"
         lines += [f"{at} -a {name} -d '{line}'" for name, line in command.subcommands.items()]
-        lines += [f"{at} {_fish_values(values)}" for values in command.arguments[:1]]
+        if not command.after:
+            lines += [f"{at} {_fish_values(values)}" for values in command.arguments[:1]]
+        else:
+            lines += [
+                f"{at[:-1]}; and test (commandline -opc)[-1] = {word}' {_fish_values(values)}"
+                for word, values in {
+                    command.path.split()[-1]: command.arguments[0],
+                    **command.after,
+                }.items()
+                if values.words
+            ]
         for option in command.options:
             named = " ".join(
                 f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"

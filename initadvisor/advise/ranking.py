@@ -33,7 +33,7 @@ from initadvisor.decide.next_boot import MOST_BOOTS, next_boots
 from initadvisor.lab.evidence import LabEvidence
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from initadvisor.advise.decision_input import DecisionInput, DecisionResult
     from initadvisor.core.settings import Setting
@@ -48,7 +48,7 @@ _WORTH_BUILDING = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedCandidates:
-    """The decision, the weakest evidence it rests on, and a row for each contender.
+    """The decision, the weakest evidence it rests on, and a row for each contender, in order.
 
     ``unbuilt``: the settings without a candidate that may be the best, the likeliest first. Only
     they are worth building. ``deciding``, ``rival``, ``plan`` and ``hinges_on_build`` as
@@ -72,7 +72,7 @@ def summarise(decision_input: DecisionInput, result: DecisionResult) -> RankedCa
     return RankedCandidates(
         decision=result.decision,
         evidence=result.weakest,
-        rows=tuple(sorted(_rows(decision_input, result), key=lambda row: row.total_ms.middle)),
+        rows=_in_order(decision_input, _rows(decision_input, result)),
         summary=result.posterior_costs.summary,
         deciding=deciding,
         rival=rival,
@@ -212,6 +212,20 @@ def _rows(decision_input: DecisionInput, result: DecisionResult) -> list[Row]:
             )
         )
     return rows
+
+
+def _in_order(decision_input: DecisionInput, rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Return what saves most (or is smallest) first, and last what may not be chosen."""
+    today, by_size = rows[0], decision_input.by_size
+    return tuple(
+        sorted(
+            rows,
+            key=lambda row: (
+                row is not today and row.unfit is not None,
+                row.size_bytes if by_size else -row.saving_ms.middle,
+            ),
+        )
+    )
 
 
 def explain(decision_input: DecisionInput, result: DecisionResult) -> Explanation:

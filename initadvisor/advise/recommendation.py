@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from initadvisor.image.contents import Verdict
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -52,6 +54,15 @@ class Row:
     lint: Lint
     notes: tuple[str, ...] = ()
     unusable: str | None = None
+
+    @property
+    def unfit(self) -> str | None:
+        """Why the setting may not be chosen on this machine; None where it may."""
+        if self.lint.verdict is Verdict.REFUSED:
+            return f"its kernel would refuse it: {'; '.join(self.lint.reasons)}"
+        if self.unusable is not None:
+            return self.unusable
+        return "the boot partition has no room for it" if self.fits is False else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +150,8 @@ class Assumption:
 class Recommendation:
     """The whole answer.
 
-    ``baseline`` is today's setting, its row is among ``rows``; ``baseline_source`` says where it is
+    ``baseline`` is today's setting, its row is among ``rows``: what saves most comes first (what is
+    smallest where sizes decide), what may not be chosen last. ``baseline_source`` says where it is
     configured, or that it was read from the image. ``assumptions`` are what the answer rests on:
     priors, or what boots made of them; ``warnings`` what the user should know before following it,
     ``context`` what in the generator's configuration matters more than the codec. ``unbuilt`` are

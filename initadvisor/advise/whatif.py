@@ -21,7 +21,6 @@ from initadvisor.decide.upgrades import upgrade_pace
 from initadvisor.decide.whatif import UNITS, Comparison, at_speed
 from initadvisor.decide.whatif_values import ReadMedium, Rule, SettingFigures, Span, WhatIf
 from initadvisor.host.configuration import load_config
-from initadvisor.image.contents import Verdict
 from initadvisor.records.built_image import SkippedSetting
 
 if TYPE_CHECKING:
@@ -170,7 +169,8 @@ def _said(
     given, said = question.given, []
     if not isinstance(question.read_speed_mb_s, Span):
         said += [
-            f"{place.name}: the loader reads {place.read_mb_s.mean:.4g} {UNITS[Factor.LOADER]}"
+            f"{place.name}: the loader reads {three_digits(place.read_mb_s.mean)} "
+            f"{UNITS[Factor.LOADER]}"
             f"{_interval(place)} ({place.read_mb_s.source})"
             for place in places
         ]
@@ -183,9 +183,10 @@ def _said(
         )
     if Factor.SHADOW not in given and overlap_ms:
         middle, low, high = map(three_digits, (overlap_ms.middle, overlap_ms.low, overlap_ms.high))
+        of = f", the middle of what it may be here ({low}..{high}; " if low != high else " ("
         said.append(
-            f"the overlap is taken to be {middle} ms, the middle of what it may be here "
-            f"({low}..{high}; {overlap_ms.source}); --overlap names another"
+            f"the overlap is taken to be {middle} ms{of}{overlap_ms.source}); --overlap names "
+            "another"
         )
     elif Factor.SHADOW not in given:
         said.append(
@@ -268,7 +269,7 @@ def of_machine(answer: Recommendation, config: Config, objective: Objective) -> 
     What may not be chosen on this machine is left out. Raises ``UsageError`` where less than two
     are left.
     """
-    unfit = {row.setting: why for row in answer.rows if (why := why_unfit(row))}
+    unfit = {row.setting: why for row in answer.rows if (why := row.unfit)}
     fit = [row for row in answer.rows if row.setting not in unfit]
     known = [(_of_row(row), build_cpu_s(row, answer.rows)) for row in fit]
     pace = upgrade_pace(config.boots_per_upgrade, answer.pace)
@@ -327,15 +328,6 @@ def _said_of_builds(rows: Sequence[Row], objective: Objective) -> Iterator[str]:
         found = row.build_cpu_s is None and row.setting.codec is not Codec.CAT
         if objective is Objective.BALANCED and found and (spread := _unknown_build(row, rows)):
             yield spread.words
-
-
-def why_unfit(row: Row) -> str | None:
-    """Return why a setting may not be chosen on this machine; None where it may."""
-    if row.lint.verdict is Verdict.REFUSED:
-        return f"its kernel would refuse it: {'; '.join(row.lint.reasons)}"
-    if row.unusable is not None:
-        return row.unusable
-    return "the boot partition has no room for it" if row.fits is False else None
 
 
 def _with_builds(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from initadvisor.cli.rendering.output import print_json
 from initadvisor.core.text import shown
+
+if TYPE_CHECKING:
+    from initadvisor.host import Host
 
 
 def _keys_beginning_with(
@@ -16,12 +21,21 @@ def _keys_beginning_with(
     return [name for name in key_names() if name.startswith(incomplete)]
 
 
+def _values_beginning_with(
+    ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[str]:
+    from initadvisor.core.config import key_names, key_values
+
+    key = ctx.params.get("key")
+    words = key_values(key) if key in key_names() else ()
+    return [word for word in words if word.startswith(incomplete)]
+
+
 @click.group(invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @click.pass_context
 def config(ctx: click.Context, *, as_json: bool) -> None:
     """Show each value in effect, and whether /etc/initadvisor.toml or the default gives it."""
-    from initadvisor.core.config_text import written
     from initadvisor.host import Host
     from initadvisor.host.configuration import CONFIG_PATH, load_config, load_tables
 
@@ -45,13 +59,12 @@ def config(ctx: click.Context, *, as_json: bool) -> None:
         return
     width = max(len(key) for key, _, _ in values)
     for key, value, source in values:
-        told = "not set" if value is None else shown(written(value))
-        click.echo(f"{key.ljust(width)}  {told}  ({source})")
+        click.echo(f"{key.ljust(width)}  {_told(value)}  ({source})")
 
 
 @config.command("set")
 @click.argument("key", shell_complete=_keys_beginning_with)
-@click.argument("value")
+@click.argument("value", shell_complete=_values_beginning_with)
 def set_(*, key: str, value: str) -> None:
     """Set KEY, such as machine.read_speed_mb_s, to VALUE in /etc/initadvisor.toml.
 
@@ -60,9 +73,12 @@ def set_(*, key: str, value: str) -> None:
     """
     from initadvisor.core.config_text import parse_value
     from initadvisor.host import Host
-    from initadvisor.host.configuration import change_config
+    from initadvisor.host.configuration import CONFIG_PATH, change_config
 
-    change_config(Host(), key, parse_value(value))
+    host = Host()
+    change_config(host, key, parse_value(value))
+    name, now = _now(host, key)
+    click.echo(f"{name} = {now} in {host.path(CONFIG_PATH)}")
 
 
 @config.command()
@@ -70,6 +86,24 @@ def set_(*, key: str, value: str) -> None:
 def unset(*, key: str) -> None:
     """Remove KEY from /etc/initadvisor.toml, so that its default holds."""
     from initadvisor.host import Host
-    from initadvisor.host.configuration import change_config
+    from initadvisor.host.configuration import CONFIG_PATH, change_config
 
-    change_config(Host(), key, None)
+    host = Host()
+    change_config(host, key, None)
+    name, now = _now(host, key)
+    click.echo(f"{name} is {now}, the default: {host.path(CONFIG_PATH)} does not set it")
+
+
+def _now(host: Host, key: str) -> tuple[str, str]:
+    """Return a key with its table, and the value in effect in words."""
+    from initadvisor.core.config import find_key
+    from initadvisor.host.configuration import load_config
+
+    table, name = find_key(key)
+    return f"{table}.{name}", _told(load_config(host).tables[table][name])
+
+
+def _told(value: object) -> str:
+    from initadvisor.core.config_text import written
+
+    return "not set" if value is None else shown(written(value))

@@ -296,7 +296,7 @@ def _weight(weight: Weight, advised: Setting) -> str:
 
 def _known(estimate: Estimate, unit: str) -> str:
     mean, low, high = map(three_digits, (estimate.middle, estimate.low, estimate.high))
-    return f"{mean} ({low}..{high}) {unit}"
+    return f"{mean} {unit}" if mean == low == high else f"{mean} ({low}..{high}) {unit}"
 
 
 def _turning(stretches: Sequence[BestRange], unit: str) -> str:

@@ -8,7 +8,7 @@ import click
 
 from initadvisor.cli.options import FileName, Whole, refuse_if, settings_beginning_with
 from initadvisor.cli.rendering.output import print_json
-from initadvisor.cli.rendering.progress import Progress
+from initadvisor.cli.rendering.progress import LAB_TAKES, Progress
 from initadvisor.core.text import shown
 from initadvisor.records.lab import Engine
 
@@ -108,7 +108,7 @@ def _time(
         rounds=rounds,
     )
     try:
-        with Progress() as progress:
+        with Progress(elsewhere=LAB_TAKES) as progress:
             result = run_lab(host, request, observer=progress)
     except KeyboardInterrupt:
         click.echo("initadvisor: what was measured so far is in initadvisor history", err=True)

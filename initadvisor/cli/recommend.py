@@ -89,7 +89,7 @@ def recommend(
     from initadvisor.advise.recommend import Request
     from initadvisor.advise.recommend import recommend as ask
     from initadvisor.cli.recommend_text import print_recommendation
-    from initadvisor.cli.rendering.progress import Progress
+    from initadvisor.cli.rendering.progress import LAB_TAKES, Progress
     from initadvisor.core.settings import Setting
     from initadvisor.host import Host
     from initadvisor.measure.catch_up import catch_up
@@ -109,7 +109,7 @@ def recommend(
         lab=lab,
         explain=explain,
     )
-    with Progress() as progress:
+    with Progress(elsewhere=LAB_TAKES if lab else "") as progress:
         host = Host()
         told = catch_up(host, observer=progress) if image is None and not sample else None
         answer = ask(host, request, observer=progress)

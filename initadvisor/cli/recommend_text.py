@@ -127,37 +127,75 @@ def verdict(answer: Recommendation) -> Iterator[str]:
                 f"Switch to {decision.setting}: {_boots(answer)} {_sooner(decision.saving_ms)}."
                 f"{_little(decision.saving_ms)}"
             )
-            yield f"It is {'the best' if decision.best else 'better, maybe not the best'}."
+            yield _rank(answer)
             yield from _room(answer, decision.setting)
         case Outcome.EVEN:
             yield (
                 f"Keep {decision.setting}: there is no difference worth having, about "
                 f"{short(decision.loss_ms)} ms to the best."
             )
+        case Outcome.KEEP if answer.objective is Objective.SIZE:
+            yield f"Keep {decision.setting}: no other image is smaller by enough to matter."
         case Outcome.KEEP:
-            yield f"Keep {decision.setting}: no other setting saves enough to matter."
-        case Outcome.UNDECIDED if answer.hinges_on_build:
             yield (
-                f"Keep {decision.setting} for now: which setting is best depends on what building "
-                "today's image takes."
-            )
-        case Outcome.UNDECIDED if answer.objective is Objective.SIZE:
-            yield f"Keep {decision.setting} for now: no other image is certain to be smaller."
-        case Outcome.UNDECIDED if decision.leader_saving_ms.mean <= 0:
-            yield (
-                f"Keep {decision.setting} for now: no other setting is expected to save anything, "
-                "but one may."
+                f"Keep {decision.setting}: no other setting saves enough to matter, more than "
+                f"{short(decision.tolerance_ms)} ms."
             )
         case Outcome.UNDECIDED:
-            yield f"Keep {decision.setting} for now: no other setting is certain to be better."
-            if round(decision.leader_saving_ms.middle) <= 0:  # what it saves if the loader is slow
-                return
+            yield from _undecided(answer)
+
+
+def _undecided(answer: Recommendation) -> Iterator[str]:
+    """Yield why today's is kept for now, and the best guess."""
+    decision = answer.decision
+    keep, saving = f"Keep {decision.setting} for now", decision.leader_saving_ms
+    if answer.hinges_on_build:
+        yield f"{keep}: which setting is best depends on what building today's image takes."
+        return
+    if answer.objective is Objective.SIZE:
+        yield f"{keep}: no other image is certain to be smaller."
+        return
+    if saving.mean <= 0:
+        yield f"{keep}: no other setting is expected to save anything, but one may."
+    else:
+        yield f"{keep}: no other setting is certain to be better."
+        if round(saving.middle) > 0:  # else it saves only if the loader is slow
             build = ", its share of the build included," if _balanced(answer) else ""
-            yield (
-                f"Best guess: {decision.leader}{build or ','} "
-                f"{_sooner(decision.leader_saving_ms)}.{_little(decision.leader_saving_ms)}"
-            )
+            guess = f"{decision.leader}{build or ','} {_sooner(saving)}"
+            yield f"Best guess: {guess}.{_little(saving)}"
             yield from _room(answer, decision.leader)
+    yield from _risk(answer)
+
+
+def _first(answer: Recommendation, beside: Setting) -> Row | None:
+    """Return the first row of the table, where it shows more than that of ``beside``."""
+    row, than = answer.rows[0], row_of(answer, beside).saving_ms
+    more = row.unfit is None and round(row.saving_ms.middle) > round(than.middle)
+    return row if more else None
+
+
+def _rank(answer: Recommendation) -> str:
+    """Say whether nothing is better than what to switch to, although a row may show more."""
+    decision = answer.decision
+    first = _first(answer, decision.setting)
+    if decision.best:
+        near = f", or within {short(decision.tolerance_ms)} ms of it" if first else ""
+        return f"It is the best{near}."
+    but = f": {first.setting} may save more, but is less certain to" if first else ""
+    return f"It is better, maybe not the best{but}."
+
+
+def _risk(answer: Recommendation) -> Iterator[str]:
+    """Say why the first row of the table is not the best guess: its mean is below its median."""
+    decision = answer.decision
+    guess = decision.leader if decision.leader_saving_ms.mean > 0 else answer.baseline
+    if first := _first(answer, guess):
+        mean_ms = round(first.saving_ms.mean)
+        average = f"{short(abs(mean_ms))} ms {'sooner' if mean_ms > 0 else 'later'}"
+        yield (
+            f"{first.setting} is probably about {short(first.saving_ms.middle)} ms sooner, but may "
+            f"be far later: on average it {f'is {average}' if mean_ms else 'saves nothing'}."
+        )
 
 
 def _boots(answer: Recommendation) -> str:
@@ -208,33 +246,23 @@ def _why_not(answer: Recommendation, row: Row) -> str | None:
 def _shown_rows(
     answer: Recommendation, *, most: int | None
 ) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """Return at most so many rows, what saves most (or is smallest) first, and those left out.
-
-    What cannot be applied here comes last.
-    """
-    by_size = answer.objective is Objective.SIZE
-    order = sorted(
-        answer.rows,
-        key=lambda row: (
-            _why_not(answer, row) is not None,
-            row.size_bytes if by_size else -row.saving_ms.middle,
-        ),
-    )
+    """Return at most so many rows, in the order of the answer, and those left out."""
     if most is None:
-        return tuple(order), ()
+        return answer.rows, ()
     today = row_of(answer, answer.baseline)
     decision, plan = answer.decision, answer.plan
-    named = [answer.baseline, decision.setting, decision.leader]
+    named = [answer.baseline, decision.setting, decision.leader, answer.rows[0].setting]
     named += [answer.rival.setting] if answer.rival else []
     named += [plan.following] if plan else []
     shown_settings = list(dict.fromkeys(named))[:most]
-    for row in order:
+    by_size = answer.objective is Objective.SIZE
+    for row in answer.rows:
         better = row.size_bytes < today.size_bytes if by_size else row.saving_ms.high > 0
         may_be_better = better and _why_not(answer, row) is None
         if may_be_better and len(shown_settings) < most and row.setting not in shown_settings:
             shown_settings.append(row.setting)
-    kept = tuple(row for row in order if row.setting in shown_settings)
-    return kept, tuple(row for row in order if row not in kept)
+    kept = tuple(row for row in answer.rows if row.setting in shown_settings)
+    return kept, tuple(row for row in answer.rows if row not in kept)
 
 
 def _table(answer: Recommendation, rows: Sequence[Row]) -> Iterator[str]:

@@ -187,12 +187,12 @@ def _legend(answer: WhatIf) -> str:
     if rule.by_size:
         return (
             "* the smallest; = as small: larger by at most "
-            f"{rule.tolerance_fraction:.0%} of it. Times decide nothing here."
+            f"{100 * rule.tolerance_fraction:g} % of it. Times decide nothing here."
         )
     builds = " and the build's share" if answer.objective is Objective.BALANCED else ""
     return (
         f"Costs are ms per boot: reading and waiting for the unpacking{builds}. * the best; = as "
-        f"good: dearer by at most {rule.tolerance_ms:g} ms or {rule.tolerance_fraction:.0%} "
+        f"good: dearer by at most {rule.tolerance_ms:g} ms or {100 * rule.tolerance_fraction:g} % "
         f"of what {rule.today or 'the best'} takes to read and unpack. "
         "Intervals are each setting's own; differences are known better."
     )

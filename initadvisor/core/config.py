@@ -185,6 +185,15 @@ def key_names() -> tuple[str, ...]:
     return tuple(f"{table}.{key}" for table, keys in _KEYS.items() for key in keys)
 
 
+def key_values(name: str) -> tuple[str, ...]:
+    """Return the words that a key takes, none where it takes something else; like ``find_key``."""
+    table, key = find_key(name)
+    default = getattr(Config(), _KEYS[table][key][0])
+    if isinstance(default, bool):
+        return ("true", "false")
+    return tuple(map(str, type(default))) if isinstance(default, StrEnum) else ()
+
+
 def _plain(key: str, value: object) -> object:
     if isinstance(value, tuple | frozenset):
         words = [str(item) for item in value]

@@ -290,7 +290,7 @@ def _doubts(run: LabRun, samples: Sequence[LabSample], end: RunEnd) -> Iterator[
         return
     spread = log_spread(times)
     if spread > _NOISY_LOG_SD and any(len(values) > 1 for values in times.values()):
-        yield f"samples of the same image differ by {spread:.0%}: the machine was not quiet"
+        yield f"samples of the same image differ by {100 * spread:.0f} %: the machine was not quiet"
     settings = {subject.sha256: subject.setting for subject in run.subjects}
     for digest, middle in middles(times).items():
         if middle.outliers:

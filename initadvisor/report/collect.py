@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from initadvisor import __version__
-from initadvisor.advise.whatif import build_cpu_s, of_machine, why_unfit
+from initadvisor.advise.whatif import build_cpu_s, of_machine
 from initadvisor.core.config import Objective
 from initadvisor.core.errors import UsageError
 from initadvisor.decide.upgrades import upgrade_pace
@@ -83,7 +83,7 @@ def _setting(row: Row) -> ReportedSetting:
         saving_ms=row.saving_ms,
         build_s=row.build_s,
         build_cpu_s=row.build_cpu_s,
-        unfit=why_unfit(row),
+        unfit=row.unfit,
         notes=row.notes,
     )
 

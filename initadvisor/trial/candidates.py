@@ -242,5 +242,5 @@ def _why(plan: Plan, today: Setting) -> str:
             one, other = plan.contrast.one, plan.contrast.other
             return (
                 f"it tells most about {one} against {other}; about {plan.count} boots may settle "
-                f"that ({plan.chance:.0%} likely)"
+                f"that ({100 * plan.chance:.0f} % likely)"
             )

@@ -1,4 +1,4 @@
-"""One line on a terminal's stderr that tells what is going on; nothing anywhere else."""
+"""One line on a terminal's stderr that tells what is going on."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ _LEAST_S = 1.0
 
 _ERASE = "\r\x1b[2K"
 
+LAB_TAKES = "building candidates and booting them in virtual machines takes 2 to 20 minutes"
+"""What is said of the lab where its progress is not shown."""
+
 
 @dataclass(slots=True, kw_only=True)
 class _Phase:
@@ -50,9 +53,13 @@ class _Phase:
 
 
 class Progress:
-    """Observes builds and measurements; the line is gone when the context ends."""
+    """Observes builds and measurements; the line is gone when the context ends.
 
-    def __init__(self) -> None:
+    Where stderr is no terminal, all there is to see is ``elsewhere``, which says how long it takes.
+    """
+
+    def __init__(self, *, elsewhere: str = "") -> None:
+        self._elsewhere = elsewhere
         self._phase = _Phase(what="beginning", began_s=time.monotonic())
         self._drawn_s = 0.0
         self._over = threading.Event()
@@ -67,6 +74,9 @@ class Progress:
                 handler.addFilter(self._erase)
             self._drawing = threading.Thread(target=self._keep_drawing, daemon=True)
             self._drawing.start()
+        elif self._elsewhere:
+            sys.stderr.write(f"initadvisor: {self._elsewhere}\n")
+            sys.stderr.flush()
         return self
 
     def __exit__(self, *exc_info: object) -> None:

@@ -111,8 +111,11 @@ def _draw(table: Table) -> None:
 
 
 def figure(estimate: Estimate) -> str:
-    """Return the middle of an estimate and its interval."""
-    return f"{short(estimate.middle)} ({interval(estimate)})"
+    """Return the middle of an estimate and its interval, where there is one."""
+    middle = short(estimate.middle)
+    if middle == short(estimate.low) == short(estimate.high):
+        return middle
+    return f"{middle} ({interval(estimate)})"
 
 
 def interval(estimate: Estimate) -> str:
@@ -179,7 +182,8 @@ def explain_intervals(middles: Collection[Middle]) -> None:
     if any(not middle.assumed for middle in middles):
         print_item(
             "95 %: where the median of as many others would be, by how far all settings of the "
-            f"table scatter, and {BETWEEN_RUNS_LOG_SD:.0%} (assumed) from one occasion to another"
+            f"table scatter, and {100 * BETWEEN_RUNS_LOG_SD:.0f} % (assumed) from one occasion to "
+            "another"
         )
     if any(middle.assumed for middle in middles):
         print_item("no interval: too few boots of these settings to tell how far they scatter")

@@ -128,6 +128,17 @@ def row(result: RankedCandidates, setting: str) -> Row:
     return next(row for row in result.rows if str(row.setting) == setting)
 
 
+def test_what_saves_most_comes_first_and_what_may_not_be_chosen_last() -> None:
+    def order(objective: Objective, refused: str | None = None) -> list[str]:
+        found = weighed(LabEvidence(), refused=refused, objective=objective).rows
+        return [str(row.setting) for row in found]
+
+    assert order(Objective.BOOT) == ["cat", "lz4", "zstd"]
+    assert order(Objective.BOOT, refused="cat") == ["lz4", "zstd", "cat"]
+    by_size = order(Objective.SIZE)
+    assert by_size == sorted(by_size, key=lambda name: contender(name).size.median)
+
+
 def test_without_a_lab_everything_is_bench() -> None:
     result = weighed(LabEvidence())
     assert result.evidence is Evidence.BENCH

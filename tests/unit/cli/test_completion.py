@@ -45,6 +45,10 @@ def test_settings_tables_and_keys_are_offered() -> None:
         assert offered(*words, "lz4") == {"lz4", "lz4 -1", "lz4 -9"}
     assert "arch-cloud" in offered("whatif", "--table", "arch")
     assert offered("config", "set", "machine.o") == {"machine.overlap_ms"}
+    assert offered("config", "set", "no_such_key", "") == set()
+    assert offered("config", "set", "daemon.policy", "") == {"advise", "try", "apply"}
+    assert offered("config", "set", "daemon.motd", "t") == {"true"}
+    assert offered("config", "set", "machine.overlap_ms", "") == set()
 
 
 def test_what_shells_read_is_what_the_commands_say(tmp_path: Path) -> None:

@@ -34,8 +34,11 @@ def call(*arguments: str) -> str:
 
 def test_what_is_set_lasts_and_is_shown_with_its_file(machine: Host) -> None:
     file = machine.path("/etc/initadvisor.toml")
-    call("set", "machine.read_speed_mb_s", "450")
-    call("set", "objective", "size")
+    said = [call("set", "machine.read_speed_mb_s", "450"), call("set", "objective", "size")]
+    assert said == [
+        f"machine.read_speed_mb_s = 450.0 in {file}\n",
+        f'recommend.objective = "size" in {file}\n',
+    ]
     assert (
         file.read_text() == '[machine]\nread_speed_mb_s = 450\n\n[recommend]\nobjective = "size"\n'
     )
@@ -46,7 +49,8 @@ def test_what_is_set_lasts_and_is_shown_with_its_file(machine: Host) -> None:
     assert shown["machine.read_speed_mb_s"] == "450.0  (/etc/initadvisor.toml)"
     assert shown["recommend.objective"] == '"size"  (/etc/initadvisor.toml)'
     assert shown["machine.overlap_ms"] == "not set  (default)"
-    call("unset", "objective")
+    told_of_default = f'recommend.objective is "boot", the default: {file} does not set it\n'
+    assert call("unset", "objective") == told_of_default
     told = {one["key"]: one for one in json.loads(call("--json"))["values"]}
     assert told["recommend.objective"] == {
         "key": "recommend.objective",

@@ -99,7 +99,7 @@ def test_a_run_is_shown_with_median_interval_and_what_was_lost(host: Host) -> No
     [other] = [line.split() for line in said.splitlines() if line.startswith("cat ")]
     assert other == ["cat", "40.0", "97.0", "1", "2"]  # of one time there is no interval
     assert "95 %: where the median of as many others would be" in words
-    assert "2% (assumed) from one occasion to another" in words
+    assert "2 % (assumed) from one occasion to another" in words
     assert "no interval: too few boots" in words
     assert "zstd -19: /init would run 251 ms after unpacking began" in words
     assert "cat: 2 boots lost: the VM said nothing for 60 s" in words

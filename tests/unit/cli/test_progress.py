@@ -50,9 +50,13 @@ def work(progress: Progress) -> None:
         progress.doing("reading the image", done=1, of=4)
 
 
-def test_elsewhere_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_elsewhere_nothing_is_shown_but_how_long_it_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     work(Progress())
     assert capsys.readouterr() == ("", "")
+    work(Progress(elsewhere="this takes minutes"))
+    assert capsys.readouterr() == ("", "initadvisor: this takes minutes\n")
 
 
 def test_on_a_terminal_one_line_is_shown_and_goes(monkeypatch: pytest.MonkeyPatch) -> None:

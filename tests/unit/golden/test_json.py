@@ -519,7 +519,7 @@ def test_apply_and_trials_tell_of_the_answer_that_recommend_gives(booted: Booted
     assert following["next"]["setting"] == plan["next"]
     contrast = plan["contrast"]
     assert f"about {contrast['one']} against {contrast['other']};" in following["reason"]
-    assert f"({plan['chance']:.0%} likely)" in following["reason"]
+    assert f"({100 * plan['chance']:.0f} % likely)" in following["reason"]
 
 
 def test_whatif_table(golden: Golden, table: Path) -> None:
