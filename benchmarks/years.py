@@ -62,7 +62,7 @@ from initadvisor.campaign.campaign import (
 )
 from initadvisor.campaign.record import failed_settings, failures, trial_boots_of
 from initadvisor.campaign.step import step
-from initadvisor.core.config import Config, Policy
+from initadvisor.core.config import Config, Policy, Restart
 from initadvisor.decide.boot_evidence import Relation
 from initadvisor.decide.cost import Outcome
 from initadvisor.decide.costs import priced
@@ -648,12 +648,18 @@ def simulate_year(job: YearJob) -> YearFigures:
         conditions=conditions,
         manners=tuple(manners),
         watchdog=bool(rng.random() >= _WITHOUT_WATCHDOG),
-        config=Config(policy=job.policy, person_resets=bool(rng.random() < _CONSENTS)),
+        config=Config(
+            policy=job.policy, person_resets=_consent(consents=bool(rng.random() < _CONSENTS))
+        ),
         seed=int(rng.integers(1 << 31)),
     )
     for _ in range(MONTHS):
         year.month(job.boots)
     return year.figures
+
+
+def _consent(*, consents: bool) -> frozenset[Restart]:
+    return frozenset(Restart if consents else ())
 
 
 def years(jobs: Sequence[YearJob], *, processes: int) -> Iterator[YearFigures]:

@@ -15,6 +15,7 @@ from initadvisor.apply.proving import arm_proof
 from initadvisor.core.errors import UnfitImageError, UnsafeError
 from initadvisor.core.text import encoded
 from initadvisor.generators.detect import generator_of_image
+from initadvisor.host.configuration import load_config
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.host.storage.mounts import machine_path
 from initadvisor.lab.verify import BuildingObserver, ask_kernels
@@ -43,7 +44,8 @@ _BUILDING = "images were built"
 class ApplyChoices:
     """What the user takes upon himself; fields as the options of ``initadvisor apply``.
 
-    ``attended``: a person asks for it, or has consented to be needed at the machine.
+    ``by_policy``: the daemon's policy asks for it, no person. No boot is armed then that may wait
+    for one, but with the consent in the configuration (``person_resets``).
     """
 
     immediate: bool = False
@@ -52,7 +54,7 @@ class ApplyChoices:
     without_backup: bool = False
     without_entry: bool = False
     ignore_unlocking: bool = False
-    attended: bool = True
+    by_policy: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,7 @@ def apply(
     # Known again once a kernel was asked; refused here already, before building takes minutes.
     direct = choices.immediate or proven_by(host, plan.setting, kernel_release=None) is not None
     _require_nothing_in_the_way(plan, choices, direct=direct)
-    if not direct and not choices.attended and (reason := without_consent(host)):
+    if not direct and choices.by_policy and (reason := without_consent(host, load_config(host))):
         msg = f"not arming a boot: {reason}"
         raise UnsafeError(msg)
     generator = generator_of_image(plan.generator)
@@ -119,6 +121,7 @@ def apply(
                     before=str(plan.today.setting),
                     after=str(plan.setting),
                 ),
+                by_policy=choices.by_policy,
             )
             check = partial(_require_as_planned, host, plan, staged)
             transaction = engine.verify(transaction, check)
@@ -127,11 +130,7 @@ def apply(
                 transaction = commit(host, engine, transaction, entry=entry)
             else:
                 transaction = arm_proof(
-                    host,
-                    engine,
-                    transaction,
-                    ignore_unlocking=choices.ignore_unlocking,
-                    attended=choices.attended,
+                    host, engine, transaction, ignore_unlocking=choices.ignore_unlocking
                 )
     return Applied(transaction=transaction, proven=proven, unverified=unverified)
 

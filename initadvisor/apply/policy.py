@@ -22,7 +22,6 @@ from initadvisor.campaign.record import is_noted_active
 from initadvisor.core.errors import InitadvisorError, UnfitImageError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.decide.regression import regression
-from initadvisor.host.configuration import load_config
 from initadvisor.host.files import open_regular, sha256_of
 from initadvisor.host.package_managers import busy_package_managers
 from initadvisor.records.boot import RecordSource
@@ -164,7 +163,7 @@ def _apply(host: Host, plan: ApplyPlan, change: PolicyChange, observer: ApplyObs
     manager is at work, somebody has selected the next boot. What has built images by then is a
     refusal, whatever it was: it would cost a lot to have the daemon try that three times in a row.
     """
-    choices = ApplyChoices(attended=load_config(host).person_resets)
+    choices = ApplyChoices(by_policy=True)
     record_change(host, change)
     building = _Building(observer)
     try:

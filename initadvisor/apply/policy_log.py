@@ -50,14 +50,14 @@ class PolicyChange:
     def found_in(self, transactions: Iterable[Transaction]) -> PolicyChange:
         """Return the same with the transaction's number, where a run was killed before it had it.
 
-        It is the first one with this setting after the decision.
+        It is the policy's first one with this setting after the decision.
         """
         if self.number is not None or self.failed:
             return self
         for transaction in transactions:
             setting = transaction.setting
             late = transaction.began_at_s >= self.decided_at_s
-            if late and setting and setting.after == self.after:
+            if transaction.by_policy and late and setting and setting.after == self.after:
                 return replace(self, number=transaction.number)
         return self
 

@@ -74,7 +74,7 @@ def _begun(host: Host, config: Config, observer: CampaignObserver) -> Begun:
         return Begun(
             refused=f"Linux {default.release} may have {most} trial boots, {left} are left"
         )
-    if not config.person_resets and (reason := without_consent(host)):
+    if reason := without_consent(host, config):
         return Begun(refused=reason)
     try:
         require_verifying(host, Wanted(release=default.release))

@@ -14,11 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from initadvisor.apply.commit import commit, try_to_settle_previous_entry, undisturbed
-from initadvisor.apply.policy_log import policy_changes
 from initadvisor.bootloaders.detect import detect_boot_loader, loader_named
 from initadvisor.bootloaders.entry import EntryKind, OneShotState
 from initadvisor.boots.loaded_files import loaded_part
 from initadvisor.campaign.record import campaign_stands, require_no_campaign
+from initadvisor.core.config import Restart
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError, raise_all
 from initadvisor.generators.running import elsewhere
 from initadvisor.host.configuration import load_config
@@ -45,6 +45,7 @@ from initadvisor.trial.one_boot import (
     first_planned,
     is_of_this_boot,
     judge,
+    lacked,
     new_boot,
     new_name,
     plan_entry,
@@ -75,13 +76,11 @@ def arm_proof(
     transaction: Transaction,
     *,
     ignore_unlocking: bool = False,
-    attended: bool = True,
 ) -> Transaction:
     """Have a verified transaction wait for one boot of its image, and arm that boot.
 
     On a machine whose loader has not been tried, today's image is armed first (the rehearsal).
     ``ignore_unlocking``: also where what unlocks the disks may not like another image.
-    ``attended``: a person is at the machine (``plan_entry``).
 
     Raises ``UnsafeError`` (``RefusedError``) where something is against it, ``InitadvisorError``
     where it fails; the transaction is undone and nothing of ours is left then.
@@ -103,7 +102,7 @@ def arm_proof(
             loader=loader,
             stage=stage,
             ignore_unlocking=ignore_unlocking,
-            attended=attended,
+            lacking=_consented(host) if transaction.by_policy else frozenset(Restart),
         )
 
 
@@ -351,21 +350,17 @@ def _armed_anew(
             loader=armed.loader,
             stage=stage,
             ignore_unlocking=armed.ignore_unlocking,
-            attended=_consented(host, transaction),
+            lacking=_consented(host) if transaction.by_policy else lacked(armed),
         )
     image = "today's image" if stage is ProofStage.REHEARSAL else "the new image"
     return _told(transaction, f"has {image} armed for the next boot; {evaluation.reason}")
 
 
-def _consented(host: Host, transaction: Transaction) -> bool:
-    """Tell whether a person has accepted beforehand what the policy's boot may need one for.
-
-    What cannot be read consents to nothing.
-    """
+def _consented(host: Host) -> frozenset[Restart]:
+    """Return what boots of the policy may lack; what cannot be read consents to nothing."""
     with contextlib.suppress(InitadvisorError):
-        by_policy = {change.number for change in policy_changes(host)}
-        return transaction.number in by_policy and load_config(host).person_resets
-    return False
+        return load_config(host).person_resets
+    return frozenset()
 
 
 def _arm(
@@ -376,14 +371,15 @@ def _arm(
     loader: str,
     stage: ProofStage,
     ignore_unlocking: bool,
-    attended: bool,
+    lacking: frozenset[Restart],
 ) -> Transaction:
     """Write a trial's entry and select it for one boot; what is waited for is recorded before that.
 
+    ``lacking`` as in ``plan_entry``.
     Raises ``UnsafeError`` (``RefusedError``) where something is against it and ``InitadvisorError``
     where it fails; what was recorded and written is then for the caller to undo.
     """
-    plan = _planned(host, transaction, loader=loader, stage=stage, attended=attended)
+    plan = _planned(host, transaction, loader=loader, stage=stage, lacking=lacking)
     is_uki = plan.default.is_uki
     with open_regular(host.path(plan.request.image)) as file:
         part = loaded_part(file, is_uki=is_uki)
@@ -406,7 +402,12 @@ def _arm(
 
 
 def _planned(
-    host: Host, transaction: Transaction, *, loader: str, stage: ProofStage, attended: bool
+    host: Host,
+    transaction: Transaction,
+    *,
+    loader: str,
+    stage: ProofStage,
+    lacking: frozenset[Restart],
 ) -> TrialPlan:
     """Plan an entry with the first of the images that the default entry loads."""
     if transaction.setting is None:
@@ -422,7 +423,7 @@ def _planned(
             replaces=change.path,
             image=change.path if stage is ProofStage.REHEARSAL else change.staged,
             generator=transaction.setting.generator,
-            attended=attended,
+            lacking=lacking,
         )
         for change in transaction.files
         if change.role is FileRole.IMAGE

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _TRIAL = re.compile(r"[a-z0-9][a-z0-9-]{0,39}", re.ASCII)
+_WATCHDOG = "systemd.watchdog_sec="
 _UNTIL_INIT = re.compile(r'((?:"[^"]*"|[^"])*?)(?<!\S)--(?!\S)')
 PANIC_S = 30
 """After how long a kernel that panicked restarts the machine."""
@@ -89,8 +90,13 @@ def extra_cmdline(
         if watchdog_s < PANIC_S:
             msg = f"a watchdog of {watchdog_s} s is too short: no less than {PANIC_S} s"
             raise UsageError(msg)
-        words += [f"systemd.watchdog_sec={watchdog_s}", f"watchdog.open_timeout={watchdog_s}"]
+        words += [f"{_WATCHDOG}{watchdog_s}", f"watchdog.open_timeout={watchdog_s}"]
     return (*words, *_GUARD) if guarded else tuple(words)
+
+
+def is_watched(words: Sequence[str]) -> bool:
+    """Tell whether ``extra_cmdline`` has given these words with a watchdog."""
+    return any(word.startswith(_WATCHDOG) for word in words)
 
 
 def may_be_guarded(options: str) -> bool:

@@ -65,6 +65,15 @@ class Policy(StrEnum):
     """It applies a switch as ``initadvisor apply --confirm`` does, without any exception."""
 
 
+class Restart(StrEnum):
+    """What restarts a machine whose trial hangs, see ``trial.risks``."""
+
+    GUARD = "guard"
+    """A process in the image, as long as it is not left."""
+    WATCHDOG = "watchdog"
+    """The hardware's, from when systemd runs."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """What the user may choose once and for all; the defaults are those of a missing file.
@@ -103,8 +112,8 @@ class Config:
     ``trial_boots_per_kernel``: how many trial boots the policy arms at most for one kernel release;
     0: none.
 
-    ``person_resets``: whether the policy may arm boots that, where they hang, may wait for a person
-    to reset the machine; see ``trial.risks``.
+    ``person_resets``: what may be missing where the policy arms a boot, so that one which hangs may
+    wait for a person to reset the machine (in the file also ``true`` for all, ``false`` for none).
 
     ``motd``: whether the daemon's answer is shown to whoever logs in; see pam_motd(8).
     """
@@ -125,7 +134,7 @@ class Config:
     max_excess_s: float = 3.0
     policy: Policy = Policy.ADVISE
     trial_boots_per_kernel: int = 6
-    person_resets: bool = False
+    person_resets: frozenset[Restart] = frozenset()
     motd: bool = False
 
     @classmethod
@@ -195,6 +204,8 @@ def key_values(name: str) -> tuple[str, ...]:
 
 
 def _plain(key: str, value: object) -> object:
+    if key == "person_resets" and value in {frozenset(), frozenset(Restart)}:
+        return bool(value)
     if isinstance(value, tuple | frozenset):
         words = [str(item) for item in value]
         return words if isinstance(value, tuple) else sorted(words)
@@ -254,6 +265,15 @@ def _true_or_false(value: object) -> bool:
     return value
 
 
+def _consent(value: object) -> frozenset[Restart]:
+    if isinstance(value, bool):
+        return frozenset(Restart if value else ())
+    if not isinstance(value, list) or not set(map(str, value)) <= set(Restart):
+        msg = f"{value!r} is neither true nor false, nor a list of: {', '.join(Restart)}"
+        raise ValueError(msg)
+    return frozenset(Restart(str(word)) for word in value)
+
+
 def _megabytes(value: object) -> int:
     return int(_number(0, math.inf)(value) * 1_000_000)
 
@@ -296,7 +316,7 @@ _KEYS: dict[str, dict[str, tuple[str, Callable[[Any], Any]]]] = {
     "daemon": {
         "policy": ("policy", _one_of(Policy)),
         "trial_boots_per_kernel": ("trial_boots_per_kernel", _count(0)),
-        "person_resets": ("person_resets", _true_or_false),
+        "person_resets": ("person_resets", _consent),
         "motd": ("motd", _true_or_false),
     },
 }

@@ -8,13 +8,13 @@ armed. Whoever comes after an interruption at any point does the rest, or undoes
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.apply import proving
 from initadvisor.campaign.record import read_campaign
-from initadvisor.core.config import Policy
+from initadvisor.core.config import Policy, Restart
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.plain_values import from_toml
 from initadvisor.core.serialisation import from_document, to_document
@@ -37,7 +37,7 @@ from initadvisor.transaction.transaction import TransactionState
 from initadvisor.trial import campaigns
 from initadvisor.trial.campaign_actions import needs_rehearsal
 from initadvisor.trial.reboot import UNIT as REBOOT_UNIT
-from initadvisor.trial.risks import needs_person, risks
+from initadvisor.trial.risks import missing, risks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -68,7 +68,8 @@ class EnablePlan:
 
     ``runs``: systemd runs; else an image is being built, whose first boot has units started.
     ``notes``: what ``doctor`` finds worth knowing. ``risks``: what a person has to agree to first,
-    in sentences, none where nobody may be needed or the configuration has that consent.
+    in sentences, none where nobody may be needed or the configuration has that consent; ``lacking``
+    is what that consent is about.
     ``rehearses``: the next boot is to show that the loader boots an entry once.
     """
 
@@ -77,6 +78,7 @@ class EnablePlan:
     runs: bool
     notes: tuple[tuple[Topic, Finding], ...] = ()
     risks: tuple[str, ...] = ()
+    lacking: frozenset[Restart] = frozenset()
     rehearses: bool = False
 
 
@@ -95,14 +97,17 @@ def plan_enable(host: Host, policy: Policy | None) -> EnablePlan:
         _require_units(host)
     notes = _examined(host, chosen) if runs else ()
     tries = runs and chosen is not Policy.ADVISE
-    asks = tries and not config.person_resets
+    # Of an image that is being built nobody knows the machine.
+    may_ask = tries and config.person_resets != frozenset(Restart)
+    lacking = frozenset(missing(host) if may_ask else ())
+    asks = not lacking <= config.person_resets
     return EnablePlan(
         policy=chosen,
         most_boots=config.trial_boots_per_kernel,
         runs=runs,
         notes=notes,
-        # Of an image that is being built nobody knows the machine.
-        risks=risks(host) if asks and needs_person(host) else (),
+        risks=risks(host) if asks else (),
+        lacking=lacking if asks else frozenset(),
         rehearses=tries and needs_rehearsal(host),
     )
 
@@ -115,10 +120,12 @@ def enable(host: Host, plan: EnablePlan) -> Iterator[str]:
     """
     before, recorded = config_text(host), _recorded(host)
     values: dict[str, object] = {}
-    if load_config(host).policy is not plan.policy:
+    config = load_config(host)
+    if config.policy is not plan.policy:
         values[_POLICY] = str(plan.policy)
     if plan.risks:
-        values[_CONSENT] = True
+        agreed = replace(config, person_resets=config.person_resets | plan.lacking)
+        values[_CONSENT] = agreed.tables["daemon"]["person_resets"]
     after = edited_text(host, before or "", values) if values else before
     if recorded is None:
         record = _Record(before=before, after=(after,))

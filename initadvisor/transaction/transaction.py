@@ -245,7 +245,8 @@ class Transaction:
     since 1970. ``left``: the files that undoing it left as they were, because others had changed
     them. ``setting``: what it is about, where that is a setting. ``armed_boot``: the boot that it
     waits for, or that it waited for last. ``outcome``: what became of that, where it was undone
-    because of that; NOT_TRIED where nothing of it has booted.
+    because of that; NOT_TRIED where nothing of it has booted. ``by_policy``: the daemon's policy
+    has begun it, no person.
     """
 
     number: int
@@ -258,6 +259,7 @@ class Transaction:
     setting: SettingChange | None = None
     armed_boot: ArmedBoot | None = None
     outcome: TrialOutcome | None = None
+    by_policy: bool = False
 
     def after(self, event: TransactionEvent) -> Transaction:
         """Return the transaction after an event; raises ``ValueError`` where it cannot happen."""

@@ -106,12 +106,13 @@ class Transactions:
         purpose: str,
         setting: SettingChange | None = None,
         room: Sequence[SpaceRequirement] = (),
+        by_policy: bool = False,
     ) -> Transaction:
         """Plan to replace files and have their new contents on the disk, beside them.
 
-        ``setting``: what the transaction is about. ``room``: what the makers of contents need
-        elsewhere. Raises ``UnsafeError`` before anything is written for links, for what there is
-        no room for, and while another one is pending.
+        ``setting``, ``by_policy``: as in ``Transaction``. ``room``: what the makers of contents
+        need elsewhere. Raises ``UnsafeError`` before anything is written for links, for what there
+        is no room for, and while another one is pending.
         """
         recorded = own_transactions(self._host)
         if waiting := unfinished(recorded):
@@ -128,6 +129,7 @@ class Transactions:
             setting=setting,
             began_at_s=int(time.time()),
             files=planned,
+            by_policy=by_policy,
         )
         self._record_first(transaction)
         with self._undone_on_error(transaction), explained("write the new contents"):

@@ -15,6 +15,7 @@ from initadvisor.campaign.campaign import (
     Quarantined,
     TrialBoot,
 )
+from initadvisor.core.config import Restart
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.generators.detect import detect_generator
 from initadvisor.host.configuration import load_config
@@ -25,6 +26,7 @@ from initadvisor.trial.evidence import known_panics
 from initadvisor.trial.markers import forget_entry, forget_rehearsed, note_rehearsed, was_rehearsed
 from initadvisor.trial.one_boot import (
     entry_loader,
+    lacked,
     new_boot,
     new_name,
     once_more,
@@ -120,18 +122,24 @@ class ActionExecutor:
             replaces=default.image,
             image=armed.image,
             generator=generator.NAME if generator else "",
-            attended=(self._attended and not campaign.reboots) or self._consented(campaign),
+            lacking=self._may_lack(campaign),
         )
         planned = replace(trial_boot, armed_boot=with_entry(self._host, armed, self._plan))
         return CampaignEvent(kind=CampaignEventKind.PLANNED, trial_boot=planned)
 
-    def _consented(self, campaign: Campaign) -> bool:
-        """Tell whether a person has accepted beforehand what the policy's trials may need one for.
+    def _may_lack(self, campaign: Campaign) -> frozenset[Restart]:
+        """Return what the next boot may lack (``plan_entry``).
 
         Raises ``UsageError`` for a configuration that cannot be meant.
         """
+        if self._attended:
+            return frozenset({Restart.WATCHDOG} if campaign.reboots else Restart)
         for_policy = campaign.by_policy or campaign.only_rehearsal
-        return for_policy and load_config(self._host).person_resets
+        consented = load_config(self._host).person_resets if for_policy else frozenset()
+        if campaign.by_policy:
+            return consented
+        planned = [found.armed_boot for found in campaign.trial_boots if found.armed_boot.entry]
+        return consented | (lacked(planned[-1]) if planned else {Restart.WATCHDOG})
 
     def _planned(self) -> TrialPlan:
         if self._plan is None:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from initadvisor.bootloaders.detect import loader_named
 from initadvisor.bootloaders.entry import TrialPlan, TrialRequest
-from initadvisor.bootloaders.extra_cmdline import extra_cmdline
+from initadvisor.bootloaders.extra_cmdline import extra_cmdline, is_watched
 from initadvisor.boots.record import running_boot_id
+from initadvisor.core.config import Restart
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.refusals import RefusalKind
 from initadvisor.transaction.transaction import ArmedBoot, ProofStage
@@ -25,7 +26,7 @@ from initadvisor.trial.binding import binding_of
 from initadvisor.trial.evaluation import BootEvaluation, evaluate_boot
 from initadvisor.trial.evidence import evidence_of
 from initadvisor.trial.markers import forget_entry, note_entry, noted_entry
-from initadvisor.trial.risks import no_return, unguarded, watchdog_s
+from initadvisor.trial.risks import missing_of, no_return, watchdog_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -82,22 +83,36 @@ def plan_entry(
     replaces: str,
     image: str,
     generator: str,
-    attended: bool,
+    lacking: frozenset[Restart],
 ) -> TrialPlan:
     """Plan the entry that loads ``image``, made by ``generator``, in place of ``replaces``.
 
-    A person is at the machine if it is ``attended``; otherwise ``UnsafeError`` is raised where a
-    boot that fails may wait for one. Raises like ``BootLoader.trial`` besides.
+    ``lacking``: what may be missing to restart the machine where that boot fails, since a person is
+    there or has consented; ``UnsafeError`` is raised for more. Raises like ``BootLoader.trial``
+    besides.
     """
     found = loader_named(loader)
-    reason = unguarded(host, image, found.default_entry(host).options)
-    if reason and not attended:
-        raise no_return(reason)
+    missing = missing_of(host, image, found.default_entry(host).options)
+    for what, reason in missing.items():
+        if what not in lacking:
+            raise no_return(reason)
     parameters = extra_cmdline(
-        trial, generator=generator, watchdog_s=watchdog_s(host), guarded=reason is None
+        trial,
+        generator=generator,
+        watchdog_s=watchdog_s(host),
+        guarded=Restart.GUARD not in missing,
     )
     request = TrialRequest(trial=trial, replaces=replaces, image=image, parameters=parameters)
     return found.trial(host, request)
+
+
+def lacked(armed: ArmedBoot) -> frozenset[Restart]:
+    """Return what a boot that nobody attends may lack where a person has had another one armed.
+
+    That is a watchdog, if that boot had none either: the person was told so.
+    """
+    is_told = armed.entry and not is_watched(armed.extra_cmdline)
+    return frozenset({Restart.WATCHDOG} if is_told else ())
 
 
 def first_planned(

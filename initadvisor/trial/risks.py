@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.bootloaders.extra_cmdline import GUARD_S, PANIC_S, may_be_guarded
+from initadvisor.core.config import Restart
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.host.files import open_regular
 from initadvisor.image.difference import ImageListing
@@ -14,13 +15,12 @@ from initadvisor.image.scan import scan
 
 if TYPE_CHECKING:
     from initadvisor.bootloaders.entry import BootEntry
+    from initadvisor.core.config import Config
     from initadvisor.host import Host
 
 
 _WATCHDOG_S = 600
 """Long enough for somebody to type a passphrase, since some watchdogs run before systemd does."""
-
-_CONSENT = "sudo initadvisor config set daemon.person_resets true"
 
 _NO_HARDWARE = ("Software Watchdog",)
 """What the kernel's own timer calls itself (drivers/watchdog/softdog.c): it hangs with the rest."""
@@ -78,35 +78,50 @@ def require_return(host: Host) -> None:
         raise no_return(reason)
 
 
-def needs_person(host: Host) -> str | None:
-    """Return why a trial that hangs may need a person, None where something restarts the machine.
+def missing(host: Host) -> dict[Restart, str]:
+    """Return what would not restart the machine where a trial of what boots by default hangs.
 
-    Raises ``InitadvisorError`` where it is not known what boots by default.
+    Each with the reason; none where nobody may be needed. Raises ``InitadvisorError`` where it is
+    not known what boots by default.
     """
-    if reason := unguarded_default(host):
-        return reason
-    return None if watchdog_s(host) else "this machine has no hardware watchdog"
+    return _missing(host, unguarded_default(host))
 
 
-def without_consent(host: Host) -> str | None:
+def missing_of(host: Host, image: str, options: str) -> dict[Restart, str]:
+    """Return the same of a boot of this image with these options; the image is read."""
+    return _missing(host, unguarded(host, image, options))
+
+
+def _missing(host: Host, reason: str | None) -> dict[Restart, str]:
+    guard = {Restart.GUARD: reason} if reason else {}
+    return guard if watchdog_s(host) else {**guard, Restart.WATCHDOG: _NO_WATCHDOG}
+
+
+def without_consent(host: Host, config: Config) -> str | None:
     """Return why no policy arms a boot here as long as ``person_resets`` does not consent to that.
 
-    None where nobody may be needed; raises like ``needs_person``.
+    None where nobody may be needed; raises like ``missing``.
     """
-    reason = needs_person(host)
-    if reason is None:
-        return None
-    words = f"a trial that hangs may need a person to reset the machine, since {reason}"
-    return f"{words} ({_CONSENT} consents to that)"
+    for what, reason in missing(host).items():
+        if what not in config.person_resets:
+            words = f"a trial that hangs may need a person to reset the machine, since {reason}"
+            return f"{words} ({_CONSENT})"
+    return None
+
+
+_NO_WATCHDOG = "this machine has no hardware watchdog"
+_CONSENT: Final = "sudo initadvisor enable says what may happen, and asks for consent to that"
 
 
 def no_return(reason: str) -> UnsafeError:
-    """Return the refusal of a boot that nobody attends; ``reason`` as from ``unguarded``."""
+    """Return the refusal of a boot that nobody attends; ``reason`` as from ``missing``."""
     msg = f"no trial boots unattended: one that fails may wait for a person, since {reason}"
     hint = (
         "stay at the machine: initadvisor apply --confirm and trial start or next (without "
-        "--reboot) arm one boot at a time; mkinitcpio's hook base has what is needed"
+        "--reboot) arm one boot at a time"
     )
+    if reason is not _NO_WATCHDOG:
+        hint += "; mkinitcpio's hook base has what is needed"
     return UnsafeError(msg, hint=hint)
 
 

@@ -156,7 +156,7 @@ def test_a_boot_that_may_wait_for_a_person_is_armed_with_consent_only(
         machine.path(WATCHDOG).unlink()
     monkeypatch.setattr(applying, "proven_by", lambda *_args, **_named: None)
     before = snapshot(machine)
-    with pytest.raises(UnsafeError, match=f"{reason}.*person_resets true consents"):
+    with pytest.raises(UnsafeError, match=f"{reason}.*initadvisor enable"):
         apply_advice(machine, observer=TOLD)
     assert snapshot(machine) == before
     assert not loader.is_armed
@@ -286,7 +286,7 @@ def test_a_run_that_was_killed_finds_its_transaction(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_args: object, **_named: object) -> object:
-        apply(machine, plan, ApplyChoices(), observer=TOLD)
+        apply(machine, plan, ApplyChoices(by_policy=True), observer=TOLD)
         raise KeyboardInterrupt
 
     plan = plan_apply(machine, ApplyRequest(), observer=TOLD)
@@ -299,6 +299,26 @@ def test_a_run_that_was_killed_finds_its_transaction(
     boots(machine, ZSTD, SLOWER, since=True)
     assert go_back_if_slower(machine, Config(), observer=TOLD) is not None
     assert state(machine) == [TransactionState.UNDONE]
+
+
+def test_what_a_person_applies_after_the_policy_was_killed_is_never_gone_back_from(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_args: object, **_named: object) -> object:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "apply", killed)
+        with pytest.raises(KeyboardInterrupt):
+            apply_advice(machine, observer=TOLD)
+    assert policy_log(machine).changes[0].number is None
+    apply(
+        machine, plan_apply(machine, ApplyRequest(), observer=TOLD), ApplyChoices(), observer=TOLD
+    )
+    boots(machine, GZIP, BEFORE, since=False)
+    boots(machine, ZSTD, SLOWER, since=True)
+    assert go_back_if_slower(machine, Config(), observer=TOLD) is None
+    assert state(machine) == [TransactionState.COMMITTED]
 
 
 def test_slower_boots_are_gone_back_from_with_the_reason(machine: Machine) -> None:

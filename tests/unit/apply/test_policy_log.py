@@ -18,7 +18,12 @@ CHANGE = PolicyChange(
 
 
 def transaction(
-    number: int, state: TransactionState, *, after: str = "lz4 -9", began_at_s: int = 0
+    number: int,
+    state: TransactionState,
+    *,
+    after: str = "lz4 -9",
+    began_at_s: int = 0,
+    by_policy: bool = True,
 ) -> Transaction:
     return Transaction(
         number=number,
@@ -27,6 +32,7 @@ def transaction(
         began_at_s=began_at_s or 100 * number,
         files=(),
         reason="it was slow",
+        by_policy=by_policy,
         setting=SettingChange(generator="dracut", kernel_release="6.1", before="gzip", after=after),
     )
 
@@ -99,9 +105,11 @@ def test_a_decision_finds_its_transaction_after_a_power_cut() -> None:
     recorded = [
         transaction(1, UNDONE),
         transaction(2, COMMITTED, after="zstd"),
-        transaction(3, COMMITTED),
+        transaction(3, COMMITTED, by_policy=False),
         transaction(4, COMMITTED),
+        transaction(5, COMMITTED),
     ]
-    assert decided.found_in(recorded).number == 3
+    assert decided.found_in(recorded).number == 4
+    assert decided.found_in(recorded[:3]) == decided, "a person has applied it since"
     assert decided.found_in(recorded[:2]) == decided
     assert CHANGE.found_in(recorded) == CHANGE

@@ -10,7 +10,7 @@ import pytest
 from initadvisor.apply import policy_trials as module
 from initadvisor.apply.policy_trials import Begun, begin_trials, past_objection
 from initadvisor.campaign.campaign import Campaign, CampaignState
-from initadvisor.core.config import Config, Policy
+from initadvisor.core.config import Config, Policy, Restart
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.refusals import Refusal, RefusalKind
 from initadvisor.lab.observing import Unseen
@@ -114,16 +114,31 @@ def test_what_may_need_a_person_needs_consent(
     assert bool(found.refused) is bool(refused)
     if refused:
         assert refused in found.refused
-        assert "sudo initadvisor config set daemon.person_resets true" in found.refused
+        assert "sudo initadvisor enable" in found.refused
         assert not ready.record.number
         configure(ready, "person_resets = true")
-        assert begin(ready, replace(CONFIG, person_resets=True)).told
+        assert begin(ready, replace(CONFIG, person_resets=frozenset(Restart))).told
     assert ready.record.state is CampaignState.ARMED
     ready.boot()
     assert ready.record.state is CampaignState.ARMED, "as are those that a unit arms"
     configure(ready, "person_resets = false")
     ready.boot()
-    assert ready.record.state is (CampaignState.CHOOSING if options else CampaignState.ARMED)
+    assert ready.record.state is (CampaignState.CHOOSING if refused else CampaignState.ARMED)
+
+
+def test_a_watchdog_that_vanishes_is_not_among_what_was_consented_to(ready: Campaigning) -> None:
+    ready.provable.loader.options += " rdinit=/mine"
+    consent = 'person_resets = ["guard"]'
+    configure(ready, consent)
+    assert begin(ready, replace(CONFIG, person_resets=frozenset({Restart.GUARD}))).told
+    ready.host.path("/sys/class/watchdog/watchdog0/identity").unlink()
+    ready.boot()
+    assert ready.record.state is CampaignState.CHOOSING
+    assert "no hardware watchdog" in ready.record.reason
+    ready.require_nothing_armed()
+    configure(ready, "person_resets = true")
+    ready.settle()
+    assert ready.provable.loader.is_armed
 
 
 def other_selection(ready: Campaigning) -> None:

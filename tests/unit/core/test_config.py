@@ -8,7 +8,7 @@ import pytest
 
 from initadvisor.core import config as module
 from initadvisor.core.codecs import Codec
-from initadvisor.core.config import Config, Objective, Policy
+from initadvisor.core.config import Config, Objective, Policy, Restart
 from initadvisor.core.errors import UsageError
 from initadvisor.core.settings import Setting
 
@@ -69,7 +69,7 @@ def test_every_key_is_read() -> None:
         max_excess_s=1.5,
         policy=Policy.TRY,
         trial_boots_per_kernel=0,
-        person_resets=True,
+        person_resets=frozenset(Restart),
         motd=True,
     )
 
@@ -120,6 +120,7 @@ def test_every_key_is_documented() -> None:
         ("[daemon]\npolicy = true\n", ["policy"]),
         ("[daemon]\ntrial_boots_per_kernel = -1\n", ["trial_boots_per_kernel", "at least 0"]),
         ("[daemon]\nperson_resets = 1\n", ["person_resets", "true"]),
+        ('[daemon]\nperson_resets = ["dog"]\n', ["person_resets", "guard, watchdog"]),
         ('[daemon]\nmotd = "on"\n', ["motd", "true"]),
         ("policy = 'apply'\n", ["policy", "daemon"]),
     ],

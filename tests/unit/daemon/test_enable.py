@@ -11,7 +11,7 @@ import pytest
 from initadvisor.apply import policy_trials
 from initadvisor.apply.policy_trials import begin_trials
 from initadvisor.campaign.campaign import CampaignState
-from initadvisor.core.config import Policy
+from initadvisor.core.config import Policy, Restart
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.core.refusals import Refusal, RefusalKind
 from initadvisor.daemon.enable import disable, enable, plan_enable
@@ -65,7 +65,7 @@ def turn_on(machine: Campaigning, policy: Policy | None = None) -> list[str]:
 
 def configured(machine: Campaigning) -> tuple[Policy, bool]:
     config = load_config(machine.host)
-    return config.policy, config.person_resets
+    return config.policy, bool(config.person_resets)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_what_others_write_meanwhile_stays(machine: Campaigning) -> None:
     path.write_text(path.read_text() + "trial_boots_per_kernel = 3\n")
     list(disable(machine.host))
     config = load_config(machine.host)
-    assert (config.policy, config.person_resets) == (Policy.ADVISE, False)
+    assert configured(machine) == (Policy.ADVISE, False)
     assert (config.overlap_ms, config.trial_boots_per_kernel) == (400, 3)
 
 
@@ -358,6 +358,21 @@ def test_consent_is_needed_where_a_person_may_be(
     risks = plan_enable(machine.host, Policy.TRY).risks
     assert bool(risks) is needed
     assert not needed or "somebody has to reset the machine" in " ".join(risks)
+
+
+def test_consent_covers_what_was_said_and_no_more(machine: Campaigning) -> None:
+    path = machine.host.path("/sys/class/watchdog/watchdog0/identity")
+    machine.provable.loader.options += " rdinit=/mine"  # which no guard goes with
+    machine.provable.machine.write("/sys/class/watchdog/watchdog0/identity", "iTCO_wdt\n")
+    turn_on(machine, Policy.TRY)
+    assert load_config(machine.host).person_resets == {Restart.GUARD}
+    assert not plan_enable(machine.host, None).risks
+    path.unlink()
+    assert "no hardware watchdog" in " ".join(plan_enable(machine.host, None).risks)
+    turn_on(machine)
+    assert load_config(machine.host).person_resets == set(Restart)
+    list(disable(machine.host))
+    assert configured(machine) == (Policy.ADVISE, False)
 
 
 def test_disabling_goes_on_where_a_step_fails(machine: Campaigning, runner: UnitRunner) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from initadvisor.bootloaders.entry import EntryKind, TrialPlan
 from initadvisor.core.codecs import Codec
+from initadvisor.core.config import Restart
 from initadvisor.core.errors import UnsafeError
 from initadvisor.core.refusals import Refusal, RefusalKind
 from initadvisor.host import Host
@@ -55,7 +56,7 @@ def planned(host: Host, *, attended: bool = True) -> TrialPlan:
         replaces=IMAGE,
         image=NEW,
         generator="dracut",
-        attended=attended,
+        lacking=frozenset(Restart if attended else {Restart.WATCHDOG}),
     )
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.apply.policy_log import PolicyChange, record_change
 from initadvisor.apply.proving import arm_proof, settle
 from initadvisor.campaign.campaign import CampaignState
 from initadvisor.core.errors import UnsafeError
@@ -107,37 +106,27 @@ def test_a_campaign_that_reboots_stops_arming_where_nothing_brings_it_back_any_m
 
 def test_a_proof_is_armed_for_a_person_only(lost: Campaigning) -> None:
     provable = lost.provable
-    staged = provable.stage()
+    staged = provable.stage(by_policy=True)
     with (
         pytest.raises(UnsafeError, match=PERSON),
         transactions(lost.host) as engine,
     ):
-        arm_proof(lost.host, engine, staged, attended=False)
+        arm_proof(lost.host, engine, staged)
     assert provable.latest().state is TransactionState.UNDONE
     lost.require_nothing_armed()
     assert provable.installed() == (OLD, OLD_TEXT)
 
 
-@pytest.mark.parametrize(("by_policy", "consent"), [(True, False), (False, True), (True, True)])
-def test_a_proof_after_the_rehearsal_waits_for_a_person_to_ask_again_or_for_consent(
-    lost: Campaigning, by_policy: bool, consent: bool
+@pytest.mark.parametrize("consent", [False, True])
+def test_a_proof_after_the_rehearsal_waits_for_a_person_to_ask_again(
+    lost: Campaigning, consent: bool
 ) -> None:
     """Consent is to what the policy does, not to what a person has asked for once."""
     provable = lost.provable
-    provable.machine.write(
-        "/etc/initadvisor.toml", f"[daemon]\nperson_resets = {str(consent).lower()}\n"
-    )
-    number = provable.arm().number
-    if by_policy:
-        change = PolicyChange(after="zstd", kernel_release="6.1", decided_at_s=1, number=number)
-        record_change(lost.host, change)
+    configure(lost, str(consent).lower())
+    provable.arm()
     provable.reboot()
     provable.measure()
-    if by_policy and consent:
-        settle(lost.host)
-        assert provable.loader.is_armed
-        assert provable.latest().state is TransactionState.PROVING
-        return
     with pytest.raises(UnsafeError, match=PERSON):
         settle(lost.host)
     assert provable.latest().state is TransactionState.UNDONE
@@ -161,3 +150,65 @@ def test_a_proof_has_the_words_and_the_watchdog_of_a_campaigns_trial(ready: Camp
     ready.start()
     assert ready.record.current is not None
     assert settled < set(ready.record.current.armed_boot.extra_cmdline)
+
+
+def configure(machine: Campaigning, consent: str) -> None:
+    machine.provable.machine.write(
+        "/etc/initadvisor.toml", f"[daemon]\nperson_resets = {consent}\n"
+    )
+
+
+@pytest.mark.parametrize("by_policy", [False, True])
+@pytest.mark.parametrize("vanishes", [False, True])
+def test_a_watchdog_that_vanishes_after_the_rehearsal_is_asked_for_again(
+    ready: Campaigning, by_policy: bool, vanishes: bool
+) -> None:
+    """Nobody was told that a boot without one follows."""
+    provable = ready.provable
+    provable.machine.write("/sys/class/watchdog/watchdog0/identity", "iTCO_wdt\n")
+    configure(ready, '["guard"]')
+    assert not provable.arm(by_policy=by_policy).reason
+    if vanishes:
+        ready.host.path("/sys/class/watchdog/watchdog0/identity").unlink()
+    provable.reboot()
+    provable.measure()
+    if not vanishes:
+        settle(ready.host)
+        assert provable.loader.is_armed
+        return
+    with pytest.raises(UnsafeError, match="no hardware watchdog"):
+        settle(ready.host)
+    assert provable.latest().outcome is TrialOutcome.NOT_TRIED
+    ready.require_nothing_armed()
+    if by_policy:
+        with pytest.raises(UnsafeError, match="no hardware watchdog"):
+            provable.arm(by_policy=True)
+        configure(ready, '["watchdog"]')
+    assert provable.arm(by_policy=by_policy).state is TransactionState.PROVING
+
+
+def test_a_policy_s_proof_goes_on_after_the_rehearsal_with_consent(lost: Campaigning) -> None:
+    provable = lost.provable
+    configure(lost, "true")
+    provable.arm(by_policy=True)
+    provable.reboot()
+    provable.measure()
+    settle(lost.host)
+    assert provable.loader.is_armed
+    assert provable.latest().state is TransactionState.PROVING
+
+
+def test_a_campaign_goes_on_with_the_watchdog_that_was_there(ready: Campaigning) -> None:
+    provable = ready.provable
+    provable.machine.write("/sys/class/watchdog/watchdog0/identity", "iTCO_wdt\n")
+    ready.start()
+    ready.boot()
+    assert provable.loader.is_armed
+    ready.host.path("/sys/class/watchdog/watchdog0/identity").unlink()
+    ready.boot()
+    assert ready.record.state is CampaignState.CHOOSING
+    assert "no hardware watchdog" in ready.record.reason
+    ready.require_nothing_armed()
+    arm_next(ready.host, observer=Unseen())
+    ready.boot()
+    assert provable.loader.is_armed, "a person has gone on without it"
