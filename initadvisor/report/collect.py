@@ -16,6 +16,7 @@ from initadvisor.host.configuration import load_config
 from initadvisor.host.hardware import cpu_model, memory
 from initadvisor.records.boot import RecordSource
 from initadvisor.report.privacy import Privacy
+from initadvisor.report.published import published_tables
 from initadvisor.report.report import Line, Model, OneBoot, Report, ReportedBoot, ReportedSetting
 from initadvisor.report.time_line import stages
 from initadvisor.store.store import open_store
@@ -70,6 +71,7 @@ def collect(
         skipped=tuple(
             Line(title=str(skipped.setting), text=skipped.reason) for skipped in answer.skipped
         ),
+        published=published_tables(),
     )
 
 

@@ -127,14 +127,12 @@ function svgPart(name, attributes) {
 }
 
 class WhatIf {
-  constructor(model) {
-    this.model = model;
+  constructor(model, published) {
+    this.own = model;
+    this.published = published;
     this.form = document.getElementById("controls");
-    this.rows = new Map();
-    for (const row of document.querySelectorAll(".bars tbody tr")) {
-      this.rows.set(row.dataset.setting, row);
-      this.prepare(row);
-    }
+    this.ownRows = [...document.querySelectorAll(".bars tbody tr")];
+    this.ownRows.forEach((row) => this.prepare(row));
     for (const name of Object.keys(SLIDERS)) {
       this.form.elements[name].addEventListener("input", (event) => {
         const value = valueAt(SLIDERS[name], Number(event.target.value));
@@ -146,6 +144,15 @@ class WhatIf {
       });
     }
     this.form.elements.count.addEventListener("change", () => this.draw());
+    this.form.elements.table.addEventListener("change", (event) => {
+      const table = this.published[event.target.value];
+      if (table) {
+        this.showTable(table);
+      } else {
+        this.reset();
+      }
+      this.draw();
+    });
     for (const preset of this.form.querySelectorAll("button")) {
       preset.addEventListener("click", () => {
         const value = Number(preset.dataset.speed);
@@ -164,7 +171,9 @@ class WhatIf {
   }
 
   reset() {
-    const model = this.model, overlap = model.overlap_ms;
+    const model = this.own, overlap = model.overlap_ms;
+    this.show(model, this.ownRows);
+    this.form.elements.table.value = "";
     this.speed = model.loader_mb_s;
     this.values = {
       speed: model.loader_mb_s.mean,
@@ -173,6 +182,38 @@ class WhatIf {
       boots: model.boots_per_upgrade,
     };
     this.form.elements.count.checked = model.count_builds;
+  }
+
+  show(model, rows) {
+    this.model = model;
+    this.rows = new Map(rows.map((row) => [row.dataset.setting, row]));
+    document.querySelector(".bars tbody").replaceChildren(...rows);
+  }
+
+  /* What others measured: nobody knows their builds, and their boots waited for all of it. */
+  showTable(table) {
+    const unknown = table.choices.map(() => null);
+    const rule = {...this.own.rule, today: null, by_size: false};
+    const model = {...this.own, choices: table.choices, build_cpu_s: unknown, rule};
+    this.show(model, table.choices.map((choice) => this.rowOf(choice.setting)));
+    this.form.elements.count.checked = false;
+    Object.assign(this.values, {cpu: 1, overlap: 0});
+  }
+
+  rowOf(setting) {
+    const row = document.createElement("tr"), name = document.createElement("th");
+    const picture = document.createElement("td"), cost = document.createElement("td");
+    const svg = svgPart("svg", {role: "img", height: 28});
+    row.dataset.setting = setting;
+    name.scope = "row";
+    name.textContent = setting;
+    picture.className = "picture";
+    cost.className = "cost";
+    svg.append(svgPart("title", {}));
+    picture.append(svg);
+    row.append(name, picture, cost);
+    this.prepare(row);
+    return row;
   }
 
   prepare(row) {
@@ -200,6 +241,7 @@ class WhatIf {
       document.getElementById(`${name}-value`).textContent = words;
     }
     this.form.elements.boots.disabled = !count;
+    this.form.elements.count.disabled = this.model !== this.own;
     const conditions = {
       read_mb_s: values.speed, cpu_scale: values.cpu, shadow_ms: values.overlap,
     };
@@ -370,5 +412,6 @@ class TimeLine {
 }
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
-const WHAT_IF = DATA.model && document.getElementById("controls") ? new WhatIf(DATA.model) : null;
+const WHAT_IF = DATA.model && document.getElementById("controls")
+  ? new WhatIf(DATA.model, DATA.published) : null;
 const TIME_LINE = DATA.one_boot ? new TimeLine(DATA.one_boot.stages) : null;

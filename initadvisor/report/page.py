@@ -18,7 +18,6 @@ from initadvisor.decide.whatif import at_speed
 from initadvisor.report.bars import bars, choices, here, reach_ms
 from initadvisor.report.figures import in_ms, in_s, interval_ms, megabytes
 from initadvisor.report.history import HEIGHT, panels
-from initadvisor.report.published import published_tables
 from initadvisor.report.report import Lane
 from initadvisor.report.time_line import ticks
 from initadvisor.report.trade_offs import HEIGHT as TRADE_OFF_HEIGHT
@@ -91,7 +90,6 @@ def page(report: Report) -> str:
         sources=_numbered_sources(report),
         presets=PRESETS,
         sliders=_SLIDERS,
-        published=published_tables(),
         panels=panels(report.boots),
         panel_height=HEIGHT,
         time_line=_time_line(report.one_boot) if report.one_boot else None,

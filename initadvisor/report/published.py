@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from initadvisor.advise.truth_tables import truth_table, truth_table_names
 from initadvisor.advise.whatif import of_table
@@ -12,6 +13,9 @@ from initadvisor.decide.cost import Factor
 from initadvisor.decide.whatif import best_along
 from initadvisor.decide.whatif_values import Conditions, Rule, Span
 
+if TYPE_CHECKING:
+    from initadvisor.decide.whatif_values import SettingFigures
+
 _SPEEDS = Span(low=0.1, high=8000.0)
 _OUR_OWN = "measured for this package"
 _CONFIG = Config()
@@ -19,10 +23,14 @@ _CONFIG = Config()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTable:
-    """A table of somebody else; ``winners``: in words, from the slowest loader to the fastest."""
+    """A table of somebody else; ``winners``: in words, from the slowest loader to the fastest.
+
+    ``choices``: its settings, which the model compares.
+    """
 
     name: str
     source: str
+    choices: tuple[SettingFigures, ...]
     winners: tuple[str, ...]
     doubts: tuple[str, ...]
 
@@ -47,6 +55,7 @@ def published_tables() -> tuple[PublishedTable, ...]:
             PublishedTable(
                 name=table.name,
                 source=table.source,
+                choices=choices,
                 winners=winners if len(ranges) > 1 else (f"{ranges[0].setting} at any speed",),
                 doubts=table.doubts,
             )

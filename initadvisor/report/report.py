@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from initadvisor.decide.cost import Outcome
     from initadvisor.decide.whatif_values import Rule, SettingFigures
     from initadvisor.image.contents import KindUse, StoredFile
+    from initadvisor.report.published import PublishedTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,3 +138,4 @@ class Report:
     warnings: tuple[str, ...]
     context: tuple[str, ...]
     skipped: tuple[Line, ...]
+    published: tuple[PublishedTable, ...]

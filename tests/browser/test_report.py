@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -113,6 +114,25 @@ def test_presets_stand_for_disks_and_this_machine(
         page.check("[name=count]")
         assert "costs" in page.inner_text("#sentence")
         page.click("button:text-is('This machine')")
+        assert page.inner_text(".bars tbody") == before
+        assert found.wrong == []
+
+
+def test_what_others_measured_is_compared_by_the_same_sliders(
+    browser: Browser, report: Report, path: Path
+) -> None:
+    model = model_of(report)
+    rule = replace(model.rule, today=None)
+    with opened(browser, path) as found:
+        page = found.page
+        before = page.inner_text(".bars tbody")
+        for table in report.published:
+            page.select_option("#table", label=table.name)
+            assert page.locator(".bars tbody tr").count() == len(table.choices)
+            for speed in (1.0, 3.0, 100.0, 4000.0):
+                at = replace(here(model), read_mb_s=speed, shadow_ms=0.0)
+                assert put(page, "speed", speed) == str(best_setting(table.choices, at, rule))
+        page.select_option("#table", label="this machine")
         assert page.inner_text(".bars tbody") == before
         assert found.wrong == []
 
