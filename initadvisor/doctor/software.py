@@ -338,7 +338,7 @@ def _not_wanted(states: Mapping[str, Mapping[str, str]]) -> Iterator[Finding]:
 def unit_states(host: Host) -> dict[str, dict[str, str]]:
     """Return what systemd says of each unit; one that it says nothing of is not found."""
     shown = host.runner.run(
-        ["systemctl", "show", f"--property={_PROPERTIES}", *UNITS], timeout_s=10.0
+        ["systemctl", "show", f"--property={_PROPERTIES}", *UNITS], timeout_s=60.0
     )
     blocks = shown.stdout.decode(errors="replace").strip().split("\n\n")
     found = [dict(line.partition("=")[::2] for line in block.splitlines()) for block in blocks]
