@@ -68,6 +68,7 @@ _OWN: Final = (
 """What dracut goes on to use in the shell that has sourced the configuration.
 
 Where it reads that, what replaces ``compress=``, and what is the shell's and the compressors'.
+Which functions it and its modules call by name nobody can tell in advance: any is refused.
 """
 
 _FALLBACK_ORDER: Final = (

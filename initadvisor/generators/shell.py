@@ -82,9 +82,12 @@ for ((__count = 0; __count <= ${#__files[@]}; ++__count)); do
                 __status=$?
             done
         fi
-        __flags=$-${POSIXLY_CORRECT+p}$(trap -p DEBUG ERR RETURN) __ifs=$IFS
+        __flags=$-${POSIXLY_CORRECT+p} __ifs=$IFS
         POSIXLY_CORRECT=1
+        __flags+=$(trap -p DEBUG ERR RETURN)
         trap - DEBUG ERR RETURN EXIT
+        __functions=
+        export -f builtin 2>/dev/null && __functions=builtin
         unset -f builtin || exit
         builtin unalias -a || exit
         set +eu -f
@@ -107,7 +110,7 @@ for ((__count = 0; __count <= ${#__files[@]}; ++__count)); do
             [[ $__pattern != - ]] || builtin printf '%s\0' - - "$__flags" 1 "$__flags" >&3 || exit
             [[ $__pattern != IFS ]] || builtin printf '%s\0' IFS - "$__ifs" 1 "$__ifs" >&3 || exit
         done
-        for __name in $(builtin compgen -A function); do
+        for __name in $__functions $(builtin compgen -A function); do
             for __pattern in $__patterns; do
                 if [[ "$__name()" == $__pattern ]]; then
                     builtin printf '%s\0' "$__name()" f- "" 0 >&3 || exit

@@ -120,6 +120,7 @@ CASES = {
     "fails": _refused("COMPRESSION=xz\n[ -e /nowhere ]\n"),
     "not closed": _refused("COMPRESSION='xz\n"),
     "a function": _refused("xz() { :; }\nCOMPRESSION=xz\n"),
+    "a function for builtins": _refused("builtin() { :; }\nCOMPRESSION=xz\n"),
     "a function for find": _refused("find() { :; }\nCOMPRESSION=xz\n"),
     "a function of mkinitcpio's": _refused(
         "arrayize_config() { :; }\nCOMPRESSION_OPTIONS='-9 -e'\n"

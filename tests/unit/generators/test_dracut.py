@@ -179,6 +179,8 @@ def test_a_command_line_with_other_flags_than_dracuts_is_pointed_out(
         ("shopt -s nullglob\n", "changes BASHOPTS"),
         ("export SOURCE_DATE_EPOCH=1\n", "changes SOURCE_DATE_EPOCH"),
         ("zstd() { cat; }\n", r"changes zstd\(\)"),
+        ("builtin() { :; }\n", r"changes builtin\(\)"),
+        ("set -e\nbuiltin() { cat; }\ncompress=lz4\n", r"changes (-|bash's options|builtin)"),
         ("export XZ_OPT=-0\n", "changes XZ_OPT"),
         ("readonly compress=lz4\n", "declared with -r"),
         ('compress="gzip -3\r"\n', r"holds the character '\\r'"),
