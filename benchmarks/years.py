@@ -8,10 +8,13 @@ decides is the package's own code: the campaign's steps, what past campaigns and
 against, the states of a transaction, the posterior with boots of earlier kernels, the decision and
 the boot that tells most. What is made up is the machine: some settings make images that panic or
 hang, always the same ones of a machine and never the first one; half of the machines have no
-watchdog, and half of those have no consent to that; the power is cut at any action and in boots;
-packages are upgraded between boots, so that images change while a boot is armed.
+watchdog, and half of those have no consent to that; some watchdogs vanish with a kernel; the power
+is cut at any action and in boots; packages are upgraded between boots, so that images change while
+a boot is armed; applying is refused by circumstances (a battery, no room) and by images that are
+not fit to be installed. Not made up: boots that get slower by a change, which the policy goes back
+from, images that no guard goes with, and what people do besides.
 
-It counts boots of a default entry that does not boot, trial boots of each kernel, trials that a
+It counts boots of a default entry that does not boot, trial boots of each kernel, boots that a
 person had to end without consent, and whether the setting in use at the end of a kernel costs at
 most the tolerance more than the best of those that boot. The same options give the same figures.
 """
@@ -105,6 +108,10 @@ _LATEST = 200
 _BAD = 0.15
 _WITHOUT_WATCHDOG = 0.5
 _CONSENTS = 0.5
+_WATCHDOG_VANISHES = 0.03
+"""With each kernel."""
+_REFUSED, _UNFIT = 0.1, 0.02
+"""How often applying is refused by circumstances, and by the image that was built."""
 _CUT_ACTION, _CUT_BOOT = 0.02, 0.01
 _REBUILT = 0.05
 _SIGN_LEFT = 0.7
@@ -134,9 +141,10 @@ class YearFigures:
 
     ``most_trials``: the trial boots of the kernel that had most. ``failed``, ``unexplained``: what
     became of armed boots that did not pass. ``persons``: armed boots that a person had to end;
-    ``unasked``: trials among them without consent. ``right``, ``decided``: the kernels at whose end
-    the setting in use was right, and the answer was not open; ``both``: both. ``without_trial``:
-    the kernels after the first that needed no trial boot.
+    ``unasked``: those among them without consent. ``refused``: what was not applied, or not armed,
+    by circumstances, unfit images and for lack of consent. ``right``, ``decided``: the kernels at
+    whose end the setting in use was right, and the answer was not open; ``both``: both.
+    ``without_trial``: the kernels after the first that needed no trial boot.
     """
 
     kernels: int = 0
@@ -155,6 +163,7 @@ class YearFigures:
     without_trial: int = 0
     failed: int = 0
     unexplained: int = 0
+    refused: int = 0
 
     @property
     def plain(self) -> dict[str, int]:
@@ -211,6 +220,11 @@ class Year:
             options="ro",
         )
 
+    @property
+    def consented(self) -> bool:
+        """Whether a boot of the policy may be armed, see ``trial.risks.without_consent``."""
+        return self.watchdog or Restart.WATCHDOG in self.config.person_resets
+
     def digest(self, column: int) -> str:
         """Return the digest of a candidate's image, of what is installed now."""
         return f"{self.installed:08x}{self.image:016x}{column:040x}"
@@ -260,6 +274,8 @@ class Year:
         """Install another kernel, which boots from the next boot on."""
         self.disarm_for_packages()
         rng, truth = self.rng, self.truth
+        if rng.random() < _WATCHDOG_VANISHES:
+            self.watchdog = False
         size, slower, shadow, rest = np.exp(
             rng.normal(0, 1, 4)
             * [_OTHER_SIZE_LOG_SD, _OTHER_UNPACK_LOG_SD, _OTHER_SHADOW_LOG_SD, _OTHER_REST_LOG_SD]
@@ -331,7 +347,7 @@ class Year:
             return TrialOutcome.PASSED, "it booted"
         if manner is Manner.HANGS and not self.watchdog:
             self.figures.persons += 1
-            self.figures.unasked += int(not self.config.person_resets and not self.pending())
+            self.figures.unasked += int(not self.consented)
             return TrialOutcome.UNEXPLAINED, "it did not come back"
         if self.rng.random() < _SIGN_LEFT:
             return TrialOutcome.FAILED, f"it {manner}"
@@ -377,7 +393,7 @@ class Year:
             self.runs != self.installed
             or past_objection(self.campaigns, ground)
             or most < 1
-            or not (self.watchdog or self.config.person_resets)
+            or not self.consented
         ):
             return
         number = self.campaign.number + 1
@@ -408,7 +424,7 @@ class Year:
             case CampaignAction.JUDGE:
                 return self.judged()
             case CampaignAction.COPY:
-                return CampaignEvent(kind=CampaignEventKind.PLANNED, trial_boot=campaign.current)
+                return self.planned()
             case CampaignAction.ARM if campaign.current:
                 rehearsal = campaign.current.is_rehearsal
                 setting = campaign.current.setting
@@ -422,6 +438,13 @@ class Year:
             case _:
                 pass
         return None
+
+    def planned(self) -> CampaignEvent:
+        """Plan an entry, unless a person may be needed who has not consented."""
+        if self.consented:
+            return CampaignEvent(kind=CampaignEventKind.PLANNED, trial_boot=self.campaign.current)
+        self.figures.refused += 1
+        return CampaignEvent(kind=CampaignEventKind.BLOCKED, reason="there is no watchdog")
 
     def prepared(self) -> CampaignEvent:
         """Have all candidates built, once the installed kernel runs."""
@@ -549,6 +572,21 @@ class Year:
             after, release, self.ground.image_sha256, self.changes, self.transactions
         ):
             return
+        setting = self.truth.settings[column]
+        proven = any(found.setting == setting for _, _, found in self.evidence)
+        if self.rng.random() < _REFUSED or not (proven or self.consented):
+            self.figures.refused += 1
+            return
+        change = PolicyChange(
+            after=after,
+            kernel_release=release,
+            image_sha256=self.ground.image_sha256,
+            decided_at_s=self.number,
+        )
+        if self.rng.random() < _UNFIT:
+            self.figures.refused += 1
+            self.changes.append(replace(change, failed="it has other files"))
+            return
         begun = Transaction(
             number=len(self.transactions) + 1,
             state=TransactionState.PLANNED,
@@ -561,22 +599,25 @@ class Year:
                 before=str(self.truth.settings[self.default]),
                 after=after,
             ),
+            by_policy=True,
         )
         self.transactions.append(begun)
-        self.changes.append(
-            PolicyChange(
-                after=after, kernel_release=release, decided_at_s=self.number, number=begun.number
-            )
-        )
+        self.changes.append(replace(change, number=begun.number))
         self.transact(TransactionEvent.STAGE, TransactionEvent.VERIFY)
-        if any(found.setting == self.truth.settings[column] for _, _, found in self.evidence):
+        if proven:
             self.commit(column)
             return
+        self.prove(column)
+
+    def prove(self, column: int) -> None:
+        """Have a transaction wait for a boot of its image; of today's, before the first one."""
+        stage = ProofStage.PROOF if self.rehearsed else ProofStage.REHEARSAL
+        boots = column if self.rehearsed else self.default
         self.transact(TransactionEvent.PROVE)
-        armed = self.armed(ProofStage.PROOF, column)
+        armed = self.armed(stage, boots)
         self.transactions[-1] = replace(self.transactions[-1], armed_boot=armed)
         self.maybe_cut()
-        self.selected, self.armed_in = column, self.number
+        self.selected, self.armed_in = boots, self.number
 
     def transact(self, *events: TransactionEvent) -> None:
         """Record steps of the latest transaction; the power may go before each."""
@@ -611,7 +652,16 @@ class Year:
                 interrupted = found.after(TransactionEvent.INTERRUPT)
                 self.transactions[-1] = interrupted.after(TransactionEvent.RESTORE)
             case Duty.WAIT if self.fate and self.fate[0] is TrialOutcome.PASSED:
-                self.commit(column)
+                armed = waiting.armed_boot
+                if armed is None or armed.stage is ProofStage.PROOF:
+                    self.commit(column)
+                    return
+                self.rehearsed = True
+                if self.consented:
+                    self.prove(column)
+                    return
+                self.figures.refused += 1
+                self.undo(waiting, TrialOutcome.NOT_TRIED, "there is no watchdog")
             case Duty.WAIT:
                 fate, reason = self.fate or (TrialOutcome.NOT_TRIED, "its boot was not armed")
                 self.undo(waiting, fate, reason)
