@@ -18,6 +18,7 @@ from tests.fixtures.arch_package import PROJECT, Installed, built_package, infor
 from tests.fixtures.checkout import ROOT, SYSTEM_PYTHON
 from tests.fixtures.debian import Suite, debian
 from tests.fixtures.generated import dracut_image
+from tests.fixtures.mkinitcpio import mkinitcpio_source
 from tests.fixtures.namespace import FailedInside, Tree
 
 if TYPE_CHECKING:
@@ -51,6 +52,18 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def information(built: Path) -> dict[str, list[str]]:
     """What the package says of itself."""
     return information_of(built)
+
+
+MKINITCPIO_TRIGGERS = (
+    "usr/lib/initcpio/install/any",
+    "usr/lib/firmware/any.bin",
+    "usr/lib/modules/9.9.9-9/extramodules/",
+    "usr/src/any-1/dkms.conf",
+    "usr/lib/systemd/systemd",
+    "usr/bin/cryptsetup",
+    "usr/bin/lvm",
+)
+"""Of each kind one path for which mkinitcpio's own hook has images made anew."""
 
 
 @pytest.fixture
@@ -161,16 +174,55 @@ def test_it_is_installed_whole_and_removed_whole(root: Installed) -> None:
     assert root.files() - root.before == set()
 
 
+def package_of(root: Installed, name: str, *paths: str) -> Path:
+    """Make a package of files, and of directories where a path ends with a slash."""
+    info = f"pkgname = {name}\npkgver = 1-1\npkgdesc = {name}\narch = any\nsize = 0\n"
+    package = root.root.parent / f"{name}-1.pkg.tar"
+    with tarfile.open(package, "w") as archive:
+        for path in (".PKGINFO", *paths):
+            member = tarfile.TarInfo(path.rstrip("/"))
+            content = info if path == ".PKGINFO" else ""
+            member.type = tarfile.DIRTYPE if path.endswith("/") else tarfile.REGTYPE
+            member.size, member.mode = len(content), 0o755
+            archive.addfile(member, io.BytesIO(content.encode()))
+    return package
+
+
+@pytest.mark.parametrize("way", ["--upgrade", "--remove"])
+def test_what_has_mkinitcpio_make_images_anew_is_noted(root: Installed, way: str) -> None:
+    """With its own hook and that hook's script; what it calls only says so."""
+    root.install()
+    for path in ("libalpm/hooks/90-mkinitcpio-install.hook", "libalpm/scripts/mkinitcpio"):
+        target = root.root / "usr/share" / path
+        target.parent.mkdir(exist_ok=True)
+        shutil.copy(mkinitcpio_source() / path, target)
+        target.chmod(0o755)
+    maker = root.root / "usr/bin/mkinitcpio"
+    maker.write_text('#!/bin/sh\necho "called: mkinitcpio $*"\n')
+    maker.chmod(0o755)
+    modules, queue = root.root / "usr/lib/modules/9.9.9-9", root.root / "var/lib/initadvisor/queue"
+    modules.mkdir(parents=True)
+    (modules / "pkgbase").write_text("linux\n")
+    presets = root.root / "etc/mkinitcpio.d"
+    presets.mkdir()
+    (presets / "linux.preset").write_text("PRESETS=()\n")
+    for number, path in enumerate(MKINITCPIO_TRIGGERS):
+        name = f"package{number}"
+        if not path.endswith("/"):
+            (root.root / path).unlink(missing_ok=True)
+        said = root.pacman("--upgrade", *root.assumed, package_of(root, name, path))
+        if way == "--remove":
+            shutil.rmtree(queue, ignore_errors=True)
+            said = root.pacman("--remove", *root.assumed, name)
+        assert "called: mkinitcpio -" in said, path
+        assert [note.name for note in queue.iterdir()] == ["image-rebuilt"], path
+        shutil.rmtree(queue)
+
+
 def test_a_kernel_that_comes_or_goes_is_noted(root: Installed) -> None:
     """Hooks are called by what they are installed as; see test_hooks.py for all that they do."""
     root.install()
-    info = "pkgname = kernel\npkgver = 1-1\npkgdesc = a kernel\narch = any\nsize = 0\n"
-    package = root.root.parent / "kernel-1.pkg.tar"
-    with tarfile.open(package, "w") as archive:
-        for name, content in ((".PKGINFO", info), ("usr/lib/modules/9.9.9-9/vmlinuz", "a kernel")):
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content.encode()))
+    package = package_of(root, "kernel", "usr/lib/modules/9.9.9-9/vmlinuz")
     queue = root.root / "var/lib/initadvisor/queue"
     root.pacman("--upgrade", *root.assumed, package)
     assert [note.name for note in queue.iterdir()] == ["kernel-added@9.9.9-9"]
