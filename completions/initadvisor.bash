@@ -38,6 +38,8 @@ _initadvisor() {
         'doctor '*) offered=(--try-engines --json --help) ;;
         'history '*) offered=(--limit --since --json --csv --import --drop-damaged --help) ;;
         'measure '*) offered=(--backfill --dry-run --directory --file --json --help) ;;
+        'contents -'*) offered=(--files --json --help) ;;
+        'contents '*) files=yes ;;
         'inspect -'*) offered=(--kernel-config --json --help) ;;
         'inspect '*) files=yes ;;
         'candidates sweep '*) offered=(--codec --levels --threads --image --build --json --help) ;;
@@ -65,7 +67,7 @@ _initadvisor() {
         'disable '*) offered=(--json --help) ;;
         'enable '*) offered=(--policy --yes --json --help) ;;
         ' -'*) offered=(--version -v --verbose --help) ;;
-        ' '*) offered=(enable disable recommend apply rollback status report trial lab whatif candidates inspect measure history doctor config) ;;
+        ' '*) offered=(enable disable recommend apply rollback status report trial lab whatif candidates inspect contents measure history doctor config) ;;
         esac
         ;;
     esac

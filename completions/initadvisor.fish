@@ -23,6 +23,7 @@ complete -c initadvisor -n '__initadvisor_at ""' -a lab -d 'Time and verify cand
 complete -c initadvisor -n '__initadvisor_at ""' -a whatif -d 'What if the disk, processor or overlap differed'
 complete -c initadvisor -n '__initadvisor_at ""' -a candidates -d 'Build, list and prune candidates'
 complete -c initadvisor -n '__initadvisor_at ""' -a inspect -d 'What is in an initramfs, and would it unpack'
+complete -c initadvisor -n '__initadvisor_at ""' -a contents -d 'What the files of an image cost each boot'
 complete -c initadvisor -n '__initadvisor_at ""' -a measure -d 'Record what boots spent, and on what'
 complete -c initadvisor -n '__initadvisor_at ""' -a history -d 'What was measured so far'
 complete -c initadvisor -n '__initadvisor_at ""' -a doctor -d 'Is all there that is needed'
@@ -150,6 +151,10 @@ complete -c initadvisor -n '__initadvisor_at "inspect"' -F
 complete -c initadvisor -n '__initadvisor_at "inspect"' -l kernel-config -r -F -d 'The configuration of the kernel that is to unpack the image (plain or .gz)'
 complete -c initadvisor -n '__initadvisor_at "inspect"' -l json -d 'Print the result as JSON'
 complete -c initadvisor -n '__initadvisor_at "inspect"' -l help -d 'Show this message and exit'
+complete -c initadvisor -n '__initadvisor_at "contents"' -F
+complete -c initadvisor -n '__initadvisor_at "contents"' -l files -d 'List the largest files of each purpose, too'
+complete -c initadvisor -n '__initadvisor_at "contents"' -l json -d 'Print the answer as JSON'
+complete -c initadvisor -n '__initadvisor_at "contents"' -l help -d 'Show this message and exit'
 complete -c initadvisor -n '__initadvisor_at "measure"' -l backfill -d 'Record earlier boots, too, from the journal'
 complete -c initadvisor -n '__initadvisor_at "measure"' -l dry-run -d 'Show what would be recorded, and record nothing'
 complete -c initadvisor -n '__initadvisor_at "measure"' -l directory -r -F -d 'Record the boots in other machines’ journals'

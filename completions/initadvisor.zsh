@@ -104,6 +104,14 @@ _initadvisor_measure() {
         '--help[Show this message and exit]'
 }
 
+_initadvisor_contents() {
+    _arguments \
+        '--files[List the largest files of each purpose, too]' \
+        '--json[Print the answer as JSON]' \
+        '--help[Show this message and exit]' \
+        '::value:_files'
+}
+
 _initadvisor_inspect() {
     _arguments \
         '--kernel-config=[The configuration of the kernel that is to unpack the image (plain or .gz)]:kernel-config:_files' \
@@ -346,6 +354,7 @@ _initadvisor() {
         'whatif:What if the disk, processor or overlap differed'
         'candidates:Build, list and prune candidates'
         'inspect:What is in an initramfs, and would it unpack'
+        'contents:What the files of an image cost each boot'
         'measure:Record what boots spent, and on what'
         'history:What was measured so far'
         'doctor:Is all there that is needed'

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.advise.boots import Boots, boot_context, recorded_boots, what_was_learnt
+from initadvisor.advise.contents import contents_cost, largest_excess
 from initadvisor.advise.decision_input import DecisionInput, Unpacking, decision_result
 from initadvisor.advise.machine import know_machine, unpacking_assumptions
 from initadvisor.advise.ranking import explain, summarise
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from initadvisor.advise.contents import ContentsCost
     from initadvisor.advise.decision_input import DecisionResult
     from initadvisor.advise.ranking import RankedCandidates
     from initadvisor.candidates.search_space import CandidateSet, SearchSpace
@@ -159,11 +161,44 @@ class CandidateEvaluation:
 
     def rank(self) -> Answer:
         """Weigh the candidates that are there, and estimates of the others."""
-        host, search_space = self._host, self._search_space
-        candidate_set = estimated_candidate_set(host, search_space, observer=self._observer)
+        candidate_set = estimated_candidate_set(
+            self._host, self._search_space, observer=self._observer
+        )
         # One for each setting: what failed last says why.
         skipped = {one.setting: one for one in (*candidate_set.skipped, *self._build_gaps)}
         candidate_set = replace(candidate_set, skipped=tuple(skipped.values()))
+        decision_input = self._decision_input(candidate_set)
+        todays_digest = self._search_space.source.initrd_sha256
+        _require_comparison(decision_input.verdicts[todays_digest], candidate_set)
+        self._observer.doing("weighing the candidates")
+        result = decision_result(decision_input)
+        return Answer(
+            candidate_set=candidate_set,
+            decision_input=decision_input,
+            decision_result=result,
+            ranked=summarise(decision_input, result),
+        )
+
+    def contents_cost(self) -> ContentsCost:
+        """Share out what today's image costs; nothing is compressed for that."""
+        alone = replace(self._search_space, settings=())
+        decision_input = self._decision_input(
+            estimated_candidate_set(self._host, alone, observer=self._observer)
+        )
+        source = self._search_space.source
+        return contents_cost(
+            source.path,
+            source.contents,
+            decision_result(decision_input),
+            warnings=(
+                *self.disk.warnings,
+                *(self.disk.speed_warnings if self._config.read_speed_mb_s is None else ()),
+                *self.boots.warnings,
+            ),
+        )
+
+    def _decision_input(self, candidate_set: CandidateSet) -> DecisionInput:
+        host, search_space = self._host, self._search_space
         verdicts = verdicts_on(
             host,
             search_space.source,
@@ -171,12 +206,11 @@ class CandidateEvaluation:
             config=self.kernel_config,
             release=search_space.kernel_release,
         )
-        _require_comparison(verdicts[search_space.source.initrd_sha256], candidate_set)
         lab = lab_evidence(host, candidate_set.candidates, search_space.kernel_release)
         unpacking = Unpacking(
             bench_ms=self._times_ms(candidate_set), table=self.table, lab=lab
         ).compared(candidate_set.candidates, search_space.source.contents.unpacked_bytes)
-        decision_input = DecisionInput(
+        return DecisionInput(
             candidates=candidate_set.candidates,
             unpacking=unpacking,
             verdicts=verdicts,
@@ -188,14 +222,6 @@ class CandidateEvaluation:
             memory=self._memory,
             limits=self._limits,
             seed=_SEED,
-        )
-        self._observer.doing("weighing the candidates")
-        result = decision_result(decision_input)
-        return Answer(
-            candidate_set=candidate_set,
-            decision_input=decision_input,
-            decision_result=result,
-            ranked=summarise(decision_input, result),
         )
 
     def run_lab(self, candidate_set: CandidateSet, machine: VirtualMachine) -> None:
@@ -307,6 +333,21 @@ def recommend(host: Host, request: Request, *, observer: RecommendObserver) -> R
         return found
 
 
+def price_contents(host: Host, image: Path | None, *, observer: RecommendObserver) -> ContentsCost:
+    """Say what the files of an image cost each boot, of this machine's own by default.
+
+    Raises ``InitadvisorError`` (with its exit code) where it cannot be read or is none.
+    """
+    config, request = load_config(host), Request(image=image)
+    target = find_target(host, image)
+    with open_search_space(
+        host, target, config, only=(), everything=False, observer=observer
+    ) as search_space:
+        return CandidateEvaluation(
+            host, request, config, search_space, observer, sample=False
+        ).contents_cost()
+
+
 @contextlib.contextmanager
 def _lab_machine(
     host: Host, search_space: SearchSpace, request: Request
@@ -338,7 +379,12 @@ def _recommendation(
 ) -> Recommendation:
     candidate_set, ranked = answer.candidate_set, answer.ranked
     disk, lab = evaluation.disk, answer.decision_input.unpacking.lab
-    context = what_matters_more(host, candidate_set.generator, candidate_set.source)
+    source = candidate_set.source
+    excess = largest_excess(
+        contents_cost(source.path, source.contents, answer.decision_result),
+        max(row.saving_ms.middle for row in ranked.rows),
+    )
+    context = what_matters_more(host, candidate_set.generator, source, excess)
     said = candidate_set.baseline.warnings
     return Recommendation(
         image=candidate_set.source.path,
@@ -385,6 +431,7 @@ def _recommendation(
         overlap_ms=ranked.summary.now(Parameter.SHADOW),
         contents=candidate_set.source.contents,
         context=tuple(line for line in context if line not in said),
+        excess=excess,
     )
 
 

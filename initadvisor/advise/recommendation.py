@@ -154,11 +154,12 @@ class Recommendation:
     smallest where sizes decide), what may not be chosen last. ``baseline_source`` says where it is
     configured, or that it was read from the image. ``assumptions`` are what the answer rests on:
     priors, or what boots made of them; ``warnings`` what the user should know before following it,
-    ``context`` what in the generator's configuration matters more than the codec. ``unbuilt`` are
-    the settings that may be the best and of which there is no candidate, only an estimate.
-    ``deciding``: what would settle a decision that is open. ``deciding``, ``rival`` and
-    ``plan`` are None where sizes decide, ``deciding`` also where the decision is not open, ``plan``
-    where nothing is left to find out or boots of this machine tell nothing of the image.
+    ``context`` what in the generator's configuration or in the image matters more than the codec,
+    ``excess`` the line of it about files that cost more than a setting saves. ``unbuilt`` are the
+    settings that may be the best and of which there is no candidate, only an estimate.
+    ``deciding``: what would settle a decision that is open. ``deciding``, ``rival`` and ``plan``
+    are None where sizes decide, ``deciding`` also where the decision is not open, ``plan`` where
+    nothing is left to find out or boots of this machine tell nothing of the image.
     ``hinges_on_build``: the decision is open only because it is not known what building today's
     image takes, of which boots tell nothing; then both are None, too. ``pace`` divides the builds.
     ``explanation``: None where nobody asked for it. ``installed``: the image is the one that this
@@ -191,6 +192,7 @@ class Recommendation:
     assumptions: tuple[Assumption, ...] = ()
     warnings: tuple[str, ...] = ()
     context: tuple[str, ...] = ()
+    excess: str | None = None
     installed: bool = True
     given: tuple[str, ...] = ()
     overlap_ms: Estimate | None = None

@@ -37,6 +37,7 @@ SECTIONS = {
         "whatif": "What if the disk, processor or overlap differed.",
         "candidates": "Build, list and prune candidates.",
         "inspect": "What is in an initramfs, and would it unpack.",
+        "contents": "What the files of an image cost each boot.",
     },
     "Upkeep": {
         "measure": "Record what boots spent, and on what.",

@@ -33,9 +33,9 @@ def inspect(*, image: Path, kernel_config: Path | None, as_json: bool) -> None:
     # Reading starts before what is needed to show the result is imported.
     with read_image(image) as reading:
         if as_json:
-            from initadvisor.cli.inspect_text import print_document as show
+            from initadvisor.cli.rendering.inspect_text import print_document as show
         else:
-            from initadvisor.cli.inspect_text import print_result as show
+            from initadvisor.cli.rendering.inspect_text import print_result as show
         from initadvisor.host import Host
         from initadvisor.image.lint import lint
         from initadvisor.target.kernel_config import find_kernel_config, read_kernel_config

@@ -81,7 +81,8 @@ def _print_screen(answer: Recommendation, *, all_rows: bool) -> None:
     for number, line in enumerate(above):
         click.echo(click.style(line, bold=True, fg=colour) if number < len(first) else line)
     click.echo()
-    last = (*_sources(answer), *_warnings(answer), *_next(answer))
+    excess = (answer.excess,) if answer.excess else ()
+    last = (*excess, *_sources(answer), *_warnings(answer), *_next(answer))
     below = [line for sentence in last for line in _lines(sentence)]
     others_than_rows = answer.sample + len(above) + len(("", "titles", "--all")) + len(below)
     kept, left_out = _shown_rows(
@@ -394,10 +395,11 @@ def _warnings(answer: Recommendation) -> Iterator[str]:
     for warning in answer.warnings[:_MOST_WARNINGS]:
         short_enough = warning if len(warning) <= width else f"{warning[: width - 3].rstrip()}..."
         yield f"Warning: {short_enough}"
-    if answer.warnings[_MOST_WARNINGS:] or answer.context:
+    others = [line for line in answer.context if line != answer.excess]
+    if answer.warnings[_MOST_WARNINGS:] or others:
         left = len(answer.warnings[_MOST_WARNINGS:])
         parts = [f"{left} more warning{'s' if left > 1 else ''}"] if left else []
-        parts += ["what matters more than the compression"] if answer.context else []
+        parts += ["what matters more than the compression"] if others else []
         yield f"See --explain for {listed(parts)}."
 
 

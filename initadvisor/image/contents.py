@@ -22,12 +22,25 @@ def too_large(size_bytes: int) -> str:
 
 
 class FileKind(StrEnum):
-    """What the room in an initramfs goes to."""
+    """What a file in an initramfs is for; ``image/purposes.py`` has the rules."""
 
-    MODULES = "kernel modules"
-    FIRMWARE = "firmware"
-    PROGRAMS = "binaries and libraries"
-    OTHER = "other files"
+    STORAGE = "storage"
+    FILE_SYSTEMS = "file systems"
+    GRAPHICS = "graphics"
+    GRAPHICS_FIRMWARE = "graphics firmware"
+    NETWORK = "network"
+    NETWORK_FIRMWARE = "network firmware"
+    CRYPTO = "crypto"
+    SOUND = "sound"
+    INPUT = "input"
+    MODULES = "other kernel modules"
+    FIRMWARE = "other firmware"
+    MICROCODE = "microcode"
+    HWDB = "hardware database"
+    LIBRARIES = "libraries"
+    PROGRAMS = "programs"
+    SPLASH = "fonts and splash"
+    OTHER = "other"
 
 
 class FindingKind(StrEnum):
@@ -106,26 +119,48 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFile:
-    """A file in the image: its path as stored but safe to print, and its length."""
+    """A file in the image: its path as stored but safe to print, its length, what it is for."""
 
     path: str
     size_bytes: int
+    kind: FileKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KindUse:
-    """How much of the unpacked room one kind of file takes.
+    """What the files of one kind take.
 
-    ``compressed_bytes`` is the part of it that was already compressed (``.ko.zst``, ``.fw.xz``)
-    before the image's own compression, ``early_compressed_bytes`` what of that lies in plain
-    segments, where the image's compression does not touch it again.
+    ``size_bytes`` is their length, ``compressed_bytes`` the part of it that was already compressed
+    (``.ko.zst``, ``.fw.xz``) before the image's own compression, ``early_compressed_bytes`` what of
+    that lies in plain segments, where the image's compression does not touch it again.
+
+    With their headers and padding they take ``unpacked_bytes``, of which ``decompressed_bytes``
+    come out of compressed segments, and ``stored_bytes`` of the image. Of the last the sum over all
+    kinds is the image's size; within what a decompressor takes in at a time it is shared out by
+    length, but files that were compressed before are taken to keep theirs.
     """
 
     kind: FileKind
     files: int
     size_bytes: int
     compressed_bytes: int
-    early_compressed_bytes: int = 0
+    early_compressed_bytes: int
+    unpacked_bytes: int
+    decompressed_bytes: int
+    stored_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeated:
+    """Files, of a page or more, with the content of an earlier one; no hard links.
+
+    Fields as of ``KindUse``, which counts them, too.
+    """
+
+    files: int
+    size_bytes: int
+    decompressed_bytes: int
+    stored_bytes: int
 
 
 _PAGE_BYTES = 4096
@@ -143,19 +178,21 @@ class ByteRange:
 class ImageContents:
     """What is in an image; offsets count from the start of the file, also in a UKI.
 
-    ``kinds`` has every kind of file, ``largest`` up to ten files. ``kernel_release`` is that of
-    the modules inside (the one with most of them), or of a UKI. ``generator`` names the program
-    whose marks were recognised: ``mkinitcpio``, ``dracut``, ``initramfs-tools``. ``file_system``
-    names a file system image inside that hides what it holds from this account (``squashfs`` or
-    ``erofs``: what dracut's modules of that name make). ``microcode``: there is microcode where
-    the kernel looks for it. ``initrd``: the part of the file that is the initramfs, for a UKI its
-    ``.initrd`` section. ``junk``: what is left after the last segment and is none.
+    ``kinds`` has every kind of file that is there and the rest (``OTHER``), ``largest`` up to ten
+    files of each, the largest first; ``repeated`` what is there more than once. ``kernel_release``
+    is that of the modules inside (the one with most of them), or of a UKI. ``generator`` names the
+    program whose marks were recognised: ``mkinitcpio``, ``dracut``, ``initramfs-tools``.
+    ``file_system`` names a file system image inside that hides what it holds from this account
+    (``squashfs`` or ``erofs``: what dracut's modules of that name make). ``microcode``: there is
+    microcode where the kernel looks for it. ``initrd``: the part of the file that is the initramfs,
+    for a UKI its ``.initrd`` section. ``junk``: what is left after the last segment and is none.
     ``bootconfig``: boot configuration at the end, which the kernel cuts off before it unpacks.
     """
 
     segments: tuple[Segment, ...]
     kinds: tuple[KindUse, ...]
     largest: tuple[StoredFile, ...]
+    repeated: Repeated
     kernel_release: str | None
     generator: str | None
     file_system: str | None
@@ -169,6 +206,11 @@ class ImageContents:
     def main(self) -> Segment:
         """The segment that a candidate recompresses: the last one."""
         return self.segments[-1]
+
+    @property
+    def ten_largest(self) -> tuple[StoredFile, ...]:
+        """The largest files, whatever they are for."""
+        return self.largest[:10]
 
     @property
     def unpacked_bytes(self) -> int:

@@ -9,13 +9,21 @@ from __future__ import annotations
 
 import functools
 import heapq
-import re
+import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
 from initadvisor.core.codecs import Codec
-from initadvisor.image.contents import FileKind, FindingKind, KindUse, StoredFile
-from initadvisor.image.cpio import S_IFDIR, S_IFLNK, S_IFMT, S_IFREG
+from initadvisor.image.contents import FileKind, FindingKind, KindUse, Repeated, StoredFile
+from initadvisor.image.cpio import (
+    HEADER_BYTES,
+    S_IFDIR,
+    S_IFLNK,
+    S_IFMT,
+    S_IFREG,
+    name_area_bytes,
+)
 from initadvisor.image.findings import Allowance, Findings, names_allowance, printable
+from initadvisor.image.purposes import purpose
 
 if TYPE_CHECKING:
     from initadvisor.image.cpio_reader import Entry
@@ -23,8 +31,9 @@ if TYPE_CHECKING:
 
 _LARGEST = 10
 _RELEASES_MAX = 64
-_ELF = b"\x7fELF"
-_LIBRARY = re.compile(rb"\.so(\.|$)")
+_REPEATED_LEAST_BYTES = 4096
+_REPEATED_MAX = 1 << 16
+"""More contents than this are not remembered; images have some thousand files."""
 
 _EARLY = (b"kernel/x86/microcode", b"kernel/firmware/acpi")
 """Directories the kernel searches in the image itself, before anything is unpacked: entries need no
@@ -43,19 +52,30 @@ _COMPRESSED = (b"\x1f\x8b\x08", b"BZh", b"\xfd7zXZ\0", b"\x04\x22\x4d\x18", b"\x
 class _Directory(NamedTuple):
     """What a file's directory tells about it."""
 
-    kind: FileKind
     release: str | None
     generator: str | None
     early: bool
 
 
 class _Use:
-    """Counters of one kind of file; see ``KindUse``."""
+    """Counters of one kind of file, see ``KindUse``; ``waiting`` is what ``_Shares`` counts."""
 
-    __slots__ = ("compressed_bytes", "early_compressed_bytes", "files", "size_bytes")
+    __slots__ = (
+        "compressed_bytes",
+        "decompressed_bytes",
+        "early_compressed_bytes",
+        "files",
+        "size_bytes",
+        "stored_bytes",
+        "unpacked_bytes",
+        "waiting",
+        "waiting_compressed",
+    )
 
     def __init__(self) -> None:
         self.files = self.size_bytes = self.compressed_bytes = self.early_compressed_bytes = 0
+        self.unpacked_bytes = self.decompressed_bytes = self.stored_bytes = 0
+        self.waiting = self.waiting_compressed = 0
 
 
 class Inventory:
@@ -69,12 +89,17 @@ class Inventory:
         self._releases: dict[str, int] = {}
         self._tree = Tree(names_bytes)
         self._uses = {kind: _Use() for kind in FileKind}
-        self._largest: list[tuple[int, bytes]] = []
+        self._largest: dict[FileKind, list[tuple[int, bytes]]] = {kind: [] for kind in FileKind}
         self._findings = Findings()
         self._plain = self._in_front = True
+        self._owner, self._owner_compressed = self._uses[FileKind.OTHER], False
+        self._counted = self._owner_end = self._read_to = 0
+        self._repeats = _Repeats()
 
-    def begin_segment(self, codec: Codec, findings: Findings) -> None:
-        """Say that the entries that follow come from a new segment."""
+    def begin_segment(self, codec: Codec, findings: Findings, offset: int) -> None:
+        """Say that the entries that follow come from a new segment, at this offset in the file."""
+        self._counted = self._owner_end = 0
+        self._read_to = offset
         self._plain = codec is Codec.CAT
         self._in_front = self._in_front and self._plain
         self._findings = findings
@@ -89,15 +114,69 @@ class Inventory:
         directory, _, leaf = path.rpartition(b"/")
         place = _directory(directory)
         self._check(entry, path, place)
+        self._count_bytes(entry.offset)
+        self._owner, self._owner_compressed = self._uses[FileKind.OTHER], False
+        self._owner_end = entry.offset + _entry_bytes(entry)
         if entry.mode & S_IFMT == S_IFREG:
-            self._count(entry, place, path, leaf)
+            self._count(entry, place, path, purpose(directory, leaf, entry.head))
+            self._repeats.begin(entry)
         if mark := _MARKS.get(path) or place.generator:
             self.generator = self.generator or mark
         if place.early and self._in_front:
             self.microcode = True
 
-    def kinds(self) -> tuple[KindUse, ...]:
-        """Return the account of every kind."""
+    def data(self, piece: bytes | memoryview) -> None:
+        """Take what an entry holds, or the next part of it."""
+        self._repeats.data(piece)
+
+    def checkpoint(self, unpacked_to: int, read_to: int) -> None:
+        """Share out what was read of the file, up to ``read_to``, among what was unpacked from it.
+
+        ``unpacked_to``: how far that goes in the segment's content. What was read without anything
+        having come out of it yet is left for the next time.
+        """
+        self._count_bytes(unpacked_to)
+        uses = [use for use in self._uses.values() if use.waiting]
+        out, compressed = (sum(u.waiting for u in uses), sum(u.waiting_compressed for u in uses))
+        size = read_to - self._read_to
+        if not out or size < 0:
+            return
+        self._read_to = read_to
+        # What was compressed before keeps its length, as far as there is room for that.
+        kept = min(1.0, size / compressed) if compressed else 0.0
+        rest = (size - kept * compressed) / (out - compressed) if out > compressed else 0.0
+        if rest > kept:
+            kept = rest = size / out
+        self._repeats.share(kept, rest, plain=self._plain)
+        upto, given = 0.0, 0
+        for use in uses:
+            upto += kept * use.waiting_compressed + rest * (use.waiting - use.waiting_compressed)
+            end = size if use is uses[-1] else min(round(upto), size)
+            use.stored_bytes += end - given
+            given = end
+            use.unpacked_bytes += use.waiting
+            use.decompressed_bytes += 0 if self._plain else use.waiting
+            use.waiting = use.waiting_compressed = 0
+
+    def _count_bytes(self, position: int) -> None:
+        """Count the segment's content up to a position for the entry before it.
+
+        What is behind that entry's end is of no file: trailers, zeros, what the kernel skips.
+        """
+        if (own := min(position, self._owner_end) - self._counted) > 0:
+            self._owner.waiting += own
+            self._owner.waiting_compressed += own if self._owner_compressed else 0
+            self._counted += own
+        if position > self._counted:
+            self._uses[FileKind.OTHER].waiting += position - self._counted
+            self._counted = position
+
+    def kinds(self, image_bytes: int) -> tuple[KindUse, ...]:
+        """Return the account of every kind that is there, in an image of this size.
+
+        What no file is stored in counts as other: padding, junk, boot configuration.
+        """
+        left = image_bytes - sum(use.stored_bytes for use in self._uses.values())
         return tuple(
             KindUse(
                 kind=kind,
@@ -105,15 +184,24 @@ class Inventory:
                 size_bytes=use.size_bytes,
                 compressed_bytes=use.compressed_bytes,
                 early_compressed_bytes=use.early_compressed_bytes,
+                unpacked_bytes=use.unpacked_bytes,
+                decompressed_bytes=use.decompressed_bytes,
+                stored_bytes=use.stored_bytes + (left if kind is FileKind.OTHER else 0),
             )
             for kind, use in self._uses.items()
+            if use.unpacked_bytes or kind is FileKind.OTHER
         )
 
+    def repeated(self) -> Repeated:
+        """Return the account of what is there more than once."""
+        return self._repeats.found()
+
     def largest(self) -> tuple[StoredFile, ...]:
-        """Return the largest files, the largest first."""
+        """Return the largest files of each kind, the largest first."""
+        files = [(size, name, kind) for kind, heap in self._largest.items() for size, name in heap]
         return tuple(
-            StoredFile(path=printable(name), size_bytes=size)
-            for size, name in sorted(self._largest, key=lambda file: (-file[0], file[1]))
+            StoredFile(path=printable(name), size_bytes=size, kind=kind)
+            for size, name, kind in sorted(files, key=lambda file: (-file[0], file[1]))
         )
 
     def release(self) -> str | None:
@@ -136,52 +224,98 @@ class Inventory:
         if place.release and place.release not in self._releases and self._releases:
             findings.add(FindingKind.SEVERAL_KERNELS, entry.offset, name)
 
-    def _count(self, entry: Entry, place: _Directory, path: bytes, leaf: bytes) -> None:
+    def _count(self, entry: Entry, place: _Directory, path: bytes, kind: FileKind) -> None:
         size = entry.size_bytes
-        kind = place.kind
-        if kind is FileKind.OTHER and (entry.head.startswith(_ELF) or _LIBRARY.search(leaf)):
-            kind = FileKind.PROGRAMS
-        file_system = _file_system(entry.head, leaf)
+        file_system = _file_system(entry.head, path.rpartition(b"/")[2])
         self.file_system = self.file_system or file_system
-        use = self._uses[kind]
+        self._owner = use = self._uses[kind]
         use.files += 1
         use.size_bytes += size
         if file_system or entry.head.startswith(_COMPRESSED):
+            self._owner_compressed = True
             use.compressed_bytes += size
             use.early_compressed_bytes += size if self._plain else 0
         if place.release and (
             place.release in self._releases or len(self._releases) < _RELEASES_MAX
         ):
             self._releases[place.release] = self._releases.get(place.release, 0) + 1
-        if len(self._largest) < _LARGEST:
-            heapq.heappush(self._largest, (size, path))
-        elif size > self._largest[0][0]:
-            heapq.heapreplace(self._largest, (size, path))
+        largest = self._largest[kind]
+        if len(largest) < _LARGEST:
+            heapq.heappush(largest, (size, path))
+        elif size > largest[0][0]:
+            heapq.heapreplace(largest, (size, path))
 
 
-def kind_by_path(path: str) -> FileKind:
-    """Return what a path tells of a file's kind; ``OTHER``, too, where only its content would."""
-    name = path.encode(errors="replace")
-    kind = _directory(name.rpartition(b"/")[0]).kind
-    return FileKind.PROGRAMS if kind is FileKind.OTHER and _LIBRARY.search(name) else kind
+def _entry_bytes(entry: Entry) -> int:
+    """Return what an entry takes in an archive: header, name, data, padding."""
+    size = HEADER_BYTES + name_area_bytes(len(entry.name) + 1) + entry.size_bytes
+    return size + -size % 4
+
+
+class _Repeats:
+    """Finds files with the content of an earlier one: of the same length, with the same CRC-32."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[int, int]] = set()
+        self._size = self._left = self._crc = 0
+        self._compressed = False
+        self._waiting = self._waiting_compressed = 0
+        self._files = self._size_bytes = self._decompressed_bytes = 0
+        self._stored_bytes = 0.0
+
+    def begin(self, entry: Entry) -> None:
+        """Take a regular file, whose data follows."""
+        wanted = entry.links <= 1 and entry.size_bytes >= _REPEATED_LEAST_BYTES
+        self._size = self._left = entry.size_bytes if wanted else 0
+        self._compressed = entry.head.startswith(_COMPRESSED)
+        self._crc = 0
+
+    def data(self, piece: bytes | memoryview) -> None:
+        """Take some of the data."""
+        if not self._left:
+            return
+        self._crc = zlib.crc32(piece, self._crc)
+        self._left -= len(piece)
+        if self._left:
+            return
+        content = (self._size, self._crc)
+        if content in self._seen:
+            self._files += 1
+            self._size_bytes += self._size
+            if self._compressed:
+                self._waiting_compressed += self._size
+            else:
+                self._waiting += self._size
+        elif len(self._seen) < _REPEATED_MAX:
+            self._seen.add(content)
+
+    def share(self, kept: float, rest: float, *, plain: bool) -> None:
+        """Say which part of their length files take in the image, see ``Inventory.checkpoint``."""
+        self._stored_bytes += kept * self._waiting_compressed + rest * self._waiting
+        self._decompressed_bytes += 0 if plain else self._waiting + self._waiting_compressed
+        self._waiting = self._waiting_compressed = 0
+
+    def found(self) -> Repeated:
+        """Return the account of all such files."""
+        return Repeated(
+            files=self._files,
+            size_bytes=self._size_bytes,
+            decompressed_bytes=self._decompressed_bytes,
+            stored_bytes=round(self._stored_bytes),
+        )
 
 
 @functools.lru_cache(maxsize=256)
 def _directory(path: bytes) -> _Directory:
     parts = path.removeprefix(b"usr/").split(b"/")
-    release, generator, kind = None, None, FileKind.OTHER
+    release, generator = None, None
     if parts[:2] == [b"lib", b"modules"]:
-        kind = FileKind.MODULES
         release = printable(parts[2]) if len(parts) > 2 else None
-    elif parts[:2] == [b"lib", b"firmware"] or path.startswith(b"kernel/"):
-        kind = FileKind.FIRMWARE
-    elif not {b"bin", b"sbin", b"libexec"}.isdisjoint(parts):
-        kind = FileKind.PROGRAMS
     if parts[:2] == [b"lib", b"dracut"]:
         generator = "dracut"
     elif path == b"scripts/init-top":
         generator = "initramfs-tools"
-    return _Directory(kind, release, generator, early=path in _EARLY)
+    return _Directory(release, generator, early=path in _EARLY)
 
 
 def _file_system(head: bytes, leaf: bytes) -> str | None:

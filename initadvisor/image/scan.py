@@ -79,9 +79,11 @@ class _Scanner:
         self._listing = listing
         self._segments: list[Segment] = []
         self._junk: ByteRange | None = None
+        self._size_bytes = 0
 
     def read(self, part: ByteRange) -> None:
         """Read all segments of one stretch, up to its end or to something that is no segment."""
+        self._size_bytes += part.size_bytes
         reader = Reader(self._file, part.offset, part.offset + part.size_bytes)
         previous: Codec | None = None
         while self._pass_padding(reader, behind_segment=previous is not None):
@@ -115,8 +117,9 @@ class _Scanner:
         inventory = self._inventory
         return ImageContents(
             segments=tuple(self._segments),
-            kinds=inventory.kinds(),
+            kinds=inventory.kinds(self._size_bytes + (bootconfig.size_bytes if bootconfig else 0)),
             largest=inventory.largest(),
+            repeated=inventory.repeated(),
             kernel_release=inventory.release() or release,
             generator=inventory.generator,
             file_system=inventory.file_system,
@@ -148,7 +151,7 @@ class _Scanner:
         start = reader.position
         if misaligned:
             findings.add(FindingKind.MISALIGNED, start)
-        self._inventory.begin_segment(codec, findings)
+        self._inventory.begin_segment(codec, findings, start)
         if self._listing:
             self._listing.begin_segment(codec)
         archive = CpioReader(
@@ -158,7 +161,7 @@ class _Scanner:
             budget=self._budget,
             base=start,
             unpacked=codec is not Codec.CAT,
-            data=self._listing.data if self._listing else None,
+            data=self._data if self._listing else self._inventory.data,
         )
         try:
             facts: dict[StreamFacts, None] = {}
@@ -170,6 +173,7 @@ class _Scanner:
             archive.finish()
         except LimitReachedError as err:
             raise BadImageError(str(err), offset=start) from err
+        self._inventory.checkpoint(archive.position, reader.position)
         if archive.entries and not archive.complete:
             findings.add(FindingKind.NO_TRAILER, archive.position)
         return Segment(
@@ -193,6 +197,11 @@ class _Scanner:
         if self._listing:
             self._listing.trailer()
 
+    def _data(self, piece: bytes | memoryview) -> None:
+        self._inventory.data(piece)
+        if self._listing:
+            self._listing.data(piece)
+
     def _unpack(
         self, reader: Reader, codec: Codec, archive: CpioReader, findings: Findings
     ) -> tuple[dict[StreamFacts, None], int]:
@@ -205,7 +214,7 @@ class _Scanner:
             stream = open_stream(codec, reader, verify=True)
             if self._tap:
                 stream = self._tap(start, stream)
-            last = self._feed(stream, archive, findings, start)
+            last = self._feed(stream, archive, findings, reader, start)
             facts[last] = None
             skipped = isinstance(last, ZstdFacts) and last.skippable
             streams += not skipped
@@ -221,14 +230,20 @@ class _Scanner:
         stream: Generator[bytes | memoryview, None, StreamFacts],
         archive: CpioReader,
         findings: Findings,
+        reader: Reader,
         start: int,
     ) -> StreamFacts:
+        read_to = reader.position
         while True:
             try:
                 piece = next(stream)
             except StopIteration as end:
                 facts: StreamFacts = end.value
                 return facts
+            if reader.position != read_to:
+                # All that was read before this was used for the pieces before.
+                self._inventory.checkpoint(archive.position, read_to)
+                read_to = reader.position
             self._budget.unpacked.take(len(piece))
             if not self._segments and not archive.position and piece[0] == 0:
                 findings.add(FindingKind.LEADING_ZEROS, 0)

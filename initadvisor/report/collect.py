@@ -64,7 +64,7 @@ def collect(
         one_boot=privacy.masked(_one_boot(records)),
         unpacked_bytes=answer.unpacked_bytes,
         kinds=contents.kinds if contents else (),
-        largest=contents.largest if contents else (),
+        largest=contents.ten_largest if contents else (),
         assumptions=tuple(one.text for one in answer.assumptions),
         warnings=answer.warnings,
         context=answer.context,

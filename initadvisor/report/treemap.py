@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from initadvisor.image.inventory import kind_by_path
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -37,15 +35,14 @@ class _Room:
 def areas(report: Report, *, aspect: float) -> tuple[Area, ...]:
     """Return the areas of a picture that is ``aspect`` times as wide as high.
 
-    A kind's files stand in its area, the others together as one; a file of which only its content
-    tells the kind is among those.
+    A kind's largest files stand in its area, the others together as one.
     """
     kinds = sorted(report.kinds, key=lambda kind: -kind.size_bytes)
     kinds = [kind for kind in kinds if kind.size_bytes]
     rooms = _squarified([kind.size_bytes for kind in kinds], _Room(0, 0, 100 * aspect, 100))
     found = []
     for number, (kind, room) in enumerate(zip(kinds, rooms, strict=True)):
-        files = [file for file in report.largest if kind_by_path(file.path) is kind.kind]
+        files = [file for file in report.largest if file.kind is kind.kind]
         left = kind.size_bytes - sum(file.size_bytes for file in files)
         if left < 0:
             files, left = [], kind.size_bytes

@@ -19,16 +19,19 @@ _WORTH_TELLING = 0.01
 """Compressed files below this part of the unpacked image are not worth a word."""
 
 
-def what_matters_more(host: Host, generator: Generator, source: Source) -> tuple[str, ...]:
+def what_matters_more(
+    host: Host, generator: Generator, source: Source, excess: str | None = None
+) -> tuple[str, ...]:
     """Return what the configuration says, if the image is this machine's, and what is in the image.
 
     Files that are compressed already hardly shrink again, whatever compresses the image. Where the
-    generator's configuration cannot be read, that is said instead.
+    generator's configuration cannot be read, that is said instead. ``excess``: what files cost more
+    than a setting saves, in words; it comes first.
     """
     gaps: list[str] = []
     what = f"the configuration of {generator.NAME}"
     configured = source.installed and side_fact(lambda: generator.context(host), what, gaps)
-    return (*gaps, *(configured or ()), *_seen(source))
+    return (*((excess,) if excess else ()), *gaps, *(configured or ()), *_seen(source))
 
 
 def _seen(source: Source) -> Iterator[str]:

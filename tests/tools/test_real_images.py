@@ -9,6 +9,7 @@ import pytest
 from initadvisor.core.codecs import Codec
 from initadvisor.core.settings import Setting
 from initadvisor.generators.detect import generator_of_image
+from initadvisor.image.contents import FileKind
 from initadvisor.image.scan import scan
 from tests.fixtures.arch import arch_image
 from tests.fixtures.debian import RELEASED, Suite, debian
@@ -22,13 +23,23 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.tools
 
 
+OF_MODULES = {
+    FileKind.STORAGE,
+    FileKind.FILE_SYSTEMS,
+    FileKind.NETWORK,
+    FileKind.CRYPTO,
+    FileKind.INPUT,
+    FileKind.MODULES,
+}
+
+
 def _contents(image: Path) -> ImageContents:
     with image.open("rb") as file:
         return scan(file)
 
 
 def _modules(contents: ImageContents) -> int:
-    return next(kind.files for kind in contents.kinds if kind.kind.value == "kernel modules")
+    return sum(kind.files for kind in contents.kinds if kind.kind in OF_MODULES)
 
 
 @pytest.mark.parametrize("suite", RELEASED)
@@ -59,8 +70,9 @@ def test_an_image_in_archs_layout(codec: Codec) -> None:
     assert generator_of_image(contents.generator).NAME == "mkinitcpio"
     assert (early.codec, main.codec) == (Codec.CAT, codec)
     assert contents.microcode
-    modules = contents.kinds[0]
+    modules = next(kind for kind in contents.kinds if kind.kind is FileKind.FILE_SYSTEMS)
     assert modules.compressed_bytes == modules.early_compressed_bytes > 1_000_000
+    assert sum(kind.stored_bytes for kind in contents.kinds) == contents.initrd.size_bytes
     if codec is not Codec.CAT:
         assert main.offset % 10240 == 0
         assert main.unpacked_bytes % 10240 == 0

@@ -135,7 +135,7 @@ def test_a_page_that_describes_json_does_so_in_tables(page: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["config", "enable", "history", "measure", "recommend", "whatif"]
+    "command", ["config", "contents", "enable", "history", "measure", "recommend", "whatif"]
 )
 def test_the_tables_have_every_key_of_the_document(command: str) -> None:
     text = (MAN / f"initadvisor-{command}.1").read_text(encoding="utf-8")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 MAGIC = b"\x28\xb5\x2f\xfd"
 
 _WINDOW_LIMIT_BYTES = 1 << 31  # what `zstd --long=31` asks for, the most libzstd takes
+_INPUT_BYTES = 1 << 17
+_OUTPUT_BYTES = 1 << 20
 _BLOCK_LIMIT = 1 << 20
 _RLE, _RESERVED = 1, 3
 _BLOCK_HEADER_BYTES = 3
@@ -51,9 +53,9 @@ def _unpack(frame: _Frame, facts: ZstdFacts, start: int) -> Generator[memoryview
 
     decompressor = ZstdDecompressor(max_window_size=_WINDOW_LIMIT_BYTES)
     stream = decompressor.stream_reader(
-        cast("IO[bytes]", frame), read_size=CHUNK_BYTES, read_across_frames=False, closefd=False
+        cast("IO[bytes]", frame), read_size=_INPUT_BYTES, read_across_frames=False, closefd=False
     )
-    buffer = bytearray(CHUNK_BYTES)
+    buffer = bytearray(_OUTPUT_BYTES)
     while True:
         try:
             count = stream.readinto(buffer)

@@ -92,7 +92,7 @@ def test_the_tables_say_what_is_in_the_image(tmp_path: Path, config: Path) -> No
     lines = done.stdout.splitlines()
     assert f"initramfs for kernel {RELEASE}, made by an unknown generator" in lines[0]
     assert any(line.split()[:2] == ["2", str(len(EARLY))] for line in lines)
-    assert any(line.startswith("kernel modules") for line in lines)
+    assert any(line.startswith("other kernel modules") for line in lines)
     assert any(line.endswith("usr/bin/sh") for line in lines)
     assert "Verdict: ok" in done.stdout
     assert "whose directory is not in the archive" in done.stdout

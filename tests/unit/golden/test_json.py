@@ -354,6 +354,11 @@ def test_inspect_uki(golden: Golden, tmp_path: Path, building: Machines) -> None
     golden("inspect", tmp_path / "uki", "--json")
 
 
+def test_contents(golden: Golden, building: Machines, image: Path) -> None:
+    del building
+    golden("contents", image, "--json")
+
+
 def test_lab(golden: Golden, building: Machines, image: Path) -> None:
     building.says = unpacking
     golden("lab", "--image", image, *CHOICE, "--only", "lzop", "--rounds", "3", "--json")

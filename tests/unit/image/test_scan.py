@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 
 import pytest
 
@@ -56,29 +57,104 @@ def test_archives_in_one_stream_are_one_segment() -> None:
     assert contents.main.entries == 6
 
 
-def test_room_is_told_by_kind() -> None:
-    files = {
-        f"{MODULES}/a.ko": b"m" * 1000,
-        f"{MODULES}/b.ko.zst": ZSTD_FILE,
-        "usr/lib/modules/6.1.0-1-amd64/modules.dep": b"d" * 10,
-        "usr/lib/firmware/f.bin": b"f" * 500,
-        "usr/lib/firmware/f.bin.xz": b"\xfd7zXZ\0" + bytes(94),
-        "usr/bin/script": b"s" * 50,
-        "usr/lib/libc.so.6": b"l" * 70,
-        "usr/lib/systemd/systemd": b"\x7fELF" + bytes(76),
-        "etc/systemd/dbus.socket": b"p" * 5,
-    }
-    contents = read(images.gzip_member(archive(files)))
-    found = {kind.kind: kind for kind in contents.kinds}
-    assert {kind: (use.files, use.size_bytes) for kind, use in found.items()} == {
-        FileKind.MODULES: (3, 1110),
-        FileKind.FIRMWARE: (2, 600),
-        FileKind.PROGRAMS: (3, 200),
-        FileKind.OTHER: (1, 5),
-    }
-    assert found[FileKind.MODULES].compressed_bytes == 100
-    assert found[FileKind.FIRMWARE].compressed_bytes == 100
-    assert not any(use.early_compressed_bytes for use in contents.kinds)
+KERNEL = f"{MODULES}/"
+PURPOSES = {
+    f"{KERNEL}drivers/usb/storage/a.ko": FileKind.STORAGE,
+    f"{KERNEL}drivers/usb/a.ko": FileKind.MODULES,
+    f"{KERNEL}fs/ext4/a.ko.zst": FileKind.FILE_SYSTEMS,
+    f"{KERNEL}arch/x86/crypto/a.ko": FileKind.CRYPTO,
+    f"{KERNEL}drivers/gpu/drm/amd/amdgpu/a.ko": FileKind.GRAPHICS,
+    f"{MODULES}/../updates/dkms/nvidia-drm.ko": FileKind.GRAPHICS,
+    f"{KERNEL}net/core/a.ko": FileKind.NETWORK,
+    f"{KERNEL}sound/a.ko": FileKind.SOUND,
+    f"{KERNEL}drivers/hid/a.ko": FileKind.INPUT,
+    "usr/lib/modules/6.1.0-1-amd64/modules.dep": FileKind.MODULES,
+    "lib/firmware/nvidia/ga102/gsp/gsp.bin": FileKind.GRAPHICS_FIRMWARE,
+    "lib/firmware/nvidia-unknown/a.bin": FileKind.FIRMWARE,
+    "usr/lib/firmware/iwlwifi-7265-17.ucode": FileKind.NETWORK_FIRMWARE,
+    "usr/lib/firmware/intel/sof/a.ri": FileKind.SOUND,
+    "usr/lib/firmware/intel-ucode/06-9e-0a": FileKind.MICROCODE,
+    "usr/lib/firmware/a.bin.xz": FileKind.FIRMWARE,
+    "kernel/x86/microcode/GenuineIntel.bin": FileKind.MICROCODE,
+    "kernel/firmware/acpi/dsdt.aml": FileKind.FIRMWARE,
+    "usr/lib/udev/hwdb.bin": FileKind.HWDB,
+    "usr/bin/script": FileKind.PROGRAMS,
+    "usr/bin/plymouthd": FileKind.SPLASH,
+    "usr/lib/x86_64-linux-gnu/plymouth/text.so": FileKind.SPLASH,
+    "usr/share/fonts/a.ttf": FileKind.SPLASH,
+    "usr/lib/libc.so.6": FileKind.LIBRARIES,
+    "usr/lib/systemd/systemd": FileKind.PROGRAMS,
+    "etc/systemd/dbus.socket": FileKind.OTHER,
+}
+
+
+def test_the_path_tells_what_a_file_is_for() -> None:
+    files = {path: b"\x7fELF" + bytes(100) for path in PURPOSES}
+    files["etc/systemd/dbus.socket"] = b"p" * 5
+    for path, data in files.items():
+        contents = read(archive({path: data}))
+        [use] = [kind for kind in contents.kinds if kind.files]
+        assert (use.kind, use.files, use.size_bytes) == (PURPOSES[path], 1, len(data)), path
+        assert [file.kind for file in contents.largest] == [use.kind]
+
+
+def noise(size_bytes: int, seed: int) -> bytes:
+    return random.Random(seed).randbytes(size_bytes)
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_every_byte_of_the_image_is_of_one_kind(codec: Codec) -> None:
+    early = padded(archive({"kernel/x86/microcode/GenuineIntel.bin": b"u" * 9999}))
+    main = archive(
+        {
+            f"{MODULES}/drivers/gpu/a.ko": bytes(1 << 20),
+            f"{MODULES}/fs/b.ko": noise(1 << 20, 1),
+            f"{MODULES}/net/c.ko.zst": ZSTD_FILE[:4] + noise(1 << 20, 2),
+        }
+    )
+    config = images.bootconfig()
+    image = early + compress(codec, main) + bytes(40) + config
+    contents = read(image)
+    found = {use.kind: use for use in contents.kinds}
+    assert sum(use.stored_bytes for use in contents.kinds) == len(image)
+    assert sum(use.unpacked_bytes for use in contents.kinds) == contents.unpacked_bytes
+    assert found[FileKind.MICROCODE].decompressed_bytes == 0
+    assert found[FileKind.MICROCODE].stored_bytes == found[FileKind.MICROCODE].unpacked_bytes
+    assert found[FileKind.OTHER].stored_bytes >= 40 + len(config)
+    for kind in (FileKind.GRAPHICS, FileKind.FILE_SYSTEMS, FileKind.NETWORK):
+        use = found[kind]
+        assert (1 << 20) <= use.unpacked_bytes < (1 << 20) + 300
+        assert use.decompressed_bytes == (0 if codec is Codec.CAT else use.unpacked_bytes)
+    # What was compressed before keeps its length, whatever the others become.
+    assert found[FileKind.NETWORK].stored_bytes == pytest.approx(1 << 20, rel=0.02)
+    assert found[FileKind.FILE_SYSTEMS].stored_bytes <= (1 << 20) * 1.02
+
+
+def test_what_belongs_to_no_file_is_other() -> None:
+    main = archive({"usr/bin/a": b"a"}) + bytes(1 << 20) + archive({"usr/bin/b": b"b"})
+    for image in (images.gzip_member(main), images.gzip_member(main) + bytes(1 << 16) + b"junk"):
+        contents = read(image)
+        found = {use.kind: use for use in contents.kinds}
+        assert sum(use.stored_bytes for use in contents.kinds) == len(image)
+        assert found[FileKind.OTHER].unpacked_bytes > 1 << 20
+        assert found[FileKind.PROGRAMS].unpacked_bytes < 1000
+
+
+def test_what_is_there_twice_is_counted_once_more() -> None:
+    files = {"a": noise(5000, 1), "b": noise(5000, 2), "c": noise(5000, 1), "d": noise(5000, 1)}
+    small = {"e": b"same", "f": b"same"}
+    for codec in (Codec.CAT, Codec.GZIP):
+        found = read(compress(codec, archive({**files, **small}))).repeated
+        assert (found.files, found.size_bytes) == (2, 10_000)
+        assert found.decompressed_bytes == (0 if codec is Codec.CAT else 10_000)
+        assert 0 < found.stored_bytes <= 10_000
+    once = archive({"x": files["a"]})
+    assert read(once + once).repeated.files == 1
+    linked = io.BytesIO()
+    with CpioWriter(linked) as writer:
+        writer.entry("x", FILE, files["a"], links=2, inode=7)
+        writer.entry("y", FILE, files["a"], links=2, inode=7)
+    assert read(once + linked.getvalue()).repeated.files == 0
 
 
 def test_compressed_files_in_plain_segments_are_told_apart() -> None:

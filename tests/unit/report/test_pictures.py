@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.core.settings import Setting
-from initadvisor.image.contents import FileKind, KindUse, StoredFile
+from initadvisor.image.contents import FileKind, StoredFile
 from initadvisor.records.boot import RejectionReason
 from initadvisor.records.boot_start import EfiTimes, Phase, PhaseSource, PhaseTime
 from initadvisor.records.marks import Waiting
@@ -19,7 +19,7 @@ from initadvisor.report.time_line import stages, ticks
 from initadvisor.report.trade_offs import trade_offs
 from initadvisor.report.treemap import areas
 from tests.fixtures.boots import LZ4, boot_record
-from tests.fixtures.reports import report_of
+from tests.fixtures.reports import kind_use, report_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,19 +130,19 @@ def test_areas_fill_the_picture_by_size_and_files_stand_in_their_kind(host: Host
             down = min(one.y + one.height, other.y + other.height) - max(one.y, other.y)
             assert across < 1e-6 or down < 1e-6
     by_name = {area.name: area for area in found}
-    assert by_name["amdgpu.ko"].kind == by_name["other kernel modules"].kind == 0
-    assert by_name["libcrypto.so.3"].kind == by_name["other binaries and libraries"].kind
-    assert "firmware" in by_name
+    assert by_name["amdgpu.ko"].kind == by_name["other graphics"].kind == 0
+    assert by_name["libcrypto.so.3"].kind == by_name["other libraries"].kind
+    assert "graphics firmware" in by_name
 
 
 def test_files_that_do_not_fit_their_kind_are_left_out(host: Host) -> None:
     report = replace(
         report_of(host),
-        kinds=(KindUse(kind=FileKind.OTHER, files=1, size_bytes=10, compressed_bytes=0),),
-        largest=(StoredFile(path="etc/large", size_bytes=11),),
+        kinds=(kind_use(FileKind.OTHER, 1, 10),),
+        largest=(StoredFile(path="etc/large", size_bytes=11, kind=FileKind.OTHER),),
     )
     [area] = areas(report, aspect=3)
-    assert (area.name, area.width, area.height) == ("other files", 100, 100)
+    assert (area.name, area.width, area.height) == ("other", 100, 100)
     assert areas(replace(report, kinds=()), aspect=3) == ()
 
 

@@ -39,7 +39,7 @@ def test_a_sample_holds_modules_and_programs_and_every_directory_they_are_in(mac
     assert SMALLEST_BYTES < contents.unpacked_bytes < SAMPLE_BYTES * 1.05
     assert contents.kernel_release == "6.1.0-1-test"
     assert contents.main.findings == ()
-    modules = next(use for use in contents.kinds if use.kind == "kernel modules")
+    modules = next(use for use in contents.kinds if use.kind == "other kernel modules")
     assert modules.files == 48
 
 

@@ -77,6 +77,7 @@ def _kinds(contents: ImageContents) -> Table:
                 _mb(kind.compressed_bytes) if kind.compressed_bytes else "",
             )
             for kind in contents.kinds
+            if kind.files
         ),
         text=0,
     )
@@ -85,7 +86,7 @@ def _kinds(contents: ImageContents) -> Table:
 def _largest(contents: ImageContents) -> Table:
     return Table(
         titles=("MB", "largest files"),
-        rows=tuple((_mb(file.size_bytes), file.path) for file in contents.largest),
+        rows=tuple((_mb(file.size_bytes), file.path) for file in contents.ten_largest),
         text=1,
     )
 
@@ -131,7 +132,7 @@ def print_document(
             "microcode": contents.microcode,
             "file_system": contents.file_system,
             "kinds": [dataclasses.asdict(kind) for kind in contents.kinds],
-            "largest": [dataclasses.asdict(file) for file in contents.largest],
+            "largest": [dataclasses.asdict(file) for file in contents.ten_largest],
             "initrd": _stretch(contents.initrd),
             "junk": _stretch(contents.junk),
             "bootconfig": _stretch(contents.bootconfig),

@@ -1,0 +1,137 @@
+"""What the files of an image cost each boot of this machine, by what they are for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from operator import mul
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from initadvisor.decide.costs import populate_times, summary
+from initadvisor.image.contents import FileKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from initadvisor.advise.decision_input import DecisionResult
+    from initadvisor.core.estimates import Estimate
+    from initadvisor.image.contents import ImageContents, KindUse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindCost:
+    """What a kind of file takes, and what reading and unpacking it costs a boot."""
+
+    use: KindUse
+    boot_ms: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentsCost:
+    """What an image costs: ``boot_ms`` to read and to unpack it, and its kinds' parts of that.
+
+    The dearest kind is first. The middles of the kinds add up to that of the whole.
+    ``repeated_ms``: what of it are files that are there more than once. ``warnings``: what makes
+    the times less certain.
+    """
+
+    image: Path
+    contents: ImageContents
+    boot_ms: Estimate
+    kinds: tuple[KindCost, ...]
+    repeated_ms: Estimate
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def image_bytes(self) -> int:
+        """The length of the image, with what is in front of it and behind it."""
+        return sum(cost.use.stored_bytes for cost in self.kinds)
+
+
+def contents_cost(
+    image: Path, contents: ImageContents, result: DecisionResult, warnings: Sequence[str] = ()
+) -> ContentsCost:
+    """Share out what today's image costs, as it is weighed, among what is in it.
+
+    Reading goes by the bytes in the image, creating files (P of the cost model) by what is
+    unpacked, decompression by what of that comes out of compressed segments.
+    """
+    costs = result.posterior_costs
+    read, unpack = costs.draws.read_ms[:, 0], costs.draws.unpack_ms[:, 0]
+    # Boots tell of P and D together.
+    populate = np.minimum(populate_times(costs.posterior.parameters, result.facts), unpack)
+    source = str(result.evidence[0])
+    parts = (read, populate, unpack - populate)
+    read_ms, populate_ms, unpack_ms = (
+        summary(draws, source).middle for draws in (read, populate, unpack)
+    )
+    middles = (read_ms, populate_ms, unpack_ms - populate_ms)
+    uses = contents.kinds
+    wholes = (
+        sum(use.stored_bytes for use in uses),
+        sum(use.unpacked_bytes for use in uses),
+        sum(use.decompressed_bytes for use in uses),
+    )
+
+    def cost(*sizes: int) -> Estimate:
+        shares = [size / whole if whole else 0.0 for size, whole in zip(sizes, wholes, strict=True)]
+        if not wholes[-1]:  # what the model has for decompressing nothing is of creating files
+            shares[-1] = shares[1]
+        found = summary(sum(map(mul, shares, parts), np.zeros_like(read)), source)
+        middle = sum(map(mul, shares, middles))
+        return replace(
+            found, median=middle, low=min(found.low, middle), high=max(found.high, middle)
+        )
+
+    kinds = (
+        KindCost(
+            use=use, boot_ms=cost(use.stored_bytes, use.unpacked_bytes, use.decompressed_bytes)
+        )
+        for use in uses
+    )
+    again = contents.repeated
+    return ContentsCost(
+        image=image,
+        contents=contents,
+        boot_ms=cost(*wholes),
+        kinds=tuple(sorted(kinds, key=lambda kind: -kind.boot_ms.middle)),
+        repeated_ms=cost(again.stored_bytes, again.size_bytes, again.decompressed_bytes),
+        warnings=tuple(warnings),
+    )
+
+
+_EXCESS = 1 / 3
+_NOT_TO_READ_DISKS = frozenset(
+    {
+        FileKind.GRAPHICS,
+        FileKind.GRAPHICS_FIRMWARE,
+        FileKind.NETWORK,
+        FileKind.NETWORK_FIRMWARE,
+        FileKind.SOUND,
+        FileKind.HWDB,
+        FileKind.SPLASH,
+    }
+)
+
+
+def largest_excess(cost: ContentsCost, saving_ms: float) -> str | None:
+    """Say which kind of file costs more than a setting saves, with a third of the image or more.
+
+    None where there is none, and of what disks are read with: it is large in a small image, too.
+    Whether this machine uses it, nothing here tells.
+    """
+    first = next((kind for kind in cost.kinds if kind.use.kind in _NOT_TO_READ_DISKS), None)
+    if (
+        first is None
+        or first.use.stored_bytes < _EXCESS * cost.image_bytes
+        or first.boot_ms.middle <= saving_ms
+    ):
+        return None
+    kind = str(first.use.kind)
+    return (
+        f"{kind[0].upper()}{kind[1:]}: {first.use.stored_bytes / 1e6:.0f} of "
+        f"{cost.image_bytes / 1e6:.0f} MB, {first.boot_ms.middle:.0f} ms a boot: "
+        "see initadvisor contents"
+    )
