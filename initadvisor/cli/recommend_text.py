@@ -124,11 +124,8 @@ def verdict(answer: Recommendation) -> Iterator[str]:
             )
             return
         case Outcome.SWITCH:
-            yield (
-                f"Switch to {decision.setting}: {_boots(answer)} {_sooner(decision.saving_ms)}."
-                f"{_little(decision.saving_ms)}"
-            )
-            yield _rank(answer)
+            yield (f"Switch to {decision.setting}: {_boots(answer)} {_sooner(decision.saving_ms)}.")
+            yield _little(decision.saving_ms) + _rank(answer)
             yield from _room(answer, decision.setting)
         case Outcome.EVEN:
             yield (
@@ -162,17 +159,17 @@ def _undecided(answer: Recommendation) -> Iterator[str]:
         yield f"{keep}: no other setting is certain to be better."
         if round(saving.middle) > 0:  # else it saves only if the loader is slow
             build = ", its share of the build included," if _balanced(answer) else ""
-            guess = f"{decision.leader}{build or ','} {_sooner(saving)}"
-            yield f"Best guess: {guess}.{_little(saving)}"
-            yield from _room(answer, decision.leader)
+            yield f"Best guess: {decision.leader}{build or ','} {_sooner(saving)}."
+            if last := _little(saving) + "".join(_room(answer, decision.leader)):
+                yield last.rstrip()
     yield from _risk(answer)
 
 
 def _first(answer: Recommendation, beside: Setting) -> Row | None:
     """Return the first row of the table, where it shows more than that of ``beside``."""
     row, than = answer.rows[0], row_of(answer, beside).saving_ms
-    more = row.unfit is None and round(row.saving_ms.middle) > round(than.middle)
-    return row if more else None
+    more = round(row.saving_ms.middle) > max(round(than.middle), 0)
+    return row if more and row.unfit is None else None
 
 
 def _rank(answer: Recommendation) -> str:
@@ -187,8 +184,14 @@ def _rank(answer: Recommendation) -> str:
 
 
 def _risk(answer: Recommendation) -> Iterator[str]:
-    """Say why the first row of the table is not the best guess: its mean is below its median."""
+    """Say why the best guess is not what the medians of the table show: means decide."""
     decision = answer.decision
+    saving = decision.leader_saving_ms
+    if saving.mean > 0 and round(saving.middle) < 0 and round(saving.mean) > 0:
+        yield (
+            f"{decision.leader} is probably about {short(-saving.middle)} ms later, but may be far "
+            f"sooner: on average it is {short(saving.mean)} ms sooner."
+        )
     guess = decision.leader if decision.leader_saving_ms.mean > 0 else answer.baseline
     if first := _first(answer, guess):
         mean_ms = round(first.saving_ms.mean)
@@ -222,7 +225,7 @@ def _range(saving: Estimate) -> str:
 
 
 def _little(saving: Estimate) -> str:
-    return " That is little." if 0 <= saving.middle < _LITTLE_MS else ""
+    return "That is little. " if 0 <= saving.middle < _LITTLE_MS else ""
 
 
 def _room(answer: Recommendation, setting: Setting) -> Iterator[str]:
@@ -377,11 +380,13 @@ def _sources(answer: Recommendation) -> Iterator[str]:
     known = told | {one.about for one in answer.assumptions if one.certain}
     assumed = {one.about for one in answer.assumptions} & set(_ASSUMED) - known
     words = ["Sampled: size." if sampled else "Built: size.", _UNPACKING[answer.evidence]]
-    if given := answer.given:
-        words.append(f"Given: {listed(given)}.")
+    known_here = [f"Given: {listed(answer.given)}."] if answer.given else []
     if told & set(_ASSUMED):
-        words.append(f"Learnt from boots: {_names(told)}.")
-    yield " ".join(words)
+        known_here.append(f"Learnt from boots: {_names(told)}.")
+    if len(whole := " ".join((*words, *known_here))) <= _width():
+        yield whole
+    else:
+        yield from (" ".join(words), " ".join(known_here))
     if assumed:
         yield f"Assumed: {_names(assumed)} (--explain)."
 
@@ -393,7 +398,10 @@ def _names(about: set[Parameter | None]) -> str:
 def _warnings(answer: Recommendation) -> Iterator[str]:
     width = _width() - len("Warning: ")
     for warning in answer.warnings[:_MOST_WARNINGS]:
-        short_enough = warning if len(warning) <= width else f"{warning[: width - 3].rstrip()}..."
+        more = "... (--explain)"
+        short_enough = warning
+        if len(warning) > width:
+            short_enough = f"{warning[: width - len(more)].rstrip()}{more}"
         yield f"Warning: {short_enough}"
     others = [line for line in answer.context if line != answer.excess]
     if answer.warnings[_MOST_WARNINGS:] or others:

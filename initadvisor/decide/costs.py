@@ -29,12 +29,14 @@ _UNSEEN_INIT_FACTOR = 10.0
 class Draws:
     """Joint draws: rows are possible machines, columns candidates; times in ms.
 
-    ``waited_ms``: max(B1, U). ``extra_ms`` has one value per candidate.
+    ``shadow_ms``: B1, a value for each draw; ``waited_ms``: max(B1, U). ``extra_ms`` has one value
+    per candidate.
     """
 
     size_mb: Floats
     read_ms: Floats
     unpack_ms: Floats
+    shadow_ms: Floats
     waited_ms: Floats
     total_ms: Floats
     extra_ms: Floats
@@ -113,6 +115,7 @@ def priced(
         size_mb=parameters.size_mb,
         read_ms=read_ms,
         unpack_ms=unpack_ms,
+        shadow_ms=parameters.shadow_ms,
         waited_ms=waited,
         total_ms=loader_ms[:, None] + read_ms + waited + parameters.rest_ms[:, None],
         extra_ms=np.array([c.extra_ms for c in candidates]),

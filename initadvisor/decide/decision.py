@@ -55,7 +55,8 @@ class CandidateComparison:
     """How candidates stand against today's and each other; rows are draws, columns candidates.
 
     ``cost_ms``: what a boot costs, the objective included. ``saving_ms``: against today's.
-    ``tolerance_ms``: what does not matter, a value for each draw. For each candidate:
+    ``tolerance_ms``: what does not matter, a value for each draw; ``todays_ms``: r * size, U and B1
+    of today's image; ``typical_tolerance_ms``: the tolerance at their medians. For each candidate:
     ``eligible``: it is today's, or may replace it; ``expected_ms``: how much more than the
     tolerance it is expected to save; ``harms``, ``helps``: with which probability it loses, and
     saves, more than the tolerance; ``within``: with which probability nothing eligible is better by
@@ -65,6 +66,8 @@ class CandidateComparison:
     cost_ms: Floats
     saving_ms: Floats
     tolerance_ms: Floats
+    typical_tolerance_ms: float
+    todays_ms: Floats
     size_mb: Floats
     unpack_ms: Floats
     eligible: Booleans
@@ -82,6 +85,10 @@ def compare_candidates(
     cost = draws.total_ms + draws.extra_ms
     saving = cost[:, [baseline]] - cost
     tolerance = thresholds.tolerance(draws.read_ms[:, baseline] + draws.waited_ms[:, baseline])
+    todays_ms = np.column_stack(
+        [draws.read_ms[:, baseline], draws.unpack_ms[:, baseline], draws.shadow_ms]
+    )
+    typical_tolerance_ms = _at_medians(todays_ms, thresholds)
     eligible = _eligible(candidates, baseline)
     eligible[baseline] = True
     harms, helps, within = _compared(cost, saving, tolerance, eligible)
@@ -90,15 +97,23 @@ def compare_candidates(
         cost_ms=cost,
         saving_ms=saving,
         tolerance_ms=tolerance,
+        typical_tolerance_ms=typical_tolerance_ms,
+        todays_ms=todays_ms,
         size_mb=draws.size_mb,
         unpack_ms=draws.unpack_ms,
         eligible=eligible,
-        expected_ms=saving.mean(axis=0) - tolerance.mean(),
+        expected_ms=saving.mean(axis=0) - typical_tolerance_ms,
         harms=harms.mean(axis=0),
         helps=helps.mean(axis=0),
         within=within.mean(axis=0),
         loss_ms=(cost - best[:, None]).mean(axis=0),
     )
+
+
+def _at_medians(todays_ms: Floats, thresholds: Thresholds) -> float:
+    """Return the tolerance where everything is as it most likely is; ``whatif`` has the same."""
+    read_ms, unpack_ms, shadow_ms = np.median(todays_ms, axis=0)
+    return float(thresholds.tolerance(np.array([read_ms + max(unpack_ms, shadow_ms)]))[0])
 
 
 def _compared(
@@ -158,7 +173,7 @@ def decide(
         settled=outcome is not Outcome.UNDECIDED
         and (best or (booted and _is_little(found, index))),
         loss_ms=float(found.loss_ms[index]),
-        tolerance_ms=float(found.tolerance_ms.mean()),
+        tolerance_ms=found.typical_tolerance_ms,
         saving_ms=summary(saving[:, index], source),
         guess=candidates[guess].setting,
         guess_probability=float(found.within[guess]),
@@ -195,7 +210,7 @@ def _worth_it(
 
 def _is_little(found: CandidateComparison, column: int) -> bool:
     """Tell whether there is nothing to gain by knowing which candidate is the best."""
-    return bool(found.loss_ms[column] <= _LITTLE * found.tolerance_ms.mean())
+    return bool(found.loss_ms[column] <= _LITTLE * found.typical_tolerance_ms)
 
 
 def _outcome(worth: Booleans, within: Floats, baseline: int, thresholds: Thresholds) -> Outcome:
@@ -242,7 +257,8 @@ def outcomes_within(
     compared = _compared(found.cost_ms, found.saving_ms, found.tolerance_ms, found.eligible)
     for rows in ranges:
         harms, _, within = (true[rows].mean(axis=0) for true in compared)
-        expected = found.saving_ms[rows].mean(axis=0) - found.tolerance_ms[rows].mean()
+        typical_ms = _at_medians(found.todays_ms[rows], thresholds)
+        expected = found.saving_ms[rows].mean(axis=0) - typical_ms
         worth = _worth_it(expected, harms, found.eligible, thresholds)
         yield _outcome(worth, within, baseline, thresholds)
 
@@ -280,7 +296,7 @@ def decide_by_size(
         best=switch or certain_keep,
         settled=switch or certain_keep,
         loss_ms=float(found.loss_ms[index]),
-        tolerance_ms=float(found.tolerance_ms.mean()),
+        tolerance_ms=found.typical_tolerance_ms,
         saving_ms=summary(saving[:, index], source),
         guess=candidates[guess].setting,
         guess_probability=float(helps[guess]) if guess != baseline else none_helps,

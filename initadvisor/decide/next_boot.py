@@ -166,7 +166,7 @@ def _question(found: CandidateComparison, chosen: int, baseline: int) -> _Questi
     return _Question(
         leader=other if today else chosen,
         rival=baseline if today else other,
-        tolerance_ms=float(found.tolerance_ms.mean()),
+        tolerance_ms=found.typical_tolerance_ms,
         today=today,
     )
 

@@ -70,8 +70,7 @@ def screen(of: Recommendation, capsys: pytest.CaptureFixture[str], **options: bo
             decision(Outcome.SWITCH, saving=figure(40, -30, 90)),
             Objective.BOOT,
             [
-                "Switch to lz4 -9: boots about 40 ms sooner (95 %: 30 ms later to 90 ms sooner). "
-                "That is little."
+                "Switch to lz4 -9: boots about 40 ms sooner (95 %: 30 ms later to 90 ms sooner).",
             ],
         ),
         (
@@ -102,6 +101,8 @@ def screen(of: Recommendation, capsys: pytest.CaptureFixture[str], **options: bo
             Objective.BOOT,
             [
                 "Keep zstd for now: no other setting is certain to be better.",
+                "lz4 -9 is probably about 27 ms later, but may be far sooner: on average it is "
+                "40 ms sooner.",
             ],
         ),
         (
@@ -120,6 +121,8 @@ def test_the_verdict_is_one_sentence_and_says_no_more_than_is_known(
     made = answer(chosen, objective=objective)
     keeps = chosen.outcome in {Outcome.KEEP, Outcome.EVEN}
     rank = ["It is the best."] if chosen.outcome is Outcome.SWITCH else []
+    if rank and chosen.saving_ms.middle < 50:
+        rank = ["That is little. It is the best."]
     room = [] if keeps else ["The image takes 10 MB less room on /boot."]
     assert list(verdict(made)) == [
         *(expected + rank),
@@ -127,7 +130,7 @@ def test_the_verdict_is_one_sentence_and_says_no_more_than_is_known(
     ]
     if rank:
         better = replace(made, decision=replace(chosen, best=False))
-        assert "It is better, maybe not the best." in list(verdict(better))
+        assert any("It is better, maybe not the best." in line for line in verdict(better))
 
 
 def test_what_is_first_in_the_table_and_not_advised_is_told_why() -> None:
@@ -153,6 +156,8 @@ def test_what_is_first_in_the_table_and_not_advised_is_told_why() -> None:
         "lz4 -9 is probably about 15 ms sooner, but may be far later: on average it is 23 ms "
         "later.",
     ]
+    todays_first = answer(decision(Outcome.UNDECIDED, saving=figure(-5, -31, 9)))
+    assert len(list(verdict(replace(todays_first, rows=todays_first.rows[::-1])))) == 1
     even = decision(Outcome.UNDECIDED, saving=replace(figure(-0.2, -90, 30), median=15.0))
     assert list(verdict(answer(even)))[-1].endswith("on average it saves nothing.")
 
@@ -273,7 +278,9 @@ def test_it_fits_a_screen_whatever_there_is_to_say(capsys: pytest.CaptureFixture
     assert "(14 more settings: --all)" in lines
     assert "Sampled: size. Predicted: unpacking." in lines
     assert "Assumed: loader speed (--explain)." in lines
-    assert [line for line in lines if line.startswith("Warning: ") and line.endswith("...")][1:]
+    assert [
+        line for line in lines if line.startswith("Warning: ") and line.endswith("... (--explain)")
+    ][1:]
     assert "See --explain for 2 more warnings and what matters more than the compression." in lines
     assert lines[-1] == ("Next: initadvisor recommend --build   builds lz4 -9, which may be best")
 
@@ -383,10 +390,9 @@ def test_what_boots_and_the_user_told_is_not_called_assumed(
             Assumption(about=Parameter.SHADOW, text="the user told it", certain=True),
         ),
     )
-    said = " ".join(screen(told, capsys))
-    assert (
-        "Built: size. Predicted: unpacking. Given: overlap 300 ms. Learnt from boots: loader speed."
-    ) in said
+    said = screen(told, capsys)
+    at = said.index("Built: size. Predicted: unpacking.")
+    assert said[at + 1] == "Given: overlap 300 ms. Learnt from boots: loader speed."
     assert not any("Assumed" in line for line in screen(told, capsys))
 
 

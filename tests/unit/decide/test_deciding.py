@@ -116,6 +116,7 @@ def rows_of(draws: Draws, rows: NDArray[np.int64]) -> Draws:
         size_mb=draws.size_mb[rows],
         read_ms=draws.read_ms[rows],
         unpack_ms=draws.unpack_ms[rows],
+        shadow_ms=draws.shadow_ms[rows],
         waited_ms=draws.waited_ms[rows],
         total_ms=draws.total_ms[rows],
         extra_ms=draws.extra_ms,

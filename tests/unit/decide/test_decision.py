@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from initadvisor.decide.cost import Advice, CandidateFacts, Decision, Outcome
@@ -59,6 +60,11 @@ def test_the_tolerance_grows_with_what_today_s_image_takes() -> None:
     small = Thresholds(tolerance_ms=5, tolerance_fraction=0.001)
     assert decided(gain_of_9_ms, thresholds=small).outcome is Outcome.SWITCH
     assert decided(gain_of_9_ms).outcome is Outcome.KEEP
+
+
+def test_below_5_ms_nothing_matters_however_little_today_s_image_takes() -> None:
+    for gain_ms, outcome in ((4.9, Outcome.KEEP), (5.1, Outcome.SWITCH)):
+        assert decided(candidate("lz4", 40, 120 - gain_ms), mb_s=4000).outcome is outcome
 
 
 def test_what_every_image_costs_alike_does_not_widen_the_tolerance() -> None:
@@ -160,3 +166,16 @@ def test_by_size_the_smallest_has_every_chance_and_a_doubtful_size_some() -> Non
 def test_what_the_objective_adds_counts() -> None:
     costly = replace(candidate("lz4", 41, 40), extra_ms=500)
     assert chances_of(costly) == [1, 0]
+
+
+def test_the_tolerance_of_an_answer_is_that_of_the_medians_as_in_whatif() -> None:
+    """Where the loader may be far slower, the mean of the tolerances would be another one."""
+    doubtful = machine(mb_s=100, shadow_ms=300)
+    read_s_per_mb = replace(doubtful.read_s_per_mb, log_sd=1.5)
+    field = [ZSTD, candidate("lz4", 41, 40)]
+    draws = draw_costs(replace(doubtful, read_s_per_mb=read_s_per_mb), field, seed=1)
+    found = compare_candidates(draws, field, baseline=0, thresholds=Thresholds())
+    read_ms = 1000 * ZSTD.size_mb.median * read_s_per_mb.median
+    expected = Thresholds().tolerance(np.array([read_ms + 300]))[0]
+    assert found.typical_tolerance_ms == pytest.approx(expected, rel=0.03)
+    assert found.tolerance_ms.mean() > 1.3 * expected

@@ -42,6 +42,7 @@ def drawn(total_ms: Floats, extra_ms: Sequence[float] | None = None) -> Draws:
         size_mb=np.ones_like(total_ms),
         read_ms=np.zeros_like(total_ms),
         unpack_ms=np.zeros_like(total_ms),
+        shadow_ms=total_ms[:, 0],
         waited_ms=total_ms,
         total_ms=total_ms,
         extra_ms=np.array(extra_ms or [0.0] * total_ms.shape[1]),
@@ -86,6 +87,7 @@ def test_how_candidates_stand_is_counted_over_the_draws() -> None:
     # lz4 saves 30, 10, -5, 50 ms, xz 0, 40, 25, 20.
     found = stands(saving([30, 10, -5, 50], [0, 40, 25, 20]))
     assert found.tolerance_ms == pytest.approx(np.full(4, 20))
+    assert found.typical_tolerance_ms == pytest.approx(20)
     assert found.expected_ms == pytest.approx([-20, 1.25, 1.25])
     assert found.loss_ms == pytest.approx([36.25, 15, 15])
     assert found.harms == pytest.approx([0, 0, 0])
