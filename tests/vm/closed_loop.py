@@ -66,8 +66,11 @@ class Closed:
     boots: tuple[Told, ...]
 
 
-def closed(directory: Path, read_bytes_per_s: int, *, most_boots: int) -> Closed:
-    """Have a guest upgrade its kernel, and reboot it until it has changed its setting."""
+def closed(directory: Path, read_bytes_per_s: int | None, *, most_boots: int) -> Closed:
+    """Have a guest upgrade its kernel, and reboot it until it has changed its setting.
+
+    ``read_bytes_per_s``: of the disk that its images are on, None for as fast as it goes.
+    """
     copy = _prepared(directory / "guest")
     loop = _Loop(copy, directory, read_bytes_per_s)
     upgraded = loop.boot(_upgrade())
@@ -79,7 +82,7 @@ def closed(directory: Path, read_bytes_per_s: int, *, most_boots: int) -> Closed
 
 
 class _Loop:
-    def __init__(self, copy: Guest, logs: Path, read_bytes_per_s: int) -> None:
+    def __init__(self, copy: Guest, logs: Path, read_bytes_per_s: int | None) -> None:
         self._guest, self._logs, self._number = copy, logs, 0
         machine = Machine(bare_metal=True, root_beside=True, read_bytes_per_s=read_bytes_per_s)
         self._machine = with_engine(machine)

@@ -11,7 +11,9 @@ from tests.vm.closed_loop import SLOW_BYTES_PER_S, closed
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.vm, pytest.mark.xdist_group("closed-loop")]
+pytestmark = pytest.mark.vm
+
+_MOST_BOOTS = 6
 
 
 def test_an_upgrade_leads_to_candidates_and_the_next_boot_is_a_rehearsal(tmp_path: Path) -> None:
@@ -25,4 +27,17 @@ def test_an_upgrade_leads_to_candidates_and_the_next_boot_is_a_rehearsal(tmp_pat
     ]
     assert ("rehearsal", "passed") in boots
     for told in outcome.upgraded, rehearsed:
+        assert told.look["failed"] == []
+
+
+def test_from_a_fast_disk_lz4_is_configured_by_nothing_but_reboots(tmp_path: Path) -> None:
+    outcome = closed(tmp_path, None, most_boots=_MOST_BOOTS)
+    last = outcome.boots[-1].look
+    assert "\nCOMPRESSION=lz4\n" in last["configuration"]
+    (transaction,) = last["transactions"]
+    assert (transaction["setting"]["before"], transaction["setting"]["after"]) == ("xz -0", "lz4")
+    assert transaction["state"] == "committed"
+    assert last["slot"] == []
+    assert not {"campaign-active", "trial-entry"} & {*last["notes"]}
+    for told in outcome.upgraded, *outcome.boots:
         assert told.look["failed"] == []
