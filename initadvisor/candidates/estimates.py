@@ -1,7 +1,7 @@
 """What settings would give, estimated from a sample of the content in seconds instead of minutes.
 
 Every compressor is run, as the generator would run it, on blocks taken from all over the content: a
-fast one on the large sample, a slow one on the small sample, which is a part of it. What the whole
+fast one on the large sample, a slow one on a small sample, which is a part of it. What the whole
 would be follows from fast compressors that are run on everything (``decide.sampling``). Estimates
 are kept by what they were made of.
 """
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from initadvisor.target.source import Source
 
 
-_SCHEMA = 8
+_SCHEMA = 9
 """Counts up when estimates are made in another way."""
 
 _MOST_LOG_SD = 3.0
@@ -147,6 +147,7 @@ def _keep(host: Host, sampled: SampledCandidate) -> None:
 
 _LARGE_PART, _LARGE_BYTES = 0.11, 8 << 20
 _SMALL_PART, _SMALL_BYTES = 0.035, 3 << 20
+_SMALLEST_PART, _SMALLEST_BYTES = 0.009, 1 << 20
 """How much of the content the samples are, and how much at least."""
 
 _PHASE = 0.5
@@ -183,15 +184,25 @@ def sample_candidates(
             return stack.enter_context(tempfile.TemporaryFile(dir=directory))
 
         most = max(_LARGE_BYTES, int(_LARGE_PART * whole_bytes))
-        least = max(_SMALL_BYTES, int(_SMALL_PART * whole_bytes))
         large = blocks(whole_bytes, most, phase=_PHASE)
-        everything = len(large) == 1
-        small = blocks(whole_bytes, least, phase=_PHASE) if everything else thinned(large, least)
+
+        def small(part: float, least_bytes: int) -> Sample:
+            size_bytes = max(least_bytes, int(part * whole_bytes))
+            everything = len(large) == 1
+            return Sample.taken(
+                content,
+                blocks(whole_bytes, size_bytes, phase=_PHASE)
+                if everything
+                else thinned(large, size_bytes),
+                new_file,
+            )
+
         sampler = Sampler(
             host=host,
             whole=Sample(content, whole_bytes),
             large=Sample.taken(content, large, new_file),
-            small=Sample.taken(content, small, new_file),
+            small=small(_SMALL_PART, _SMALL_BYTES),
+            smallest=small(_SMALLEST_PART, _SMALLEST_BYTES),
             new_file=new_file,
         )
         subjects = [sample_task(host, generator, command, whole_bytes) for command in commands]
@@ -261,7 +272,7 @@ def _growth(sampler: Sampler, subject: SampleTask) -> Growth:
         return own
     logs = [
         log(output.size_bytes) + _controlled(sampler, relative, one).log
-        for one in (sampler.small, sampler.large)
+        for one in (sample, sampler.large)
         if isinstance(output := sampler.outputs[relative.command.key, one], Output)
     ]
     return related(own, *logs) if len(logs) == 2 else own

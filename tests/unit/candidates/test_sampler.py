@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tests.fakes.runner import FakeRunner
 
 CONTENT = mixed_content(1_500_000)
-LARGE, SMALL = 4 * BLOCK_BYTES, 2 * BLOCK_BYTES
+LARGE, SMALL, SMALLEST = 4 * BLOCK_BYTES, 2 * BLOCK_BYTES, BLOCK_BYTES
 LZMA2 = ({"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 20},)
 LZMA1 = ({"id": lzma.FILTER_LZMA1, "preset": 0, "dict_size": 1 << 20},)
 FAST = {
@@ -71,6 +71,7 @@ def host(tmp_path: Path, runner: FakeRunner, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "cache"))
     monkeypatch.setattr(estimates, "_LARGE_BYTES", LARGE)
     monkeypatch.setattr(estimates, "_SMALL_BYTES", SMALL)
+    monkeypatch.setattr(estimates, "_SMALLEST_BYTES", SMALLEST)
     return Host(root=tmp_path, runner=runner)
 
 
@@ -198,11 +199,15 @@ def test_each_control_runs_once_on_the_whole_and_on_each_sample_it_is_needed_on(
     assert set(wholes) == {control for control, _ in ran}
 
 
+@pytest.mark.parametrize(
+    ("settings", "sample_bytes"), [("xz -6/xz -0", SMALL), ("gzip -9/gzip -6", SMALLEST)]
+)
 def test_slow_settings_with_a_fast_relative_run_it_on_their_sample_as_well(
-    host: Host, runner: FakeRunner
+    host: Host, runner: FakeRunner, settings: str, sample_bytes: int
 ) -> None:
-    slow, fast = Setting.parse("xz -6"), Setting.parse("xz -0")
-    sampled(host, slow, fast)
+    slow, fast = map(Setting.parse, settings.split("/"))
+    found = sampled(host, slow, fast)
+    assert found.candidates[0].sample_bytes == sample_bytes
     argvs = [argv for argv in runner.argvs if "--version" not in argv]
     by_setting = {s: unknown.compressor(host, s) for s in (slow, fast)}
     assert argvs.count(by_setting[slow]) == 1
