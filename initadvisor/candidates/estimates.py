@@ -9,10 +9,12 @@ are kept by what they were made of.
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 import threading
 from dataclasses import dataclass, replace
 from math import log
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from initadvisor.candidates.payload import LazyPayload
@@ -34,7 +36,6 @@ from initadvisor.records.built_image import SkippedSetting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from initadvisor.candidates.plan import BuildCommand
     from initadvisor.candidates.sampler import SampleObserver, SampleTask
@@ -85,8 +86,8 @@ def _sampled(
     observer: SampleObserver,
 ) -> Sampled:
     directory = host.cache_dir()
-    make_directory(directory)
     try:
+        directory = _working_directory(directory)
         with LazyPayload(source, directory, threading.Event(), hashed=False) as payload:
             content = payload.get()
             found = sample_candidates(
@@ -107,6 +108,18 @@ def _sampled(
         ) from err
     source.check_unchanged()
     return found
+
+
+def _working_directory(kept: Path) -> Path:
+    """Return a place for temporary files: the one where samples are kept, if it can be written to.
+
+    Raises ``OSError`` where there is none.
+    """
+    with contextlib.suppress(InitadvisorError):
+        make_directory(kept)
+        if os.access(kept, os.W_OK):
+            return kept
+    return Path(tempfile.gettempdir())
 
 
 def _file(host: Host, key: str) -> Path:
