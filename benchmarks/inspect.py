@@ -5,7 +5,7 @@
 IMAGE is compressed with zstd; without one, an image of about 120 MB unpacked is made of this
 machine's programs and libraries. Each command runs in turn with the one it is compared with, after
 a warm-up of both; the ratio is that of the medians, and of each pair. The peak memory is that of
-the process of `inspect`.
+the process of `inspect`. `contents` is timed with an empty cache, and again.
 """
 
 from __future__ import annotations
@@ -58,6 +58,23 @@ def compare(ours: list[str], theirs: list[str], runs: int, limit: float) -> int:
     return peak
 
 
+def time_contents(image: Path, runs: int) -> None:
+    """Time `contents` the first time and the second, and print medians and peak memory."""
+    command = [str(BIN / "initadvisor"), "contents", str(image)]
+    found: tuple[list[float], list[float]] = ([], [])
+    peak = 0
+    for _ in range(runs):
+        with tempfile.TemporaryDirectory() as directory:
+            os.environ["CACHE_DIRECTORY"] = os.environ["STATE_DIRECTORY"] = directory
+            for times in found:
+                wall, memory = wall_and_peak(command)
+                times.append(wall)
+                peak = max(peak, memory)
+    first, second = map(statistics.median, found)
+    print(f"contents: first {first:.0f} ms, limit 1000; second {second:.0f} ms, limit 400")
+    print(f"peak memory of contents: {peak / 1e6:.0f} MB, limit 150 MB\n")
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -80,6 +97,7 @@ def main() -> None:
         )
         limit = (1.5 * unpacked + 150e6) / 1e6
         print(f"peak memory of inspect: {peak / 1e6:.0f} MB, limit {limit:.0f} MB\n")
+        time_contents(image, arguments.runs)
     compare(
         [str(BIN / "initadvisor"), "--help"],
         [sys.executable, "-c", "import click"],

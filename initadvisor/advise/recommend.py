@@ -341,7 +341,7 @@ def price_contents(host: Host, image: Path | None, *, observer: RecommendObserve
     config, request = load_config(host), Request(image=image)
     target = find_target(host, image)
     with open_search_space(
-        host, target, config, only=(), everything=False, observer=observer
+        host, target, config, only=(), everything=False, observer=observer, to_compress=False
     ) as search_space:
         return CandidateEvaluation(
             host, request, config, search_space, observer, sample=False

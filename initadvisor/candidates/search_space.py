@@ -72,13 +72,20 @@ def open_search_space(
     only: tuple[Setting, ...],
     everything: bool,
     observer: ReadObserver | None = None,
+    to_compress: bool = True,
 ) -> Iterator[SearchSpace]:
     """Read the image and find out what to compare it with; see ``plan_settings``.
+
+    Without ``to_compress`` no candidate is to be made of it.
 
     Raises ``InitadvisorError`` (with its exit code) where the image cannot be read or is none.
     """
     with open_source(
-        target.path, installed=target.installed, host=host, observer=observer
+        target.path,
+        installed=target.installed,
+        host=host,
+        observer=observer,
+        to_compress=to_compress,
     ) as source:
         generator = target.made_by(source.contents)
         release, configured = source.contents.kernel_release, None

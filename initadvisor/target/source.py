@@ -99,11 +99,12 @@ def open_source(
     installed: InstalledImage | None = None,
     host: Host | None = None,
     observer: ReadObserver | None = None,
+    to_compress: bool = True,
 ) -> Iterator[Source]:
     """Open the image ``path`` and read what is in it.
 
     With ``host`` its cache is used: what is known of these bytes is not read again, and otherwise
-    what is unpacked is kept as long as the source is open.
+    what is unpacked is kept as long as the source is open, if it is ``to_compress``.
 
     Raises ``NeedsRootError`` where only root may read it and ``InitadvisorError`` for what is no
     ordinary file or no initramfs.
@@ -118,6 +119,8 @@ def open_source(
             if host
             else None
         )
+        if spool and not to_compress:
+            spool.close()
         others = OthersLoad(host) if host else None
         try:
             contents = _contents(host, file, sha256, spool)
