@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Python files are compiled once, not by every process that is started.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test guests browser check venv lint types unit hunt lock bench wheel install uninstall dist clean
+.PHONY: demo test guests browser check venv lint types unit hunt lock bench wheel install uninstall dist pkg deb rpm clean
 
 demo: venv
 	tools/demo $(BIN)/initadvisor
@@ -85,6 +85,10 @@ uninstall:
 # The source of packaging/arch/PKGBUILD.
 dist:
 	git archive --prefix=initadvisor-$(VERSION)/ -o packaging/arch/initadvisor-$(VERSION).tar.gz HEAD
+
+# Packages of what is committed, in build/: makepkg (not as root), dpkg-buildpackage, rpmbuild make them.
+pkg deb rpm:
+	tools/package $@
 
 clean:
 	rm -rf $(VENV) build *.egg-info
