@@ -47,7 +47,6 @@ _initadvisor_config_set_after() {
     case $words[CURRENT-1] in
         recommend.objective) compadd "$@" boot size balanced ;;
         daemon.policy) compadd "$@" advise try apply ;;
-        daemon.person_resets) compadd "$@" true false ;;
         daemon.motd) compadd "$@" true false ;;
     esac
 }
