@@ -105,12 +105,26 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: RecommendObserver
     )
     texts = texts_of(edits)
     images = tuple(
-        _planned(host, generator, image, texts, known, rebuilt=rebuilt)
+        _planned(host, generator, image, texts, known, rebuilt=request.everything)
         for image in generator.affected(host, edits)
-        for rebuilt in [request.everything or _is_alike(image, default)]
     )
-    unpacked_bytes = known.unpacked_bytes
-    room = room_needed(host, images, unpacked_bytes=unpacked_bytes, keep=request.keep)
+    wanted = generator.compressor(host, setting)
+    images = tuple(
+        replace(one, rebuilt=True)
+        if _is_alike(one.image, default)
+        or (
+            one.image.kernel_release == default.kernel_release
+            and generator.compressor(host, one.after.setting) == wanted
+        )
+        else one
+        for one in images
+    )
+    room_of = partial(room_needed, unpacked_bytes=known.unpacked_bytes, keep=request.keep)
+    room, tight = room_of(host, images), []
+    if not request.everything and any(lacking(host, room)):
+        tight = [str(one.image.path) for one in images if one.rebuilt and one.image.fallback]
+        images = tuple(replace(one, rebuilt=_is_alike(one.image, default)) for one in images)
+        room = room_of(host, images)
     return ApplyPlan(
         generator=generator.NAME,
         setting=setting,
@@ -127,7 +141,11 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: RecommendObserver
         )
         if edits
         else (),
-        warnings=(*unchanged, *_warnings(host, known, images)),
+        warnings=(
+            *unchanged,
+            *(f"{path} stays as it is: there is no room to rebuild it, too" for path in tight),
+            *_warnings(host, known, images),
+        ),
     )
 
 

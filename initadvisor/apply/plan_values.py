@@ -46,10 +46,10 @@ class Blocker:
 class PlannedImage:
     """An image that the configuration is for.
 
-    ``rebuilt``: applying makes it anew; otherwise (a fallback image, another kernel's) it stays
-    until somebody else does. ``after``: what its generator would make it with, fall-backs included.
-    ``size_bytes`` is its size on the disk today, ``expected_bytes`` about what it would be, None
-    where nothing is known of that.
+    ``rebuilt``: applying makes it anew; otherwise (another kernel's, a fallback image that there is
+    no room for, or that is made otherwise) it stays until somebody else does. ``after``: what its
+    generator would make it with, fall-backs included. ``size_bytes`` is its size on the disk today,
+    ``expected_bytes`` about what it would be, None where nothing is known of that.
     """
 
     image: InstalledImage

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.apply import plan as apply_plan
+from initadvisor.apply import room as apply_room
 from initadvisor.apply.plan import ApplyRequest, plan_apply
 from initadvisor.apply.plan_values import ApplyStep
 from initadvisor.core.settings import Setting
@@ -137,6 +138,27 @@ def test_a_fallback_image_with_its_own_configuration_gets_the_setting_as_well(
     plan = planned(arch, "zstd -19")
     assert rebuilt(plan) == dict.fromkeys(("linux.img", "rescue.img", "linux-lts.img"), "zstd -19")
     assert changed(arch, plan).keys() == {MAIN, LTS}
+
+
+def test_a_fallback_image_is_rebuilt_together_with_the_default_one(
+    arch: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_fallback(arch, "")
+    both = planned(arch, "zstd -19", everything=False)
+    assert rebuilt(both) == dict.fromkeys(("linux.img", "rescue.img"), "zstd -19")
+    (room,) = both.space
+    with monkeypatch.context() as patched:
+        patched.setattr(apply_room, "free_bytes", lambda _path: room.needed_bytes - 1)
+        tight = planned(arch, "zstd -19", everything=False)
+    assert rebuilt(tight) == {"linux.img": "zstd -19"}
+    assert "/boot/rescue.img stays as it is: there is no room to rebuild it, too" in " ".join(
+        tight.warnings
+    )
+    assert not tight.blockers
+    with_fallback(arch, "fallback_options='-z xz'\n")
+    own = planned(arch, "zstd -19", everything=False)
+    assert rebuilt(own) == {"linux.img": "zstd -19"}
+    assert not own.blockers
 
 
 def test_a_preset_that_names_a_compressor_is_in_the_way_before_anything_is_built(
