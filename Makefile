@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # Python files are compiled once, not by every process that is started.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test guests browser check venv lint types unit hunt lock bench wheel install uninstall dist pkg deb rpm clean
+.PHONY: demo test guests browser gallery check venv lint types unit hunt lock bench wheel install uninstall dist pkg deb rpm clean
 
 demo: venv
 	tools/demo $(BIN)/initadvisor
@@ -25,6 +25,11 @@ guests: venv
 browser: venv
 	@tools/setup test
 	$(BIN)/pytest tests/browser
+
+# The reports of docs/gallery, by guests that are booted and measure themselves.
+gallery: venv
+	@tools/setup test
+	$(BIN)/python -m tests.vm.gallery
 
 lint: venv
 	$(BIN)/ruff check
