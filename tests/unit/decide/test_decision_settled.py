@@ -135,11 +135,11 @@ def test_a_switch_is_expected_to_save_what_matters(enough: int, outcome: Outcome
     assert str(found.guess) == ("zstd" if outcome is Outcome.KEEP else "lz4")
 
 
-@pytest.mark.parametrize(("better", "outcome"), [(12, Outcome.EVEN), (13, Outcome.UNDECIDED)])
+@pytest.mark.parametrize(("better", "outcome"), [(8, Outcome.EVEN), (9, Outcome.UNDECIDED)])
 def test_after_a_boot_little_to_lose_is_no_difference_worth_having(
     better: int, outcome: Outcome
 ) -> None:
-    # lz4 saves 80 ms in so many of 100 draws: 10 ms on average are half of what matters.
+    # lz4 saves 80 ms in so many of 100 draws: 7 ms on average are little, where 20 matter.
     total_ms = saving([80.0] * better + [-80.0] * (100 - better))
     assert decided(total_ms).outcome is Outcome.UNDECIDED
     found = decided(total_ms, booted=True)
