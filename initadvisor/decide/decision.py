@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from initadvisor.decide.arrays import quantiles
 from initadvisor.decide.cost import Advice, Decision, Outcome
 from initadvisor.decide.costs import summary
 
@@ -115,7 +116,7 @@ def compare_candidates(
 
 def _at_medians(todays_ms: Floats, thresholds: Thresholds) -> float:
     """Return the tolerance where everything is as it most likely is; ``whatif`` has the same."""
-    read_ms, unpack_ms, shadow_ms = np.quantile(todays_ms, 0.5, axis=0)  # median imports numpy.ma
+    [(read_ms, unpack_ms, shadow_ms)] = quantiles(todays_ms, [0.5])
     return float(thresholds.tolerance(np.array([read_ms + max(unpack_ms, shadow_ms)]))[0])
 
 
