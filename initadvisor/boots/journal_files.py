@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 from initadvisor.core.errors import InitadvisorError, LibraryError, NeedsRootError
 from initadvisor.core.text import shown
@@ -22,6 +22,7 @@ _log = logging.getLogger(__name__)
 
 _SYSTEM = ("/var/log/journal", "/run/log/journal")
 _SUFFIXES = (".journal", ".journal~")
+_MAGIC = b"LPKSHHRH"
 """journald renames a file that it found unclean to the latter; most of it can still be read."""
 
 
@@ -131,7 +132,17 @@ def _problem(path: Path, make_reader: _MakeReader) -> str | None:
     except PermissionError:
         raise
     except (OSError, ValueError) as err:
-        return f"no journal, or a damaged one ({_words(err)})"
+        with path.open("rb") as file:
+            if not is_journal(file):
+                return "neither a journal nor a kernel log that tells of an initramfs"
+        return f"a damaged journal ({_words(err)})"
+
+
+def is_journal(file: IO[bytes]) -> bool:
+    """Tell whether an open file begins as those of journald do (systemd, journal-def.h)."""
+    beginning = file.read(len(_MAGIC))
+    file.seek(0)
+    return beginning == _MAGIC
 
 
 def _candidates(host: Host, source: JournalSource, forbidden: list[Path]) -> Iterator[Path]:

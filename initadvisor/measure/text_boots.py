@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from initadvisor.boots.journal import BootEnd, BootSpan, JournalBoot, Moment
+from initadvisor.boots.journal_files import is_journal
 from initadvisor.boots.record import Journalled, past_record
 from initadvisor.boots.text_log import read_log
 from initadvisor.core.estimates import Certainty
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from initadvisor.records.attribution import ImageEvidence
     from initadvisor.records.boot import BootRecord
 
-
-_JOURNAL_MAGIC = b"LPKSHHRH"
-"""How journald's files begin (systemd, journal-def.h)."""
 
 _MOST_BYTES = 256 << 20
 _MOST_BOOTS = 1000
@@ -53,9 +51,8 @@ def read_text_log(path: Path) -> TextLog | None:
     Raises ``InitadvisorError`` for what cannot be read.
     """
     with open_regular(path) as file:
-        if file.read(len(_JOURNAL_MAGIC)) == _JOURNAL_MAGIC:
+        if is_journal(file):
             return None
-        file.seek(0)
         written_us = os.fstat(file.fileno()).st_mtime_ns // 1000
         beginning = _Beginning(file)
         telling = (boot for boot in read_log(beginning) if boot.tells_something)

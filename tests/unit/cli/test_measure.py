@@ -127,9 +127,9 @@ def test_a_file_that_is_no_journal_is_told_once_beside_one_that_is(
     bad.write_bytes(b"no journal\n" * 10_000)
     done = call("--file", str(good), "--file", str(bad))
     said = " ".join((done.output + caplog.text).split())
-    assert said.count("b.journal was left out: no journal, or a damaged one") == 1
+    assert said.count("b.journal was left out: neither a journal nor a kernel log that") == 1
     assert "1 boot recorded" in said
-    with pytest.raises(InitadvisorError, match=r"b\.journal: no journal, or a damaged one"):
+    with pytest.raises(InitadvisorError, match=r"b\.journal: neither a journal nor a"):
         call("--file", str(bad))
 
 
