@@ -57,8 +57,8 @@ def _print(cost: ContentsCost, *, files: bool) -> None:
     name, digits = str(first.use.kind), 0 if cost.image_bytes >= _LARGE_BYTES else 1
     print_paragraph(
         f"{name[0].upper()}{name[1:]}: {_mb(first.use.stored_bytes, digits)} of "
-        f"{_mb(cost.image_bytes, digits)} MB, about {short(first.boot_ms.middle)} ms of each boot "
-        f"(95 %: {interval(first.boot_ms)})"
+        f"{_mb(cost.image_bytes, digits)} MB, about {short(first.boot_ms.middle)} ms to "
+        f"read and unpack (95 %: {interval(first.boot_ms)})"
     )
     click.echo(f"\n{shown(str(cost.image))}\n")
     again = cost.contents.repeated

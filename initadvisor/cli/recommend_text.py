@@ -193,7 +193,8 @@ def _risk(answer: Recommendation) -> Iterator[str]:
             f"sooner: on average it is {short(saving.mean)} ms sooner."
         )
     guess = decision.leader if decision.leader_saving_ms.mean > 0 else answer.baseline
-    if first := _first(answer, guess):
+    first = _first(answer, guess)
+    if first and first.saving_ms.low < row_of(answer, guess).saving_ms.low:
         mean_ms = round(first.saving_ms.mean)
         average = f"{short(abs(mean_ms))} ms {'sooner' if mean_ms > 0 else 'later'}"
         yield (

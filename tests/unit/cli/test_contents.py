@@ -71,7 +71,7 @@ def test_the_verdict_is_first_and_the_table_fits(tmp_path: Path) -> None:
     image = write_image(tmp_path / "image", archive(FILES), codec=Codec.ZSTD)
     first, *lines = said("contents", image).splitlines()
     assert re.fullmatch(
-        r"Graphics firmware: \d\.\d of \d\.\d MB, about \d+ ms of each boot "
+        r"Graphics firmware: \d\.\d of \d\.\d MB, about \d+ ms to read and unpack "
         r"\(95 %: \d+\.\.\d+\)",
         first,
     )
