@@ -22,8 +22,9 @@ _log = logging.getLogger(__name__)
 
 _SYSTEM = ("/var/log/journal", "/run/log/journal")
 _SUFFIXES = (".journal", ".journal~")
-_MAGIC = b"LPKSHHRH"
 """journald renames a file that it found unclean to the latter; most of it can still be read."""
+
+_MAGIC = b"LPKSHHRH"
 
 
 class JournalReader(Protocol):
