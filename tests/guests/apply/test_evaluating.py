@@ -25,7 +25,7 @@ cat >/etc/initramfs-tools/conf.d/zz-odd <<'END'
 touch /etc/was-here /boot/was-here /tmp/was-here
 setsid sleep 4321 >/dev/null 2>&1 &
 COMPRESS=$(cat /etc/only-root)
-printf() {{ :; }}
+greet() {{ printf hello; }}
 END
 echo zstd >/etc/only-root
 chmod 600 /etc/only-root

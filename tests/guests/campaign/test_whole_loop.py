@@ -181,7 +181,10 @@ def _assert_attributed(outcome: Campaigned, *later: Told) -> None:
     # The boot in which the kernel was upgraded is recorded by whoever asks for an answer later.
     first = records.pop(str(witnessed(outcome.upgraded.boot)[-1].boot_id), {"source": "backfill"})
     assert first["source"] == "backfill"
-    assert not records, "boots that failed left something to record"
+    # What hung may have left a journal. Its image was changed after it was built: none that is known.
+    for record in records.values():
+        assert record["source"] == "backfill"
+        assert record["attribution"]["certainty"] == "unknown"
 
 
 def _assert_nothing_left(told: Told) -> None:
