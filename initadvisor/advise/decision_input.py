@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from initadvisor.candidates.schedule import BuildRange
     from initadvisor.candidates.search_space import Candidate
     from initadvisor.core.config import Config
+    from initadvisor.core.estimates import Estimate
     from initadvisor.core.settings import Setting
     from initadvisor.data.tables import CalibrationTable
     from initadvisor.decide.boot_evidence import BootEvidence
@@ -166,6 +167,26 @@ class DecisionInput:
             today.setting, [(c.setting, c.cost.build_cpu_s) for c in others if c.cost]
         )
 
+    @property
+    def todays_build_off_ms(self) -> tuple[float, float]:
+        """How much less, and how much more, than counted building today's adds to a boot, in ms.
+
+        0 where that is known, and where nothing bounds it.
+        """
+        spread = self.todays_build if self.todays_build_open else None
+        if spread is None:
+            return 0.0, 0.0
+        a_boot = 1000 / self.pace.boots
+        return (
+            (spread.middle_s - spread.least_s) * a_boot,
+            (spread.most_s - spread.middle_s) * a_boot,
+        )
+
+    def widened(self, saving_ms: Estimate) -> Estimate:
+        """Return a saving against today's image with what its build may take in the interval."""
+        less_ms, more_ms = self.todays_build_off_ms
+        return replace(saving_ms, low=saving_ms.low - less_ms, high=saving_ms.high + more_ms)
+
     def fits(self, candidate: Candidate) -> bool | None:
         """Tell whether the image has room beside today's, as replacing it safely needs.
 
@@ -263,6 +284,11 @@ def decision_result(decision_input: DecisionInput) -> DecisionResult:
         )
         held = _whatever_builds_take(decision_input, given, facts, decision)
     hinges_on_build, decision = held.outcome is not decision.outcome, held
+    if decision.setting != facts[0].setting:
+        decision = replace(decision, saving_ms=decision_input.widened(decision.saving_ms))
+    if decision.leader != facts[0].setting:
+        leader_ms = decision_input.widened(decision.leader_saving_ms)
+        decision = replace(decision, leader_saving_ms=leader_ms)
     if decision.outcome is Outcome.SWITCH:
         # The gain does not depend on ruling out better candidates.
         of_setting = dict(zip([fact.setting for fact in facts], evidence, strict=True))

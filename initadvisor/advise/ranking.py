@@ -191,7 +191,7 @@ def _rows(decision_input: DecisionInput, result: DecisionResult) -> list[Row]:
         own = evidence[told]
         against_today = Evidence.weakest((evidence[0], own))
         unpack = str(own) if own is Evidence.BOOTS else lab.source(digest)
-        cost = candidate.cost
+        cost, own_saving = candidate.cost, summary(saving[:, told], str(against_today))
         rows.append(
             Row(
                 setting=candidate.setting,
@@ -201,7 +201,7 @@ def _rows(decision_input: DecisionInput, result: DecisionResult) -> list[Row]:
                 read_ms=summary(draws.read_ms[:, told], loader),
                 unpack_ms=summary(draws.unpack_ms[:, told], unpack),
                 total_ms=summary(draws.total_ms[:, told], str(own)),
-                saving_ms=summary(saving[:, told], str(against_today)),
+                saving_ms=decision_input.widened(own_saving) if told else own_saving,
                 build_s=cost.build_s if cost else None,
                 build_cpu_s=cost.build_cpu_s if cost else None,
                 build_peak_bytes=cost.build_peak_bytes if cost else None,

@@ -325,7 +325,10 @@ def recommend(host: Host, request: Request, *, observer: RecommendObserver) -> R
         if machine:
             evaluation.run_lab(answer.candidate_set, machine)
             answer = evaluation.rank()
-        found = _recommendation(host, target, config, evaluation, answer)
+        found = replace(
+            _recommendation(host, target, config, evaluation, answer),
+            only_asked=bool(request.only),
+        )
         if request.explain:
             found = replace(
                 found, explanation=explain(answer.decision_input, answer.decision_result)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from initadvisor.candidates.schedule import build_range
+from initadvisor.core.codecs import Codec
 from initadvisor.image.contents import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from initadvisor.candidates.schedule import BuildRange
     from initadvisor.core.config import Objective
     from initadvisor.core.estimates import Estimate, Evidence, SizeSource
     from initadvisor.core.settings import Setting
@@ -165,6 +169,7 @@ class Recommendation:
     ``explanation``: None where nobody asked for it. ``installed``: the image is the one that this
     machine boots. ``given``: what the user knows of the machine, in words. ``overlap_ms``: how long
     the kernel is taken to be busy before it needs the initramfs. ``contents``: of the image.
+    ``only_asked``: nothing but what the user named is compared.
     """
 
     image: Path
@@ -197,3 +202,23 @@ class Recommendation:
     given: tuple[str, ...] = ()
     overlap_ms: Estimate | None = None
     contents: ImageContents | None = None
+    only_asked: bool = False
+
+
+def build_cpu_s(row: Row, rows: Sequence[Row]) -> float | None:
+    """Return what building a row took; of an image nobody built, the middle of what it may be."""
+    if row.build_cpu_s is not None or row.setting.codec is Codec.CAT:
+        return row.build_cpu_s or 0.0
+    spread = unknown_build(row, rows)
+    return spread.middle_s if spread else None
+
+
+def unknown_build(row: Row, rows: Sequence[Row]) -> BuildRange | None:
+    """Return what building an image that nobody built may take; None where it or nothing is known.
+
+    By what the builds of the other ``rows`` take.
+    """
+    if row.build_cpu_s is not None or row.setting.codec is Codec.CAT:
+        return None
+    known = ((other.setting, other.build_cpu_s) for other in rows)
+    return build_range(row.setting, [(one, cpu_s) for one, cpu_s in known if cpu_s is not None])

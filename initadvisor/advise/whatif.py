@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from math import exp
 from typing import TYPE_CHECKING
 
+from initadvisor.advise.recommendation import build_cpu_s, unknown_build
 from initadvisor.advise.truth_tables import truth_table
-from initadvisor.candidates.schedule import build_range
-from initadvisor.core.codecs import Codec
 from initadvisor.core.config import Objective
 from initadvisor.core.errors import UsageError
 from initadvisor.core.estimates import Estimate, SizeSource, three_digits
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from initadvisor.advise.recommend import RecommendObserver
     from initadvisor.advise.recommendation import Recommendation, Row
     from initadvisor.advise.truth_tables import TruthTable
-    from initadvisor.candidates.schedule import BuildRange
     from initadvisor.core.config import Config
     from initadvisor.core.settings import Setting
     from initadvisor.decide.upgrades import UpgradePace
@@ -309,24 +307,10 @@ def _of_row(row: Row) -> SettingFigures:
     )
 
 
-def build_cpu_s(row: Row, rows: Sequence[Row]) -> float | None:
-    """Return what building a row took; of an image nobody built, the middle of what it may be."""
-    if row.build_cpu_s is not None or row.setting.codec is Codec.CAT:
-        return row.build_cpu_s or 0.0
-    spread = _unknown_build(row, rows)
-    return spread.middle_s if spread else None
-
-
-def _unknown_build(row: Row, rows: Sequence[Row]) -> BuildRange | None:
-    known = ((other.setting, other.build_cpu_s) for other in rows)
-    return build_range(row.setting, [(one, cpu_s) for one, cpu_s in known if cpu_s is not None])
-
-
 def _said_of_builds(rows: Sequence[Row], objective: Objective) -> Iterator[str]:
     """Say of what nobody built what its build is taken to be, if the objective counts it."""
     for row in rows:
-        found = row.build_cpu_s is None and row.setting.codec is not Codec.CAT
-        if objective is Objective.BALANCED and found and (spread := _unknown_build(row, rows)):
+        if objective is Objective.BALANCED and (spread := unknown_build(row, rows)):
             yield spread.words
 
 

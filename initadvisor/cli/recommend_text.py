@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from initadvisor.advise.recommendation import LIKE_TODAY
+from initadvisor.advise.recommendation import LIKE_TODAY, build_cpu_s, unknown_build
 from initadvisor.cli.explain_text import print_evidence, row_of
 from initadvisor.cli.rendering.text import WIDTH, boots, listed, short
 from initadvisor.core.config import Objective
@@ -50,6 +50,9 @@ _MOST_BAR = 30
 _CLIPPED = 4.0
 """No bar reaches further than so many times the largest difference that is expected."""
 
+_INTERVAL = " (95 %: "
+"""How the interval begins that ends a sentence."""
+
 _COLOURS = {
     Outcome.SWITCH: "green",
     Outcome.KEEP: "green",
@@ -73,8 +76,9 @@ def print_recommendation(answer: Recommendation, *, evidence: bool) -> None:
 
 
 def _print_screen(answer: Recommendation, *, all_rows: bool) -> None:
-    first, *others = (_lines(sentence) for sentence in verdict(answer))
-    above = [*first, *(line for lines in others for line in lines)]
+    sentence, *others = verdict(answer)
+    first = _first_lines(sentence)
+    above = [*first, *_packed(others)]
     if answer.sample:
         click.echo("SAMPLE: not an initramfs of this machine; sizes and times are of a sample.")
     colour = _COLOURS[answer.decision.outcome]
@@ -104,6 +108,25 @@ def _lines(text: str) -> list[str]:
     return textwrap.wrap(text, _width(), break_long_words=False, break_on_hyphens=False)
 
 
+def _first_lines(sentence: str) -> list[str]:
+    """Return the verdict as the lines that it takes: an interval that is too much on its own."""
+    said, bracket, interval = sentence.partition(_INTERVAL)
+    if len(sentence) <= _width() or not bracket:
+        return _lines(sentence)
+    return [*_lines(said), *_lines(f"{_INTERVAL.lstrip()}{interval}")]
+
+
+def _packed(sentences: Sequence[str]) -> list[str]:
+    """Return sentences as lines, each with as many whole ones as fit."""
+    lines: list[str] = []
+    for sentence in sentences:
+        if lines and len(lines[-1]) + len(f" {sentence}") <= _width():
+            lines[-1] += f" {sentence}"
+        else:
+            lines += _lines(sentence)
+    return lines
+
+
 def _width() -> int:
     """Return how wide a line may be: that of the terminal, within reason."""
     if not sys.stdout.isatty():
@@ -115,32 +138,53 @@ def verdict(answer: Recommendation) -> Iterator[str]:
     """Yield the recommendation in one sentence, then what else follows from it."""
     decision = answer.decision
     match decision.outcome:
-        case Outcome.SWITCH if answer.objective is Objective.SIZE:
-            before, after = (row_of(answer, s) for s in (answer.baseline, decision.setting))
-            saved = (before.size_bytes - after.size_bytes) / 1e6
-            yield (
-                f"Switch to {decision.setting}: the image is {saved:.1f} MB smaller, "
-                f"{_boots(answer)} {_sooner(decision.saving_ms)}."
-            )
-            return
         case Outcome.SWITCH:
-            yield (f"Switch to {decision.setting}: {_boots(answer)} {_sooner(decision.saving_ms)}.")
-            yield _little(decision.saving_ms) + _rank(answer)
+            yield f"Switch to {decision.setting}: {_gain(answer)}."
+            if answer.objective is Objective.SIZE:
+                return
+            yield from _little(decision.saving_ms)
+            yield from _rank(answer)
             yield from _room(answer, decision.setting)
         case Outcome.EVEN:
             yield (
                 f"Keep {decision.setting}: there is no difference worth having, about "
-                f"{short(decision.loss_ms)} ms to the best."
+                f"{_time(decision.loss_ms)} to the best."
             )
         case Outcome.KEEP if answer.objective is Objective.SIZE:
-            yield f"Keep {decision.setting}: no other image is smaller by enough to matter."
+            yield f"Keep {decision.setting}: {_none(answer, 'is')} smaller by enough to matter."
         case Outcome.KEEP:
             yield (
-                f"Keep {decision.setting}: no other setting saves enough to matter, more than "
-                f"{short(decision.tolerance_ms)} ms."
+                f"Keep {decision.setting}: {_none(answer, 'saves')} enough to matter, more "
+                f"than {_time(decision.tolerance_ms)}."
             )
         case Outcome.UNDECIDED:
             yield from _undecided(answer)
+
+
+_NOT = {"is": "is not", "saves": "does not save"}
+
+
+def _none(answer: Recommendation, verb: str) -> str:
+    """Return that nothing else does something: nothing at all, or nothing of what was asked for."""
+    others = [row.setting for row in answer.rows if row.setting != answer.baseline]
+    if not answer.only_asked:
+        noun = "image" if answer.objective is Objective.SIZE else "setting"
+        return f"no other {noun} {verb}"
+    if len(others) == 1:
+        return f"{others[0]} {_NOT[verb]}"
+    return f"none of the {len(others)} asked for {verb}"
+
+
+def _gain(answer: Recommendation) -> str:
+    """Return what a switch brings, and what it costs where sizes decide."""
+    decision = answer.decision
+    sooner = f"{_boots(answer)} {_sooner(decision.saving_ms)}"
+    if answer.objective is not Objective.SIZE:
+        return sooner
+    before, after = (row_of(answer, s) for s in (answer.baseline, decision.setting))
+    saved = (before.size_bytes - after.size_bytes) / 1e6
+    but = "but " if decision.saving_ms.middle < 0 else ""
+    return f"the image is {saved:.1f} MB smaller, {but}{sooner}"
 
 
 def _undecided(answer: Recommendation) -> Iterator[str]:
@@ -148,20 +192,20 @@ def _undecided(answer: Recommendation) -> Iterator[str]:
     decision = answer.decision
     keep, saving = f"Keep {decision.setting} for now", decision.leader_saving_ms
     if answer.hinges_on_build:
-        yield f"{keep}: which setting is best depends on what building today's image takes."
+        yield f"{keep}: the best depends on what building today's image takes."
+        yield from _open_build(answer)
         return
     if answer.objective is Objective.SIZE:
-        yield f"{keep}: no other image is certain to be smaller."
+        yield f"{keep}: {_none(answer, 'is')} certain to be smaller."
         return
     if saving.mean <= 0:
-        yield f"{keep}: no other setting is expected to save anything, but one may."
+        yield f"{keep}: {_none(answer, 'is')} expected to save time, but one may."
     else:
-        yield f"{keep}: no other setting is certain to be better."
+        yield f"{keep}: {_none(answer, 'is')} certain to be better."
         if round(saving.middle) > 0:  # else it saves only if the loader is slow
-            build = ", its share of the build included," if _balanced(answer) else ""
-            yield f"Best guess: {decision.leader}{build or ','} {_sooner(saving)}."
-            if last := _little(saving) + "".join(_room(answer, decision.leader)):
-                yield last.rstrip()
+            yield f"Best guess: {decision.leader}, {_boots(answer)} {_sooner(saving)}."
+            yield from _little(saving)
+            yield from _room(answer, decision.leader)
     yield from _risk(answer)
 
 
@@ -172,15 +216,18 @@ def _first(answer: Recommendation, beside: Setting) -> Row | None:
     return row if more and row.unfit is None else None
 
 
-def _rank(answer: Recommendation) -> str:
+def _rank(answer: Recommendation) -> Iterator[str]:
     """Say whether nothing is better than what to switch to, although a row may show more."""
     decision = answer.decision
     first = _first(answer, decision.setting)
     if decision.best:
-        near = f", or within {short(decision.tolerance_ms)} ms of it" if first else ""
-        return f"It is the best{near}."
-    but = f": {first.setting} may save more, but is less certain to" if first else ""
-    return f"It is better, maybe not the best{but}."
+        near = f", or within {_time(decision.tolerance_ms)} of it" if first else ""
+        among = " of those asked for" if answer.only_asked else ""
+        yield f"It is the best{among}{near}."
+        return
+    yield "It is better, maybe not the best."
+    if first:
+        yield f"{first.setting} may save more, but is less certain to."
 
 
 def _risk(answer: Recommendation) -> Iterator[str]:
@@ -189,22 +236,34 @@ def _risk(answer: Recommendation) -> Iterator[str]:
     saving = decision.leader_saving_ms
     if saving.mean > 0 and round(saving.middle) < 0 and round(saving.mean) > 0:
         yield (
-            f"{decision.leader} is probably about {short(-saving.middle)} ms later, but may be far "
-            f"sooner: on average it is {short(saving.mean)} ms sooner."
+            f"{decision.leader}: probably {_time(-saving.middle)} later, maybe far sooner; on "
+            f"average {_time(saving.mean)} sooner."
         )
     guess = decision.leader if decision.leader_saving_ms.mean > 0 else answer.baseline
     first = _first(answer, guess)
     if first and first.saving_ms.low < row_of(answer, guess).saving_ms.low:
         mean_ms = round(first.saving_ms.mean)
-        average = f"{short(abs(mean_ms))} ms {'sooner' if mean_ms > 0 else 'later'}"
+        average = f"{_time(abs(mean_ms))} {'sooner' if mean_ms > 0 else 'later'}"
         yield (
-            f"{first.setting} is probably about {short(first.saving_ms.middle)} ms sooner, but may "
-            f"be far later: on average it {f'is {average}' if mean_ms else 'saves nothing'}."
+            f"{first.setting}: probably {_time(first.saving_ms.middle)} sooner, maybe far later; "
+            f"on average {average if mean_ms else 'nothing is saved'}."
         )
 
 
+def _open_build(answer: Recommendation) -> Iterator[str]:
+    """Say what building today's image adds to a boot, of which only bounds are known."""
+    spread = unknown_build(row_of(answer, answer.baseline), answer.rows)
+    if spread is None:
+        yield "Nothing tells what that is; the table counts nothing for it."
+        return
+    a_boot = 1000 / answer.pace.boots
+    least, most = spread.least_s * a_boot, spread.most_s * a_boot
+    middle = _time(spread.middle_s * a_boot)
+    yield f"That is {_span(least, most)} a boot, as its level is not known; {middle} is counted."
+
+
 def _boots(answer: Recommendation) -> str:
-    return "boots and their share of the build" if _balanced(answer) else "boots"
+    return "boots, their share of the build included," if _balanced(answer) else "boots"
 
 
 def _balanced(answer: Recommendation) -> bool:
@@ -214,19 +273,32 @@ def _balanced(answer: Recommendation) -> bool:
 def _sooner(saving: Estimate) -> str:
     """Return a saving and its interval in words."""
     word = "sooner" if saving.middle >= 0 else "later"
-    return f"about {short(abs(saving.middle))} ms {word} (95 %: {_range(saving)})"
+    return f"{_time(abs(saving.middle))} {word}{_INTERVAL}{_range(saving)})"
 
 
 def _range(saving: Estimate) -> str:
     low, high = round(saving.low), round(saving.high)
     if low < 0 < high:
-        return f"{short(-low)} ms later to {short(high)} ms sooner"
-    ends = sorted((abs(low), abs(high)))
-    return f"{short(ends[0])} to {short(ends[1])} ms {'sooner' if high > 0 else 'later'}"
+        return f"{_time(-low)} later to {_time(high)} sooner"
+    return f"{_span(*sorted((abs(low), abs(high))))} {'sooner' if high > 0 else 'later'}"
 
 
-def _little(saving: Estimate) -> str:
-    return "That is little. " if 0 <= saving.middle < _LITTLE_MS else ""
+def _span(low_ms: float, high_ms: float) -> str:
+    """Return two times, the unit said once where it is the same."""
+    (low, unit), high = _time(low_ms).split(), _time(high_ms)
+    return f"{low} to {high}" if high.endswith(f" {unit}") else f"{low} {unit} to {high}"
+
+
+def _time(ms: float) -> str:
+    """Return a time in milliseconds, from a second on in seconds."""
+    if round(ms) < 1000:
+        return f"{round(ms)} ms"
+    return f"{ms / 1000:.{1 if ms < 99_950 else 0}f} s"
+
+
+def _little(saving: Estimate) -> Iterator[str]:
+    if 0 <= saving.middle < _LITTLE_MS:
+        yield "That is little."
 
 
 def _room(answer: Recommendation, setting: Setting) -> Iterator[str]:
@@ -311,9 +383,15 @@ def _cells(answer: Recommendation, row: Row, *, balanced: bool) -> Iterator[str]
     yield f"{short(row.read_ms.middle)} ms"
     yield f"{short(row.unpack_ms.middle)} ms"
     if balanced:
-        cpu_s = row.build_cpu_s
-        yield "?" if cpu_s is None else f"{short(1000 * cpu_s / answer.pace.boots)} ms"
+        yield _build(answer, row)
     yield "today" if row.setting == answer.baseline else _signed(row.saving_ms.middle)
+
+
+def _build(answer: Recommendation, row: Row) -> str:
+    """Return what a build adds to a boot; with ~ the middle of what it may be."""
+    cpu_s = build_cpu_s(row, answer.rows)
+    middle = "~" if unknown_build(row, answer.rows) else ""
+    return "?" if cpu_s is None else f"{middle}{short(1000 * cpu_s / answer.pace.boots)} ms"
 
 
 def _ends(answer: Recommendation, row: Row) -> str:
@@ -414,17 +492,24 @@ def _warnings(answer: Recommendation) -> Iterator[str]:
 
 def _next(answer: Recommendation) -> Iterator[str]:
     """Say what to do now, in one line; nothing where nothing is to be done."""
-    decision, plan = answer.decision, answer.plan
+    decision = answer.decision
     plain = answer.installed and not answer.given
     again = "initadvisor recommend" if plain else "this command with"
-    if decision.outcome is Outcome.SWITCH and answer.installed:
+    if answer.hinges_on_build:
+        yield f"Next: {again} --objective boot   leaves out what builds take"
+    elif decision.outcome is Outcome.SWITCH and answer.installed:
         command = shlex.join(["apply", str(decision.setting), "--confirm"])
         yield f"Next: sudo initadvisor {command}   switches, after one trial boot"
     elif decision.outcome is Outcome.SWITCH and not answer.sample:
         yield "Next: ask on the machine that boots this image; only there it can be applied"
-    elif decision.outcome is not Outcome.UNDECIDED:
-        return
-    elif answer.unbuilt and answer.plan is None:
+    elif decision.outcome is Outcome.UNDECIDED:
+        yield from _next_to_decide(answer, again)
+
+
+def _next_to_decide(answer: Recommendation, again: str) -> Iterator[str]:
+    """Say what would decide it."""
+    plan = answer.plan
+    if answer.unbuilt and plan is None:
         count = len(answer.unbuilt)
         what = f"the {count} settings that" if count > 1 else f"{answer.unbuilt[0]}, which"
         yield f"Next: {again} --build   builds {what} may be best"

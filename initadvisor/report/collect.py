@@ -7,7 +7,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from initadvisor import __version__
-from initadvisor.advise.whatif import build_cpu_s, of_machine
+from initadvisor.advise.recommendation import build_cpu_s
+from initadvisor.advise.whatif import of_machine
 from initadvisor.core.config import Objective
 from initadvisor.core.errors import UsageError
 from initadvisor.decide.upgrades import upgrade_pace

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from initadvisor.advise.decision_input import decision_result
@@ -12,6 +13,7 @@ from initadvisor.advise.ranking import RankedCandidates
 from initadvisor.core.config import Config, Objective
 from initadvisor.core.settings import Setting
 from initadvisor.decide.cost import Outcome
+from initadvisor.decide.decision import savings
 from initadvisor.decide.upgrades import PaceSource, UpgradePace
 from initadvisor.host.hardware import Memory
 from tests.fixtures.decision_cases import case, image, lab_of, weigh
@@ -65,6 +67,20 @@ def test_what_is_weighed_beside_does_not_tell_the_level_of_an_image_that_was_fou
     assert judged.hinges_on_build
     shown = weigh(asked)
     assert (shown.plan, shown.deciding, shown.hinges_on_build) == (None, None, True)
+    # The interval of each row reaches as far as what the build may be.
+    less_ms, more_ms = asked.todays_build_off_ms
+    assert less_ms + more_ms == pytest.approx(71.7 * 1000 / asked.pace.boots)
+    drawn = savings(judged.posterior_costs.draws, 0)
+    for row in shown.rows:
+        column = judged.column(row.setting)
+        if column:
+            low_ms, middle_ms, high_ms = np.quantile(drawn[:, column], (0.025, 0.5, 0.975))
+            assert row.saving_ms.middle == pytest.approx(middle_ms)
+            assert row.saving_ms.low == pytest.approx(low_ms - less_ms)
+            assert row.saving_ms.high == pytest.approx(high_ms + more_ms)
+    assert judged.decision.leader_saving_ms == next(
+        row.saving_ms for row in shown.rows if row.setting == judged.decision.leader
+    )
 
 
 def level(setting: str, *, cpu_s: float) -> Candidate:

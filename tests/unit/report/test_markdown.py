@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def test_the_verdict_one_table_and_four_lines(host: Host) -> None:
     text = markdown(report_of(host))
     lines = text.splitlines()
-    assert lines[0].startswith("**Switch to lz4 -9: boots about 61 ms sooner (95 %: 20 to 104 ms")
+    assert lines[0].startswith("**Switch to lz4 -9: boots 61 ms sooner (95 %: 20 to 104 ms")
     table = [line for line in lines if line.startswith("|")]
     assert len({len(line) for line in table}) == 1
     assert [cell.strip() for cell in table[2].strip("|").split("|")] == [
