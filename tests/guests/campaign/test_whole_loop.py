@@ -181,7 +181,7 @@ def _assert_attributed(outcome: Campaigned, *later: Told) -> None:
     # The boot in which the kernel was upgraded is recorded by whoever asks for an answer later.
     first = records.pop(str(witnessed(outcome.upgraded.boot)[-1].boot_id), {"source": "backfill"})
     assert first["source"] == "backfill"
-    # What hung may have left a journal. Its image was changed after it was built: none that is known.
+    # What hung may have left a journal; its image was changed after it was built, so is unknown.
     for record in records.values():
         assert record["source"] == "backfill"
         assert record["attribution"]["certainty"] == "unknown"
