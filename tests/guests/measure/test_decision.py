@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from initadvisor.decide.cost import Decision
     from tests.vm.emulated import Candidate, Costs
     from tests.vm.guest import Guest
 
@@ -102,8 +103,8 @@ def assert_two_are_enough(
     """A boot of today's image and one of another size tell which is the best, and by how much."""
     images = tuple(rounds[0])
     baseline, best = named(images, today), named(images, order[0])
-    before = memory.given(images, asynchronous=False)
-    assert not memory.decision(before, images, baseline).settled
+    unbooted = memory.decision(memory.given(images, asynchronous=False), images, baseline)
+    _assert_harmless(unbooted, rounds, baseline)
     for candidate in (baseline, named(images, "cat")):
         record(memory, rounds[0][candidate])
     given = memory.given(images, asynchronous=False)
@@ -116,6 +117,16 @@ def assert_two_are_enough(
     drawn_ms = given.draws.total_ms
     savings_ms = drawn_ms[:, images.index(baseline)] - drawn_ms[:, images.index(best)]
     assert savings_ms.min() < saved_ms < savings_ms.max()
+
+
+def _assert_harmless(decision: Decision, rounds: Rounds, baseline: Candidate) -> None:
+    """What is said without a boot costs no more than today's, but for what does not matter.
+
+    It need not be the best here: no machine's disk is as fast as the fast one.
+    """
+    costs_us = {c.setting: fmean(costs[c].total_us for costs in rounds) for c in rounds[0]}
+    more_ms = (costs_us[decision.setting] - costs_us[baseline.setting]) / 1000
+    assert more_ms <= decision.tolerance_ms
 
 
 def assert_all_agree(memory: Memory, rounds: Rounds, *, order: Sequence[str]) -> None:
