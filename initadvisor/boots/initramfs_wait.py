@@ -50,6 +50,11 @@ _KNOWN_WAITERS = {
 """The last words before most silences: what follows them in the kernel loads a module or runs a
 self-test that does (30 of 34 real boots that waited). And what the init task says next."""
 
+_AFTER_ALGORITHMS = re.compile(r"xor: |async_tx: |Key type asymmetric |Asymmetric key parser ")
+"""Who speaks first after the algorithms of crypto/, which are linked before (crypto/Makefile) and
+silent. The init task waits for the self-test of each, and some of these load modules: a silence
+that ends so may have been spent waiting, testing, or both (four real boots)."""
+
 _PROMPT = 0.15
 _PROMPT_AFTER_KNOWN_WAITER = 0.3
 """Which part of a silence may lie after the end of the unpack so that it counts as ended by it.
@@ -283,7 +288,8 @@ class InitramfsWait:
         if verdicts == {True}:
             return True, widest
         unpack_us = timestamps.unpack_us
-        if waiter is not None and (not before.strays or not certain.is_short):
+        may_wait = waiter is not None or certain.is_of_algorithms
+        if may_wait and (not before.strays or not certain.is_short):
             busy = False
         elif verdicts == {False}:
             busy = not widest.may_be_slow(unpack_us)
@@ -323,6 +329,11 @@ class _Silence:
     def known_waiter(self) -> str | None:
         """What is known to wait and was heard of last."""
         return next((words for words in _KNOWN_WAITERS if self.last.startswith(words)), None)
+
+    @property
+    def is_of_algorithms(self) -> bool:
+        """Whether the algorithms of crypto/ were initialised in it."""
+        return bool(_AFTER_ALGORITHMS.match(self.next) and not _AFTER_ALGORITHMS.match(self.last))
 
     @property
     def is_short(self) -> bool:

@@ -26,6 +26,9 @@ bytes at most, less 32 or 48 for its prefix (LOG_LINE_MAX, kernel/printk/printk.
 _CONTINUED = " \\"
 """Ends each line but the last of a command line that is printed in several (since 6.19)."""
 
+_RUN_TOLD_SINCE = (4, 19)
+"""The first Linux that says "Run /init as init process"."""
+
 _AIDS = {
     "kasan": DebugAid.KASAN,
     "KernelMemorySanitizer": DebugAid.KMSAN,
@@ -46,7 +49,8 @@ _OF_MACHINE = {
 class KernelMessages:
     """Takes the messages of ONE boot, in the kernel's order, and keeps what matters of them.
 
-    Its memory is bounded, whatever the messages are. What comes after /init ran changes nothing.
+    Its memory is bounded, whatever the messages are. What comes after /init ran changes nothing:
+    kernels that do not say when they run it free their own initial memory just before.
     """
 
     def __init__(self) -> None:
@@ -64,6 +68,7 @@ class KernelMessages:
         self._missed = 0
         self._messages = 0
         self._contradictory = False
+        self._before_init: KernelBoot | None = None
 
     def note(self, message: KernelMessage) -> bool:
         """Take note of a message; return whether nothing that follows matters any more."""
@@ -74,6 +79,8 @@ class KernelMessages:
         if line is not None:
             self._note_line(line, message)
         self._waiter.note(message, line)
+        if line is not None and line.event is KernelEvent.FREED_INIT and not self._before_init:
+            self._before_init = self._so_far()
         return KernelEvent.RUN in self._first
 
     def lost(self, messages: int) -> None:
@@ -83,6 +90,21 @@ class KernelMessages:
 
     def result(self) -> KernelBoot:
         """Return what the messages so far tell."""
+        if self._before_init and not self._says_when_it_runs_init():
+            return self._before_init
+        return self._so_far()
+
+    def _says_when_it_runs_init(self) -> bool:
+        if KernelEvent.RUN in self._first:
+            return True
+        version = self._version()
+        return version is not None and version >= _RUN_TOLD_SINCE
+
+    def _version(self) -> tuple[int, int] | None:
+        line = self._first.get(KernelEvent.VERSION)
+        return kernel_version(line.subject) if line else None
+
+    def _so_far(self) -> KernelBoot:
         timestamps = self._marks()
         return KernelBoot(timestamps=timestamps, shadow=self._waiter.observation(timestamps))
 
@@ -176,8 +198,7 @@ class KernelMessages:
         """
         if self._synchronous is not None:
             return self._synchronous
-        line = self._first.get(KernelEvent.VERSION)
-        version = kernel_version(line.subject) if line else None
+        version = self._version()
         if self._waiter.anything_beside(version):
             return False
         if asked_to_wait(command_line):

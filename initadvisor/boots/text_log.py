@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 _JITTER_US = 1_000_000
 """Processors' clocks may differ a little, and for a while by more: what goes back by more than this
-and to less than half is another boot."""
+and to less than half is another boot, unless it is a stray."""
+
+_MOST_STRAYS = 3
+"""Messages of a processor whose clock does not run right yet, before others go on: in guests of KVM
+a second processor's first words are dated seconds too early."""
 
 _WRAPS_AT_US = (1 << 32) * 1000
 _BEFORE_WRAP_US = 300_000_000
@@ -92,21 +96,29 @@ def read_log(file: Lines) -> Iterator[TextBoot]:
             reading.messages.lost(int(lost[1]))
             reading.has_any = True
             continue
-        line = read_text(text)
-        if reading.has_any and reading.clock.is_of_another_boot(line.message):
-            yield from reading.end()
-            reading = _Reading()
-        reading.take(line)
+        lines = [read_text(text)]
+        while lines:
+            line = lines.pop(0)
+            if not (reading.has_any and reading.clock.is_of_another_boot(line.message)):
+                reading.take(line)
+            elif not reading.sets_aside(line):
+                yield from reading.end()
+                lines = [*reading.strays, line, *lines]
+                reading = _Reading()
     yield from reading.end()
 
 
 class _Reading:
-    """A boot that is being read."""
+    """A boot that is being read.
+
+    ``strays``: messages that seem to be of another boot, until others of this one follow.
+    """
 
     def __init__(self, *, boot_id: str | None = None) -> None:
         self.messages = KernelMessages()
         self.clock = _Clock()
         self.has_any = False
+        self.strays: list[TextLine] = []
         self._has_message = False
         self._boot_id = boot_id
         self._started_us: int | None = None
@@ -122,6 +134,10 @@ class _Reading:
             self.clock.restart(line.message)
             self._has_message = True
         self.has_any = True
+        if line.message.time_us is not None:
+            for stray in self.strays:
+                self.messages.note(replace(stray.message, time_us=None))
+            self.strays.clear()
         message = self.clock.unwrapped(line.message)
         if line.by_journal and message.time_us and _is_version(message):
             self._untimed = True
@@ -130,6 +146,16 @@ class _Reading:
         elif self._started_us is None:
             self._started_us = _started_us(message)
         self.messages.note(message)
+
+    def sets_aside(self, line: TextLine) -> bool:
+        """Set a line aside that goes back in time; return False where it begins another boot.
+
+        Marks are made by processors whose clocks run.
+        """
+        if len(self.strays) >= _MOST_STRAYS or recognise(line.message) is not None:
+            return False
+        self.strays.append(line)
+        return True
 
     def end(self) -> Iterator[TextBoot]:
         """Yield the boot, nothing where there was no line."""

@@ -30,6 +30,7 @@ class KernelEvent(StrEnum):
     BEGIN = "begin"
     FREED = "freed"
     FAILED = "failed"
+    FREED_INIT = "freed-init"
     RUN = "run"
     PANIC = "panic"
     OOPS = "oops"
@@ -85,6 +86,8 @@ _PATTERNS = (
         KernelEvent.FAILED,
         r"INITRD: \S+ (?P<subject>is not a memory region|overlaps .* memory region)",
     ),
+    (KernelEvent.FREED_INIT, r"Freeing unused kernel "),
+    (KernelEvent.FREED_INIT, r"Freeing init memory: "),
     (KernelEvent.RUN, r"Run (?P<subject>\S+) as init process"),
     (KernelEvent.PANIC, r"Kernel panic - not syncing: (?P<subject>.*)"),
     (KernelEvent.PANIC, r"Kernel panic: (?P<subject>.*)"),
@@ -148,6 +151,9 @@ def _by_beginning() -> dict[str, tuple[tuple[KernelEvent, re.Pattern[str]], ...]
 
 _BY_BEGINNING = _by_beginning()
 
+_NAME = r"(?:\d{1,2})?[^\x00-@\[-`{-\x7f]{1,6}\.?"
+"""How a month or a weekday is abbreviated, in any language: Feb, fev, févr., 2月."""
+
 _PREFIX = re.compile(
     # what programs put in front that log a serial console: conserver, Tera Term
     r"(?:\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [0-9:]{8}(?:\.\d{1,9})? \d{4}\] *(?=<\d{1,3}>|\[)"
@@ -162,18 +168,18 @@ _PREFIX = re.compile(
     # /dev/kmsg
     r"(?:[0-7],\d{1,20},(?P<kmsg_us>\d{1,18}),[^,;]?(?:,caller=(?P<kmsg_caller>[TC]\d{1,10}))?;)?"
     # what a syslog daemon, journalctl or ``dmesg -x`` puts in front of a line
-    r"(?:(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,6})?"
-    r"|\d{4}-\d\d-\d\d[T ]\S{8,32}|[A-Z][a-z]{2} \d{4}-\d\d-\d\d [0-9:.]{8,16} \S{1,8}"
-    r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [0-9:]{8} \d{4}|\d{9,10}\.\d{1,6}"
+    rf"(?:(?:<\d{{1,3}}>)?(?:{_NAME} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{{1,6}})?"
+    rf"|\d{{4}}-\d\d-\d\d[T ]\S{{8,32}}|{_NAME} \d{{4}}-\d\d-\d\d [0-9:.]{{8,16}} \S{{1,8}}"
+    rf"|{_NAME} {_NAME} [ \d]\d [0-9:]{{8}} \d{{4}}|\d{{9,10}}\.\d{{1,6}}"
     r"|\d\d:\d\d:\d\d,\d{3})"
     r" (?:\S{1,255} ){0,2}kernel(?:\[\d{1,9}\])?: ?"
     r"|<\d{1,3}>1 \S{8,40} \S{1,255} kernel \S{1,128} \S{1,32} - |[a-z]{4,8} *:[a-z]{4,6} *: )?"
     r"(?:<\d{1,3}>)?"
     r"(?:\[ *(?P<s>\d{1,10})\.(?P<fraction>\d{6}|\d{3})"
-    r"(?:s?\]| / [\d-]{5} [\d:.]{8,12}\]\[\d{1,3}\])"
+    r"(?:s?\]|@\d{1,3}\]| / [\d-]{5} [\d:.]{8,12}\]\[\d{1,3}\])"
     # stamps of dmesg's own making
     r"|\d{4}-\d\d-\d\dT[0-9:]{8},\d{6}[+-]\d\d:\d\d(?= )"
-    r"|\[ *[+<] *\d+[.,]\d{6}>?\]|\[[A-Z][a-z]{2}[A-Za-z :\d]{8,22}\])?"
+    rf"|\[ *[+<] *\d+[.,]\d{{6}}>?\]|\[(?:{_NAME} )?{_NAME} +\d{{1,2}} [\d: ]{{5,14}}\])?"
     # who printed it, where a vendor has the kernel say so: Samsung, MediaTek, Huawei
     r"(?:(?: ?(?: |(?P<interrupt>I))\[\d{1,3}: *[^\[\]]{1,20}: *| c\d{1,3} +| ?\[pid:"
     r"|(?: ?<\d>)?[ .+-]{0,3}\(\d{1,2}\)\[)(?P<pid>\d{1,10})"
@@ -198,10 +204,14 @@ def read_text(line: str) -> TextLine:
 
     Stamps that are not the kernel's clock (dmesg's ``[  +0.014341]`` and ``[Nov 7 10:11]``, those
     of whoever logs a serial console) are taken off but give no time: a difference to a line that
-    may have been left out marks nothing.
+    may have been left out marks nothing. Reports of bugs indent the logs that are in them.
     """
     line = line[:LONGEST_TEXT]
     prefix = _PREFIX.match(line)
+    if line[:1] in {" ", "\t"}:
+        indented = _PREFIX.match(inner := line.lstrip(" \t"))
+        if indented and indented.end():
+            line, prefix = inner, indented
     if prefix is None:  # cannot be: all of it is optional
         return TextLine(message=KernelMessage(text=line))
     time_us = None

@@ -360,6 +360,24 @@ def test_a_known_waiter_that_is_heard_of_late_may_have_waited_or_worked() -> Non
     assert (seen.shadow_us, seen.shadow_min_us, seen.shadow_max_us) == (None, 0, 4_279_186)
 
 
+@pytest.mark.parametrize("then", ["Key type asymmetric registered", "xor: measuring software"])
+def test_algorithms_that_are_tested_for_longer_may_have_waited_before(then: str) -> None:
+    """From a tablet with a Cortex-A9 that booted Linux 5.13."""
+    log = f"""
+[    0.000000] Linux version 5.13.0-rc7 (a@b) (cc) #1 SMP
+[    0.310761] Unpacking initramfs...
+[    0.317313] fuse: init (API version 7.34)
+[    0.317823] {{last}}
+[    0.375090] Freeing initrd memory: 1408K
+[    0.398721] {then}
+[    3.937386] Run /init as init process
+"""
+    silent = told(log.format(last="SGI XFS with security attributes, no debug enabled")).shadow
+    assert silent.waiting is Waiting.UNKNOWN
+    done = told(log.format(last="xor: using function: arm4regs (1613 MB/sec)")).shadow
+    assert done.waiting is Waiting.HIDDEN
+
+
 def test_a_task_that_was_silent_before_unpacking_began_had_nothing_else_to_do() -> None:
     seen = told("""
 [    0.000000] Linux version 6.1.0 (a@b) (cc) #1 SMP

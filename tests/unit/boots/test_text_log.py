@@ -54,6 +54,13 @@ def unpack_times(log: str) -> list[int | None]:
         "<6>1 2026-11-20T23:21:55.123456+01:00 host kernel - - - ",
         "05-26 20:26:46.899     0     0 I         : ",
         "03:09:07,559 NOTICE kernel:",
+        "fev 08 11:15:51 host kernel: ",
+        "d\u00e9c. 08 11:15:51 host kernel: ",
+        "mer. 2024-02-08 11:15:51 CET host kernel: ",
+        "2\u6708  8 11:15:51 host kernel: ",
+        " ",
+        "\t",
+        " Feb 08 22:48:32 host kernel: ",
     ],
 )
 def test_what_carriers_put_in_front_is_taken_off(prefix: str) -> None:
@@ -66,6 +73,7 @@ def test_what_carriers_put_in_front_is_taken_off(prefix: str) -> None:
         ("[    0.300000][   T12] ", "[    0.500000][   T12] "),
         ("[    0.300000] [   T12] ", "[    0.500000] [   T12] "),
         ("[0.300000] ", "[0.500000] "),
+        ("[    0.300000@0] ", "[    0.500000@3] "),
         ("[    0.300] ", "[    0.500] "),
         ("[12345.300000] ", "[12345.500000] "),
         ("[4294670.331] ", "[4294670.531] "),
@@ -110,6 +118,7 @@ def test_who_prints_is_told_by_vendors_kernels_and_by_the_ring(
         "[<    0.014341>] ",
         "[Nov 7 10:11] ",
         "[Fri Nov 20 23:21:55 2026] ",
+        "[ven. nov.  20 23:21:55 2026] ",
         "2026-11-20T23:21:55,123456+01:00 ",
         "",
     ],
@@ -149,6 +158,32 @@ def test_a_clock_that_goes_back_is_another_boot_and_a_little_jitter_is_not() -> 
     ]
     oops = "[   31.244487] Call Trace:\n[   29.608372] RSP: 002b:00007fffdeaf2ec8\n"
     assert unpack_times(PLAIN.replace("[    0.6", f"{oops}[   38.6")) == [200_000]
+
+
+def test_a_processor_whose_clock_does_not_run_right_yet_begins_no_boot() -> None:
+    """From guests of KVM whose second processor is behind by seconds."""
+    guest = """\
+[    0.000000] Linux version 5.4.0-216-generic (a@b) (cc) #1 SMP
+[    2.431690] .... node  #0, CPUs:      #1
+[    0.931497] kvm-clock: cpu 1, msr 54a01041, secondary cpu clock
+Inserted module 'msr'
+[    2.449778] TSC synchronization [CPU#0 -> CPU#1]:
+[    4.415154] Trying to unpack rootfs image as initramfs...
+[    8.294488] Freeing initrd memory: 90804K
+"""
+    boots = list(read_boots(io.BytesIO((guest + guest).encode())))
+    assert [boot.timestamps.release for boot in boots] == ["5.4.0-216-generic"] * 2
+    assert [boot.timestamps.unpack_us for boot in boots] == [3_879_334] * 2
+    assert [boot.shadow.waiting for boot in boots] == [Waiting.SYNCHRONOUS] * 2
+
+
+def test_a_boot_whose_first_messages_are_overwritten_is_another() -> None:
+    tail = "[    0.200000] one\n[    0.250000] two\n[    0.260000] three\n[    0.270000] four\n"
+    beheaded = tail + PLAIN.split("\n", 1)[1] + "[   99.000000] something\n"
+    assert unpack_times(beheaded + beheaded) == [200_000, 200_000]
+    few = tail.split("\n", 2)[2] + PLAIN.split("\n", 1)[1] + "[   99.000000] something\n"
+    boots = list(read_boots(io.BytesIO((few + few).encode())))
+    assert [boot.timestamps.messages for boot in boots] == [5, 5]
 
 
 @pytest.mark.parametrize(
@@ -316,6 +351,36 @@ def test_an_oops_counts_only_before_init(words: str) -> None:
     late = f"{PLAIN}[    0.700000] {words}\n"
     oopses = [boot.timestamps.oops for boot in read_boots(io.BytesIO((early + late).encode()))]
     assert oopses == [words, None]
+
+
+def test_kernels_that_do_not_say_when_they_run_init_free_their_memory_just_before() -> None:
+    """From a server with Linux 3.10 and a soft lockup after more than an hour."""
+    freed = "[    2.745802] Freeing unused kernel memory: 1984k freed\n"
+    log = """\
+[    0.000000] Linux version {release} (a@b) (cc) #1 SMP
+[    0.915553] Unpacking initramfs...
+[    1.495440] Freeing initrd memory: 38376k freed
+{early}[    2.745802] Freeing unused kernel memory: 1984k freed
+[    2.746367] Write protecting the kernel read-only data: 12288k
+[    2.748282] Freeing unused kernel memory: 420k freed
+{late}"""
+    lockup = "BUG: soft lockup - CPU#1 stuck for 22s! [z_wr_chk:22112]"
+    early, late = f"[    2.700000] {lockup}\n", f"[ 4404.374104] {lockup}\n"
+    soon, run = f"[    2.750000] {lockup}\n", "[    2.800000] Run /init as init process\n"
+    lost = "Nov 20 23:21:55 host systemd-journald[231]: Missed 12 kernel messages\n"
+    cases = {
+        log.format(release="3.10.0-1062", early="", late=late + lost): (None, 0),
+        log.format(release="3.10.0-1062", early=early, late=late): (lockup, 0),
+        log.format(release="3.10.0-1062", early=early, late="").replace(freed, ""): (lockup, 0),
+        # those that say it have not come so far
+        log.format(release="6.1.0", early="", late=late): (lockup, 0),
+        log.format(release="6.1.0", early="", late=run + late): (None, 0),
+        log.format(release="3.10.0-android", early="", late=soon + run): (lockup, 0),
+    }
+    for text, (oops, missed) in cases.items():
+        (boot,) = read_boots(io.BytesIO(text.encode()))
+        assert (boot.timestamps.oops, boot.timestamps.missed_messages) == (oops, missed)
+        assert boot.timestamps.unpack_us == 579_887
 
 
 @pytest.mark.parametrize(
