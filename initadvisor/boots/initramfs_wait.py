@@ -114,7 +114,7 @@ class _Lines:
 
     ``first`` and ``last``: of those that are sure to be the init task's. ``first_of_all`` and
     ``last_of_all``: with those of nobody knows whom; ``strays``: how many of the latter came since
-    ``last``.
+    ``last``. ``unknown``: how many of them there were, one that is repeated counting once.
     """
 
     def __init__(self) -> None:
@@ -125,13 +125,15 @@ class _Lines:
         self.strays = 0
         self.init = 0
         self.unknown = 0
+        self._text = ""
         self._traces = Traces()
 
     def add(self, message: KernelMessage) -> None:
         """Take a message; whoever causes a warning, its lines are no sign of life."""
         who = self._speaker(message)
         self.init += who is Speaker.INIT
-        self.unknown += who is Speaker.UNKNOWN
+        self.unknown += who is Speaker.UNKNOWN and message.text != self._text
+        self._text = message.text
         if message.time_us is None or who in {Speaker.OTHER, Speaker.UNPACKER}:
             return
         line = _Line(message.time_us, message.text[:_LONGEST_WORDS])

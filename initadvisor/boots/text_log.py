@@ -219,9 +219,14 @@ def _is_version(message: KernelMessage) -> bool:
 
 
 def _lines(file: Lines) -> Iterator[str]:
-    """Yield the beginnings of all lines."""
+    """Yield the beginnings of all lines.
+
+    Where a machine lost its power, file systems leave NUL bytes in place of a log's last lines.
+    """
     whole = True
     while piece := file.readline(LONGEST_TEXT):
+        if whole and not (piece := piece.lstrip(b"\0")):
+            continue
         if whole:
             yield _printed(piece.rstrip(b"\r\n").decode(errors="replace"))
         whole = piece.endswith(b"\n")

@@ -94,6 +94,7 @@ def test_what_goes_on_beside_tells_more_than_the_release(release: str) -> None:
         "decompress cpio completed and skip redundant lzma",
         "Compressed data magic: 0x1f 0x8b",
         "INFO: rcu_sched self-detected stall on CPU",
+        "do_idle\n[    0.360000] do_idle\n[    0.370000] do_idle",
     ],
 )
 def test_threads_and_the_unpacking_itself_are_nothing_beside_it(beside: str) -> None:

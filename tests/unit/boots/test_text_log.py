@@ -201,6 +201,15 @@ def test_what_terminals_are_told_before_the_first_line_does_not_hide_it(before: 
     assert [boot.timestamps.release for boot in boots] == ["6.1.0", "6.1.0"]
 
 
+def test_what_a_loss_of_power_leaves_in_a_log_does_not_hide_the_next_boot() -> None:
+    """From a syslog with hundreds of NUL bytes before "Linux version"; there may be blocks."""
+    head = "2024-10-22T20:43:49.883695+08:00 host kernel: "
+    boot = "".join(f"{head}{line.split('] ', 1)[1]}\n" for line in PLAIN.splitlines())
+    for lost in (1, 4096, 10_000):
+        boots = list(read_boots(io.BytesIO((boot + "\0" * lost + boot).encode())))
+        assert [boot.timestamps.release for boot in boots] == ["6.1.0", "6.1.0"]
+
+
 def test_early_messages_before_the_version_are_of_the_same_boot() -> None:
     microcode = "[    0.000000] microcode: updated early to revision 0xf4\n"
     later = "[   99.000000] something\n"
