@@ -71,10 +71,11 @@ _SLOW_US = 1_000_000
 """Who is silent for so much of it, and for so long, and then takes a while to answer, may be slow
 and have waited: processors that are emulated, or made of programmable logic."""
 
+_ORDINARY_PAUSE_US = 5000
 _SHORTEST_SILENCE_US = {
     WaitEvidence.INITCALLS: 1000,
     WaitEvidence.CALLER_IDS: 1000,
-    WaitEvidence.LINES: 5000,
+    WaitEvidence.LINES: _ORDINARY_PAUSE_US,
 }
 """Anything shorter is an ordinary pause, and B1 then is the time to unpack but for that."""
 
@@ -349,7 +350,13 @@ class _Silence:
         return self._is_within(_PROMPT_AFTER_KNOWN_WAITER if self.known_waiter else _PROMPT)
 
     def may_be_slow(self, unpack_us: int | None) -> bool:
-        """Tell whether it lasted for most of the unpack and may have ended by it, but late."""
+        """Tell whether it may have ended by the unpack, but late.
+
+        It lasted for most of the unpack, or the answer took no longer than an ordinary pause: on a
+        serial console each message takes milliseconds.
+        """
+        if not self.is_short and self.next_us - self.end_us <= _ORDINARY_PAUSE_US:
+            return True
         silence_us = self.end_us - self.last_us
         least_us = max(_SLOW_US, _MOST_OF_UNPACK * (unpack_us or 0))
         return silence_us >= least_us and self._is_within(_PROMPT_AFTER_KNOWN_WAITER)

@@ -379,6 +379,25 @@ def test_algorithms_that_are_tested_for_longer_may_have_waited_before(then: str)
     assert done.waiting is Waiting.HIDDEN
 
 
+@pytest.mark.parametrize(
+    ("resumed", "waiting"), [("1.672174", Waiting.UNKNOWN), ("1.682174", Waiting.HIDDEN)]
+)
+def test_who_answers_within_an_ordinary_pause_may_have_waited(
+    resumed: str, waiting: Waiting
+) -> None:
+    """From a machine of a cloud with Linux 6.8, each of whose messages takes 5 ms to print."""
+    seen = told(f"""
+[    0.000000] Linux version 6.8.0 (a@b) (cc) #1 SMP
+[    1.643252] PCI: CLS 0 bytes, default 64
+[    1.647375] Trying to unpack rootfs image as initramfs...
+[    1.653098] clocksource: tsc: mask: 0xffffffffffffffff max_cycles: 0x22984a75d98
+[    1.667379] Freeing initrd memory: 7832K
+[    {resumed}] Initialise system trusted keyrings
+[    1.696768] Run /init as init process
+""").shadow
+    assert seen.waiting is waiting
+
+
 def test_a_task_that_was_silent_before_unpacking_began_had_nothing_else_to_do() -> None:
     seen = told("""
 [    0.000000] Linux version 6.1.0 (a@b) (cc) #1 SMP
