@@ -54,8 +54,7 @@ Group: TypeAlias = tuple[str, bool, bool]
 class Comparison:
     """One setting of one image: the error of its size without a correction, as a logarithm.
 
-    ``left``: the part of the content that was not sampled. ``times``: the estimated time to
-    decompress by that of the built one.
+    ``left``: the part of the content that was not sampled.
     """
 
     image: CorpusImage
