@@ -175,7 +175,7 @@ class Config:
 def find_key(name: str) -> tuple[str, str]:
     """Return the table and the key that ``machine.overlap_ms`` or ``overlap_ms`` name.
 
-    Raises ``UsageError``, naming all keys.
+    Raises ``UsageError``, naming the key that is spelt alike, or else all.
     """
     found = [
         (table, key)
@@ -184,8 +184,18 @@ def find_key(name: str) -> tuple[str, str]:
         if name in {key, f"{table}.{key}"}
     ]
     if not found:
+        from difflib import get_close_matches  # most keys are known
+
+        keys = {
+            word: f"{table}.{key}"
+            for table in _KEYS
+            for key in _KEYS[table]
+            for word in (key, f"{table}.{key}")
+        }
+        near = get_close_matches(name, keys, n=1)
+        hint = f"did you mean {keys[near[0]]}?" if near else f"one of: {', '.join(key_names())}"
         msg = f"unknown configuration key {name!r}"
-        raise UsageError(msg, hint=f"one of: {', '.join(key_names())}")
+        raise UsageError(msg, hint=hint)
     return found[0]
 
 

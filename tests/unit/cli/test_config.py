@@ -64,6 +64,8 @@ def test_what_is_set_lasts_and_is_shown_with_its_file(machine: Host) -> None:
     ("arguments", "words"),
     [
         (("set", "speed", "5"), ["unknown", "'speed'", "one of", "machine.read_speed_mb_s"]),
+        (("set", "read_speed", "5"), ["unknown", "did you mean machine.read_speed_mb_s?"]),
+        (("unset", "machine.overlap"), ["unknown", "did you mean machine.overlap_ms?"]),
         (("unset", "speed"), ["unknown", "'speed'", "one of", "machine.overlap_ms"]),
         (("set", "objective", "speed"), ["objective", "'speed'", "boot, size, balanced"]),
         (("set", "overlap_ms", "long"), ["overlap_ms", "'long' is not a number"]),
