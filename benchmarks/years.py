@@ -14,9 +14,22 @@ a boot is armed; applying is refused by circumstances (a battery, no room) and b
 not fit to be installed. Not made up: boots that get slower by a change, which the policy goes back
 from, images that no guard goes with, and what people do besides.
 
-It counts boots of a default entry that does not boot, trial boots of each kernel, boots that a
-person had to end without consent, and whether the setting in use at the end of a kernel costs at
-most the tolerance more than the best of those that boot. The same options give the same figures.
+It counts boots of a default entry that does not boot, trial boots of each kernel (and those
+together with the boots that prove what is applied), and boots that a person had to end without
+consent. All of these the machine counts, not the package's records.
+
+At the end of each kernel an answer is held against the best setting that boots there: what
+``recommend`` would say then, a setting to switch to or to keep. An answer that is not open is a
+decision. It is right where its setting costs at most the tolerance more than the best, and boots
+or has not been booted on this machine. What an image costs can be predicted; whether it boots, only
+a boot tells, and where a person may be needed who has not consented there is none. Such an answer
+does no harm: nothing becomes the default without a proving boot, and after one that fails the
+setting is named no more. Where it was booted, did not come back, and is named still, the decision
+is wrong. How many decisions name a setting that boots, tried or not, is printed beside.
+
+The setting in use is held against the best, too: it stays wrong for a while or for good where the
+right answer is not applied for lack of consent. Each decision that is wrong by either count is
+printed. The same options give the same figures.
 """
 
 from __future__ import annotations
@@ -142,9 +155,14 @@ class YearFigures:
     ``most_trials``: the trial boots of the kernel that had most. ``failed``, ``unexplained``: what
     became of armed boots that did not pass. ``persons``: armed boots that a person had to end;
     ``unasked``: those among them without consent. ``refused``: what was not applied, or not armed,
-    by circumstances, unfit images and for lack of consent. ``right``, ``decided``: the kernels at
-    whose end the setting in use was right, and the answer was not open; ``both``: both.
-    ``without_trial``: the kernels after the first that needed no trial boot.
+    by circumstances, unfit images and for lack of consent. ``most_armed``: as ``most_trials``, with
+    the boots that proved what was applied.
+
+    The kernels at whose end the answer was right: ``answered``; was not open: ``decided``; both:
+    ``decided_right``, and ``decided_boots`` where its setting boots; at whose end the setting in
+    use was right: ``in_use``. ``unapplied``: those whose right decision was to switch.
+    ``with_trial``: the kernels after the first that had a trial boot, and ``denied``: that had
+    none, though one was asked for. ``wrong``: each decision wrong by either count, in words.
     """
 
     kernels: int = 0
@@ -152,23 +170,31 @@ class YearFigures:
     failed_defaults: int = 0
     trial_boots: int = 0
     most_trials: int = 0
+    most_armed: int = 0
     persons: int = 0
     unasked: int = 0
     cuts: int = 0
     rebuilds: int = 0
     switches: int = 0
-    right: int = 0
+    answered: int = 0
     decided: int = 0
-    both: int = 0
-    without_trial: int = 0
+    decided_right: int = 0
+    decided_boots: int = 0
+    in_use: int = 0
+    unapplied: int = 0
+    with_trial: int = 0
+    denied: int = 0
     failed: int = 0
     unexplained: int = 0
     refused: int = 0
+    wrong: list[str] = field(default_factory=list)
 
     @property
     def plain(self) -> dict[str, int]:
-        """All of it by name."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        """All that is counted, by name."""
+        return {
+            each.name: getattr(self, each.name) for each in fields(self) if each.name != "wrong"
+        }
 
 
 @dataclass(slots=True, kw_only=True)
@@ -177,7 +203,9 @@ class Year:
 
     ``manners``: of each candidate. ``default``: the candidate whose image boots by default, and
     ``selected`` the one that the next boot uses instead. ``installed``: the kernel that boots by
-    default, ``runs``: the one that runs.
+    default, ``runs``: the one that runs. Of the installed kernel, ``armed_boots``: as the machine
+    counts them, rehearsals included, and ``trials`` those of campaigns; ``asked``: its answer asked
+    for trial boots. ``booted``: the candidates whose images were booted, whatever came of it.
     """
 
     rng: np.random.Generator
@@ -200,7 +228,10 @@ class Year:
     number: int = 0
     armed_in: int = -1
     fate: tuple[TrialOutcome, str] | None = None
-    decision: Decision | None = None
+    armed_boots: int = 0
+    trials: int = 0
+    booted: set[int] = field(default_factory=set)
+    asked: bool = False
     figures: YearFigures = field(default_factory=YearFigures)
 
     @property
@@ -245,16 +276,51 @@ class Year:
         well = np.array([manner is Manner.WELL for manner in self.manners])
         spent = (image_ms(self.truth) + waited_ms(self.truth))[[self.default]]
         tolerance = float(Thresholds().tolerance(spent)[0])
-        right = bool(costs[self.default] - costs[well].min() <= tolerance)
-        decided = self.decision is not None and self.decision.outcome is not Outcome.UNDECIDED
-        trials = trial_boots_of(self.campaigns, self.ground.release)
+        cheap = costs - costs[well].min() <= tolerance
+        untried = np.array([column not in self.booted for column in range(len(costs))])
+        right = cheap & (well | untried)
+        decision, _ = self.weighed()
+        answer = self.column(str(decision.setting))
+        decided = decision.outcome is not Outcome.UNDECIDED
+        trials = self.trials
         figures.trial_boots += trials
         figures.most_trials = max(figures.most_trials, trials)
-        figures.without_trial += int(figures.kernels > 0 and not trials)
-        figures.right += int(right)
+        figures.most_armed = max(figures.most_armed, self.armed_boots)
+        figures.with_trial += int(figures.kernels > 0 and trials > 0)
+        figures.denied += int(figures.kernels > 0 and not trials and self.asked)
+        figures.answered += int(right[answer])
         figures.decided += int(decided)
-        figures.both += int(right and decided)
+        figures.decided_right += int(decided and right[answer])
+        figures.decided_boots += int(decided and cheap[answer] and well[answer])
+        figures.in_use += int(right[self.default])
+        figures.unapplied += int(decided and right[answer] and answer != self.default)
+        if decided and not (cheap[answer] and well[answer]):
+            best = int(np.where(well, costs, np.inf).argmin())
+            figures.wrong.append(self.told(decision, answer, best, tolerance))
         figures.kernels += 1
+        self.armed_boots, self.trials, self.asked = 0, 0, False
+
+    def told(self, decision: Decision, answer: int, best: int, tolerance_ms: float) -> str:
+        """Return what was wrong with a decision, in words."""
+        costs = true_costs(self.truth)
+        own = Counter(found.setting for _, _, found in self.evidence)
+        settings = self.truth.settings
+        booted = ", ".join(
+            f"{own[settings[column]]} of {settings[column]}" for column in {answer, best}
+        )
+        return (
+            f"kernel {self.installed}: {decision.outcome} {settings[answer]} "
+            f"({self.manners[answer]}), in use {settings[self.default]}, "
+            f"costs {costs[answer] - costs[best]:.1f} ms more than {settings[best]}, "
+            f"tolerance {tolerance_ms:.1f} ms, expected loss {decision.loss_ms:.1f} ms; "
+            f"boots: {booted}; failed: {sorted(self.failed) or 'none'}"
+        )
+
+    @property
+    def failed(self) -> set[str]:
+        """The settings that are not advised, because their trials failed."""
+        found = failures(self.campaigns) | failed_settings(self.campaigns, self.transactions)
+        return set(found)
 
     def attempt(self, work: object) -> None:
         """Do something; where the power is cut in it, the machine boots."""
@@ -326,6 +392,10 @@ class Year:
         chosen, self.selected = self.selected, None
         cut = self.rng.random() < _CUT_BOOT
         if chosen is not None and self.armed_in < self.number:
+            self.armed_boots += 1
+            self.trials += self.campaign.state.stands
+            if not cut:
+                self.booted.add(chosen)
             self.fate = self.fate_of(chosen, cut=cut)
             self.figures.failed += self.fate[0] is TrialOutcome.FAILED
             self.figures.unexplained += self.fate[0] is TrialOutcome.UNEXPLAINED
@@ -372,7 +442,6 @@ class Year:
         if self.campaign.state.is_active or self.pending():
             return
         decision, plan = self.weighed()
-        self.decision = decision
         if decision.outcome is Outcome.SWITCH:
             if self.config.policy is Policy.APPLY:
                 self.apply(self.column(str(decision.setting)))
@@ -382,6 +451,7 @@ class Year:
             and plan is not None
             and plan.purpose is not Purpose.TODAY
         ):
+            self.asked = True
             self.begin()
 
     def begin(self) -> None:
@@ -514,7 +584,7 @@ class Year:
         """Return the decision of the package's own code, and the boots that it would have."""
         rng = np.random.default_rng([self.seed, 1])  # the same errors for each kernel
         machine, facts = known_beforehand(rng, self.truth, prior_machine(), self.conditions)
-        failed = failures(self.campaigns) | failed_settings(self.campaigns, self.transactions)
+        failed = self.failed
         candidates = [
             replace(
                 fact,
@@ -720,14 +790,12 @@ def years(jobs: Sequence[YearJob], *, processes: int) -> Iterator[YearFigures]:
 
 
 def summed(found: Sequence[YearFigures]) -> YearFigures:
-    """Return the sums, and the largest of ``most_trials``."""
-    total = YearFigures()
+    """Return the sums, the largest of what is the most of a kernel, and what was wrong of all."""
+    total = YearFigures(wrong=[line for one in found for line in one.wrong])
     for one in found:
         for name, value in one.plain.items():
-            most = name == "most_trials"
-            setattr(
-                total, name, max(total.most_trials, value) if most else value + getattr(total, name)
-            )
+            before = getattr(total, name)
+            setattr(total, name, max(before, value) if name.startswith("most") else before + value)
     return total
 
 
@@ -745,13 +813,20 @@ def main() -> None:
         YearJob(seed=asked.seed, number=number, policy=Policy(asked.policy), boots=asked.boots)
         for number in range(asked.years)
     ]
-    total = summed(list(years(jobs, processes=asked.processes)))
+    found = []
+    for job, one in zip(jobs, years(jobs, processes=asked.processes), strict=True):
+        found.append(one)
+        for line in one.wrong:
+            print(f"year {job.number}, {line}", flush=True)
+    total = summed(found)
     for name, value in total.plain.items():
         print(f"{name:<16} {value}")
-    print(f"right of decided {total.both / max(total.decided, 1):.1%}")
-    print(f"right in use     {total.right / max(total.kernels, 1):.1%}")
-    later = max(total.kernels - asked.years, 1)
-    print(f"without a trial  {total.without_trial / later:.1%} of the kernels after the first")
+    kernels, later = max(total.kernels, 1), max(total.kernels - asked.years, 1)
+    print(f"decisions right  {total.decided_right / max(total.decided, 1):.1%}")
+    print(f"decisions boot   {total.decided_boots / max(total.decided, 1):.1%}, tried or not")
+    print(f"answers right    {total.answered / kernels:.1%}, the open ones included")
+    print(f"in use right     {total.in_use / kernels:.1%}")
+    print(f"with a trial     {total.with_trial / later:.1%} of the kernels after the first")
     if asked.json:
         asked.json.write_text(json.dumps(total.plain, indent=1) + "\n")
 
