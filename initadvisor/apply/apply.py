@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.apply.build import changed_meanwhile, require_as_built, staged_images
 from initadvisor.apply.commit import commit, undisturbed
+from initadvisor.apply.plan import require_loaded
 from initadvisor.apply.plan_values import ApplyStep
 from initadvisor.apply.proving import arm_proof
 from initadvisor.core.errors import UnfitImageError, UnsafeError
@@ -61,11 +62,13 @@ class ApplyChoices:
 class Applied:
     """What came of it: the transaction is committed, or waits for a boot (``PROVING``).
 
-    ``proven``: the earlier boot with this setting for which no other is waited for. ``unverified``:
-    why no kernel was asked whether it unpacks the images, empty where one was.
+    ``left``: the images that were built and not taken, each with its ``objection``: they stay as
+    they are. ``proven``: the earlier boot with this setting for which no other is waited for.
+    ``unverified``: why no kernel was asked whether it unpacks the images, empty where one was.
     """
 
     transaction: Transaction
+    left: tuple[StagedImage, ...] = ()
     proven: BootRecord | None = None
     unverified: str = ""
 
@@ -98,9 +101,9 @@ def apply(
         msg = f"not arming a boot: {reason}"
         raise UnsafeError(msg)
     generator = generator_of_image(plan.generator)
-    with staged_images(host, generator, plan, observer=observer) as staged:
-        observer.built(staged)
-        _require_accepted(staged, choices)
+    with staged_images(host, generator, plan, observer=observer) as built:
+        observer.built(built)
+        staged, left = _accepted(host, plan, built, choices)
         unverified = ask_kernels(
             host,
             [(image.image, image.staged) for image in staged],
@@ -132,7 +135,7 @@ def apply(
                 transaction = arm_proof(
                     host, engine, transaction, ignore_unlocking=choices.ignore_unlocking
                 )
-    return Applied(transaction=transaction, proven=proven, unverified=unverified)
+    return Applied(transaction=transaction, left=left, proven=proven, unverified=unverified)
 
 
 def require_none_pending(host: Host) -> None:
@@ -164,20 +167,27 @@ def _way_out(step: ApplyStep, remedy: str) -> str | None:
     return "; ".join(part for part in (remedy, options.get(step)) if part) or None
 
 
-def _require_accepted(staged: Sequence[StagedImage], choices: ApplyChoices) -> None:
-    """Raise ``UnfitImageError`` where a rebuild brings more than another compression."""
+def _accepted(
+    host: Host, plan: ApplyPlan, built: Sequence[StagedImage], choices: ApplyChoices
+) -> tuple[tuple[StagedImage, ...], tuple[StagedImage, ...]]:
+    """Return the images to install, and those that are left out: a rebuild brings more to them.
+
+    Raises ``UnfitImageError`` where it brings more to one that may not stay, ``UnsafeError`` where
+    the default entry loads none of the others.
+    """
     if choices.accept_content_changes:
-        return
-    for image in staged:
-        if image.updates is None:
-            msg = f"{image.image.path} cannot be compared with a rebuild: {image.unreadable}"
-        elif image.updates.count:
-            msg = f"a rebuild of {image.image.path} has {image.updates.count} files otherwise than "
-            msg += "the installed image"
-        else:
-            continue
-        hint = "rebuild and boot it first, or --accept-content-changes; nothing was changed"
-        raise UnfitImageError(msg, hint=hint)
+        return tuple(built), ()
+    may_stay = {one.image for one in plan.images if one.may_stay}
+    left = tuple(image for image in built if image.objection and image.image in may_stay)
+    for image in built:
+        if image.objection and image not in left:
+            msg = f"not replacing {image.image.path}: {image.objection}"
+            hint = "rebuild and boot it first, or --accept-content-changes; nothing was changed"
+            raise UnfitImageError(msg, hint=hint)
+    stay = {image.image for image in left}
+    images = [replace(one, rebuilt=one.rebuilt and one.image not in stay) for one in plan.images]
+    require_loaded(host, images)
+    return tuple(image for image in built if image not in left), left
 
 
 def _replacements(

@@ -125,6 +125,8 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: RecommendObserver
         tight = [str(one.image.path) for one in images if one.rebuilt and one.image.fallback]
         images = tuple(replace(one, rebuilt=_is_alike(one.image, default)) for one in images)
         room = room_of(host, images)
+    if not request.everything:
+        images = tuple(replace(one, may_stay=_may_stay(one, default)) for one in images)
     return ApplyPlan(
         generator=generator.NAME,
         setting=setting,
@@ -144,6 +146,12 @@ def plan_apply(host: Host, request: ApplyRequest, *, observer: RecommendObserver
         warnings=(
             *unchanged,
             *(f"{path} stays as it is: there is no room to rebuild it, too" for path in tight),
+            *(
+                f"{one.image.path} stays as it is where a rebuild has other files than it: then "
+                f"whoever rebuilds it next gives it {setting}"
+                for one in images
+                if one.may_stay
+            ),
             *_warnings(host, known, images),
         ),
     )
@@ -157,6 +165,10 @@ def _basis(advice: Recommendation) -> str:
 
 def _is_alike(image: InstalledImage, default: InstalledImage) -> bool:
     return not image.fallback and image.kernel_release == default.kernel_release
+
+
+def _may_stay(planned: PlannedImage, default: InstalledImage) -> bool:
+    return planned.rebuilt and planned.image.fallback and planned.image.path != default.path
 
 
 def _look_up(

@@ -47,13 +47,15 @@ class PlannedImage:
     """An image that the configuration is for.
 
     ``rebuilt``: applying makes it anew; otherwise (another kernel's, a fallback image that there is
-    no room for, or that is made otherwise) it stays until somebody else does. ``after``: what its
-    generator would make it with, fall-backs included. ``size_bytes`` is its size on the disk today,
+    no room for, or that is made otherwise) it stays until somebody else does. ``may_stay``: so it
+    does where building shows that a rebuild has other files than it. ``after``: what its generator
+    would make it with, fall-backs included. ``size_bytes`` is its size on the disk today,
     ``expected_bytes`` about what it would be, None where nothing is known of that.
     """
 
     image: InstalledImage
     rebuilt: bool
+    may_stay: bool = False
     after: ConfiguredSetting
     size_bytes: int
     expected_bytes: int | None
@@ -128,3 +130,12 @@ class StagedImage(RebuiltImage):
     lint: Lint
     updates: ImageDifference | None
     unreadable: str = ""
+
+    @property
+    def objection(self) -> str:
+        """Why installing it would bring more than another compression; empty where nothing does."""
+        if self.updates is None:
+            return f"it cannot be compared with a rebuild: {self.unreadable}"
+        if count := self.updates.count:
+            return f"a rebuild has {count} other file{'' if count == 1 else 's'}"
+        return ""

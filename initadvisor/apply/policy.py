@@ -180,7 +180,8 @@ def _apply(host: Host, plan: ApplyPlan, change: PolicyChange, observer: ApplyObs
     record_change(host, replace(change, number=number))
     done = applied.transaction.state is TransactionState.COMMITTED
     what = "is applied" if done else "waits for a boot of the new image"
-    return f"transaction {number} ({plan.setting}) {what}, by the policy"
+    stay = "".join(f"; {one.image.path} stays as it is: {one.objection}" for one in applied.left)
+    return f"transaction {number} ({plan.setting}) {what}, by the policy{stay}"
 
 
 _LATEST = 400

@@ -190,6 +190,7 @@ def _image(planned: PlannedImage) -> dict[str, Any]:
         "uki": planned.image.uki,
         "fallback": planned.image.fallback,
         "rebuilt": planned.rebuilt,
+        "may_stay": planned.may_stay,
         "setting": str(planned.after.setting),
         "size_bytes": planned.size_bytes,
         "expected_bytes": planned.expected_bytes,
@@ -267,6 +268,8 @@ def print_applied(applied: Applied) -> None:
     transaction, setting = applied.transaction, applied.transaction.setting
     after = shown(setting.after) if setting else ""
     click.echo()
+    for left in applied.left:
+        click.echo(f"{shown(str(left.image.path))} stays as it is: {shown(left.objection)}")
     if applied.unverified:
         print_paragraph(f"No kernel was asked whether it unpacks them: {applied.unverified}")
     if transaction.state is TransactionState.COMMITTED:
