@@ -27,6 +27,13 @@ does no harm: nothing becomes the default without a proving boot, and after one 
 setting is named no more. Where it was booted, did not come back, and is named still, the decision
 is wrong. How many decisions name a setting that boots, tried or not, is printed beside.
 
+A decision states how likely its setting is to be the best within the tolerance; the mean of that
+is printed beside the share that is. A decision to switch only says that the setting is better than
+today's: with boots left that are worth it, another may be better still, and where no boot may be
+tried that stays so. Those that are settled are counted by themselves, too. What is known of a
+machine is wrong in the same way for all its kernels, so the 95 % interval of the share is that of
+machines drawn anew, not of kernels.
+
 The setting in use is held against the best, too: it stays wrong for a while or for good where the
 right answer is not applied for lack of consent. Each decision that is wrong by either count is
 printed. The same options give the same figures.
@@ -116,6 +123,7 @@ SCENARIO = Scenario(
     lab=True,
 )
 
+_REDRAWN = 10_000
 _DRAWS = 2000
 _LATEST = 200
 _BAD = 0.15
@@ -159,8 +167,9 @@ class YearFigures:
     the boots that proved what was applied.
 
     The kernels at whose end the answer was right: ``answered``; was not open: ``decided``; both:
-    ``decided_right``, and ``decided_boots`` where its setting boots; at whose end the setting in
-    use was right: ``in_use``. ``unapplied``: those whose right decision was to switch.
+    ``decided_right``, and ``decided_boots`` where its setting boots; settled: ``settled``, and
+    ``settled_right``; at whose end the setting in use was right: ``in_use``. ``stated``: how many
+    decisions are right by what they state. ``unapplied``: those whose right decision was to switch.
     ``with_trial``: the kernels after the first that had a trial boot, and ``denied``: that had
     none, though one was asked for. ``wrong``: each decision wrong by either count, in words.
     """
@@ -180,6 +189,9 @@ class YearFigures:
     decided: int = 0
     decided_right: int = 0
     decided_boots: int = 0
+    settled: int = 0
+    settled_right: int = 0
+    stated: float = 0.0
     in_use: int = 0
     unapplied: int = 0
     with_trial: int = 0
@@ -190,7 +202,7 @@ class YearFigures:
     wrong: list[str] = field(default_factory=list)
 
     @property
-    def plain(self) -> dict[str, int]:
+    def plain(self) -> dict[str, float]:
         """All that is counted, by name."""
         return {
             each.name: getattr(self, each.name) for each in fields(self) if each.name != "wrong"
@@ -292,6 +304,9 @@ class Year:
         figures.decided += int(decided)
         figures.decided_right += int(decided and right[answer])
         figures.decided_boots += int(decided and cheap[answer] and well[answer])
+        figures.settled += int(decision.settled)
+        figures.settled_right += int(decision.settled and right[answer])
+        figures.stated += decision.best_probability if decided else 0.0
         figures.in_use += int(right[self.default])
         figures.unapplied += int(decided and right[answer] and answer != self.default)
         if decided and not (cheap[answer] and well[answer]):
@@ -799,6 +814,16 @@ def summed(found: Sequence[YearFigures]) -> YearFigures:
     return total
 
 
+def share_with_interval(found: Sequence[YearFigures]) -> tuple[float, float, float]:
+    """Return the share of decisions that are right, and its 95 % interval over machines."""
+    right = np.array([one.decided_right for one in found])
+    decided = np.array([one.decided for one in found])
+    drawn = np.random.default_rng(0).integers(len(found), size=(_REDRAWN, len(found)))
+    shares = right[drawn].sum(axis=1) / np.maximum(decided[drawn].sum(axis=1), 1)
+    low, high = np.quantile(shares, [0.025, 0.975])
+    return float(right.sum() / max(decided.sum(), 1)), float(low), float(high)
+
+
 def main() -> None:
     """Simulate and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -820,9 +845,12 @@ def main() -> None:
             print(f"year {job.number}, {line}", flush=True)
     total = summed(found)
     for name, value in total.plain.items():
-        print(f"{name:<16} {value}")
+        print(f"{name:<16} {value:.10g}")
     kernels, later = max(total.kernels, 1), max(total.kernels - asked.years, 1)
-    print(f"decisions right  {total.decided_right / max(total.decided, 1):.1%}")
+    share, low, high = share_with_interval(found)
+    print(f"decisions right  {share:.1%} (95 %: {low:.1%} to {high:.1%})")
+    print(f"as they state    {total.stated / max(total.decided, 1):.1%}, of the best setting")
+    print(f"settled right    {total.settled_right / max(total.settled, 1):.1%}")
     print(f"decisions boot   {total.decided_boots / max(total.decided, 1):.1%}, tried or not")
     print(f"answers right    {total.answered / kernels:.1%}, the open ones included")
     print(f"in use right     {total.in_use / kernels:.1%}")
