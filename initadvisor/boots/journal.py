@@ -12,6 +12,7 @@ import re
 from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from initadvisor.boots.journal_files import open_journal
 from initadvisor.boots.kernel_messages import KernelMessages
 from initadvisor.boots.loader_times import StartupTimes, startup_times
 from initadvisor.records.kernel_log import LONGEST_TEXT, KernelMessage
+from initadvisor.records.marks import BootStep, longest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -77,6 +79,7 @@ class BootEnd:
 class JournalBoot:
     """All that a journal tells of one boot.
 
+    ``initrd_units``: the longest that were started before the root file system was switched to.
     ``emergency``: emergency.target was reached. ``hibernations`` and ``soft_reboots``: how often
     the kernel came back from hibernation and user space was restarted, all in this boot.
     ``on_battery``: the kernel found the mains adapter unplugged; None where it says nothing of one.
@@ -86,6 +89,7 @@ class JournalBoot:
     span: BootSpan
     kernel: KernelBoot
     startup: StartupTimes | None = None
+    initrd_units: tuple[BootStep, ...] = ()
     emergency: bool = False
     hibernations: int = 0
     soft_reboots: int = 0
@@ -230,6 +234,20 @@ _LATEST_US = 3_600_000_000
 _PHASES = ("KERNEL_USEC", "INITRD_USEC", "USERSPACE_USEC")
 _BOOT_ID = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
+_MOST_UNITS = 30
+_STARTING = "MESSAGE_ID=7d4958e842da4a758f6c1cdc7b36dcc5"
+_STARTED = "MESSAGE_ID=39f53479d3a045ac8e11786248231fbf"
+_UNIT = rb"[A-Za-z0-9:_.@\\-]{1,255}"  # VALID_CHARS and UNIT_NAME_MAX, src/basic/unit-name.[ch]
+_UNIT_NAME = re.compile(_UNIT)
+_UNIT_WORDS = re.compile(
+    rb"(?P<verb>Starting|Mounting|Activating|Started|Finished|Mounted|Activated) "
+    rb"(?P<unit>" + _UNIT + rb") - "
+)
+"""What systemd says of a unit to the kernel's log while there is no journald (since 249)."""
+
+_MOST_STARTS = 10_000
+"""Messages of starts that are read: an initramfs has some hundred."""
+
 
 class Journal:
     """The boots of the files that could be read; ``warnings`` says which could not.
@@ -327,6 +345,7 @@ class _BootReader(BootEntries):
             span=self._span,
             kernel=messages.result(),
             startup=startup,
+            initrd_units=longest(self._initrd_units(startup), most=_MOST_UNITS),
             emergency=self.any(*_EMERGENCY),
             hibernations=self.count(*KERNEL, *HIBERNATED),
             soft_reboots=soft_reboots,
@@ -368,6 +387,45 @@ class _BootReader(BootEntries):
             count = _MISSED_COUNT.match(text)
             found.append((self.reader._get_realtime(), int(count[1]) if count else 1))
         return found
+
+    def _initrd_units(self, startup: StartupTimes | None) -> Iterator[BootStep]:
+        """Yield units of which it is known when systemd began to start them and when it had."""
+        if startup is None or startup.kernel_us is None or startup.initrd_us is None:
+            return
+        since: dict[bytes, int] = {}
+        starts = self._starts(startup.kernel_us + startup.initrd_us)
+        for time_us, unit, done in islice(starts, _MOST_STARTS):
+            begun_us = since.pop(unit, None) if done else since.setdefault(unit, time_us)
+            if done and begun_us is not None and begun_us <= time_us:
+                yield BootStep(
+                    name=unit.decode(),
+                    start_us=begun_us,
+                    duration_us=time_us - begun_us,
+                )
+
+    def _starts(self, until_us: int) -> Iterator[tuple[int, bytes, bool]]:
+        """Yield when a start of a unit began, or was done, first as the kernel's log tells."""
+        for text in self.texts("_TRANSPORT=kernel", "SYSLOG_IDENTIFIER=systemd"):
+            time_us = self.number("_SOURCE_MONOTONIC_TIMESTAMP")
+            if time_us is None or time_us > until_us:
+                break
+            if said := _UNIT_WORDS.match(text):
+                yield time_us, said["unit"], said["verb"].endswith(b"ed")
+        for _ in self.texts(MANAGER, _STARTING, _STARTED):
+            time_us = self._said_us()
+            if time_us > until_us:
+                break
+            done = field(self.reader, "MESSAGE_ID") == _STARTED.partition("=")[2].encode()
+            if _UNIT_NAME.fullmatch(unit := field(self.reader, "UNIT")):
+                yield time_us, unit, done
+
+    def _said_us(self) -> int:
+        """Return when an entry was sent, which journald may have received late."""
+        received = moment(self.reader)
+        sent_us = self.number("_SOURCE_REALTIME_TIMESTAMP") or received.realtime_us
+        late_us = received.realtime_us - sent_us
+        plausible = 0 <= late_us <= received.monotonic_us  # else the wall clock was set meanwhile
+        return received.monotonic_us - (late_us if plausible else 0)
 
     def _startup(self) -> tuple[StartupTimes | None, int]:
         """Return systemd's account, and how often user space was restarted after it.

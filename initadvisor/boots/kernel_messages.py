@@ -9,7 +9,14 @@ from initadvisor.boots.initramfs_wait import InitramfsWait
 from initadvisor.image.kernel import ASYNCHRONOUS_SINCE, kernel_version
 from initadvisor.records.boot_class import asked_to_wait, command_line_words, for_kernel
 from initadvisor.records.kernel_log import UNPACKING_INITCALL, KernelEvent, recognise
-from initadvisor.records.marks import DebugAid, KernelBoot, KernelTimestamps, MachineWords
+from initadvisor.records.marks import (
+    BootStep,
+    DebugAid,
+    KernelBoot,
+    KernelTimestamps,
+    MachineWords,
+    longest,
+)
 
 if TYPE_CHECKING:
     from initadvisor.records.kernel_log import KernelLine, KernelMessage
@@ -17,6 +24,7 @@ if TYPE_CHECKING:
 
 _INIT_TASK = "T1"
 _MOST_FAILURES = 4
+_MOST_INITCALLS = 50
 _LONGEST_WORDS = 200
 _LONGEST_COMMAND_LINE = 65536
 _SURELY_WHOLE = 980
@@ -61,6 +69,7 @@ class KernelMessages:
         self._command_line_goes_on = False
         self._freed_kib = 0
         self._initcall_us: int | None = None
+        self._initcalls: list[BootStep] = []
         self._synchronous: bool | None = None
         self._failures: list[str] = []
         self._aids: set[DebugAid] = set()
@@ -106,7 +115,11 @@ class KernelMessages:
 
     def _so_far(self) -> KernelBoot:
         timestamps = self._marks()
-        return KernelBoot(timestamps=timestamps, shadow=self._waiter.observation(timestamps))
+        return KernelBoot(
+            timestamps=timestamps,
+            shadow=self._waiter.observation(timestamps),
+            initcalls=longest(self._initcalls, most=_MOST_INITCALLS),
+        )
 
     def _note_line(self, line: KernelLine, message: KernelMessage) -> None:
         first = self._first.setdefault(line.event, line)
@@ -136,8 +149,19 @@ class KernelMessages:
     def _note_returned(self, line: KernelLine) -> None:
         """An initcall that returns before all is unpacked has only begun it.
 
-        Where nothing is freed, the order of the two tells nothing.
+        It is printed when it has returned, with what it took by its own clock (init/main.c,
+        trace_initcall_finish_cb). Where nothing is freed, the order of the two tells nothing.
         """
+        if line.time_us is not None and line.number <= line.time_us:
+            self._initcalls.append(
+                BootStep(
+                    name=line.subject[:_LONGEST_WORDS],
+                    start_us=line.time_us - line.number,
+                    duration_us=line.number,
+                )
+            )
+            if len(self._initcalls) > 2 * _MOST_INITCALLS:
+                self._initcalls = list(longest(self._initcalls, most=_MOST_INITCALLS))
         if line.subject != UNPACKING_INITCALL or self._initcall_us is not None:
             return
         self._initcall_us = line.number

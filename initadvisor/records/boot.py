@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from initadvisor.core.serialisation import Plain
     from initadvisor.records.attribution import Attribution, KnownImage
     from initadvisor.records.boot_start import BootStart, PhaseTime
-    from initadvisor.records.marks import KernelTimestamps, ShadowObservation
+    from initadvisor.records.marks import BootStep, KernelTimestamps, ShadowObservation
     from initadvisor.records.read_interval import NoInterval
 
 
@@ -141,9 +141,10 @@ class BootRecord:
     ``started_at``: when the kernel started, by the wall clock. ``timestamps`` come without the
     command line, of which only a digest is kept, in ``boot_class``. ``read``: the interval that
     contains the reading of the image, with what else is in it. ``phases``: the whole boot, for
-    context. ``rejections``: why it is no sample, nothing where it is one; boots of different
-    classes are not to be compared all the same. ``notes``: what was there but could not be used, in
-    words.
+    context; ``initcalls`` and ``initrd_units``: the longest of what the kernel and the systemd of
+    the initramfs did, where they said so. ``rejections``: why it is no sample, nothing where it is
+    one; boots of different classes are not to be compared all the same. ``notes``: what was there
+    but could not be used, in words.
     """
 
     boot_id: str
@@ -158,6 +159,8 @@ class BootRecord:
     read: ReadInterval | NoInterval
     phases: tuple[PhaseTime, ...] = ()
     reboot_gap: RebootGapTime = RebootGapTime()
+    initcalls: tuple[BootStep, ...] = ()
+    initrd_units: tuple[BootStep, ...] = ()
     evidence: ImageEvidence = field(default_factory=ImageEvidence)
     attribution: Attribution
     rejections: tuple[RejectionReason, ...] = ()

@@ -9,6 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from heapq import nlargest
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class DebugAid(StrEnum):
@@ -179,8 +185,28 @@ class ShadowObservation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BootStep:
+    """Something that a boot did: an initcall, or a unit that was started; ``name`` says which."""
+
+    name: str
+    start_us: int
+    duration_us: int
+
+
+_SHORTEST_STEP_US = 1000
+
+
+def longest(steps: Iterable[BootStep], *, most: int) -> tuple[BootStep, ...]:
+    """Return at most so many steps in the order of time: the longest, and none below 1 ms."""
+    long = (step for step in steps if step.duration_us >= _SHORTEST_STEP_US)
+    kept = nlargest(most, long, key=attrgetter("duration_us"))
+    return tuple(sorted(kept, key=attrgetter("start_us")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelBoot:
-    """All that the kernel's messages tell of one boot."""
+    """All that the kernel's messages tell of one boot; ``initcalls``: the longest of them."""
 
     timestamps: KernelTimestamps
     shadow: ShadowObservation
+    initcalls: tuple[BootStep, ...] = ()

@@ -399,6 +399,16 @@ class TimeLine {
       shown.setAttribute("width", percent(took));
       const before = took ? Math.min(Math.max((this.from - stage.from_ms) / took, 0), 1) : 0;
       const name = shown.querySelector("text");
+      if (shown.parentNode.classList.contains("step")) {
+        const [start, end] = [stage.from_ms, stage.to_ms].map((ms) => room * (ms - this.from) / length);
+        const wide = name.getComputedTextLength();
+        const at = end + 6 + wide <= room ? end + 6 : Math.max(start - 6 - wide, 0);
+        name.setAttribute("x", (at - start).toFixed(1));
+        name.setAttribute("dx", 0);
+        name.setAttribute("text-anchor", "start");
+        name.setAttribute("visibility", end < 0 || start > room ? "hidden" : "visible");
+        continue;
+      }
       name.setAttribute("x", `${(100 * before).toFixed(2)}%`);
       const left = room * (Math.min(stage.to_ms, this.to) - Math.max(stage.from_ms, this.from)) / length;
       name.setAttribute("visibility", name.getComputedTextLength() + 10 > left ? "hidden" : "visible");

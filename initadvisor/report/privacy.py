@@ -35,6 +35,7 @@ _SERIALS = (
     *(f"/sys/class/dmi/id/{one}" for one in ("product_serial", "product_uuid", "board_serial")),
     "/sys/class/dmi/id/chassis_serial",
 )
+_BY = ("id", "uuid", "label", "partuuid", "partlabel")
 _IDS = (
     r"(?<![0-9A-Za-z])[0-9A-Fa-f]{32}(?![0-9A-Za-z])",
     r"(?<![0-9A-Za-z])[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?![0-9A-Za-z])",
@@ -42,8 +43,9 @@ _IDS = (
     r"(?<=/home/)[^/\s]+",
     r"(?<=/media/)[^/\s]+",
     r"(?<=/run/user/)[^/\s]+",
+    *(rf"(?<=by-{kind}[-/])[^\s/]+" for kind in _BY),
 )
-"""Machine, boot and partition IDs, network addresses, and the users of directories."""
+"""Machine, boot and partition IDs, network addresses, the users of directories, links to disks."""
 
 
 class Privacy:

@@ -78,6 +78,13 @@ class Lane(StrEnum):
     BOOT = "the boot"
     UNPACKING = "the image"
     MEANWHILE = "the kernel meanwhile"
+    INITCALLS = "initcalls"
+    INITRD_UNITS = "units of the initramfs"
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether several stages of it may go on at a time."""
+        return self in {Lane.INITCALLS, Lane.INITRD_UNITS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

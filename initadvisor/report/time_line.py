@@ -6,6 +6,7 @@ Firmware and loader run before that clock and are put directly before its start.
 from __future__ import annotations
 
 from math import ceil, floor, log10
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from initadvisor.records.boot_start import Phase
@@ -13,16 +14,25 @@ from initadvisor.records.marks import Waiting
 from initadvisor.report.report import Lane, Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from initadvisor.records.boot import BootRecord
+    from initadvisor.records.marks import BootStep
 
 _TICKS = 6
+_MOST_STEPS = 12
+"""Of each lane; whoever looks for the rest has the record."""
 
 
 def stages(record: BootRecord) -> tuple[Stage, ...]:
     """Return what is known of a boot, lane by lane, each in the order of time."""
-    return (*_before_kernel(record), *_since_kernel(record), *_unpacking(record))
+    return (
+        *_before_kernel(record),
+        *_since_kernel(record),
+        *_unpacking(record),
+        *_steps(Lane.INITCALLS, record.initcalls, "initcall_debug"),
+        *_steps(Lane.INITRD_UNITS, record.initrd_units, "the journal"),
+    )
 
 
 def ticks(low: float, high: float) -> tuple[float, ...]:
@@ -90,6 +100,14 @@ def _unpacking(record: BootRecord) -> Iterator[Stage]:
         yield _stage(Lane.MEANWHILE, "waiting for the unpacking", waits, end, how)
     elif seen.waiting is Waiting.HIDDEN:
         yield _stage(Lane.MEANWHILE, "other work, until it ends", begin, end, how)
+
+
+def _steps(lane: Lane, steps: Sequence[BootStep], source: str) -> Iterator[Stage]:
+    """Yield the longest steps, each with its name as people write it: systemd escapes a dash."""
+    shown = sorted(steps, key=attrgetter("duration_us"))[-_MOST_STEPS:]
+    for step in sorted(shown, key=attrgetter("start_us")):
+        name = step.name.replace(r"\x2d", "-")
+        yield _stage(lane, name, step.start_us, step.start_us + step.duration_us, source)
 
 
 def _stage(lane: Lane, name: str, from_us: int, to_us: int, source: str) -> Stage:

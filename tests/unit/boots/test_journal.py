@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,14 +17,18 @@ from initadvisor.boots.record import rejections
 from initadvisor.core.errors import InitadvisorError, LibraryError, NeedsRootError
 from initadvisor.host import Host
 from initadvisor.records.boot import RejectionReason
-from initadvisor.records.marks import Waiting
+from initadvisor.records.marks import BootStep, Waiting
 from initadvisor.target.packages import what_to_do
 from tests.fakes.runner import FakeRunner
-from tests.fixtures.journals import MACHINE_ID, Boot, write_journal
+from tests.fixtures.journals import MACHINE_ID, Boot, Entry, write_journal
 from tests.fixtures.trees import write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+STARTING = "7d4958e842da4a758f6c1cdc7b36dcc5"
+STARTED = "39f53479d3a045ac8e11786248231fbf"
 
 
 def boots_of(source: JournalSource, root: Path = Path("/")) -> list[JournalBoot]:
@@ -69,6 +74,48 @@ def test_a_boot_is_told_in_full(read: Callable[[Boot], JournalBoot]) -> None:
     assert (found.emergency, found.hibernations, found.soft_reboots) == (False, 0, 0)
     assert (found.on_battery, found.damaged) == (None, 0)
     assert rejections(marks) == ()
+
+
+def test_units_of_the_initramfs_are_told_until_it_is_left(
+    read: Callable[[Boot], JournalBoot],
+) -> None:
+    """What is not told to the journal, because it does not run yet, is told to the kernel's log."""
+
+    def said(boot: Boot, at_us: int, message: str, unit: str, **fields: str) -> None:
+        identifier = STARTING if message.startswith("Starting") else STARTED
+        boot.manager(message, UNIT=unit, MESSAGE_ID=identifier, **fields)
+        boot.entries[-1] = replace(boot.entries[-1], at_us=at_us)
+
+    boot = Boot(number=1)
+    for at_us, text in (
+        (1_600_000, "Starting early.service - Early..."),
+        (1_700_000, "Finished early.service - Early."),
+        (1_710_000, "Starting both.service - Both..."),
+        (1_720_000, "Started at-once.path - At Once."),
+    ):
+        boot.kernel(at_us, text, facility=3)
+        fields = {**boot.entries[-1].fields, "SYSLOG_IDENTIFIER": "systemd"}
+        boot.entries[-1] = Entry(at_us=1_900_000, fields=fields)
+    late = {"_SOURCE_REALTIME_TIMESTAMP": str(boot.started_us + 2_000_000)}
+    said(boot, 1_910_000, "Finished both.service - Both.", "both.service")
+    said(boot, 2_300_000, "Starting slow.service - Slow...", "slow.service", **late)
+    said(boot, 4_000_000, "Finished slow.service - Slow.", "slow.service")
+    said(boot, 4_100_000, "Starting quick.service - Quick...", "quick.service")
+    said(boot, 4_100_900, "Finished quick.service - Quick.", "quick.service")
+    said(boot, 4_200_000, "Starting never-done.service...", "never-done.service")
+    said(boot, 4_300_000, "Starting <b>\u202e...", "<b>\u202e.service")
+    said(boot, 4_400_000, "Finished <b>\u202e.", "<b>\u202e.service")
+    without = boot.renumbered(2)
+    without.entries = [*boot.entries]
+    said(boot, 5_000_000, "Starting later.service...", "later.service")
+    said(boot, 5_100_000, "Finished later.service.", "later.service")
+    assert read(boot.ordinary()).initrd_units == (
+        BootStep(name="early.service", start_us=1_600_000, duration_us=100_000),
+        BootStep(name="both.service", start_us=1_710_000, duration_us=200_000),
+        BootStep(name="slow.service", start_us=2_000_000, duration_us=2_000_000),
+    )
+    without.marks().finished("1.5s (kernel) + 9s (userspace) = 10.5s", KERNEL_USEC="1500123")
+    assert read(without).initrd_units == ()
 
 
 def test_the_kernel_s_own_clock_counts_and_not_the_time_of_receipt(

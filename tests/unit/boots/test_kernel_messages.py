@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from initadvisor.boots.kernel_messages import KernelMessages
 from initadvisor.records.kernel_log import KernelMessage
-from initadvisor.records.marks import DebugAid, KernelTimestamps, MachineWords
+from initadvisor.records.marks import BootStep, DebugAid, KernelTimestamps, MachineWords
 from tests.fixtures.kernel_boots import read_boot
 
 BEGIN = "Trying to unpack rootfs image as initramfs..."
@@ -166,6 +166,22 @@ def test_the_initcall_s_own_account_is_the_time_of_a_synchronous_unpack() -> Non
     assert found.initcall_us == 437_768
     assert found.unpack_us == 1000
     assert marks(VERSION, BEGIN, done, FREED, RUN).synchronous is False
+
+
+def test_the_longest_initcalls_are_told_in_their_order() -> None:
+    """They are printed when they have returned; of those of modules nothing is told."""
+    texts = [
+        f"initcall call_{number}+0x0/0x60 returned 0 after {1000 * number} usecs"
+        for number in range(200, -1, -1)
+    ]
+    module = "initcall ext4_init_fs+0x0/0x60 [ext4] returned 0 after 437768 usecs"
+    found = read_boot(
+        KernelMessage(text=text, time_us=500_000 + 1000 * number)
+        for number, text in enumerate([*texts, module, RUN, texts[0]])
+    ).initcalls
+    assert {step.name for step in found} == {f"call_{number}" for number in range(151, 201)}
+    assert found[0] == BootStep(name="call_200", start_us=300_000, duration_us=200_000)
+    assert [step.start_us for step in found] == sorted(step.start_us for step in found)
 
 
 def test_the_initcall_times_an_image_that_is_not_freed() -> None:

@@ -12,7 +12,7 @@ from initadvisor.core.settings import Setting
 from initadvisor.image.contents import FileKind, StoredFile
 from initadvisor.records.boot import RejectionReason
 from initadvisor.records.boot_start import EfiTimes, Phase, PhaseSource, PhaseTime
-from initadvisor.records.marks import Waiting
+from initadvisor.records.marks import BootStep, Waiting
 from initadvisor.report.history import HEIGHT, panels
 from initadvisor.report.report import Lane
 from initadvisor.report.time_line import stages, ticks
@@ -67,6 +67,21 @@ def test_a_boot_is_told_stage_by_stage() -> None:
     assert all(one.to_ms == other.from_ms for one, other in pairwise(lane))
     unseen = replace(record, shadow=replace(BOOT.shadow, waiting=Waiting.HIDDEN))
     assert named(unseen)["other work, until it ends"] == (300, 500)
+
+
+def test_the_longest_steps_are_shown_by_the_names_that_people_write() -> None:
+    steps = tuple(
+        BootStep(
+            name=rf"call\x2d{number}", start_us=1000 * number, duration_us=10_000 * (number + 1)
+        )
+        for number in range(40)
+    )
+    record = replace(BOOT, initcalls=steps, initrd_units=steps[:1])
+    lanes = {lane: [one for one in stages(record) if one.lane is lane] for lane in Lane}
+    assert [one.name for one in lanes[Lane.INITCALLS]] == [f"call-{n}" for n in range(28, 40)]
+    [unit] = lanes[Lane.INITRD_UNITS]
+    assert (unit.name, unit.from_ms, unit.to_ms) == ("call-0", 0, 10)
+    assert [lane for lane in Lane if lane.overlaps] == [Lane.INITCALLS, Lane.INITRD_UNITS]
 
 
 def test_the_menu_is_told_apart_and_what_is_not_known_is_left_out() -> None:
