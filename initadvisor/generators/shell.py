@@ -261,6 +261,9 @@ class Evaluation:
 _REMEMBERED_NS = 5_000_000_000
 """What was evaluated is not evaluated again for so long, as a sandbox takes 25 processes."""
 
+_REMEMBERED = 16
+"""So many, as a question of several files is asked again after those of each."""
+
 _latest: list[tuple[int, Runner, object, Evaluation]] = []
 
 
@@ -314,7 +317,7 @@ def evaluate(
     found = Evaluation(
         files=tuple(files), steps=tuple(steps), status=status, shell=shell, texts=texts
     )
-    _latest[:] = [(now_ns, host.runner, asked, found)]
+    _latest[:] = [(now_ns, host.runner, asked, found), *_latest[: _REMEMBERED - 1]]
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from initadvisor.host import process
 from initadvisor.host.run import Completed, Priority, SystemRunner
@@ -20,11 +20,35 @@ SHELLS = {"bash", "sh", "unshare"}
 
 _RUN = {*SHELLS, "sort"}
 
+_LIGHT = (
+    *("unshare", "--mount", "--propagation", "private", "sh", "-c"),
+    'mount -n -t tmpfs initadvisor /tmp && unset TMPDIR && cd / && exec "$@"',
+)
+
+
+def in_light_sandbox(argv: Sequence[str | Path]) -> tuple[str | Path, ...]:
+    """Return a shell's command, in a sandbox that takes a fourth of the time of the real one.
+
+    The program may still write nowhere, as it is nobody's, but sees devices, the network and other
+    processes: for configurations that a test has written, none of them hostile.
+    """
+    words = tuple(argv)
+    if words[0] != "unshare" or "--map-root-user" in words:
+        return words
+    return (*_LIGHT, *words[words.index("-c") + 2 :])
+
 
 def programs_in(monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:
     """Have the programs of a directory come before those of the system."""
     found = (str(directory), *process.SYSTEM_DIRECTORIES)
     monkeypatch.setattr(process, "SYSTEM_DIRECTORIES", found)
+
+
+class LightRunner(SystemRunner):
+    """Runs every program that this machine has, shells in a light sandbox."""
+
+    def run(self, argv: Sequence[str | Path], **options: Any) -> Completed:  # noqa: ANN401
+        return super().run(in_light_sandbox(argv), **options)
 
 
 class ShellRunner(FakeRunner):
@@ -44,7 +68,7 @@ class ShellRunner(FakeRunner):
     ) -> Completed:
         run = SystemRunner().run if argv[0] in SHELLS else super().run
         return run(
-            argv,
+            in_light_sandbox(argv),
             timeout_s=timeout_s,
             check=check,
             stdin=stdin,

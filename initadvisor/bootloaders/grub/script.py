@@ -6,6 +6,7 @@ variable is marked as such, and up to the caller to refuse.
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -99,8 +100,11 @@ class Statement:
         return self.words[-1].end
 
 
+@functools.lru_cache(maxsize=4)
 def statements(text: str) -> tuple[Statement, ...]:
     """Return the statements of a script in the order in which they begin.
+
+    The same menu is read again for each question about it.
 
     Raises ``ScriptError`` for unbalanced quotes and braces, and for more than 100 blocks inside of
     one another.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.host.run import SystemRunner
+from tests.fakes.scripts import LightRunner
 from tests.fixtures import trees
 from tests.fixtures.hosts import Machine
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
     """Return a machine below ``tmp_path`` that has real shells and no files."""
-    return Machine(root=tmp_path, runner=SystemRunner())
+    return Machine(root=tmp_path, runner=LightRunner())
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from initadvisor.generators import dracut, initramfs_tools, mkinitcpio
 from initadvisor.generators import shell as module
 from initadvisor.generators.shell import Variable, evaluate, version_sorted
 from initadvisor.host import Host
+from initadvisor.host.run import SystemRunner
 from initadvisor.rewrite.syntax import Shell
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.cache import cache_dir
@@ -33,6 +34,12 @@ _COMMANDS = (
     *("builtin", "command", "compgen", "printf", "declare", "unset", "unalias", "trap", "exit"),
     *("set", "exec", "shopt", "local", "cat", "head", "test", "["),
 )
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    """Return a machine whose shells have their real sandbox."""
+    return Machine(root=tmp_path, runner=SystemRunner())
 
 
 @pytest.mark.parametrize("shell", Shell)

@@ -359,10 +359,8 @@ def seen(host: Host) -> tuple[Sequence[object], Sequence[str]]:
         return (), (err.message,)
 
 
-def fate(host: Host, path: Path, data: bytes, offset: int, bits: int) -> str:
-    """Flip bits of a byte, read, and drop what is damaged; return what was seen before that."""
-    path.write_bytes(data)
-    before, _ = seen(host)
+def fate(host: Host, path: Path, data: bytes, before: object, offset: int, bits: int) -> str:
+    """Flip bits of a byte, read, and drop what is damaged; return what was seen of ``before``."""
     changed = bytearray(data)
     changed[offset] ^= bits
     path.write_bytes(changed)
@@ -390,10 +388,12 @@ def test_a_flipped_byte_is_harmless_or_noticed_and_costs_no_whole_record(
         store.add_boots(boot_record(number, setting=(ZSTD, LZ4)[number % 2]) for number in range(6))
         fill(store, 1, 2)
     data = path.read_bytes()
+    before, _ = seen(host)
     dice = random.Random(11)
     used = [offset for offset, byte in enumerate(data) if byte]
     fates = [
-        fate(host, path, data, offset, dice.randrange(1, 256)) for offset in dice.sample(used, 300)
+        fate(host, path, data, before, offset, dice.randrange(1, 256))
+        for offset in dice.sample(used, 300)
     ]
     assert "fewer" not in fates
     assert {"same", "noticed, same", "noticed, fewer"} <= set(fates)

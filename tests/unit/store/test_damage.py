@@ -11,7 +11,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,18 +22,17 @@ from initadvisor.store.connection import DamagedError
 from initadvisor.store.opening import LOCK
 from initadvisor.store.schema import LAYOUT, OtherLayoutError
 from initadvisor.store.store import open_store
+from tests.fixtures.at_line import AtLine
 from tests.fixtures.full_disks import files_no_longer_than
 from tests.fixtures.lab_runs import CPU, KERNEL, ZSTD, fill, lost, run, sample, trial, verification
 from tests.fixtures.waiting import HANGS_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
-
     from initadvisor.host import Host
     from initadvisor.store.store import Store
 
 BOTH = pytest.mark.parametrize("readonly", [True, False])
+OPENING = ("store/opening.py", "store/connection.py", "store/schema.py")
 
 
 def read_all(host: Host, *, readonly: bool = True) -> int:
@@ -234,41 +233,19 @@ with open_store(Host()) as store:
 
 
 class OtherProcess:
-    """Moves what cannot be used aside after some lines of opening it, and maybe begins a new one.
+    """Moves what cannot be used aside, and maybe begins a new one.
 
     As the real one does it only does so while nobody else may.
     """
 
-    def __init__(self, path: Path, *, after_lines: int, new: Path | None) -> None:
+    def __init__(self, path: Path, *, new: Path | None) -> None:
         """``new``: what it puts in the place of what it moved."""
         self.path = path
         self.unusable = path.stat().st_ino
-        self.lines_left = after_lines
         self.new = new
         self.has_moved = False
 
-    def __enter__(self) -> Self:
-        """Begin to count."""
-        self.tracer_before = sys.gettrace()
-        sys.settrace(self._line)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do no more."""
-        sys.settrace(self.tracer_before)
-
-    def _line(self, frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
-        if not frame.f_code.co_filename.endswith(
-            ("store/opening.py", "store/connection.py", "store/schema.py")
-        ):
-            return None
-        if event == "line":
-            self.lines_left -= 1
-            if self.lines_left == 0:
-                self._move()
-        return self._line
-
-    def _move(self) -> None:
+    def move(self) -> None:
         try:
             with locked(lock_file(self.path.parent, LOCK), what="moving it"):
                 self._move_alone()
@@ -300,16 +277,17 @@ def test_one_that_is_moved_aside_at_any_line_of_opening_it_is_made_anew(
         for name in path.parent.glob("initadvisor.sqlite*"):
             name.unlink()
         path.write_bytes(unusable)
-        other = OtherProcess(path, after_lines=after_lines, new=new if replaced else None)
+        other = OtherProcess(path, new=new if replaced else None)
+        moving = AtLine(OPENING, other.move, after_lines=after_lines)
         refused = False
         try:
-            with other, open_store(host, readonly=readonly) as store:
-                other.__exit__()
+            with moving, open_store(host, readonly=readonly) as store:
+                moving.__exit__()
                 if not readonly:
                     fill(store, 1)
         except (DamagedError, OtherLayoutError):
             refused = True
-        if other.lines_left > 0:
+        if moving.lines_left > 0:
             break
         moves += other.has_moved
         assert not refused or readonly

@@ -6,10 +6,9 @@ import contextlib
 import itertools
 import shutil
 import sqlite3
-import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -20,11 +19,11 @@ from initadvisor.store import connection, opening
 from initadvisor.store.opening import opened_for_reading, opened_for_writing
 from initadvisor.store.schema import APPLICATION_ID, LAYOUT, NotOursError, OtherLayoutError
 from initadvisor.store.store import open_store
+from tests.fixtures.at_line import AtLine
 from tests.fixtures.lab_runs import fill
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType
+    from collections.abc import Iterator
 
     from initadvisor.host import Host
 
@@ -33,6 +32,7 @@ EDGES = (-(2**31), -1, 0, 1, LAYOUT - 1, LAYOUT, LAYOUT + 1, APPLICATION_ID, 2**
 NUMBERS = st.sampled_from(EDGES) | st.integers(-(2**31), 2**31 - 1)
 OTHER = pytest.mark.parametrize("layout", [*range(1, LAYOUT), LAYOUT + 1, 2**31 - 1])
 BOTH = pytest.mark.parametrize("readonly", [True, False])
+OPENING = ("store/opening.py", "store/connection.py", "store/schema.py")
 
 
 def said_of(layout: int) -> tuple[str, str]:
@@ -203,33 +203,16 @@ def test_only_this_layout_is_used_and_no_other_is_changed(
 
 
 class OtherWriter:
-    """Measures for the first time, after some lines of what the store does for somebody else."""
+    """Measures for the first time."""
 
-    def __init__(self, host: Host, *, after_lines: int) -> None:
+    def __init__(self, host: Host) -> None:
         self.host = host
-        self.lines_left = after_lines
         self.has_measured = False
 
-    def __enter__(self) -> Self:
-        """Begin to count."""
-        self.tracer_before = sys.gettrace()
-        sys.settrace(self._line)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do no more."""
-        sys.settrace(self.tracer_before)
-
-    def _line(self, frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
-        if not frame.f_code.co_filename.endswith(("opening.py", "connection.py", "schema.py")):
-            return None
-        if event == "line":
-            self.lines_left -= 1
-            if self.lines_left == 0:
-                with contextlib.suppress(InitadvisorError), open_store(self.host) as store:
-                    fill(store, 1)
-                    self.has_measured = True
-        return self._line
+    def measure(self) -> None:
+        with contextlib.suppress(InitadvisorError), open_store(self.host) as store:
+            fill(store, 1)
+            self.has_measured = True
 
 
 @BOTH
@@ -245,12 +228,13 @@ def test_one_that_is_made_by_another_at_any_line_of_opening_it_is_used(
         path.parent.mkdir()
         if empty:
             path.touch()
-        other = OtherWriter(host, after_lines=after_lines)
-        with other, open_store(host, readonly=readonly) as store:
-            other.__exit__()
+        other = OtherWriter(host)
+        measuring = AtLine(OPENING, other.measure, after_lines=after_lines)
+        with measuring, open_store(host, readonly=readonly) as store:
+            measuring.__exit__()
             if not readonly:
                 fill(store, 2)
-        if other.lines_left > 0:
+        if measuring.lines_left > 0:
             break
         measured += other.has_measured
         with open_store(host, readonly=True) as store:
