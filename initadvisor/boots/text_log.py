@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -51,6 +52,12 @@ _CLEARED = re.compile(r"\x1bc|\x1b\[\d?J", re.ASCII)
 _TERMINAL = re.compile(r"\x1b(?:[c-z]|\[[\d;?]{0,20}[A-Za-z])", re.ASCII)
 """What firmware and GRUB send to a serial console before the kernel's first line, which follows on
 the same one, and ``dmesg --color`` within lines (ECMA-48, CSI sequences)."""
+
+_ESCAPES = ("^[", "#033")
+"""How less(1) and rsyslogd write an escape character."""
+
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""How a file begins that PowerShell has written."""
 
 _LOST = re.compile(r"systemd-journald(?:\[\d{1,9}\])?: Missed (\d{1,9}) kernel messages")
 
@@ -221,19 +228,25 @@ def _is_version(message: KernelMessage) -> bool:
 def _lines(file: Lines) -> Iterator[str]:
     """Yield the beginnings of all lines.
 
-    Where a machine lost its power, file systems leave NUL bytes in place of a log's last lines.
+    Where a machine lost its power, file systems leave NUL bytes in place of a log's last lines. Of
+    UTF-16 only what is ASCII is wanted.
     """
+    piece = file.readline(LONGEST_TEXT)
+    wide = piece.startswith(_UTF16)
+    piece = piece[2:] if wide else piece.removeprefix(codecs.BOM_UTF8)
     whole = True
-    while piece := file.readline(LONGEST_TEXT):
-        if whole and not (piece := piece.lstrip(b"\0")):
-            continue
-        if whole:
-            yield _printed(piece.rstrip(b"\r\n").decode(errors="replace"))
-        whole = piece.endswith(b"\n")
+    while piece:
+        piece = piece.replace(b"\0", b"") if wide else piece.lstrip(b"\0") if whole else piece
+        if whole and piece:
+            yield _printed(piece.strip(b"\r\n").decode(errors="replace"))
+        whole = piece.endswith(b"\n") if piece else whole
+        piece = file.readline(LONGEST_TEXT)
 
 
 def _printed(line: str) -> str:
     """Return what a terminal would show of a line."""
+    for escape in _ESCAPES:
+        line = line.replace(f"{escape}[", "\x1b[")
     if "\x1b" not in line:
         return line
     return _TERMINAL.sub("", _CLEARED.split(line)[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 
 import pytest
@@ -61,6 +62,9 @@ def unpack_times(log: str) -> list[int | None]:
         " ",
         "\t",
         " Feb 08 22:48:32 host kernel: ",
+        "Nov 20 23:21:55 192.168.1.10 ",
+        "2026-11-20T23:21:55+01:00 host ",
+        "kernel: ",
     ],
 )
 def test_what_carriers_put_in_front_is_taken_off(prefix: str) -> None:
@@ -78,6 +82,15 @@ def test_what_carriers_put_in_front_is_taken_off(prefix: str) -> None:
         ("[12345.300000] ", "[12345.500000] "),
         ("[4294670.331] ", "[4294670.531] "),
         ("[4294967.200] ", "[    0.104] "),
+        ("[    0.300000 <    0.000000>] ", "[    0.500000 <    0.200000>] "),
+        (
+            "[    0.300000                ] host kernel: ",
+            "[    0.500000 <    0.200000 >] host kernel: ",
+        ),
+        (
+            "[    0.300000 <    0.000000*>] host kernel: ",
+            "[    0.500000 <    0.200000 >] host kernel: ",
+        ),
     ],
 )
 def test_every_stamp_of_a_kernel_s_clock(begin: str, end: str) -> None:
@@ -100,6 +113,8 @@ def test_every_stamp_of_a_kernel_s_clock(begin: str, end: str) -> None:
         ("<6>[    0.300000 / 01-01 00:00:00.529][7] ", None),
         ("6,160,300000,-;", None),
         ("6,160,300000,-,caller=T1;", "T1"),
+        ("6.1.0-13-amd64,6,160,300000,-;", None),
+        ("6.1.0-13-amd64,6,160,300000,-,caller=T1;", "T1"),
     ],
 )
 def test_who_prints_is_told_by_vendors_kernels_and_by_the_ring(
@@ -119,6 +134,8 @@ def test_who_prints_is_told_by_vendors_kernels_and_by_the_ring(
         "[Nov 7 10:11] ",
         "[Fri Nov 20 23:21:55 2026] ",
         "[ven. nov.  20 23:21:55 2026] ",
+        "[Fri Nov 20 23:21:55 2026 <    0.000123>] ",
+        "[Nov20 23:21] ",
         "2026-11-20T23:21:55,123456+01:00 ",
         "",
     ],
@@ -136,6 +153,7 @@ def test_other_stamps_are_taken_off_and_give_no_time(stamp: str) -> None:
         "> [    0.300000] Trying to unpack rootfs image as initramfs...",
         'printk("[    0.300000] Trying to unpack rootfs image as initramfs...");',
         "Nov 20 23:21:55 host cat[99]: [    0.300000] Unpacking initramfs...",
+        "Nov 20 23:21:55 host cat: [    0.300000] Unpacking initramfs...",
         "[    0.300000] systemd[1]: Trying to unpack rootfs image as initramfs...",
         "[    0.3] Trying to unpack rootfs image as initramfs...",
     ],
@@ -193,12 +211,31 @@ def test_a_boot_whose_first_messages_are_overwritten_is_another() -> None:
         "\x1b[0m\x1b[37m\x1b[40m",
         "\x1b[1;1H\x1b[J",
         "\x1b[32m",
+        "^[[32m",
+        "#033[32m",
     ],
 )
 def test_what_terminals_are_told_before_the_first_line_does_not_hide_it(before: str) -> None:
     log = f"{before}{PLAIN.replace('Linux', chr(27) + '[0mLinux', 1)}" * 2
     boots = list(read_boots(io.BytesIO(log.encode())))
     assert [boot.timestamps.release for boot in boots] == ["6.1.0", "6.1.0"]
+
+
+@pytest.mark.parametrize(
+    ("mark", "encoding"),
+    [
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ],
+)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_text_that_windows_has_written_is_read(mark: bytes, encoding: str, line_end: str) -> None:
+    long = "[    0.100000] d\u00e9j\u00e0 \u0a0a " + "x" * 20_000 + "\n"
+    log = (PLAIN + long + PLAIN).replace("\n", line_end)
+    boots = list(read_boots(io.BytesIO(mark + log.encode(encoding))))
+    assert [boot.timestamps.release for boot in boots] == ["6.1.0", "6.1.0"]
+    assert [boot.timestamps.unpack_us for boot in boots] == [200_000, 200_000]
 
 
 def test_what_a_loss_of_power_leaves_in_a_log_does_not_hide_the_next_boot() -> None:
