@@ -182,6 +182,16 @@ _DRACUT: dict[str, Mapping[str, str]] = {
     "form feed behind a level": {_D: "compress=zstd\ncompress_level_zstd=3\f\n"},
     "wide digit": {_D: "compress=zstd\ncompress_level_zstd=\uff13\n"},
     "no-break space": {_D: "compress=zstd\ncompress_level_zstd='3\u00a0'\n"},
+    "level of a variable's name": {_D: "compress=gzip\ncompress_level_gzip='$x'\n"},
+    "level below zero": {_D: "compress=zstd\ncompress_level_zstd=-22\n"},
+    "a directory like a drop-in": {
+        _D: "compress=lz4\n",
+        f"{_MINE}/x.conf/inside": "compress=xz\n",
+    },
+    "a directory like a packaged drop-in": {
+        f"{_MINE}/x.conf/inside": "compress=xz\n",
+        f"{_USR}/x.conf": "compress=lz4\n",
+    },
 }
 
 _I = "etc/initramfs-tools/initramfs.conf"
@@ -202,7 +212,7 @@ _INITRAMFS_TOOLS: dict[str, Mapping[str, str]] = {
         f"level {level!r} of {codec}": {_I: f"COMPRESS={codec}\nCOMPRESSLEVEL='{level}'\n"}
         for codec, level in (
             *((Codec.ZSTD, level) for level in ("", " ", "3", "-9", "+9", "19", "22", "0", "09")),
-            *((Codec.ZSTD, level) for level in ("best", "9 --long=27", "1 -9", "9e", "--9")),
+            *((Codec.ZSTD, level) for level in ("-22", "$x", "best", "9 --long=27", "1 -9", "9e", "--9")),
             *((Codec.LZ4, level) for level in ("", "-9", "1", "12", "16", "0")),
             *((Codec.GZIP, level) for level in ("", "-9", "1", "9", "10", "19", "9e", "0", "11")),
             *((Codec.XZ, level) for level in ("", "-9", "0", "9e", "19", "09")),
@@ -234,6 +244,11 @@ _INITRAMFS_TOOLS: dict[str, Mapping[str, str]] = {
         f"{_HOOKS}/.a": "COMPRESS=xz\n",
     },
     "a name with a dot": {_I: "COMPRESS=gzip\n", f"{_LOCAL}/a.conf": "COMPRESS=lz4\n"},
+    "a directory like a drop-in": {
+        _I: "COMPRESS=gzip\n",
+        f"{_LOCAL}/x.conf/inside": "COMPRESS=xz\n",
+        f"{_SHARED}/x.conf": "COMPRESS=lz4\n",
+    },
     "a hook": {_I: "COMPRESS=gzip\n", f"{_HOOKS}/a.dpkg-old": "COMPRESS=lz4\n"},
     "appended": {_I: "COMPRESS=z\nCOMPRESS=${COMPRESS}std\n"},
     "plus": {_I: "COMPRESS=gzip\nCOMPRESS+=x || :\n"},
