@@ -212,7 +212,8 @@ _INITRAMFS_TOOLS: dict[str, Mapping[str, str]] = {
         f"level {level!r} of {codec}": {_I: f"COMPRESS={codec}\nCOMPRESSLEVEL='{level}'\n"}
         for codec, level in (
             *((Codec.ZSTD, level) for level in ("", " ", "3", "-9", "+9", "19", "22", "0", "09")),
-            *((Codec.ZSTD, level) for level in ("-22", "$x", "best", "9 --long=27", "1 -9", "9e", "--9")),
+            *((Codec.ZSTD, level) for level in ("-22", "$x", "best", "9 --long=27", "1 -9")),
+            *((Codec.ZSTD, level) for level in ("9e", "--9")),
             *((Codec.LZ4, level) for level in ("", "-9", "1", "12", "16", "0")),
             *((Codec.GZIP, level) for level in ("", "-9", "1", "9", "10", "19", "9e", "0", "11")),
             *((Codec.XZ, level) for level in ("", "-9", "0", "9e", "19", "09")),
