@@ -20,7 +20,7 @@ import time
 from collections import Counter
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
@@ -31,7 +31,7 @@ from initadvisor.advise import recommend
 from initadvisor.cli import root
 from initadvisor.core.codecs import Codec
 from initadvisor.daemon import enable
-from initadvisor.host.run import Priority, SystemRunner
+from initadvisor.host.run import SystemRunner
 from initadvisor.measure import catch_up, measure
 from initadvisor.store.store import open_store
 from tests.fixtures.enabling_machine import UnitRunner, make_enabling
@@ -39,8 +39,7 @@ from tests.fixtures.journals import START_US
 from tests.fixtures.provable_machine import IMAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import IO
+    from collections.abc import Iterable, Iterator, Sequence
 
     from initadvisor.host.run import Completed
     from tests.fixtures.campaign_machine import Campaigning
@@ -59,30 +58,10 @@ class Programs(UnitRunner):
         super().__init__(at)
         self.programs = {*self.programs, *filter(SystemRunner().which, _COMPRESSORS)}
 
-    def run(
-        self,
-        argv: Sequence[str | Path],
-        *,
-        timeout_s: float,
-        check: bool = True,
-        stdin: IO[bytes] | None = None,
-        stdout: IO[bytes] | None = None,
-        env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-        priority: Priority = Priority.NORMAL,
-    ) -> Completed:
+    def run(self, argv: Sequence[str | Path], **options: Any) -> Completed:  # noqa: ANN401
         """Run it, or answer from the table."""
         run = SystemRunner().run if str(argv[0]) in _COMPRESSORS else super().run
-        return run(
-            argv,
-            timeout_s=timeout_s,
-            check=check,
-            stdin=stdin,
-            stdout=stdout,
-            env=env,
-            cwd=cwd,
-            priority=priority,
-        )
+        return run(argv, **options)
 
 
 def month(boots: int, messages: int, image_bytes: int) -> Iterator[Boot]:
@@ -165,7 +144,7 @@ def main() -> None:
             sys.exit(f"it failed: {done.output}{done.exception!r}")
         with open_store(made.host, readonly=True) as store:
             print(f"{len(store.known_boots())} boots recorded")
-    print(next(line for line in done.output.splitlines() if line.startswith("Advice so far")))
+    print(done.output[done.output.index("Advice so far") :].partition("\n\n")[0].rstrip())
     spent_s["else"] = whole_s - spent_s.total()
     for step, step_s in spent_s.items():
         print(f"{step:24} {step_s:6.2f} s  {step_s / whole_s:4.0%}")

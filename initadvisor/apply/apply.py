@@ -184,9 +184,12 @@ def _accepted(
             msg = f"not replacing {image.image.path}: {image.objection}"
             hint = "rebuild and boot it first, or --accept-content-changes; nothing was changed"
             raise UnfitImageError(msg, hint=hint)
-    stay = {image.image for image in left}
-    images = [replace(one, rebuilt=one.rebuilt and one.image not in stay) for one in plan.images]
-    require_loaded(host, images)
+    if left:
+        stay = {image.image for image in left}
+        require_loaded(
+            host,
+            [replace(one, rebuilt=one.rebuilt and one.image not in stay) for one in plan.images],
+        )
     return tuple(image for image in built if image not in left), left
 
 

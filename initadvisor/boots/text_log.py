@@ -236,10 +236,14 @@ def _lines(file: Lines) -> Iterator[str]:
     piece = piece[2:] if wide else piece.removeprefix(codecs.BOM_UTF8)
     whole = True
     while piece:
-        piece = piece.replace(b"\0", b"") if wide else piece.lstrip(b"\0") if whole else piece
-        if whole and piece:
-            yield _printed(piece.strip(b"\r\n").decode(errors="replace"))
-        whole = piece.endswith(b"\n") if piece else whole
+        if wide:
+            piece = piece.replace(b"\0", b"")
+        elif whole:
+            piece = piece.lstrip(b"\0")
+        if piece:
+            if whole:
+                yield _printed(piece.strip(b"\r\n").decode(errors="replace"))
+            whole = piece.endswith(b"\n")
         piece = file.readline(LONGEST_TEXT)
 
 

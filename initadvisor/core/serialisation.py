@@ -163,17 +163,6 @@ def _fields(kind: type[DataclassInstance], names: Names) -> _Fields:
     return _Fields({field.name: hints[field.name] for field in own}, frozenset(needed))
 
 
-_UNIONS = {Union, types.UnionType}
-
-
-@functools.cache
-def _parts(kind: Any) -> tuple[object, tuple[Any, ...]]:  # noqa: ANN401 - any hint
-    """Return what a type is made of and with; of a dataclass itself, with nothing."""
-    if isinstance(kind, type) and is_dataclass(kind) and kind is not Setting:
-        return dataclass, ()
-    return get_origin(kind), get_args(kind)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reader:
     names: Names
@@ -199,18 +188,19 @@ class _Reader:
 
     def value(self, kind: Any, plain: object, where: str) -> object:  # noqa: ANN401 - any hint
         """Return the value of one type; unions are of None, or of dataclasses."""
-        origin, kinds = _parts(kind)
-        if origin in _UNIONS:
+        origin = get_origin(kind)
+        if origin in {Union, types.UnionType}:
+            kinds = get_args(kind)
             if plain is None and types.NoneType in kinds:
                 return None
             given = frozenset(plain) if isinstance(plain, dict) else frozenset[str]()
             return self.value(self._fitting(kinds, given), plain, where)
         if origin is tuple:
-            (item, _) = kinds
+            (item, _) = get_args(kind)
             if not isinstance(plain, list) or len(plain) > self.limits.items:
                 raise _wrong(where, plain)
             return tuple(self.value(item, each, f"{where}[{n}]") for n, each in enumerate(plain))
-        if origin is dataclass:
+        if isinstance(kind, type) and is_dataclass(kind) and kind is not Setting:
             return self.instance(kind, plain, where)
         try:
             return self._scalar(kind, plain)

@@ -262,7 +262,7 @@ _REMEMBERED_NS = 5_000_000_000
 """What was evaluated is not evaluated again for so long, as a sandbox takes 25 processes."""
 
 _REMEMBERED = 16
-"""So many, as a question of several files is asked again after those of each."""
+"""How many are kept: a plan asks of today's files, of each preset's and of what they will be."""
 
 _latest: list[tuple[int, Runner, object, Evaluation]] = []
 
@@ -295,7 +295,7 @@ def evaluate(
         msg = f"cannot evaluate {_listed(files)}: {shell} is not installed"
         raise InitadvisorError(msg)
     now_ns = host.clock.monotonic_ns()
-    asked = (shell, tuple(names), merged, dict(env or {}), texts)
+    asked = (shell, tuple(files), tuple(names), merged, dict(env or {}), texts)
     for at_ns, runner, question, found in _latest:
         if runner is host.runner and question == asked and now_ns - at_ns < _REMEMBERED_NS:
             return found

@@ -27,7 +27,7 @@ _LIGHT = (
 
 
 def in_light_sandbox(argv: Sequence[str | Path]) -> tuple[str | Path, ...]:
-    """Return a shell's command, in a sandbox that takes a fourth of the time of the real one.
+    """Return a shell's command, in a sandbox that takes a third of the time of the real one.
 
     The program may still write nowhere, as it is nobody's, but sees devices, the network and other
     processes: for configurations that a test has written, none of them hostile.

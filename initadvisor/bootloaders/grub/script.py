@@ -104,7 +104,7 @@ class Statement:
 def statements(text: str) -> tuple[Statement, ...]:
     """Return the statements of a script in the order in which they begin.
 
-    The same menu is read again for each question about it.
+    Kept for the latest texts, as each question about a menu reads it again.
 
     Raises ``ScriptError`` for unbalanced quotes and braces, and for more than 100 blocks inside of
     one another.

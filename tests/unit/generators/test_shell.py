@@ -53,6 +53,14 @@ def test_the_last_file_wins_and_is_the_origin(host: Host, write: Write, shell: S
     assert values.get("Z") is None
 
 
+def test_the_same_files_in_another_order_are_another_question(host: Host, write: Write) -> None:
+    first, second = write("/a", "X=1\n"), write("/b", "X=2\n")
+    orders = ([first, second], [second, first], [first, second])
+    assert [evaluate(host, Shell.BASH, files, ("X",)).value("X") for files in orders] == [
+        *("2", "1", "2")
+    ]
+
+
 def test_arrays_keep_their_elements_and_can_be_appended_to(host: Host, write: Write) -> None:
     files = [write("/a", "X=(-19 'a b')\n"), write("/b", "X+=(-T1)\n")]
     values = evaluate(host, Shell.BASH, files, ("X",))

@@ -22,7 +22,7 @@ from initadvisor.store.connection import DamagedError
 from initadvisor.store.opening import LOCK
 from initadvisor.store.schema import LAYOUT, OtherLayoutError
 from initadvisor.store.store import open_store
-from tests.fixtures.at_line import AtLine
+from tests.fixtures.at_line import OPENING_THE_STORE, AtLine
 from tests.fixtures.full_disks import files_no_longer_than
 from tests.fixtures.lab_runs import CPU, KERNEL, ZSTD, fill, lost, run, sample, trial, verification
 from tests.fixtures.waiting import HANGS_S
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from initadvisor.store.store import Store
 
 BOTH = pytest.mark.parametrize("readonly", [True, False])
-OPENING = ("store/opening.py", "store/connection.py", "store/schema.py")
 
 
 def read_all(host: Host, *, readonly: bool = True) -> int:
@@ -278,7 +277,7 @@ def test_one_that_is_moved_aside_at_any_line_of_opening_it_is_made_anew(
             name.unlink()
         path.write_bytes(unusable)
         other = OtherProcess(path, new=new if replaced else None)
-        moving = AtLine(OPENING, other.move, after_lines=after_lines)
+        moving = AtLine(OPENING_THE_STORE, other.move, after_lines=after_lines)
         refused = False
         try:
             with moving, open_store(host, readonly=readonly) as store:

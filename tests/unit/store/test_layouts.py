@@ -19,7 +19,7 @@ from initadvisor.store import connection, opening
 from initadvisor.store.opening import opened_for_reading, opened_for_writing
 from initadvisor.store.schema import APPLICATION_ID, LAYOUT, NotOursError, OtherLayoutError
 from initadvisor.store.store import open_store
-from tests.fixtures.at_line import AtLine
+from tests.fixtures.at_line import OPENING_THE_STORE, AtLine
 from tests.fixtures.lab_runs import fill
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ EDGES = (-(2**31), -1, 0, 1, LAYOUT - 1, LAYOUT, LAYOUT + 1, APPLICATION_ID, 2**
 NUMBERS = st.sampled_from(EDGES) | st.integers(-(2**31), 2**31 - 1)
 OTHER = pytest.mark.parametrize("layout", [*range(1, LAYOUT), LAYOUT + 1, 2**31 - 1])
 BOTH = pytest.mark.parametrize("readonly", [True, False])
-OPENING = ("store/opening.py", "store/connection.py", "store/schema.py")
 
 
 def said_of(layout: int) -> tuple[str, str]:
@@ -229,7 +228,7 @@ def test_one_that_is_made_by_another_at_any_line_of_opening_it_is_used(
         if empty:
             path.touch()
         other = OtherWriter(host)
-        measuring = AtLine(OPENING, other.measure, after_lines=after_lines)
+        measuring = AtLine(OPENING_THE_STORE, other.measure, after_lines=after_lines)
         with measuring, open_store(host, readonly=readonly) as store:
             measuring.__exit__()
             if not readonly:
