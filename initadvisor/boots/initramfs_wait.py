@@ -14,7 +14,6 @@ memory" and "Run /init" (the slack) says nothing of either: B2 is in it whether 
 from __future__ import annotations
 
 import re
-from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -81,9 +80,6 @@ _SHORTEST_SILENCE_US = {
 
 _STRAY_LINES = 2
 """So many messages of nobody knows whom may break a silence where nobody says who prints."""
-
-_MOST_UNBEGUN = 64
-"""Messages that are looked at where the beginning of the unpack has been overwritten."""
 
 _LONGEST_WORDS = 80
 
@@ -162,7 +158,7 @@ class InitramfsWait:
         self._tracks = {
             evidence: _Track() for evidence in (WaitEvidence.INITCALLS, WaitEvidence.CALLER_IDS)
         }
-        self._unbegun: deque[KernelMessage] = deque(maxlen=_MOST_UNBEGUN)
+        self._text = ""
         self._before = _Lines()
         self._after = _Lines()
         self._begin: KernelMessage | None = None
@@ -174,15 +170,10 @@ class InitramfsWait:
         """Take note of a message, and of what it tells, if anything."""
         event = line.event if line else None
         if event is KernelEvent.BEGIN and self._begin is None and not self._ended:
-            words = self._unbegun[-1].text if self._unbegun else ""
-            self._begin = replace(message, text=words)
-            self._unbegun.clear()
+            self._begin = replace(message, text=self._text)
         if event is KernelEvent.FREED and not self._ended:
             self._ended = True
             self._at_end = self._running
-            for unbegun in self._unbegun:  # the beginning was overwritten
-                self._before.add(unbegun)
-            self._unbegun.clear()
         if event in _OF_THE_UNPACK:
             return
         if line and self._is_initcall(line):
@@ -193,7 +184,7 @@ class InitramfsWait:
             if self._after.first is None:
                 self._after.add(message)
         elif self._begin is None:
-            self._unbegun.append(message)
+            self._text = message.text
         else:
             self._before.add(message)
 
@@ -209,8 +200,8 @@ class InitramfsWait:
         return self._before.init > 0 or self._before.unknown >= least
 
     def observation(self, timestamps: KernelTimestamps) -> ShadowObservation:
-        """Return what was seen of B1 and B2."""
-        if timestamps.synchronous:
+        """Return what was seen of B1 and B2: nothing where the beginning has been overwritten."""
+        if timestamps.begun and timestamps.synchronous:
             return ShadowObservation(
                 waiting=Waiting.SYNCHRONOUS,
                 evidence=WaitEvidence.KERNEL,
@@ -220,14 +211,14 @@ class InitramfsWait:
                 rest_us=timestamps.slack_us,
                 slack_us=timestamps.slack_us,
             )
-        if timestamps.end_us is None:
+        if not timestamps.begun or timestamps.end_us is None:
             return _unknown(timestamps)
         for evidence, track in self._tracks.items():
             if track.before and track.after:
                 silence = _Silence(*track.before, *track.after, timestamps.end_us)
                 waited = silence.ended_by_unpack(evidence)
                 return self._seen(timestamps, evidence, silence, waited=waited)
-        if timestamps.begun and timestamps.synchronous is None:
+        if timestamps.synchronous is None:
             return _unknown(timestamps)  # it may have been the init task that unpacked
         found = self._by_lines(timestamps, timestamps.end_us)
         if found is None:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from initadvisor.boots.record import rejections
+from initadvisor.records.boot import RejectionReason
 from initadvisor.records.kernel_log import KernelMessage, read_message
-from initadvisor.records.marks import WaitEvidence, Waiting
+from initadvisor.records.marks import ShadowObservation, WaitEvidence, Waiting
 from tests.fixtures.kernel_boots import read_boot
 
 if TYPE_CHECKING:
@@ -22,11 +24,13 @@ EXCERPTS: list[dict[str, Any]] = json.loads(
 )["boots"]
 
 
+BEGIN = "Trying to unpack rootfs image as initramfs..."
+
+
 def replayed(boot: dict[str, Any]) -> KernelBoot:
     """Return what is made of a published boot's marks and the messages around the end."""
     said = [
         (0, f"Linux version {boot['release']} (someone@somewhere) (cc) #1 SMP"),
-        (boot["begin_us"], "Trying to unpack rootfs image as initramfs..."),
         (
             None if boot["last_us"] == boot["begin_us"] else boot["last_us"],
             boot["last"] or "something of no renown",
@@ -35,8 +39,11 @@ def replayed(boot: dict[str, Any]) -> KernelBoot:
         (boot["next_us"], boot["next"] or "something else"),
         (boot["init_us"], "Run /init as init process"),
     ]
-    return read_boot(
+    messages = [
         KernelMessage(text=text, time_us=time_us) for time_us, text in said if time_us is not None
+    ]
+    return read_boot(
+        [messages[0], KernelMessage(text=BEGIN, time_us=boot["begin_us"]), *messages[1:]]
     )
 
 
@@ -60,10 +67,13 @@ def test_an_excerpt_of_a_published_log_is_judged_as_its_reader_did(boot: dict[st
     ]
     if boot["release"]:
         text = f"Linux version {boot['release']} (someone@somewhere) (cc) #1 SMP"
-        messages.insert(0, KernelMessage(text=text, time_us=0))
+        said = [KernelMessage(text=text, time_us=0)]
+        if not any(message.text.endswith("initramfs...") for message in messages):
+            said.append(KernelMessage(text=BEGIN, time_us=None))
+        messages = said + messages
     kernel = read_boot(messages)
     seen = kernel.shadow
-    assert seen.waiting == boot["reader"]
+    assert seen.waiting == (boot["reader"] if kernel.timestamps.begun else Waiting.UNKNOWN)
     if seen.shadow_us is not None and seen.waiting is Waiting.WAITED:
         assert kernel.timestamps.begin_us is not None
         assert kernel.timestamps.begin_us + seen.shadow_us == boot["last_us"]
@@ -411,16 +421,17 @@ def test_a_task_that_was_silent_before_unpacking_began_had_nothing_else_to_do() 
     assert seen.shadow_us == 0
 
 
-def test_without_a_beginning_b2_is_known_and_b1_is_not() -> None:
-    seen = told("""
+@pytest.mark.parametrize("release", ["6.1.0", "4.19.0"])
+def test_without_a_beginning_nothing_is_said_of_who_waited(release: str) -> None:
+    kernel = told(f"""
+[    0.000000] Linux version {release} (a@b) (cc) #1 SMP
 [    0.350000] NET: Registered PF_INET6 protocol family
 [    0.500000] Freeing initrd memory: 42152K
 [    0.503000] Segment Routing with IPv6
 [    0.600000] Run /init as init process
-""").shadow
-    assert seen.waiting is Waiting.WAITED
-    assert seen.rest_us == 100_000
-    assert (seen.shadow_us, seen.shadow_min_us, seen.shadow_max_us) == (None, None, None)
+""")
+    assert rejections(kernel.timestamps) == (RejectionReason.NO_BEGIN,)
+    assert kernel.shadow == ShadowObservation(waiting=Waiting.UNKNOWN, slack_us=100_000)
 
 
 def test_nothing_is_told_of_nothing() -> None:
