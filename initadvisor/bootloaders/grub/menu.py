@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-_ARGUMENTS = ("--class", "--users", "--hotkey", "--source", "--id", "$menuentry_id_option")
+_IDENTIFIER_OPTIONS = ("--id", "$menuentry_id_option")
+_ARGUMENTS = ("--class", "--users", "--hotkey", "--source", *_IDENTIFIER_OPTIONS)
 """Options of menuentry and submenu that have an argument, here or behind an equals sign."""
 
 _ASSIGNED_DEFAULT = re.compile(r"default=(?P<value>.*)", re.DOTALL)
@@ -152,27 +153,53 @@ def _choose(
     limit: int,
     wanted: _Wanted,
 ) -> Statement:
-    """Return the entry or submenu that one part of the default means, among those of a level."""
+    """Return the entry or submenu that one part of the default means, among those of a level.
+
+    What begins with a number is that number (get_entry_number in grub-core/normal/menu.c). Fedora's
+    GRUB looks for an identifier of that name first, then for a title, and for a number at last.
+    """
     level = [
         each
         for each in script
         if each.command in {"menuentry", "submenu"}
         and (each.blocks[-1].start if each.blocks else None) == (inside.start if inside else None)
     ]
-    if part.isdecimal():
-        if int(part) >= len(level):
-            raise _unclear(wanted, "there are not so many entries")
-        found = level[int(part)]
-        before = level[: int(part) + 1]
-        if any(each.conditional for each in before) or found.start > limit:
-            raise _unclear(wanted, "which number an entry has depends on what GRUB finds")
-        return found
-    found_all = [each for each in level if part in {_identifier(each), _title(each)}]
-    if not found_all:
-        raise _unclear(wanted, "there is no such entry")
-    if found_all[0].conditional:
+    number = _number(part)
+    numbered = [] if number is None else level[number : number + 1]
+    named = [each for each in level if part and part in {_identifier(each), _title(each)}]
+    identified = [each for each in named if part == (_identifier(each) or _title(each))]
+    upstream = named[:1] if number is None else numbered
+    if upstream != (identified or named or numbered)[:1]:
+        raise _unclear(wanted, "GRUB and Fedora's GRUB take that for different entries")
+    if not upstream:
+        missing = "there is no such entry"
+        raise _unclear(wanted, missing if number is None else "there are not so many entries")
+    found = upstream[0]
+    before = level[: level.index(found) + 1]
+    if number is not None and (any(each.conditional for each in before) or found.start > limit):
+        raise _unclear(wanted, "which number an entry has depends on what GRUB finds")
+    if found.conditional:
         raise _unclear(wanted, "whether the entry is there depends on what GRUB finds")
-    return found_all[0]
+    if number is None and any(map(_has_computed_name, before)):
+        raise _unclear(wanted, "what an entry before it is called depends on what GRUB finds")
+    return found
+
+
+_NUMBER = re.compile(
+    r"[ \t\r\n]*(?:0x(?P<hex>[0-9A-Fa-f]+)|(?P<octal>0[0-7]+)|(?!0x)([0-9]{1,30}))"
+)
+
+
+def _number(part: str) -> int | None:
+    """Return the number that a default begins with as ``grub_strtoul`` reads it, None for a name.
+
+    ``6.1 kernel`` is 6 and ``010`` is 8 (kern/misc.c, the same in 2.06 and 2.14).
+    """
+    found = _NUMBER.match(part)
+    if found is None:
+        return None
+    bases = {"hex": 16, "octal": 8}
+    return int(found[found.lastindex or 0], bases.get(found.lastgroup or "", 10))
 
 
 def _menu_entry(
@@ -208,8 +235,15 @@ def _options(entry: Statement) -> tuple[list[tuple[str, GrubWord | None]], list[
 
 
 def _identifier(entry: Statement) -> str | None:
-    given = [word for name, word in _options(entry)[0] if name in {"--id", "$menuentry_id_option"}]
+    given = [word for name, word in _options(entry)[0] if name in _IDENTIFIER_OPTIONS]
     return given[-1].literal if given and given[-1] else None
+
+
+def _has_computed_name(entry: Statement) -> bool:
+    """Tell whether a variable decides what an entry's identifier or title is."""
+    options, others = _options(entry)
+    identifiers = [word for name, word in options if name in _IDENTIFIER_OPTIONS and word]
+    return any(word.literal is None for word in (*identifiers, *others[:1]))
 
 
 def _title(entry: Statement) -> str:

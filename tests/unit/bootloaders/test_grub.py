@@ -75,6 +75,16 @@ def default_is(value: str) -> Callable[[Machine], object]:
     return edit('set default="0"', f'set default="{value}"')
 
 
+def default_is_of(value: str, head: str) -> Callable[[Machine], object]:
+    """Return what sets GRUB_DEFAULT, and how the default entry begins."""
+
+    def spoil(machine: Machine) -> None:
+        default_is(value)(machine)
+        edit("menuentry 'Debian GNU/Linux' ", head)(machine)
+
+    return spoil
+
+
 def _no_programs(machine: Machine) -> None:
     machine.programs.programs = ()
 
@@ -132,6 +142,12 @@ def test_the_trials_entry_finds_its_disk_as_the_default_does(tmp_path: Path) -> 
         (SIMPLE, SIMPLE),
         ("1>0", f"{ADVANCED}>gnulinux-6.1.0-50-amd64-advanced-{UUID}"),
         ("1>2", f"{ADVANCED}>{OLDER}"),
+        ("00", SIMPLE),
+        (" \t0", SIMPLE),
+        ("0X1", SIMPLE),
+        ("0 Debian", SIMPLE),
+        ("1.9 old>0x2.6", f"{ADVANCED}>{OLDER}"),
+        ("001>02", f"{ADVANCED}>{OLDER}"),
         (f"{ADVANCED}>{OLDER}", f"{ADVANCED}>{OLDER}"),
         (
             "Advanced options for Debian GNU/Linux>Debian GNU/Linux, with Linux 6.1.0-49-amd64",
@@ -250,6 +266,27 @@ def test_what_is_for_init_stays_behind_our_words(tmp_path: Path) -> None:
         (default_is(""), RefusalKind.NO_DEFAULT, "not known before"),
         (default_is("${mine}"), RefusalKind.NO_DEFAULT, "not known before"),
         (default_is("9"), RefusalKind.UNCLEAR_DEFAULT, "not so many entries"),
+        (default_is("6.1 kernel"), RefusalKind.UNCLEAR_DEFAULT, "not so many entries"),
+        (default_is("9" * 5000), RefusalKind.UNCLEAR_DEFAULT, "not so many entries"),
+        (default_is("0x"), RefusalKind.UNCLEAR_DEFAULT, "no such entry"),
+        (default_is("-0"), RefusalKind.UNCLEAR_DEFAULT, "no such entry"),
+        (default_is("\u0661"), RefusalKind.UNCLEAR_DEFAULT, "no such entry"),
+        (default_is("1>"), RefusalKind.UNCLEAR_DEFAULT, "no such entry"),
+        (
+            default_is_of("1 old", "menuentry '1 old' "),
+            RefusalKind.UNCLEAR_DEFAULT,
+            "GRUB and Fedora's GRUB take that for different entries",
+        ),
+        (
+            default_is_of(ADVANCED, f"menuentry {ADVANCED} "),
+            RefusalKind.UNCLEAR_DEFAULT,
+            "GRUB and Fedora's GRUB take that for different entries",
+        ),
+        (
+            default_is_of("A", 'menuentry "$b" {\ntrue\n}\nmenuentry A '),
+            RefusalKind.UNCLEAR_DEFAULT,
+            "what an entry before it is called",
+        ),
         (default_is("1"), RefusalKind.UNCLEAR_DEFAULT, "a submenu"),
         (default_is("0>1"), RefusalKind.UNCLEAR_DEFAULT, "past an entry"),
         (default_is("1>nothing"), RefusalKind.UNCLEAR_DEFAULT, "no such entry"),
