@@ -106,6 +106,7 @@ _initadvisor_measure() {
 _initadvisor_contents() {
     _arguments \
         '--files[List the largest files of each purpose, too]' \
+        '--kernel-codecs[Predict what other codecs would cost for the kernel, too. Takes minutes, once]' \
         '--json[Print the answer as JSON]' \
         '--help[Show this message and exit]' \
         '::value:_files'

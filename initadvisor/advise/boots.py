@@ -17,6 +17,7 @@ from initadvisor.decide.upgrades import counted_pace
 from initadvisor.image.kernel import ASYNCHRONOUS_SINCE, kernel_version
 from initadvisor.records.boot_class import asked_to_wait
 from initadvisor.store.store import open_store
+from initadvisor.vm.kernel import NAMED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -278,7 +279,7 @@ def _whole_boot_ms(host: Host) -> float | None:
 
 def _kernel_size(host: Host, release: str | None) -> tuple[float, str]:
     if release:
-        for place in (f"/usr/lib/modules/{release}/vmlinuz", f"/boot/vmlinuz-{release}"):
+        for place in (name.format(release=release) for name in NAMED):
             try:
                 return host.path(place).stat().st_size / _MB, place
             except OSError:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.advise.decision_input import DecisionResult
+    from initadvisor.advise.kernel_cost import KernelCost
     from initadvisor.core.estimates import Estimate
     from initadvisor.image.contents import ImageContents, KindUse
 
@@ -33,8 +34,9 @@ class ContentsCost:
     """What an image costs: ``boot_ms`` to read and to unpack it, and its kinds' parts of that.
 
     The dearest kind is first. The middles of the kinds add up to that of the whole.
-    ``repeated_ms``: what of it are files that are there more than once. ``warnings``: what makes
-    the times less certain.
+    ``repeated_ms``: what of it are files that are there more than once. ``kernel``: what its kernel
+    costs beside that, None where there is none to be read. ``warnings``: what makes the times less
+    certain.
     """
 
     image: Path
@@ -42,6 +44,7 @@ class ContentsCost:
     boot_ms: Estimate
     kinds: tuple[KindCost, ...]
     repeated_ms: Estimate
+    kernel: KernelCost | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -51,7 +54,12 @@ class ContentsCost:
 
 
 def contents_cost(
-    image: Path, contents: ImageContents, result: DecisionResult, warnings: Sequence[str] = ()
+    image: Path,
+    contents: ImageContents,
+    result: DecisionResult,
+    *,
+    kernel: KernelCost | None = None,
+    warnings: Sequence[str] = (),
 ) -> ContentsCost:
     """Share out what today's image costs, as it is weighed, among what is in it.
 
@@ -98,6 +106,7 @@ def contents_cost(
         boot_ms=cost(*wholes),
         kinds=tuple(sorted(kinds, key=lambda kind: -kind.boot_ms.middle)),
         repeated_ms=cost(again.stored_bytes, again.size_bytes, again.decompressed_bytes),
+        kernel=kernel,
         warnings=tuple(warnings),
     )
 

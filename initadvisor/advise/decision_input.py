@@ -85,13 +85,20 @@ class Unpacking:
             return measured
         if candidate.codec is Codec.CAT:
             return Quantity(median=0.0, source="not compressed")
-        row, samples_ms = self._row(candidate), self._samples_ms(candidate)
-        spread = stdev(log(sample) for sample in samples_ms) if len(samples_ms) > 1 else 0.0
         sampled = _SAMPLED_LOG_SD if candidate.sampled else 0.0
         busy = _BUSY_LOG_SD * candidate.sampled.busy_part if candidate.sampled else 0.0
+        return self.scaled(
+            self._samples_ms(candidate), self._row(candidate), log_sd=hypot(sampled, busy)
+        )
+
+    def scaled(
+        self, samples_ms: Sequence[float], row: Calibration, *, log_sd: float = 0.0
+    ) -> Quantity:
+        """Return what a kernel takes for what user space took so long for, within ``log_sd``."""
+        spread = stdev(log(sample) for sample in samples_ms) if len(samples_ms) > 1 else 0.0
         return Quantity(
             median=median(samples_ms) * row.ratio + row.fixed_ms * self.slowness,
-            log_sd=hypot(max(spread, _LEAST_LOG_SD), row.own_log_sd, sampled, busy),
+            log_sd=hypot(max(spread, _LEAST_LOG_SD), row.own_log_sd, log_sd),
             source=self.table.source,
         )
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from initadvisor.advise.boots import Boots, boot_context, recorded_boots, what_was_learnt
 from initadvisor.advise.contents import contents_cost, largest_excess
 from initadvisor.advise.decision_input import DecisionInput, Unpacking, decision_result
+from initadvisor.advise.kernel_cost import KernelPricing, kernel_cost
 from initadvisor.advise.machine import know_machine, unpacking_assumptions
 from initadvisor.advise.ranking import explain, summarise
 from initadvisor.advise.recommendation import Assumption, Recommendation, Storage
@@ -25,7 +26,7 @@ from initadvisor.candidates.search_space import (
     open_search_space,
 )
 from initadvisor.core.config import Objective
-from initadvisor.core.errors import InitadvisorError, UnsafeError
+from initadvisor.core.errors import InitadvisorError, UnsafeError, side_fact
 from initadvisor.data.tables import calibration
 from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.next_boot import BootLimits
@@ -179,18 +180,37 @@ class CandidateEvaluation:
             ranked=summarise(decision_input, result),
         )
 
-    def contents_cost(self) -> ContentsCost:
-        """Share out what today's image costs; nothing is compressed for that."""
+    def contents_cost(self, *, other_kernels: bool = False) -> ContentsCost:
+        """Share out what today's image costs; nothing is compressed for that.
+
+        With ``other_kernels`` its kernel is, with every codec, to say what that would cost.
+        """
         alone = replace(self._search_space, settings=())
         decision_input = self._decision_input(
             estimated_candidate_set(self._host, alone, observer=self._observer)
         )
         source = self._search_space.source
+        result = decision_result(decision_input)
+        gaps: list[str] = []
+        kernel = side_fact(
+            lambda: kernel_cost(
+                self._host,
+                source,
+                self._search_space.kernel_release,
+                KernelPricing(unpacking=decision_input.unpacking, result=result, seed=_SEED),
+                compress=other_kernels,
+                observer=self._observer,
+            ),
+            "what the kernel costs",
+            gaps,
+        )
         return contents_cost(
             source.path,
             source.contents,
-            decision_result(decision_input),
+            result,
+            kernel=kernel,
             warnings=(
+                *gaps,
                 *self.disk.warnings,
                 *(self.disk.speed_warnings if self._config.read_speed_mb_s is None else ()),
                 *self.boots.warnings,
@@ -336,8 +356,10 @@ def recommend(host: Host, request: Request, *, observer: RecommendObserver) -> R
         return found
 
 
-def price_contents(host: Host, image: Path | None, *, observer: RecommendObserver) -> ContentsCost:
-    """Say what the files of an image cost each boot, of this machine's own by default.
+def price_contents(
+    host: Host, image: Path | None, *, other_kernels: bool = False, observer: RecommendObserver
+) -> ContentsCost:
+    """Say what the files of an image, and its kernel, cost each boot; of this machine's by default.
 
     Raises ``InitadvisorError`` (with its exit code) where it cannot be read or is none.
     """
@@ -348,7 +370,7 @@ def price_contents(host: Host, image: Path | None, *, observer: RecommendObserve
     ) as search_space:
         return CandidateEvaluation(
             host, request, config, search_space, observer, sample=False
-        ).contents_cost()
+        ).contents_cost(other_kernels=other_kernels)
 
 
 @contextlib.contextmanager

@@ -28,13 +28,17 @@ _SLOW_ROUNDS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """One compressed segment of a file, and the digest of its image, under which it is known."""
+    """One compressed segment of a file, and the digest of its image, under which it is known.
+
+    ``most_bytes``: what is damaged if it unpacks to more.
+    """
 
     path: Path
     offset: int
     size_bytes: int
     codec: Codec
     sha256: str
+    most_bytes: int | None = None
 
 
 class BenchObserver(Protocol):
@@ -88,7 +92,13 @@ def time_once(host: Host, stream: Stream) -> float:
         return 0.0
     with stream.path.open("rb") as file:
         started = host.clock.thread_cpu_ns()
-        for _ in decompress(stream.codec, file, stream.offset, stream.size_bytes):
+        for _ in decompress(
+            stream.codec,
+            file,
+            stream.offset,
+            stream.size_bytes,
+            most_bytes=stream.most_bytes,
+        ):
             pass
         return (host.clock.thread_cpu_ns() - started) / 1e6
 

@@ -21,9 +21,11 @@ from initadvisor.cli.rendering.text import (
 from initadvisor.core.text import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from initadvisor.advise.contents import ContentsCost
+    from initadvisor.advise.kernel_cost import KernelCost, OtherCodec
     from initadvisor.core.estimates import Estimate
 
 
@@ -33,8 +35,13 @@ _LARGE_BYTES = 10_000_000
 @click.command()
 @click.argument("image", type=FileName(), required=False)
 @click.option("--files", is_flag=True, help="List the largest files of each purpose, too.")
+@click.option(
+    "--kernel-codecs",
+    is_flag=True,
+    help="Predict what other codecs would cost for the kernel, too. Takes minutes, once.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-def contents(*, image: Path | None, files: bool, as_json: bool) -> None:
+def contents(*, image: Path | None, files: bool, kernel_codecs: bool, as_json: bool) -> None:
     """Show what IMAGE holds by purpose, and what that costs each boot of this machine.
 
     IMAGE is an initramfs or a unified kernel image; without it, what this machine boots. The times
@@ -45,7 +52,7 @@ def contents(*, image: Path | None, files: bool, as_json: bool) -> None:
     from initadvisor.host import Host
 
     with Progress() as progress:
-        cost = price_contents(Host(), image, observer=progress)
+        cost = price_contents(Host(), image, other_kernels=kernel_codecs, observer=progress)
     if as_json:
         print_json(_document(cost))
     else:
@@ -69,6 +76,10 @@ def _print(cost: ContentsCost, *, files: bool) -> None:
     unpacked_bytes = sum(one.use.unpacked_bytes for one in cost.kinds)
     count = sum(one.use.files for one in cost.kinds)
     rows.append(_row("all", count, unpacked_bytes, cost.image_bytes, cost.boot_ms))
+    if kernel := cost.kernel:
+        name = f"its kernel ({kernel.file.codec}, predicted)"
+        file = kernel.file
+        rows.append(_row(name, 1, file.unpacked_bytes, file.size_bytes, kernel.boot_ms))
     print_table(
         Table(
             titles=("purpose", "files", "unpacked MB", "in image MB", "ms a boot (95 %)"),
@@ -84,6 +95,8 @@ def _print(cost: ContentsCost, *, files: bool) -> None:
         )
     if files:
         _print_files(cost)
+    if cost.kernel and cost.kernel.others is not None:
+        _print_kernel(cost.kernel, cost.kernel.others)
     for warning in cost.warnings:
         print_item(warning)
 
@@ -105,6 +118,34 @@ def _print_files(cost: ContentsCost) -> None:
             click.echo()
 
 
+def _print_kernel(kernel: KernelCost, others: Sequence[OtherCodec]) -> None:
+    if not others and not kernel.skipped:
+        print_paragraph(f"A kernel that is {kernel.file.format} is not built with other codecs.")
+        return
+    click.echo("The kernel, were it built otherwise (predicted):\n")
+    today = (
+        str(kernel.file.codec),
+        _mb(kernel.file.size_bytes),
+        figure(kernel.boot_ms),
+        "today",
+        f"{kernel.file.codec.self_extraction_option}=y",
+    )
+    rows = [
+        (
+            str(one.codec),
+            _mb(one.size_bytes),
+            figure(one.boot_ms),
+            figure(one.saving_ms),
+            f"{one.codec.self_extraction_option}=y",
+        )
+        for one in others
+    ]
+    titles = ("codec", "MB", "ms a boot (95 %)", "sooner, ms (95 %)", "configuration")
+    print_table(Table(titles=titles, rows=(today, *rows), text=0))
+    for one in kernel.skipped:
+        print_item(f"{one.setting}: {one.reason}")
+
+
 def _mb(size_bytes: int, digits: int = 1) -> str:
     return f"{size_bytes / 1e6:.{digits}f}"
 
@@ -117,7 +158,34 @@ def _document(cost: ContentsCost) -> dict[str, Any]:
         "kinds": [{**asdict(one.use), "boot_ms": _estimate(one.boot_ms)} for one in cost.kinds],
         "repeated": {**asdict(cost.contents.repeated), "boot_ms": _estimate(cost.repeated_ms)},
         "largest": [asdict(file) for file in cost.contents.largest],
+        "kernel": cost.kernel and _kernel(cost.kernel),
         "warnings": list(cost.warnings),
+    }
+
+
+def _kernel(kernel: KernelCost) -> dict[str, Any]:
+    file = kernel.file
+    others = None
+    if kernel.others is not None:
+        others = [
+            {
+                "codec": one.codec,
+                "option": f"{one.codec.self_extraction_option}=y",
+                "size_bytes": one.size_bytes,
+                "boot_ms": _estimate(one.boot_ms),
+                "saving_ms": _estimate(one.saving_ms),
+            }
+            for one in kernel.others
+        ]
+    return {
+        "path": str(kernel.path),
+        "format": file.format,
+        "codec": file.codec,
+        "size_bytes": file.size_bytes,
+        "unpacked_bytes": file.unpacked_bytes,
+        "boot_ms": _estimate(kernel.boot_ms),
+        "others": others,
+        "skipped": [{"codec": one.setting.codec, "reason": one.reason} for one in kernel.skipped],
     }
 
 

@@ -30,6 +30,12 @@ class Codec(StrEnum):
         """This codec's row of the table."""
         return CODECS[self]
 
+    @property
+    def self_extraction_option(self) -> str:
+        """The configuration option with which the kernel itself is compressed so."""
+        option = self.spec.kernel_option
+        return option.replace("_RD_", "_KERNEL_") if option else "CONFIG_KERNEL_UNCOMPRESSED"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodecSpec:

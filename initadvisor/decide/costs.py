@@ -153,6 +153,16 @@ def populate_column(candidates: Sequence[CandidateFacts]) -> int | None:
     return measured[-1] if measured else None
 
 
+def self_extraction_times(
+    parameters: ParameterDraws, decompress_ms: Quantity, codec_log_sd: float, *, seed: int
+) -> Floats:
+    """Return what a kernel takes to unpack itself, in ms, on each of the machines."""
+    rng = np.random.default_rng(seed)
+    count = len(parameters.cpu)
+    codec = np.exp(codec_log_sd * rng.standard_normal(count))
+    return _lognormal(rng, decompress_ms, count) * parameters.cpu * codec
+
+
 def summary(values: Floats, source: str) -> Estimate:
     """Return mean and median of draws, and the bounds that hold the middle 95 % of them."""
     low, median, high = map(float, quantiles(values, (0.025, 0.5, 0.975)))

@@ -25,7 +25,7 @@ class Reader:
     def __init__(self, file: IO[bytes], start: int, end: int) -> None:
         self.position = start
         self.end = end
-        self._file = file
+        self.file = file
 
     @property
     def left(self) -> int:
@@ -40,8 +40,8 @@ class Reader:
 
     def peek(self, limit: int) -> bytes:
         """Return what ``read`` would, without moving on."""
-        self._file.seek(self.position)
-        return self._file.read(min(limit, self.left))
+        self.file.seek(self.position)
+        return self.file.read(min(limit, self.left))
 
     def exactly(self, count: int, what: str) -> bytes:
         """Return ``count`` bytes and move on.

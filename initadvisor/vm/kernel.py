@@ -25,7 +25,9 @@ _HEADER_BYTES = 0x210
 _VERSION_BYTES = 256
 _HEADER_MAGIC = slice(0x202, 0x206)
 _VERSION_POINTER = slice(0x20E, 0x210)
-_NAMED = ("/usr/lib/modules/{release}/vmlinuz", "/boot/vmlinuz-{release}")
+NAMED = ("/usr/lib/modules/{release}/vmlinuz", "/boot/vmlinuz-{release}")
+"""Where a kernel is that has its release in its path."""
+
 _ELSEWHERE = (
     "/boot/vmlinuz-*",
     "/boot/*/*/linux",
@@ -74,7 +76,7 @@ def find_kernel(host: Host, release: str) -> Path:
     Raises ``InitadvisorError`` where there is none, ``NeedsRootError`` where only root may look.
     """
     denied: Path | None = None
-    named = [host.path(name.format(release=release)) for name in _NAMED]
+    named = [host.path(name.format(release=release)) for name in NAMED]
     elsewhere = [
         path for pattern in _ELSEWHERE for path in sorted(host.root.glob(pattern.lstrip("/")))
     ]

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import IO, TYPE_CHECKING, Final
 
 from initadvisor.core.codecs import Codec, codec_of_magic
-from initadvisor.core.errors import LibraryError, libraries_told
+from initadvisor.core.errors import BadImageError, LibraryError, libraries_told
 from initadvisor.image.reader import Reader
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def missing_library(codec: Codec) -> LibraryError | None:
 
 
 def decompress(
-    codec: Codec, file: IO[bytes], offset: int, size_bytes: int
+    codec: Codec, file: IO[bytes], offset: int, size_bytes: int, *, most_bytes: int | None = None
 ) -> Iterator[bytes | memoryview]:
     """Yield the plain content of a segment, piece by piece.
 
@@ -43,14 +43,19 @@ def decompress(
     the time this takes is that of the decompressor. A piece is valid until the next one is asked
     for. The file is read at its own positions, which must not change between pieces.
 
-    Raises ``BadImageError`` for damaged data or a segment that ends inside a stream.
+    Raises ``BadImageError`` for damaged data, a segment that ends inside a stream, or one that
+    unpacks to more than ``most_bytes``.
     """
     reader = Reader(file, offset, offset + size_bytes)
+    unpacked_bytes = 0
     while reader.left:
-        if codec is Codec.CAT:
-            yield reader.read()
-        else:
-            yield from open_stream(codec, reader, verify=False)
+        pieces = [reader.read()] if codec is Codec.CAT else open_stream(codec, reader, verify=False)
+        for piece in pieces:
+            unpacked_bytes += len(piece)
+            if most_bytes is not None and unpacked_bytes > most_bytes:
+                msg = f"data that unpacks to more than {most_bytes} bytes"
+                raise BadImageError(msg, offset=offset)
+            yield piece
 
 
 def open_stream(

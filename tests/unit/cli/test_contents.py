@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
+from initadvisor import host as host_package
 from initadvisor.cli import root
 from initadvisor.core.codecs import Codec
+from initadvisor.host import Host
+from tests.fakes.compressors import fake_compressors
 from tests.fixtures.content import mixed_content
-from tests.fixtures.images import archive
+from tests.fixtures.images import archive, compress, pe
+from tests.fixtures.kernels import bzimage
 from tests.fixtures.small_images import early_archive, write_image
 
 if TYPE_CHECKING:
@@ -100,3 +104,68 @@ def test_recommend_has_the_headline_of_what_is_large(tmp_path: Path) -> None:
     small = write_image(tmp_path / "small", archive(needed), codec=Codec.ZSTD)
     found = json.loads(said("recommend", "--image", small, "--only", "lz4", "--json"))
     assert not any("initadvisor contents" in line for line in found["context"])
+
+
+@pytest.fixture
+def has_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """The kernel of ``FILES``, on a machine that has the compressors of ``COMPRESSORS``."""
+    machine = Host(root=tmp_path / "machine", runner=fake_compressors())
+    boot = machine.path("/boot")
+    boot.mkdir(parents=True)
+    kernel = bzimage("6.1.0-1-amd64", Codec.ZSTD, mixed_content(300_000))
+    (boot / "vmlinuz-6.1.0-1-amd64").write_bytes(kernel)
+    monkeypatch.setattr(host_package, "Host", lambda: machine)
+    return kernel
+
+
+def test_the_kernel_has_a_row_beside_the_sum(tmp_path: Path, has_kernel: bytes) -> None:
+    image = write_image(tmp_path / "image", archive(FILES), codec=Codec.ZSTD)
+    lines = said("contents", image).splitlines()
+    sizes = ["0.3", f"{len(has_kernel) / 1e6:.1f}"]
+    [row] = [line for line in lines if line.startswith("its kernel (zstd, predicted) ")]
+    assert row.split()[5:7] == sizes
+    assert lines.index(row) == 1 + next(n for n, line in enumerate(lines) if line[:4] == "all ")
+    document = json.loads(said("contents", image, "--json"))
+    assert document["image_bytes"] == image.stat().st_size
+    assert document["kernel"]["size_bytes"] == len(has_kernel)
+    assert document["kernel"]["others"] is None
+
+
+@pytest.mark.usefixtures("has_kernel")
+def test_other_codecs_of_the_kernel_are_priced(tmp_path: Path) -> None:
+    image = write_image(tmp_path / "image", archive(FILES), codec=Codec.ZSTD)
+    first = said("contents", image, "--kernel-codecs")
+    start = first.splitlines().index("The kernel, were it built otherwise (predicted):")
+    table = first.splitlines()[start:]
+    assert all(len(line) <= 80 for line in table)
+    for codec in ("zstd", "lz4", "xz"):
+        [row] = [line for line in table if line.startswith(f"{codec} ")]
+        assert row.split()[-1] == f"CONFIG_KERNEL_{codec.upper()}=y"
+    assert "lzop is not installed" in first
+    kernel = json.loads(said("contents", image, "--kernel-codecs", "--json"))["kernel"]
+    savings = [one["saving_ms"]["median"] for one in kernel["others"]]
+    assert savings == sorted(savings, reverse=True)
+    assert {one["codec"] for one in kernel["others"]} == {"lz4", "gzip", "bzip2", "xz", "lzma"}
+    payloads = {one["codec"]: one["size_bytes"] for one in kernel["others"]}
+    content = mixed_content(300_000)
+    for codec, size_bytes in payloads.items():
+        whole = len(bzimage("6.1.0-1-amd64", Codec(codec), content))
+        assert size_bytes == pytest.approx(whole, rel=0.01)
+
+
+def test_a_damaged_kernel_is_said_to_be_one(tmp_path: Path, has_kernel: bytes) -> None:
+    place = tmp_path / "machine/boot/vmlinuz-6.1.0-1-amd64"
+    image = write_image(tmp_path / "image", archive(FILES), codec=Codec.ZSTD)
+    place.write_bytes(has_kernel[:9000])
+    found = said("contents", image)
+    assert "what the kernel costs is not known: truncated" in " ".join(found.split())
+    assert "its kernel" not in found
+
+
+def test_a_unified_kernel_image_has_its_kernel_in_it(tmp_path: Path) -> None:
+    kernel = bzimage("6.1.0-1-amd64", Codec.LZ4, mixed_content(300_000))
+    initrd = compress(Codec.ZSTD, archive(FILES))
+    image = tmp_path / "uki"
+    image.write_bytes(pe([(".linux", kernel), (".initrd", initrd)]))
+    found = json.loads(said("contents", image, "--json"))["kernel"]
+    assert (found["path"], found["codec"], found["size_bytes"]) == (str(image), "lz4", len(kernel))

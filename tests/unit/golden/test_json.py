@@ -61,6 +61,7 @@ from tests.fixtures.enabling_machine import make_enabling
 from tests.fixtures.golden_documents import GOLDEN, check, steady
 from tests.fixtures.golden_states import state_host, unpack
 from tests.fixtures.journals import Boot
+from tests.fixtures.kernels import bzimage
 from tests.fixtures.small_images import early_archive, write_image
 from tests.fixtures.variants import CONFIG_OPTIONS
 
@@ -354,7 +355,15 @@ def test_inspect_uki(golden: Golden, tmp_path: Path, building: Machines) -> None
     golden("inspect", tmp_path / "uki", "--json")
 
 
-def test_contents(golden: Golden, building: Machines, image: Path) -> None:
+def test_contents(golden: Golden, building: Machines, image: Path, tmp_path: Path) -> None:
+    del building
+    kernel_file = bzimage(RELEASE, Codec.ZSTD, mixed_content(300_000))
+    (tmp_path / f"machine/boot/vmlinuz-{RELEASE}").write_bytes(kernel_file)
+    golden("contents", image, "--kernel-codecs", "--json")
+
+
+def test_contents_without_a_kernel(golden: Golden, building: Machines, image: Path) -> None:
+    """One of before Linux 2.6.26, say, which does not tell where in it the compressed part is."""
     del building
     golden("contents", image, "--json")
 
