@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from initadvisor.image.contents import Lint
     from initadvisor.lab.evidence import LabEvidence
     from initadvisor.target.disk import Disk
+    from initadvisor.target.kernel_room import KernelRoom
 
 
 _LEAST_LOG_SD = 0.03
@@ -141,6 +142,7 @@ class DecisionInput:
     memory: Memory | None
     limits: BootLimits | None
     seed: int
+    room: KernelRoom | None = None
 
     @property
     def thresholds(self) -> Thresholds:
@@ -203,6 +205,13 @@ class DecisionInput:
             return True
         free_bytes = self.disk.free_bytes
         return None if free_bytes is None else candidate.largest_bytes <= free_bytes
+
+    def more_kernels(self, candidate: Candidate) -> int | None:
+        """Return how many more kernels fit on the boot partition after a switch to a candidate."""
+        if self.room is None or candidate.today:
+            return self.room.today if self.room else None
+        today_bytes = round(self.candidates[0].size.median)
+        return self.room.after_switch(today_bytes, round(candidate.largest_bytes))
 
     def unusable(self, candidate: Candidate) -> str | None:
         """Return why it is not advised: this machine cannot make it, or it may be today's image.

@@ -206,6 +206,7 @@ def _rows(decision_input: DecisionInput, result: DecisionResult) -> list[Row]:
                 build_cpu_s=cost.build_cpu_s if cost else None,
                 build_peak_bytes=cost.build_peak_bytes if cost else None,
                 fits=decision_input.fits(candidate),
+                more_kernels=decision_input.more_kernels(candidate),
                 lint=decision_input.verdicts[candidate.digest],
                 notes=decision_input.notes(candidate),
                 unusable=decision_input.unusable(candidate),

@@ -39,6 +39,7 @@ from initadvisor.lab.observing import LabObserver
 from initadvisor.target.context import what_matters_more
 from initadvisor.target.disk import examine_disk
 from initadvisor.target.kernel_config import find_kernel_config, read_kernel_config
+from initadvisor.target.kernel_room import kernel_room
 from initadvisor.target.target import find_target, sample_target
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from initadvisor.image.contents import Lint
     from initadvisor.image.kernel import KernelConfig
     from initadvisor.records.built_image import SkippedSetting
+    from initadvisor.target.kernel_room import KernelRoom
     from initadvisor.target.target import Target
     from initadvisor.vm.machine import VirtualMachine
 
@@ -116,6 +118,11 @@ class CandidateEvaluation:
         self.kernel_config = _kernel_config(host, request, release)
         observer.doing("measuring how fast the disk reads")
         self.disk = examine_disk(host, source.path, sample=sample)
+        self.gaps: list[str] = []
+        installed = search_space.generator.images(host) if source.installed else ()
+        self.room = side_fact(
+            lambda: kernel_room(host, installed), "the room for kernels", self.gaps
+        )
         self.context = boot_context(host, release)
         self.table = calibration(host)
         self.boots = recorded_boots(host, release) if source.installed else Boots()
@@ -242,6 +249,7 @@ class CandidateEvaluation:
             memory=self._memory,
             limits=self._limits,
             seed=_SEED,
+            room=self.room,
         )
 
     def run_lab(self, candidate_set: CandidateSet, machine: VirtualMachine) -> None:
@@ -441,10 +449,13 @@ def _recommendation(
         unbuilt=ranked.unbuilt,
         skipped=candidate_set.skipped,
         assumptions=tuple(_assumptions(config, evaluation, answer)),
+        room=evaluation.room,
         warnings=(
+            *_room_warnings(evaluation.room, ranked),
             *_busy(candidate_set),
             *said,
             *disk.warnings,
+            *evaluation.gaps,
             *(disk.speed_warnings if config.read_speed_mb_s is None else ()),
             *evaluation.table.warnings,
             *lab.warnings,
@@ -458,6 +469,24 @@ def _recommendation(
         context=tuple(line for line in context if line not in said),
         excess=excess,
     )
+
+
+def _room_warnings(room: KernelRoom | None, ranked: RankedCandidates) -> Iterator[str]:
+    """Say where the next kernel does not fit, today or with what is advised."""
+    if room is None or room.in_place:
+        return
+    decision = ranked.decision
+    [advised] = [row for row in ranked.rows if row.setting == decision.setting]
+    if room.is_full:
+        yield (
+            f"the next kernel does not fit on {room.mount_point}: it takes "
+            f"{room.kernel_bytes / 1e6:.0f} MB, {room.free_bytes / 1e6:.0f} MB are free"
+        )
+    elif advised.more_kernels == 0:
+        yield (
+            f"after a switch to {decision.setting} the next kernel does not fit on "
+            f"{room.mount_point}"
+        )
 
 
 def _busy(candidate_set: CandidateSet) -> Iterator[str]:

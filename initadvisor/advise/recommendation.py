@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from initadvisor.decide.upgrades import UpgradePace
     from initadvisor.image.contents import ImageContents, Lint
     from initadvisor.records.built_image import SkippedSetting
+    from initadvisor.target.kernel_room import KernelRoom
 
 
 LIKE_TODAY = "it is as large as today's image, which may be made with it"
@@ -38,9 +39,10 @@ class Row:
     that was not built the figures of building are estimates, too.
     ``build_s``, ``build_cpu_s`` and ``build_peak_bytes`` are None for an image that was found, not
     built. ``fits``: the boot partition has room for it beside today's image, None where that is not
-    known. ``unusable`` says why it is not advised on this machine (its generator cannot be
-    configured for the setting, the build needs more memory than there is, the image has failed in a
-    trial, or it may be today's, whose times it then has), None where it may be.
+    known. ``more_kernels``: so many fit there after a switch to it. ``unusable`` says why it is not
+    advised on this machine (its generator cannot be configured for the setting, the build needs
+    more memory than there is, the image has failed in a trial, or it may be today's, whose times it
+    then has), None where it may be.
     """
 
     setting: Setting
@@ -56,6 +58,7 @@ class Row:
     build_peak_bytes: int | None
     fits: bool | None
     lint: Lint
+    more_kernels: int | None = None
     notes: tuple[str, ...] = ()
     unusable: str | None = None
 
@@ -169,7 +172,8 @@ class Recommendation:
     ``explanation``: None where nobody asked for it. ``installed``: the image is the one that this
     machine boots. ``given``: what the user knows of the machine, in words. ``overlap_ms``: how long
     the kernel is taken to be busy before it needs the initramfs. ``contents``: of the image.
-    ``only_asked``: nothing but what the user named is compared.
+    ``only_asked``: nothing but what the user named is compared. ``room``: that of the boot
+    partition, None where there is none or it is not this machine's image.
     """
 
     image: Path
@@ -203,6 +207,7 @@ class Recommendation:
     overlap_ms: Estimate | None = None
     contents: ImageContents | None = None
     only_asked: bool = False
+    room: KernelRoom | None = None
 
 
 def build_cpu_s(row: Row, rows: Sequence[Row]) -> float | None:

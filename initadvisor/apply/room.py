@@ -66,11 +66,11 @@ def lacking(host: Host, room: Iterable[PartitionSpace]) -> Iterator[Blocker]:
                 step=ApplyStep.BUILD,
                 reason=f"{one.mount_point} has {one.free_bytes / 1e6:.1f} MB left, and "
                 f"{one.needed_bytes / 1e6:.1f} MB are needed for {one.purpose}",
-                remedy=_ways_to_make_room(host, one.mount_point),
+                remedy=ways_to_make_room(host, one.mount_point),
             )
 
 
-def _ways_to_make_room(host: Host, mount_point: str) -> str:
+def ways_to_make_room(host: Host, mount_point: str) -> str:
     """Say what dropping kept files would free on a file system; of the latest change's last."""
     for keep, options in ((1, "--drop --keep 1"), (0, "--drop")):
         if freed_bytes := _kept_bytes(host, mount_point, keep=keep):

@@ -191,8 +191,12 @@ def _sections(answer: Recommendation) -> Iterator[tuple[str, Iterable[str]]]:
     ]
     notes = [f"{row.setting}: {note}" for row in answer.rows for note in row.notes]
     skipped_settings = [f"{skipped.setting}: {skipped.reason}" for skipped in answer.skipped]
+    others = [row for row in answer.rows if row.setting != answer.baseline]
+    more = {str(row.setting): row.more_kernels for row in others if row.more_kernels is not None}
+    room = [answer.room.words(more)] if answer.room else []
     sections = (
         ("Warnings", answer.warnings),
+        ("Room for kernels", room),
         ("Not weighed", skipped_settings),
         ("The kernel would refuse", refused),
         ("Matters more than the codec", answer.context),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from initadvisor.cli.options import FileName, machine_options, refuse_if, settings_beginning_with
-from initadvisor.cli.rendering.output import print_json, rounded
+from initadvisor.cli.rendering.output import kernel_room_document, print_json, rounded
 from initadvisor.core.config import Objective
 
 if TYPE_CHECKING:
@@ -178,6 +178,7 @@ def as_document(answer: Recommendation) -> dict[str, Any]:
             "free_bytes": answer.storage.free_bytes,
             "room_on": answer.storage.room_on,
         },
+        "kernel_room": answer.room and kernel_room_document(answer.room),
         "unpacked_bytes": answer.unpacked_bytes,
         "candidates": [_row(row) for row in answer.rows],
         "unbuilt": [str(setting) for setting in answer.unbuilt],
@@ -207,6 +208,7 @@ def _row(row: Row) -> dict[str, Any]:
         "build_cpu_s": row.build_cpu_s,
         "build_peak_bytes": row.build_peak_bytes,
         "fits": row.fits,
+        "more_kernels": row.more_kernels,
         "lint": "ok" if row.lint.verdict == "ok" else "; ".join(row.lint.reasons),
         "notes": list(row.notes),
     }

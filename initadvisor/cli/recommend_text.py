@@ -24,6 +24,7 @@ from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.cost import Outcome
 from initadvisor.decide.next_boot import Purpose
 from initadvisor.image.contents import Verdict
+from initadvisor.target.kernel_room import FEW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -307,6 +308,10 @@ def _room(answer: Recommendation, setting: Setting) -> Iterator[str]:
     where = f" room on {shown(answer.storage.room_on)}" if answer.storage.room_on else ""
     if abs(more) >= 0.5:
         yield f"The image takes {abs(more):.0f} MB {'more' if more > 0 else 'less'}{where}."
+    room, after = answer.room, row_of(answer, setting).more_kernels
+    if room and after is not None and min(room.today, after) <= FEW:
+        kernels = f"{after} more kernel{'' if after == 1 else 's'}"
+        yield f"{shown(room.mount_point)} then has room for {kernels}, now for {room.today}."
 
 
 def _why_not(answer: Recommendation, row: Row) -> str | None:

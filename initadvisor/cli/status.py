@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from initadvisor.bootloaders.entry import OneShotState
-from initadvisor.cli.rendering.output import print_json
+from initadvisor.cli.rendering.output import kernel_room_document, print_json
 from initadvisor.cli.rendering.text import print_item, print_list, print_paragraph
 from initadvisor.core.text import shown
 from initadvisor.transaction.transaction import Duty, ProofStage
@@ -68,6 +68,11 @@ def _document(found: Status) -> dict[str, Any]:
         ],
         "running": _running(found.running),
         "loader": _entries(found.entries),
+        "kernel_room": found.kernels
+        and {
+            **kernel_room_document(found.kernels.room),
+            "switched": dict(found.kernels.switched),
+        },
         "pending": [transaction.number for transaction in found.pending],
         "transactions": [_transaction(transaction) for transaction in found.transactions],
         "backups": [
@@ -160,6 +165,8 @@ def print_status(found: Status) -> None:
         click.echo(f"Enabled: {_enabled(found.enabled.units, found.enabled.policy)}")
     _print_running(found.running)
     _print_entries(found.entries)
+    if found.kernels:
+        click.echo(f"Room on {shown(found.kernels.words)}")
     reached = [stage for stage in found.stages if stage.words or stage.at_s is not None]
     print_list("By itself", [_reached(stage) for stage in reached])
     print_list("Not over", [f"{_name(t)}: {_to_do(t)}" for t in found.pending])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from initadvisor.apply.plan_values import PlannedImage
-from initadvisor.apply.room import room_needed
+from initadvisor.apply.room import room_needed, ways_to_make_room
 from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.bootloaders.safety import open_devices, require_no_binding
 from initadvisor.campaign.record import read_campaign
@@ -13,6 +13,7 @@ from initadvisor.candidates.cache import Cache
 from initadvisor.core.errors import InitadvisorError, NeedsRootError, UnsafeError
 from initadvisor.core.refusals import RefusedError
 from initadvisor.doctor.findings import fine, note, obstacle
+from initadvisor.doctor.kernels import more_kernels
 from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.host.files import free_bytes
 from initadvisor.records.lab import Engine
@@ -244,6 +245,18 @@ def room(subject: CheckedMachine) -> Iterator[Finding]:
         else:
             yield obstacle(text, "remove old kernels, or initadvisor candidates prune")
     yield from _slot(host, image.path.parent, size_bytes)
+    yield from _kernels(subject)
+
+
+def _kernels(subject: CheckedMachine) -> Iterator[Finding]:
+    """Tell how many more kernels fit, before one does not."""
+    found = more_kernels(subject.host, subject.images)
+    if found is None:
+        return
+    if found.room.is_full:
+        yield note(found.words, ways_to_make_room(subject.host, found.room.mount_point))
+    else:
+        yield fine(found.words)
 
 
 def _slot(host: Host, directory: Path, size_bytes: int) -> Iterator[Finding]:

@@ -50,7 +50,7 @@ def diagnose(host: Host, *, try_engines: bool = False) -> dict[Topic, tuple[Find
     subject = CheckedMachine(
         host=host,
         generator=generator,
-        image=images[0] if images else None,
+        images=images,
         try_engines=try_engines,
     )
     return {topic: tuple(_guarded(topic, subject)) for topic in _CHECKS}

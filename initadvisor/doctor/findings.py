@@ -51,15 +51,20 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedMachine:
-    """A machine, its generator and default image, None where there is none or it is not known.
+    """A machine, its generator and images; None and empty where there is none or it is not known.
 
     ``try_engines``: virtual machines may be started to see whether they work.
     """
 
     host: Host
     generator: Generator | None
-    image: InstalledImage | None
+    images: tuple[InstalledImage, ...]
     try_engines: bool
+
+    @property
+    def image(self) -> InstalledImage | None:
+        """The default image."""
+        return self.images[0] if self.images else None
 
     @property
     def release(self) -> str:

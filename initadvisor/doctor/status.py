@@ -6,11 +6,13 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from initadvisor.apply.room import ways_to_make_room
 from initadvisor.bootloaders.detect import detect_boot_loader
 from initadvisor.bootloaders.entry import EntryKind
 from initadvisor.boots.record import running_boot_id
 from initadvisor.campaign.record import read_campaign
-from initadvisor.core.errors import InitadvisorError, NeedsRootError, ProgramError
+from initadvisor.core.errors import InitadvisorError, NeedsRootError, ProgramError, side_fact
+from initadvisor.doctor.kernels import more_kernels
 from initadvisor.doctor.loop_stages import StageReached, loop_stages
 from initadvisor.doctor.software import ENABLED_BY_USER, runs_systemd, unit_states
 from initadvisor.generators.detect import detect_generator
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
     from initadvisor.core.config import Policy
     from initadvisor.core.estimates import Certainty
     from initadvisor.core.settings import Setting
-    from initadvisor.generators import ConfiguredSetting
+    from initadvisor.doctor.kernels import MoreKernels
+    from initadvisor.generators import ConfiguredSetting, InstalledImage
     from initadvisor.host import Host
     from initadvisor.transaction.transaction import Transaction
 
@@ -47,7 +50,13 @@ def status(host: Host, *, check: bool = False) -> Status:
     ``check``: have also what is kept of large files read whole, which takes time.
     """
     notes: list[str] = []
-    generator, image, configured = _configured(host, notes)
+    generator, images, configured = _configured(host, notes)
+    room = side_fact(lambda: more_kernels(host, images), "the room for kernels", notes)
+    if room and room.room.is_full:
+        notes.append(
+            f"the next kernel does not fit on {room.room.mount_point}: "
+            f"{ways_to_make_room(host, room.room.mount_point)}"
+        )
     records = read_records(host)
     recorded = tuple(r for r in records if not isinstance(r, InitadvisorError))
     notes += [str(r) for r in records if isinstance(r, InitadvisorError)]
@@ -58,7 +67,8 @@ def status(host: Host, *, check: bool = False) -> Status:
         since_s = published_at_s(host)
     return Status(
         generator=generator,
-        image=image,
+        image=images[0].path if images else None,
+        kernels=room,
         configured=configured,
         running=_running(host),
         transactions=recorded,
@@ -76,23 +86,22 @@ def status(host: Host, *, check: bool = False) -> Status:
 
 def _configured(
     host: Host, notes: list[str]
-) -> tuple[str | None, Path | None, ConfiguredSetting | None]:
+) -> tuple[str | None, tuple[InstalledImage, ...], ConfiguredSetting | None]:
     generator = detect_generator(host)
     if generator is None:
         notes.append(f"no generator of initramfs images was found below {host.root}")
-        return None, None, None
-    image: Path | None = None
+        return None, (), None
+    images: tuple[InstalledImage, ...] = ()
     try:
         images = generator.images(host)
         if not images:
             notes.append(f"no image of {generator.NAME} was found")
-            return generator.NAME, None, None
-        image = images[0].path
+            return generator.NAME, (), None
         configured = generator.configured(host, images[0].kernel_release)
     except InitadvisorError as err:
         notes.append(err.message)
-        return generator.NAME, image, None
-    return generator.NAME, image, configured
+        return generator.NAME, images, None
+    return generator.NAME, images, configured
 
 
 def _enabled(host: Host, notes: list[str]) -> Enabled:
@@ -201,6 +210,7 @@ class Status:
     ``configured`` is None where there is no generator, or where it cannot be read; ``notes`` say
     why, and what else is worth knowing. ``campaign``: the latest one, None where there is none.
     ``unrecorded``: what no record tells of, other systems' and this one's.
+    ``kernels``: how many more fit on the boot partition, None where there is none.
     ``published_at_s``: what ``store.publish.published_at_s`` returns.
     """
 
@@ -217,4 +227,5 @@ class Status:
     notes: tuple[str, ...] = ()
     campaign: Campaign | None = None
     unrecorded: tuple[Unrecorded, ...] = ()
+    kernels: MoreKernels | None = None
     published_at_s: int | None = None

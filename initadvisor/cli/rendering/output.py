@@ -13,6 +13,8 @@ import click
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+    from initadvisor.target.kernel_room import KernelRoom
+
 
 SCHEMA: Final = 3
 """Which fields the documents of ``--json`` have: they are part of the interface."""
@@ -69,6 +71,18 @@ def print_json(document: dict[str, Any]) -> None:
     import json
 
     click.echo(json.dumps({"schema": SCHEMA, **document}, indent=2, allow_nan=False))
+
+
+def kernel_room_document(room: KernelRoom) -> dict[str, Any]:
+    """Return what is free for kernels, and what one takes, as plain values."""
+    return {
+        "mount_point": room.mount_point,
+        "release": room.release,
+        "free_bytes": room.free_bytes,
+        "kernel_bytes": room.kernel_bytes,
+        "more_kernels": room.today,
+        "in_place": room.in_place,
+    }
 
 
 def rounded(value: float, digits: int = 3) -> float:

@@ -115,6 +115,26 @@ def test_what_there_is_without_the_room_is_advised_and_called_unknown(machine: B
     assert decision.leader == CHOICE[1]
 
 
+def test_a_boot_partition_without_room_for_the_next_kernel_is_warned_of(
+    machine: Booted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounts = machine.root / "proc/self/mountinfo"
+    mounts.write_text(f"{mounts.read_text()}23 22 8:1 / /boot rw - ext4 /dev/sda1 rw\n")
+    roomy = asked(machine.host())
+    assert roomy.room is not None
+    assert not any("next kernel" in each for each in roomy.warnings)
+    needed = roomy.room.kernel_bytes
+    monkeypatch.setattr("initadvisor.target.kernel_room.free_bytes", lambda _path: needed - 1)
+    full = asked(machine.host())
+    assert full.warnings[0].startswith("the next kernel does not fit on /boot: it takes ")
+    assert {row.more_kernels for row in full.rows} == {0}
+    monkeypatch.setattr("initadvisor.target.kernel_room.free_bytes", lambda _path: needed)
+    fast = Request(only=CHOICE, everything=True, read_speed_mb_s=20_000, overlap_ms=0)
+    switch = recommend(machine.host(), fast, observer=Unseen())
+    more = {row.setting: row.more_kernels for row in switch.rows}
+    assert more == {INSTALLED: 1, CHOICE[1]: 0}
+
+
 def test_a_disk_that_cannot_be_timed_is_assumed(
     machine: Booted, monkeypatch: pytest.MonkeyPatch
 ) -> None:

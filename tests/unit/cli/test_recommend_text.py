@@ -22,6 +22,7 @@ from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.cost import BestRange, DecidingFact, Factor, Outcome
 from initadvisor.decide.next_boot import Purpose
 from initadvisor.image.contents import Lint, Verdict
+from initadvisor.target.kernel_room import KernelRoom
 from tests.fixtures.answers import (
     LOADER_DECIDES,
     LZ4,
@@ -130,6 +131,22 @@ def test_the_verdict_is_one_sentence_and_says_no_more_than_is_known(
     if rank:
         better = replace(made, decision=replace(chosen, best=False))
         assert any("It is better, maybe not the best." in line for line in verdict(better))
+
+
+def test_few_kernels_that_fit_are_said_and_many_are_not() -> None:
+    room = KernelRoom(
+        mount_point="/boot",
+        release="6.1.0",
+        free_bytes=200_000_000,
+        images_bytes=40_000_000,
+        others_bytes=10_000_000,
+    )
+    made = replace(answer(decision(Outcome.SWITCH, saving=GAIN)), room=room)
+    made = replace(made, rows=(replace(made.rows[0], more_kernels=1), made.rows[1]))
+    assert "/boot then has room for 1 more kernel, now for 4." in list(verdict(made))
+    roomy = replace(room, free_bytes=10**10)
+    many = replace(made, rows=(replace(made.rows[0], more_kernels=150), made.rows[1]), room=roomy)
+    assert not any("/boot then" in line for line in verdict(many))
 
 
 def test_what_is_first_in_the_table_and_not_advised_is_told_why() -> None:

@@ -18,8 +18,11 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.config import Policy
 from initadvisor.core.errors import UnsafeError
 from initadvisor.core.settings import Setting
+from initadvisor.doctor.doctor import diagnose
+from initadvisor.doctor.findings import Grade, Topic
 from initadvisor.generators import shell
 from initadvisor.host.sandbox import NoSandboxError
+from initadvisor.target import kernel_room
 from tests.fixtures.dracut_machine import (
     CONFIG,
     IMAGE,
@@ -125,6 +128,29 @@ def test_status_for_programs(machine: Machine) -> None:
     assert document["loader"]["next_boot"]["state"] == "ours"
     assert {one["of"] for one in document["backups"]} == {IMAGE, CONFIG}
     assert document["running"]["certainty"] is None
+
+
+def test_status_and_doctor_say_that_the_next_kernel_does_not_fit(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    applied_setting(machine, _ZSTD)
+    assert json.loads(CliRunner().invoke(status, ["--json"]).stdout)["kernel_room"] is None
+    mounts = machine.path("/proc/self/mountinfo")
+    mounts.write_text(f"{mounts.read_text()}23 22 8:1 / /boot rw - ext4 /dev/sda1 rw\n")
+    monkeypatch.setattr(kernel_room, "free_bytes", lambda _path: 10)
+    said = told(status)
+    assert "Room on /boot: 0 MB are free, another kernel like Linux 6.1.0" in said
+    assert "none fits" in said
+    assert "the next kernel does not fit on /boot: make room; initadvisor rollback --drop" in said
+    room = json.loads(CliRunner().invoke(status, ["--json"]).stdout)["kernel_room"]
+    assert (room["mount_point"], room["free_bytes"], room["more_kernels"]) == ("/boot", 10, 0)
+    [found] = [each for each in diagnose(machine)[Topic.ROOM] if "another kernel" in each.text]
+    assert found.grade is Grade.NOTE
+    assert "rollback --drop" in (found.advice or "")
+    monkeypatch.setattr(kernel_room, "free_bytes", lambda _path: room["kernel_bytes"] * 2)
+    assert "2 more fit" in told(status)
+    [found] = [each for each in diagnose(machine)[Topic.ROOM] if "another kernel" in each.text]
+    assert found.grade is Grade.OK
 
 
 def test_rollback_shows_first_and_then_does_it(machine: Machine) -> None:

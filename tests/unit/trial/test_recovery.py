@@ -136,7 +136,7 @@ def test_a_proving_boot_is_none_of_a_campaign_s(armed: Campaigning) -> None:
 
 def test_the_doctor_names_a_damaged_record(armed: Campaigning) -> None:
     record(armed).write_bytes(b"")
-    subject = CheckedMachine(host=armed.host, generator=None, image=None, try_engines=False)
+    subject = CheckedMachine(host=armed.host, generator=None, images=(), try_engines=False)
     with pytest.raises(InitadvisorError, match="cannot read the campaign") as raised:
         list(changes(subject))
     assert raised.value.hint is not None
@@ -148,7 +148,7 @@ def test_stopping_clears_up_where_the_record_was_removed(armed: Campaigning, wha
         record(armed).unlink()
     else:
         shutil.rmtree(armed.host.state_dir())
-    subject = CheckedMachine(host=armed.host, generator=None, image=None, try_engines=False)
+    subject = CheckedMachine(host=armed.host, generator=None, images=(), try_engines=False)
     found = {finding.text: finding.advice for finding in changes(subject)}
     assert set(found) == {
         f"{armed.host.path(SLOT)} is left of a trial",
