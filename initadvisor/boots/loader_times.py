@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import ProgramError
 from initadvisor.records.boot_start import LoaderTimes, ManagerTimes
+from initadvisor.records.marks import BootStep, longest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from initadvisor.host import Host
 
@@ -86,6 +87,43 @@ def manager_times(host: Host) -> ManagerTimes:
     soft_reboots = found.pop("soft_reboots", None)
     moments = {name: value for name, value in found.items() if value}
     return ManagerTimes(soft_reboots=soft_reboots, **moments)
+
+
+_MOST_CHAIN = 50
+_ON_CHAIN = re.compile(
+    r"(?:[| ] )*(?:[|`]-)?(?P<unit>[A-Za-z0-9:_.@\\-]{1,255}) @(?P<start>[^@+]+) \+(?P<took>.+)",
+    re.ASCII,
+)
+"""A unit below others in a tree that is drawn in ASCII, with what it took to start."""
+
+
+def critical_chain(host: Host, manager: ManagerTimes) -> tuple[BootStep, ...]:
+    """Return what user space waited for, one unit after the other, as systemd-analyze(1) finds it.
+
+    Nothing while the boot goes on and where systemd does not tell.
+    """
+    if manager.finish_us is None or manager.userspace_us is None:
+        return ()
+    if host.runner.which("systemd-analyze") is None:
+        return ()
+    try:
+        said = host.runner.run(
+            ["systemd-analyze", "--no-pager", "critical-chain"], timeout_s=_TIMEOUT_S
+        ).stdout.decode(errors="replace")
+    except ProgramError:
+        return ()
+    return longest(set(_chain(said, manager.userspace_us)), most=_MOST_CHAIN)
+
+
+def _chain(said: str, userspace_us: int) -> Iterator[BootStep]:
+    for line in said.splitlines():
+        if (found := _ON_CHAIN.fullmatch(line)) is None:
+            continue
+        start_us, took_us = timespan_us(found["start"]), timespan_us(found["took"])
+        if start_us is not None and took_us is not None:
+            yield BootStep(
+                name=found["unit"], start_us=userspace_us + start_us, duration_us=took_us
+            )
 
 
 _UNITS_US = {

@@ -11,7 +11,7 @@ from initadvisor.boots.attribute import image_evidence, named_initrd
 from initadvisor.boots.boot_class import boot_class, class_with_words, past_class
 from initadvisor.boots.journal import BootEnding
 from initadvisor.boots.kmsg import running_boot
-from initadvisor.boots.loader_times import loader_times, same_loader_run, slept
+from initadvisor.boots.loader_times import critical_chain, loader_times, same_loader_run, slept
 from initadvisor.boots.machine_name import machine_name
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.core.estimates import Certainty
@@ -119,6 +119,7 @@ def running_record(
         reboot_gap=reboot_gap(journalled),
         initcalls=kernel.initcalls,
         initrd_units=journal.initrd_units if journal else (),
+        critical_chain=critical_chain(host, times.manager),
         evidence=evidence,
         attribution=attribute(evidence, booted_at=started_at),
         rejections=rejections(kernel.timestamps, circumstances),

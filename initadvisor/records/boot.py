@@ -142,9 +142,10 @@ class BootRecord:
     command line, of which only a digest is kept, in ``boot_class``. ``read``: the interval that
     contains the reading of the image, with what else is in it. ``phases``: the whole boot, for
     context; ``initcalls`` and ``initrd_units``: the longest of what the kernel and the systemd of
-    the initramfs did, where they said so. ``rejections``: why it is no sample, nothing where it is
-    one; boots of different classes are not to be compared all the same. ``notes``: what was there
-    but could not be used, in words.
+    the initramfs did, where they said so; ``critical_chain``: of user space,
+    by systemd-analyze(1).
+    ``rejections``: why it is no sample, nothing where it is one; boots of different classes are not
+    to be compared all the same. ``notes``: what was there but could not be used, in words.
     """
 
     boot_id: str
@@ -161,6 +162,7 @@ class BootRecord:
     reboot_gap: RebootGapTime = RebootGapTime()
     initcalls: tuple[BootStep, ...] = ()
     initrd_units: tuple[BootStep, ...] = ()
+    critical_chain: tuple[BootStep, ...] = ()
     evidence: ImageEvidence = field(default_factory=ImageEvidence)
     attribution: Attribution
     rejections: tuple[RejectionReason, ...] = ()

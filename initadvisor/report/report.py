@@ -80,11 +80,12 @@ class Lane(StrEnum):
     MEANWHILE = "the kernel meanwhile"
     INITCALLS = "initcalls"
     INITRD_UNITS = "units of the initramfs"
+    CRITICAL_CHAIN = "units on the critical chain of user space"
 
     @property
     def overlaps(self) -> bool:
         """Whether several stages of it may go on at a time."""
-        return self in {Lane.INITCALLS, Lane.INITRD_UNITS}
+        return self in {Lane.INITCALLS, Lane.INITRD_UNITS, Lane.CRITICAL_CHAIN}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,7 @@ def stages(record: BootRecord) -> tuple[Stage, ...]:
         *_unpacking(record),
         *_steps(Lane.INITCALLS, record.initcalls, "initcall_debug"),
         *_steps(Lane.INITRD_UNITS, record.initrd_units, "the journal"),
+        *_steps(Lane.CRITICAL_CHAIN, record.critical_chain, "systemd"),
     )
 
 

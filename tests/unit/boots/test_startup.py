@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from initadvisor.boots.loader_times import loader_times, manager_times
+from initadvisor.boots.loader_times import critical_chain, loader_times, manager_times
 from initadvisor.core.errors import ProgramError
 from initadvisor.host import Host
 from initadvisor.records.boot_start import EfiTimes, FpdtTimes, LoaderTimes, ManagerTimes
+from initadvisor.records.marks import BootStep
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.trees import host_at, write_fpdt, write_texts
 
@@ -93,3 +95,67 @@ def test_each_source_is_read_for_itself(tmp_path: Path) -> None:
         "LoaderTimeExecUSec",
         "/sys/firmware/acpi/fpdt/boot",
     ]
+
+
+CHAIN = """\
+The time when unit became active or started is printed after the "@" character.
+The time the unit took to start is printed after the "+" character.
+
+graphical.target @29.500s
+`-multi-user.target @29.499s
+  |-pmie.service @1min 2.968s +548ms
+  | `-pmcd.service @3.715s +2.247s
+  |   `-...
+  `-pmcd.service @3.715s +2.247s
+    `-systemd-tmpfiles-setup.service @2.1s +0
+      `--.mount @2ms +6ms
+        `-system.slice
+"""
+
+
+def analysed(answer: str | ProgramError) -> Host:
+    """Return a machine whose systemd-analyze says this."""
+    error = answer if isinstance(answer, ProgramError) else None
+    runner = FakeRunner(programs=["systemd-analyze"])
+    runner.answer("systemd-analyze", "" if error else str(answer), error=error)
+    return Host(runner=runner)
+
+
+def test_the_critical_chain_is_on_the_kernel_s_clock() -> None:
+    """As analyze-critical-chain.c prints it: what took no time, or less than 1 ms, is no step."""
+    user_us = 32_212_607
+    assert critical_chain(analysed(CHAIN), TIMES) == (
+        BootStep(name="-.mount", start_us=user_us + 2_000, duration_us=6_000),
+        BootStep(name="pmcd.service", start_us=user_us + 3_715_000, duration_us=2_247_000),
+        BootStep(name="pmie.service", start_us=user_us + 62_968_000, duration_us=548_000),
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(
+            "",
+            "x @y +z",
+            "a.service @1s",
+            "a.service @1s +2s @3s +4s",
+            "\0" * 9,
+            "é.service @1s +2s",
+        ),
+        ProgramError("systemd-analyze failed"),
+    ],
+)
+def test_what_is_no_chain_is_none(answer: str | ProgramError) -> None:
+    assert critical_chain(analysed(answer), TIMES) == ()
+
+
+@pytest.mark.parametrize(
+    "times", [ManagerTimes(), replace(TIMES, finish_us=None), replace(TIMES, userspace_us=None)]
+)
+def test_before_user_space_is_up_nothing_is_asked(times: ManagerTimes) -> None:
+    host = analysed(CHAIN)
+    assert critical_chain(host, times) == ()
+    assert isinstance(host.runner, FakeRunner)
+    assert host.runner.calls == []
+    host.runner.programs = ()
+    assert critical_chain(host, TIMES) == ()

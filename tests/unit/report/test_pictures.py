@@ -76,12 +76,15 @@ def test_the_longest_steps_are_shown_by_the_names_that_people_write() -> None:
         )
         for number in range(40)
     )
-    record = replace(BOOT, initcalls=steps, initrd_units=steps[:1])
+    record = replace(BOOT, initcalls=steps, initrd_units=steps[:1], critical_chain=steps[1:3])
     lanes = {lane: [one for one in stages(record) if one.lane is lane] for lane in Lane}
     assert [one.name for one in lanes[Lane.INITCALLS]] == [f"call-{n}" for n in range(28, 40)]
     [unit] = lanes[Lane.INITRD_UNITS]
     assert (unit.name, unit.from_ms, unit.to_ms) == ("call-0", 0, 10)
-    assert [lane for lane in Lane if lane.overlaps] == [Lane.INITCALLS, Lane.INITRD_UNITS]
+    assert [one.name for one in lanes[Lane.CRITICAL_CHAIN]] == ["call-1", "call-2"]
+    assert [lane for lane in Lane if lane.overlaps] == [
+        *(Lane.INITCALLS, Lane.INITRD_UNITS, Lane.CRITICAL_CHAIN)
+    ]
 
 
 def test_the_menu_is_told_apart_and_what_is_not_known_is_left_out() -> None:
