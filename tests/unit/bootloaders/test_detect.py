@@ -41,24 +41,39 @@ def test_other_loaders_on_efi_are_named(
         detect_boot_loader(host_at(tmp_path))
     assert caught.value.refusal.kind is RefusalKind.UNSUPPORTED_LOADER
     assert caught.value.exit_code == 3
+    assert "initadvisor apply SETTING --immediate --without-entry" in caught.value.refusal.remedy
 
 
+@pytest.mark.parametrize("command_line", ["root=x", "BOOT_IMAGE=0 root=x"])
 @pytest.mark.parametrize(
-    ("file", "name"),
+    ("file", "name", "by_hand"),
     [
-        ("/boot/limine.conf", "Limine"),
-        ("/boot/extlinux/extlinux.conf", "extlinux"),
-        ("/boot/firmware/config.txt", "Raspberry"),
-        ("/boot/boot.scr", "U-Boot"),
+        ("/boot/refind_linux.conf", "rEFInd", "a line in /boot/refind_linux.conf"),
+        ("/boot/limine.conf", "Limine", "module_path in limine.conf"),
+        ("/boot/syslinux/syslinux.cfg", "Syslinux", "a LABEL of its own"),
+        ("/boot/extlinux/extlinux.conf", "extlinux", "a LABEL of its own"),
+        ("/boot/firmware/config.txt", "Raspberry", "reboot '0 tryboot'"),
+        ("/boot/boot.scr", "U-Boot", "at U-Boot's prompt"),
+        ("/etc/zipl.conf", "zipl", "run zipl"),
+        ("/proc/device-tree/ibm,firmware-versions/petitboot", "petitboot", "that it reads"),
     ],
 )
 def test_other_loaders_are_named_by_their_configuration(
-    tmp_path: Path, file: str, name: str
+    tmp_path: Path, file: str, name: str, by_hand: str, command_line: str
 ) -> None:
-    write(tmp_path, "/proc/cmdline", "root=x")
+    write(tmp_path, "/proc/cmdline", command_line)
     write(tmp_path, file, "")
-    with pytest.raises(RefusedError, match=name):
+    with pytest.raises(RefusedError, match=name) as caught:
         detect_boot_loader(host_at(tmp_path))
+    assert caught.value.refusal.kind is RefusalKind.UNSUPPORTED_LOADER
+    assert by_hand in caught.value.refusal.remedy
+
+
+def test_a_grub_that_names_itself_is_none_of_them(tmp_path: Path) -> None:
+    write(tmp_path, "/proc/cmdline", "BOOT_IMAGE=/x root=x")
+    write(tmp_path, "/proc/sys/kernel/bootloader_type", "114")
+    write(tmp_path, "/boot/boot.scr", "")
+    assert detect_boot_loader(host_at(tmp_path)).NAME == "grub"
 
 
 @pytest.mark.parametrize(
