@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING
 from initadvisor.core.errors import ProgramError
 from initadvisor.host.run import Completed, Priority, SystemRunner
 from tests.fakes.runner import FakeRunner
-from tests.fakes.scripts import SHELLS, in_light_sandbox
+from tests.fakes.scripts import SHELLS, run_shell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -74,10 +74,7 @@ class FakeGenerators(FakeRunner):
             msg = "cannot run openssl: not installed"
             raise ProgramError(msg)
         if words[0] in {*SHELLS, "openssl"}:
-            command = in_light_sandbox(words)
-            return SystemRunner().run(
-                command, timeout_s=timeout_s, check=check, stdin=stdin, env=env, cwd=cwd
-            )
+            return run_shell(words, timeout_s=timeout_s, check=check, stdin=stdin, env=env, cwd=cwd)
         if words[0] not in {*_OUTPUT, "dracut"}:
             return FakeRunner.run(
                 self, words, timeout_s=timeout_s, check=check, stdin=stdin, stdout=stdout, env=env

@@ -85,6 +85,7 @@ def asked(host: Host, image: Path | None = None) -> Recommendation:
     return recommend(host, request, observer=Unseen())
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("damaged", [False, True], ids=["missing", "damaged"])
 @pytest.mark.parametrize("fact", FACTS)
 def test_without_one_fact_there_is_an_answer(machine: Booted, fact: str, *, damaged: bool) -> None:

@@ -306,6 +306,7 @@ def failing(
     return calls
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("error", [5, 13, 28, 30])
 @pytest.mark.parametrize("step", ["write", "remove"])
 @pytest.mark.parametrize(("owner", "name"), OPERATIONS, ids=[name for _, name in OPERATIONS])

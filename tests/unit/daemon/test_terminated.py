@@ -114,6 +114,7 @@ def machine(work: Path) -> Path:
     return work
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGKILL])
 def test_whenever_it_ends_every_job_is_done_in_the_end(
     tmp_path: Path, daemons: Daemons, signum: signal.Signals
@@ -139,6 +140,7 @@ def test_whenever_it_ends_every_job_is_done_in_the_end(
     assert set(statuses) <= allowed
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGKILL])
 def test_ended_again_and_again_it_gets_on(
     tmp_path: Path, daemons: Daemons, signum: signal.Signals

@@ -117,6 +117,7 @@ def test_what_a_file_does_besides_does_not_disturb(
     assert evaluate(host, shell, [write("/a", text)], ("X",)).value("X") == "1"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", _COMMANDS)
 @pytest.mark.parametrize("body", [":", '{name} "$@"', "exit 0", "while :; do return; done"])
 def test_a_function_that_has_the_name_of_a_command_does_not_disturb(

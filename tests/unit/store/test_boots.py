@@ -381,6 +381,7 @@ def fate(host: Host, path: Path, data: bytes, before: object, offset: int, bits:
     return ("noticed, " if damaged else "") + ("same" if found == before else "fewer")
 
 
+@pytest.mark.exhaustive
 def test_a_flipped_byte_is_harmless_or_noticed_and_costs_no_whole_record(
     host: Host, path: Path
 ) -> None:

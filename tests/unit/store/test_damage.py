@@ -206,6 +206,7 @@ def cannot_be_used(host: Host, path: Path, why: str) -> bytes:
 UNUSABLE = pytest.mark.parametrize("why", ["garbage", "page", "older"])
 
 
+@pytest.mark.exhaustive
 @UNUSABLE
 def test_several_that_find_one_they_cannot_use_lose_nothing(
     host: Host, path: Path, why: str
@@ -260,6 +261,7 @@ class OtherProcess:
             shutil.copy(self.new, self.path)
 
 
+@pytest.mark.exhaustive
 @BOTH
 @pytest.mark.parametrize("replaced", [True, False], ids=["replaced", "gone"])
 @UNUSABLE

@@ -214,6 +214,7 @@ class OtherWriter:
             self.has_measured = True
 
 
+@pytest.mark.exhaustive
 @BOTH
 @pytest.mark.parametrize("empty", [True, False], ids=["empty", "none"])
 def test_one_that_is_made_by_another_at_any_line_of_opening_it_is_used(

@@ -130,6 +130,7 @@ def survives(machine: Machine, name: str, content: bytes, words: str) -> bool:
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("run", [*REPLACING, Run.RECOVER_FORTH])
 def test_what_is_written_at_any_call_survives(
     machine: Machine, caplog: pytest.LogCaptureFixture, run: Run
@@ -175,6 +176,7 @@ def test_who_has_emptied_a_file_to_write_into_it_writes_into_that_one(
         assert survives(machine, CONFIGURATION, THEIRS, "")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("run", REPLACING)
 def test_what_is_written_before_a_kill_survives(
     machine: Machine, caplog: pytest.LogCaptureFixture, run: Run
@@ -191,6 +193,7 @@ def test_what_is_written_before_a_kill_survives(
     assert lost == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("run", REPLACING)
 def test_of_what_is_written_twice_the_last_survives(
     machine: Machine, caplog: pytest.LogCaptureFixture, run: Run
@@ -206,6 +209,7 @@ def test_of_what_is_written_twice_the_last_survives(
     assert lost == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("run", REPLACING)
 @pytest.mark.parametrize("write", [renamed, in_place])
 def test_where_names_cannot_be_exchanged_only_the_rename_itself_overwrites(

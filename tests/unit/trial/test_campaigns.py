@@ -587,6 +587,7 @@ def test_a_boot_that_cannot_be_armed_now_is_left_to_the_next_run(
     assert ready.record.state is CampaignState.ARMED
 
 
+@pytest.mark.exhaustive
 def test_the_power_goes_between_any_two_actions(
     ready: Campaigning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
