@@ -295,6 +295,9 @@ def private_build(
             write_text(main, text_for(host, file, texts))
         elif file.parent == host.path(f"{_MAIN}.d"):
             write_text(drop_ins / file.name, text_for(host, file, texts))
+    for path in listing(host, f"{_MAIN}.d"):
+        if path.is_dir():
+            (drop_ins / path.name).mkdir()  # it hides a packaged file of its name
     argv = ("dracut", "--force", "--conf", main, "--confdir", drop_ins, "--tmpdir", place)
     kind = "--uefi" if image.uki else "--no-uefi"
     return PrivateBuild(argv=(*argv, kind, "--kver", image.kernel_release, built), image=built)

@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 
 
 _DROP_INS = "/etc/dracut.conf.d"
-_DROP_IN_NAME = re.compile(r"^[^.\s]\S*\.conf$")
+_DROP_IN_NAME = re.compile(r"[^. \t\n][^ \t\n]*\.conf")
+_EXPANDED = frozenset("*?[\\")
+"""What the shell takes for a pattern, as dracut does not quote the names of its drop-ins."""
+
 _RUN_DIRECTORY_SINCE = 109
 _LEVELS_SINCE = 109
 _ZSTD_FIRST_SINCE = 103
@@ -120,8 +123,10 @@ class _Facts:
 def config_paths(host: Host, major: int, texts: Mapping[Path, str] | None = None) -> ConfigPaths:
     """Return which files dracut reads: dracut.conf, then the drop-ins as ``dropindirs_sort`` does.
 
-    That is by name, and of files of the same name the first directory's. ``texts`` may have
-    drop-ins that do not exist yet.
+    That is by name, and of files of the same name the first directory's; directories take part, and
+    give nothing. ``texts`` may have drop-ins that do not exist yet.
+
+    Raises ``InitadvisorError`` where a name stands for other files, too.
     """
     main = host.path("/etc/dracut.conf")
     directories = [_DROP_INS, "/usr/lib/dracut/dracut.conf.d"]
@@ -132,11 +137,14 @@ def config_paths(host: Host, major: int, texts: Mapping[Path, str] | None = None
     for directory in directories:
         for path in listing(host, directory):
             # A name with a blank is two to the shell, and neither is there.
-            if _DROP_IN_NAME.match(path.name) and path.exists():
+            if _DROP_IN_NAME.fullmatch(path.name) and path.exists():
                 first.setdefault(path.name, path)
+    if pattern := next((path for name, path in first.items() if _EXPANDED & {*name}), None):
+        msg = f"cannot tell which files dracut reads: it takes the name of {pattern} for a pattern"
+        raise InitadvisorError(msg, hint="rename that file")
     names = version_sorted(host, first, unique=True)
     files = [main] if main.is_file() else []
-    files += [first[name] for name in names]
+    files += [first[name] for name in names if not first[name].is_dir()]
     return ConfigPaths(files=tuple(files), directory=_DROP_INS, names=names)
 
 

@@ -78,7 +78,8 @@ _FLAGS: Final = {
 }
 """What stands before and behind the level."""
 
-_DROP_IN_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+_DROP_IN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9\\._-]*")
+_OTHER_LETTER = re.compile(r"[^\x00-\x7f]")
 _IMAGE_NAME = re.compile(r"^initrd\.img-(?P<release>.+)$")
 _NOT_AN_IMAGE = re.compile(r"\.(bak|old|new|dpkg-.*|old-dkms)$")
 
@@ -270,10 +271,20 @@ def _config_paths(
 
 def _drop_ins(host: Host, directory: str) -> list[Path]:
     return [
-        path
-        for path in listing(host, directory)
-        if path.is_file() and _DROP_IN_NAME.match(path.name) and ".dpkg-" not in path.name
+        path for path in listing(host, directory) if path.is_file() and _is_read(path, path.name)
     ]
+
+
+def _is_read(path: Path, name: str) -> bool:
+    """Tell whether mkinitramfs takes a name for a drop-in's: grep(1) looks at it line by line.
+
+    Raises ``InitadvisorError`` where that depends on the locale, as it does for other letters.
+    """
+    is_read = any(_DROP_IN_NAME.fullmatch(x) and ".dpkg-" not in x for x in name.split("\n"))
+    if not is_read and _OTHER_LETTER.search(name) and _is_read(path, _OTHER_LETTER.sub("a", name)):
+        msg = f"cannot tell whether mkinitramfs reads {path}: its locale decides on that name"
+        raise InitadvisorError(msg, hint="rename that file")
+    return is_read
 
 
 def _usable_codec(host: Host, written: str, release: str, warnings: list[str]) -> Codec:

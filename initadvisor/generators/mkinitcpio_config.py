@@ -127,8 +127,14 @@ def evaluate_config(
 _DIRECTORY = "/etc/mkinitcpio.d"
 _NAMES = (
     *("PRESETS", "*_kver", "*_config", "*_image", "*_uki", "*_efi_image", "*_options"),
-    *("*_cmdline", "*_splash", "MKINITCPIO_*", *_VARIABLES),
+    *("*_cmdline", "*_splash"),
 )
+_PROCESS_PRESETS_OWN = (
+    *("BASH_ARGV0", "BASH_ENV", "OPTREST", "preset_mkopts", "MKINITCPIO_*"),
+    *(*_VARIABLES, *_MKINITCPIOS_OWN, *COMPRESSORS_OWN),
+)
+"""What ``process_preset``, which sources the file, and mkinitcpio, which it runs, go on to use."""
+
 _VERSION_POINTER = 0x20E
 _HEADER_BYTES = 0x200 + 0x10000 + 128
 
@@ -239,14 +245,13 @@ def _loaded_by_default(host: Host) -> tuple[Path, ...]:
 
 
 def _presets_in(host: Host, file: Path) -> Iterable[Preset]:
-    values = evaluate(host, Shell.BASH, [file], _NAMES)
+    values = evaluate(host, Shell.BASH, [file], (*_NAMES, *_PROCESS_PRESETS_OWN))
     presets = values.get("PRESETS")
     names = presets.values if presets else ()
     first = next((name for name in names if name != "fallback"), "fallback")
     common_fault = f"sourcing it returns {values.status}" if values.status else ""
-    for variable in values.steps[-1]:
-        if variable.startswith("MKINITCPIO_") or variable in _VARIABLES:
-            common_fault = f"it sets {variable}, which mkinitcpio itself looks at"
+    if changed := values.changed(*_NAMES):
+        common_fault = f"it sets {changed[1]}, which mkinitcpio itself looks at"
     for name in names:
         if not _NAME.fullmatch(name):
             return  # bash stops at ${!name}

@@ -39,6 +39,10 @@ _SAME: Final = {
     "--listhooks": "-L",
     "--automods": "-M",
     "--version": "-V",
+    "--builddir": "-t",
+    "--generatedir": "-d",
+    "--hookdir": "-D",
+    "--moduleroot": "-r",
 }
 
 NO_IMAGE: Final = frozenset({"-p", "-P", "-h", "-H", "-L", "-M", "-V"})
@@ -46,6 +50,7 @@ NO_IMAGE: Final = frozenset({"-p", "-P", "-h", "-H", "-L", "-M", "-V"})
 
 PATHS: Final = frozenset(
     {"--splash", "--kernelimage", "--uefistub", "--cmdline", "--osrelease", "--ukiconfig"}
+    | {"-D", "-d", "-r", "-t"}
 )
 """Options whose value is a path that has to exist."""
 

@@ -239,13 +239,18 @@ class Evaluation:
                 return self.files[index]
         return None
 
+    def changed(self, *asked: str) -> tuple[Path, str] | None:
+        """Return a file that changes another variable than those ``asked``, and which that is."""
+        for name in sorted({*self.steps[0], *self.steps[-1]}):
+            if not any(fnmatchcase(name, each) for each in asked) and (file := self.origin(name)):
+                return file, f"{self.shell}'s options, traps or aliases" if name == "-" else name
+        return None
+
     def require_unchanged(self, *asked: str, program: str) -> None:
         """Raise ``InitadvisorError`` where a file changes another variable than those ``asked``."""
-        for name in sorted({*self.steps[0], *self.steps[-1]}):
-            if not any(fnmatchcase(name, each) for each in asked) and self.origin(name):
-                changed = f"{self.shell}'s options, traps or aliases" if name == "-" else name
-                msg = f"cannot tell what {program} does: {self.origin(name)} changes {changed}"
-                raise InitadvisorError(msg, hint=f"{program} itself goes on with that: take it out")
+        if found := self.changed(*asked):
+            msg = f"cannot tell what {program} does: {found[0]} changes {found[1]}"
+            raise InitadvisorError(msg, hint=f"{program} itself goes on with that: take it out")
 
     def _assigns(self, index: int, name: str) -> bool:
         """Tell whether a file surely sets a variable, be it to what that holds already."""

@@ -192,6 +192,14 @@ _DRACUT: dict[str, Mapping[str, str]] = {
         f"{_MINE}/x.conf/inside": "compress=xz\n",
         f"{_USR}/x.conf": "compress=lz4\n",
     },
+    "a name like a pattern": {
+        f"{_MINE}/[a].conf": "compress=lz4\n",
+        f"{_MINE}/a.conf": "compress=xz\n",
+    },
+    "a name with a no-break space": {
+        _D: "compress=xz\n",
+        f"{_MINE}/a\u00a0b.conf": "compress=lz4\n",
+    },
 }
 
 _I = "etc/initramfs-tools/initramfs.conf"
@@ -250,6 +258,12 @@ _INITRAMFS_TOOLS: dict[str, Mapping[str, str]] = {
         f"{_LOCAL}/x.conf/inside": "COMPRESS=xz\n",
         f"{_SHARED}/x.conf": "COMPRESS=lz4\n",
     },
+    "a name with another letter": {
+        _I: "COMPRESS=gzip\n",
+        f"{_LOCAL}/gr\u00f6\u00dfe": "COMPRESS=lz4\n",
+    },
+    "a name with a backslash": {_I: "COMPRESS=gzip\n", f"{_LOCAL}/a\\b": "COMPRESS=lz4\n"},
+    "a name over two lines": {_I: "COMPRESS=gzip\n", f"{_LOCAL}/a\nb c": "COMPRESS=lz4\n"},
     "a hook": {_I: "COMPRESS=gzip\n", f"{_HOOKS}/a.dpkg-old": "COMPRESS=lz4\n"},
     "appended": {_I: "COMPRESS=z\nCOMPRESS=${COMPRESS}std\n"},
     "plus": {_I: "COMPRESS=gzip\nCOMPRESS+=x || :\n"},

@@ -115,7 +115,7 @@ CASES = {
     "conditional": _conf("if true; then COMPRESSION=xz; fi\n", written=()),
     "by kernel": _conf("case $KERNELVERSION in 6.*) COMPRESSION=xz ;; esac\n", written=()),
     "stops at errors": _refused("set -e\nCOMPRESSION=xz\n"),
-    "a trap": _conf("trap 'COMPRESSION=lz4' DEBUG\nCOMPRESSION=xz\n", written=()),
+    "a trap": _refused("trap 'COMPRESSION=lz4' DEBUG\nCOMPRESSION=xz\n"),
     "returned": _conf("COMPRESSION=xz\nreturn 0\nCOMPRESSION=lz4\n", written=()),
     "fails": _refused("COMPRESSION=xz\n[ -e /nowhere ]\n"),
     "not closed": _refused("COMPRESSION='xz\n"),
@@ -220,6 +220,14 @@ CASES = {
     ),
     "a preset file that fails": _refused(presets="[ -e /nowhere ]\n"),
     "a preset file for the environment": _refused(presets="export MKINITCPIO_CONF=/etc/none\n"),
+    **{
+        f"a preset file with {text.strip()}": _refused("COMPRESSION=xz\n", text)
+        for text in (
+            *("export XZ_OPT=-0\n", "PATH=/nowhere\n", "set -u\n", "mapfile() { :; }\n"),
+            *("OPTREST=(-z lz4)\n", "preset_mkopts=(-z lz4)\n", "BASH_ARGV0=/bin/true\n"),
+        )
+    },
+    "a directory that is missing": _refused(presets="default_options='-d /nowhere'\n"),
     "a splash image that is missing": _refused(presets="default_splash=/nowhere\n"),
     "a command line that is missing": _refused(presets="default_options='--cmdl=/nowhere'\n"),
     "config in an option": Case(

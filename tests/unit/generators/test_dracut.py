@@ -87,6 +87,36 @@ def test_drop_ins_are_sorted_by_name_and_etc_hides_others(host: Host, write: Wri
     assert _configured(host) == ("gzip", str(last), ())
 
 
+def test_a_directory_like_a_drop_in_hides_others_and_gives_nothing(
+    host: Host, write: Write
+) -> None:
+    main = write(_CONF, "compress=lz4\n")
+    write(f"{_ETC}/x.conf/inside", "compress=xz\n")
+    write(f"{_USR}/x.conf", "compress=gzip\n")
+    write(f"{_USR}/y.conf/inside", "compress=gzip\n")
+    assert _configured(host) == ("lz4", str(main), ())
+
+
+@pytest.mark.parametrize("name", ["*.conf", "a?.conf", "[a].conf", "a\\b.conf"])
+def test_a_name_that_the_shell_takes_for_a_pattern_is_refused(
+    host: Host, write: Write, name: str
+) -> None:
+    write(f"{_ETC}/{name}", "compress=lz4\n")
+    with pytest.raises(InitadvisorError, match="for a pattern"):
+        dracut.configured(host, RELEASE)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [("a\u00a0b.conf", "lz4"), ("two words.conf", "zstd"), ("a.conf\n", "zstd")],
+)
+def test_names_are_words_as_the_shell_splits_them(
+    host: Host, write: Write, name: str, setting: str
+) -> None:
+    write(f"{_ETC}/{name}", "compress=lz4\n")
+    assert _configured(host)[0] == setting
+
+
 def test_the_directory_in_run_counts_since_109(host: Host, write: Write) -> None:
     write(f"{_RUN}/a.conf", "compress=lz4\n")
     assert _configured(host)[0] == "lz4"

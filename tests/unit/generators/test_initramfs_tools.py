@@ -68,6 +68,29 @@ def test_drop_ins_follow_and_etc_masks_others_of_the_same_name(host: Host, write
     assert _configured(host) == ("lz4", str(last), ())
 
 
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("a\\b", "lz4"),
+        ("a\nb c", "lz4"),
+        ("a.dpkg-old\nb", "lz4"),
+        ("a b", "zstd"),
+        ("a\u00e9 ", "zstd"),
+    ],
+)
+def test_names_of_drop_ins_are_those_that_grep_finds(
+    host: Host, write: Write, name: str, setting: str
+) -> None:
+    write(f"{_LOCAL}/{name}", "COMPRESS=lz4\n")
+    assert _configured(host)[0] == setting
+
+
+def test_a_name_that_the_locale_decides_on_is_refused(host: Host, write: Write) -> None:
+    write(f"{_SHARED}/gr\u00f6\u00dfe", "COMPRESS=lz4\n")
+    with pytest.raises(InitadvisorError, match="its locale decides"):
+        initramfs_tools.configured(host, RELEASE)
+
+
 def test_package_hooks_have_the_last_word(host: Host, write: Write) -> None:
     hook = write("/usr/share/initramfs-tools/conf-hooks.d/x", "COMPRESS=gzip\n")
     assert _configured(host)[:2] == ("gzip", str(hook))
