@@ -13,6 +13,7 @@ from initadvisor.boots.journal import BootEnding
 from initadvisor.boots.kmsg import running_boot
 from initadvisor.boots.loader_times import critical_chain, loader_times, same_loader_run, slept
 from initadvisor.boots.machine_name import machine_name
+from initadvisor.boots.module_use import module_use
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.core.estimates import Certainty
 from initadvisor.firmware.boot_method import boot_start
@@ -120,6 +121,7 @@ def running_record(
         initcalls=kernel.initcalls,
         initrd_units=journal.initrd_units if journal else (),
         critical_chain=critical_chain(host, times.manager),
+        modules=module_use(host),
         evidence=evidence,
         attribution=attribute(evidence, booted_at=started_at),
         rejections=rejections(kernel.timestamps, circumstances),

@@ -23,7 +23,7 @@ from initadvisor.core.estimates import Certainty
 from initadvisor.core.plain_values import from_json
 from initadvisor.core.serialisation import ReadLimits, from_plain, to_plain
 from initadvisor.core.settings import Setting
-from initadvisor.records import attribution, boot_start, marks, read_interval
+from initadvisor.records import attribution, boot_start, marks, modules, read_interval
 from initadvisor.records.attribution import ImageEvidence
 from initadvisor.records.boot_class import FIRMWARE_BEGINS, BootClass
 from initadvisor.records.boot_start import LoaderTimes
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from initadvisor.records.attribution import Attribution, KnownImage
     from initadvisor.records.boot_start import BootStart, PhaseTime
     from initadvisor.records.marks import BootStep, KernelTimestamps, ShadowObservation
+    from initadvisor.records.modules import ModuleUse
     from initadvisor.records.read_interval import NoInterval
 
 
@@ -143,7 +144,7 @@ class BootRecord:
     contains the reading of the image, with what else is in it. ``phases``: the whole boot, for
     context; ``initcalls`` and ``initrd_units``: the longest of what the kernel and the systemd of
     the initramfs did, where they said so; ``critical_chain``: of user space,
-    by systemd-analyze(1).
+    by systemd-analyze(1). ``modules``: what was loaded and present, None where nobody looked.
     ``rejections``: why it is no sample, nothing where it is one; boots of different classes are not
     to be compared all the same. ``notes``: what was there but could not be used, in words.
     """
@@ -163,6 +164,7 @@ class BootRecord:
     initcalls: tuple[BootStep, ...] = ()
     initrd_units: tuple[BootStep, ...] = ()
     critical_chain: tuple[BootStep, ...] = ()
+    modules: ModuleUse | None = None
     evidence: ImageEvidence = field(default_factory=ImageEvidence)
     attribution: Attribution
     rejections: tuple[RejectionReason, ...] = ()
@@ -244,7 +246,7 @@ _LIMITS = ReadLimits(characters=8192, items=256, unknown_names=True)
 _IDENTIFIER = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 _NAMES = (
-    *(attribution, marks, boot_start, read_interval),
+    *(attribution, marks, modules, boot_start, read_interval),
     *(Certainty, Setting, datetime),
 )
 
