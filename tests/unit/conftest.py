@@ -28,6 +28,15 @@ def tmp_path() -> Iterator[Path]:
 
 
 @pytest.fixture(autouse=True)
+def _temporary_files_in_memory() -> Iterator[None]:
+    """What the program itself puts into temporary files waits for no disk either."""
+    with pytest.MonkeyPatch.context() as patched:
+        if MEMORY:
+            patched.setattr(tempfile, "tempdir", str(MEMORY))
+        yield
+
+
+@pytest.fixture(autouse=True)
 def _same_processor_everywhere() -> Iterator[None]:
     """Answers do not depend on how quick, or how busy, the machine is that tests run on."""
     with pytest.MonkeyPatch.context() as patched:
