@@ -56,6 +56,9 @@ the same one, and ``dmesg --color`` within lines (ECMA-48, CSI sequences)."""
 _ESCAPES = ("^[", "#033")
 """How less(1) and rsyslogd write an escape character."""
 
+_QUOTE = re.compile(r"(?:[ \t]{0,16}[>|]){1,16} ?")
+"""What mail puts in front of each line of a text that it quotes."""
+
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """How a file begins that PowerShell has written."""
 
@@ -90,6 +93,7 @@ def read_log(file: Lines) -> Iterator[TextBoot]:
 
     A boot begins with "Linux version", or where the clock goes back, or where journalctl says so.
     What is before the first of them may be the rest of a boot whose beginning has been overwritten.
+    A quoted log is a text of its own, whatever is said of it in between.
     """
     reading = _Reading()
     for text in _lines(file):
@@ -103,7 +107,14 @@ def read_log(file: Lines) -> Iterator[TextBoot]:
             reading.messages.lost(int(lost[1]))
             reading.has_any = True
             continue
-        lines = [read_text(text)]
+        quote, line_of_log = _unquoted(text)
+        lines = [read_text(line_of_log)]
+        if quote != reading.quote:
+            message = lines[0].message
+            if message.time_us is None and not _is_version(message):
+                continue
+            yield from reading.end()
+            reading = _Reading(quote=quote)
         while lines:
             line = lines.pop(0)
             if not (reading.has_any and reading.clock.is_of_another_boot(line.message)):
@@ -111,17 +122,19 @@ def read_log(file: Lines) -> Iterator[TextBoot]:
             elif not reading.sets_aside(line):
                 yield from reading.end()
                 lines = [*reading.strays, line, *lines]
-                reading = _Reading()
+                reading = _Reading(quote=quote)
     yield from reading.end()
 
 
 class _Reading:
     """A boot that is being read.
 
-    ``strays``: messages that seem to be of another boot, until others of this one follow.
+    ``quote``: the marks of the quotation that its lines are in. ``strays``: messages that seem to
+    be of another boot, until others of this one follow.
     """
 
-    def __init__(self, *, boot_id: str | None = None) -> None:
+    def __init__(self, *, boot_id: str | None = None, quote: str = "") -> None:
+        self.quote = quote
         self.messages = KernelMessages()
         self.clock = _Clock()
         self.has_any = False
@@ -245,6 +258,12 @@ def _lines(file: Lines) -> Iterator[str]:
                 yield _printed(piece.strip(b"\r\n").decode(errors="replace"))
             whole = piece.endswith(b"\n")
         piece = file.readline(LONGEST_TEXT)
+
+
+def _unquoted(line: str) -> tuple[str, str]:
+    """Return the marks of a quotation before a line, without spaces, and the rest of it."""
+    quote = _QUOTE.match(line)
+    return ("".join(quote[0].split()), line[quote.end() :]) if quote else ("", line)
 
 
 def _printed(line: str) -> str:

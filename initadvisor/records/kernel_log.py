@@ -162,24 +162,26 @@ _PREFIX = re.compile(
     r"|\[(?:\d\d:){2}\d\d(?:\.\d{1,9})?(?: +-?\d{1,7}\.\d{1,9})?\] ?"
     r"|(?:\[\d{4}-\d\d-\d\d[T ][^\] ]{8,32}\]|\d{4}-\d\d-\d\d[T ][0-9:.+Z-]{8,32}"
     r"|(?:[A-Z][a-z]{2} [ \d]?\d )?\d\d:\d\d:\d\d(?:\.\d{1,9})?|\d{9,10}\.\d{1,9})"
-    r" +(?=<\d{1,3}>|\[))?"
+    r" +(?=<\d{1,3}>|\[)"
+    # Python's logging in harnesses that run tests
+    r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (?:[^\s\[\]]{1,40} ){1,8}(?=\[ *\d{1,10}\.\d{6}\]))?"
     # ``logcat -b kernel``
     r"(?:\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} {1,7}\d{1,7} {1,7}\d{1,7} [VDIWEF] (?: *: )?)?"
     # /dev/kmsg, and the network's console, which may put the release in front
     r"(?:(?:[^\s,;]{1,64},)?[0-7],\d{1,20},(?P<kmsg_us>\d{1,18}),[^,;]?"
     r"(?:,caller=(?P<kmsg_caller>[TC]\d{1,10}))?;)?"
-    # what a syslog daemon, journalctl or ``dmesg -x`` puts in front of a line
+    # what a syslog daemon, journalctl, ``dmesg -x`` or an emulator puts in front of a line
     rf"(?:(?:<\d{{1,3}}>)?(?:{_NAME} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{{1,6}})?"
     rf"|\d{{4}}-\d\d-\d\d[T ]\S{{8,32}}|{_NAME} \d{{4}}-\d\d-\d\d [0-9:.]{{8,16}} \S{{1,8}}"
     rf"|{_NAME} {_NAME} [ \d]\d [0-9:]{{8}} \d{{4}}|\d{{9,10}}\.\d{{1,6}}"
     r"|\d\d:\d\d:\d\d,\d{3})"
     r" (?:(?:\S{1,255} ){0,2}kernel(?:\[\d{1,9}\])?: ?|\S{0,254}[^\s:] (?=\[ *\d{1,10}\.\d{6}\]))"
-    r"|kernel: (?=\[ *\d{1,10}\.\d{6}\])"
+    r"|(?:[\w-]{1,32}:|\[[\w-]{1,32}\]) (?=\[ *\d{1,10}\.\d{6}\])"
     r"|<\d{1,3}>1 \S{8,40} \S{1,255} kernel \S{1,128} \S{1,32} - |[a-z]{4,8} *:[a-z]{4,6} *: )?"
     r"(?:<\d{1,3}>)?"
     r"(?:\[ *(?P<s>\d{1,10})\.(?P<fraction>\d{6}|\d{3})"
     # the kernel's, a vendor's, those with the time since the last by dmesg and journalctl
-    r"(?:s?\]|@\d{1,3}\]|(?: {16}| <[ \d]{1,10}\.\d{6}[ *]?>)\]"
+    r"(?:s? ?\](?:\[\d{1,3}\])?|[@,]\d{1,3}\]|(?: {16}| <[ \d]{1,10}\.\d{6}[ *]?>)\]"
     r"| / [\d-]{5} [\d:.]{8,12}\]\[\d{1,3}\])"
     # stamps of dmesg's own making
     r"|\d{4}-\d\d-\d\dT[0-9:]{8},\d{6}[+-]\d\d:\d\d(?= )"

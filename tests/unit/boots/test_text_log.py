@@ -54,6 +54,8 @@ def unpack_times(log: str) -> list[int | None]:
         "Nov 20 23:21:55 host kern.info kernel: ",
         "<6>1 2026-11-20T23:21:55.123456+01:00 host kernel - - - ",
         "05-26 20:26:46.899     0     0 I         : ",
+        "2020-10-16 09:20:45,508 - INFO - QEMUController - tracing - ",
+        "2020-04-27 10:31:22,123 __init__ L0085 DEBUG| ",
         "03:09:07,559 NOTICE kernel:",
         "fev 08 11:15:51 host kernel: ",
         "d\u00e9c. 08 11:15:51 host kernel: ",
@@ -65,6 +67,8 @@ def unpack_times(log: str) -> list[int | None]:
         "Nov 20 23:21:55 192.168.1.10 ",
         "2026-11-20T23:21:55+01:00 host ",
         "kernel: ",
+        "UART: ",
+        "[UART16550] ",
     ],
 )
 def test_what_carriers_put_in_front_is_taken_off(prefix: str) -> None:
@@ -78,6 +82,9 @@ def test_what_carriers_put_in_front_is_taken_off(prefix: str) -> None:
         ("[    0.300000] [   T12] ", "[    0.500000] [   T12] "),
         ("[0.300000] ", "[0.500000] "),
         ("[    0.300000@0] ", "[    0.500000@3] "),
+        ("[    0.300000,0] ", "[    0.500000,3] "),
+        ("[    0.300000][0] ", "[    0.500000][3] "),
+        ("[    0.300000 ] ", "[    0.500000 ] "),
         ("[    0.300] ", "[    0.500] "),
         ("[12345.300000] ", "[12345.500000] "),
         ("[4294670.331] ", "[4294670.531] "),
@@ -150,7 +157,7 @@ def test_other_stamps_are_taken_off_and_give_no_time(stamp: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "> [    0.300000] Trying to unpack rootfs image as initramfs...",
+        "> Trying to unpack rootfs image as initramfs...",
         'printk("[    0.300000] Trying to unpack rootfs image as initramfs...");',
         "Nov 20 23:21:55 host cat[99]: [    0.300000] Unpacking initramfs...",
         "Nov 20 23:21:55 host cat: [    0.300000] Unpacking initramfs...",
@@ -160,6 +167,23 @@ def test_other_stamps_are_taken_off_and_give_no_time(stamp: str) -> None:
 )
 def test_text_that_quotes_a_mark_is_none(line: str) -> None:
     assert unpack_times(f"{line}\n[    0.500000] Freeing initrd memory: 42152K\n") == [None]
+
+
+@pytest.mark.parametrize("quote", ["> ", ">> ", "> > ", "|", "   > "])
+def test_a_log_that_mail_quotes_is_read(quote: str) -> None:
+    # as in 25817877716 and 10763905621, with what somebody says of it
+    quoted = "".join(f"{quote}{line}\n" for line in PLAIN.splitlines())
+    commented = quoted.replace(f"{quote}[    0.6", f"\nIt takes too long.\n\n{quote}[    0.6")
+    assert unpack_times(f"He wrote:\n{commented}Freeing initrd memory: 5K is less.\n")[1:] == [
+        200_000
+    ]
+
+
+def test_lines_of_a_quotation_and_others_are_not_of_one_boot() -> None:
+    begin, end = "[    0.300000] Unpacking initramfs...", "[    0.500000] Freeing initrd memory: 5K"
+    assert unpack_times(f"> {begin}\n{end}\n") == [None, None]
+    assert unpack_times(f"{begin}\n>> {end}\n") == [None, None]
+    assert unpack_times(f"> {begin}\n>> {end}\n") == [None, None]
 
 
 def test_each_boot_of_a_file_is_one() -> None:
