@@ -78,6 +78,7 @@ complete -c initadvisor -n '__initadvisor_at "report"' -l image -r -F -d 'Report
 complete -c initadvisor -n '__initadvisor_at "report"' -l read-speed -r -f -d 'How fast the boot loader reads, if you know it'
 complete -c initadvisor -n '__initadvisor_at "report"' -l overlap -r -f -d 'For how long the kernel is busy before it needs the initramfs, if you know it'
 complete -c initadvisor -n '__initadvisor_at "report"' -l objective -r -f -a "boot size balanced" -d 'What is to be small: the time of a boot, the image, or boot and build together'
+complete -c initadvisor -n '__initadvisor_at "report"' -l table -r -F -a "ubuntu-laptop-2018 arm-board-2013 at91-nand-2012 panda-mmc-2012 debian-programs-2021 dracut-bookworm-minimal dracut-bookworm-laptop dracut-bookworm-full tools-bookworm-laptop arch-cloud" -d 'Show also what a table of whatif says: a built-in one, or a TOML or CSV file'
 complete -c initadvisor -n '__initadvisor_at "report"' -l help -d 'Show this message and exit'
 complete -c initadvisor -n '__initadvisor_at "trial"' -a next -d 'Arm the next boot, if it is to be armed now'
 complete -c initadvisor -n '__initadvisor_at "trial"' -a pause -d 'Arm nothing until it is resumed, and clear the boot partition'

@@ -17,13 +17,13 @@ _initadvisor_values_3() {
 }
 
 _initadvisor_values_4() {
-    local -a values=(kvm uml tcg)
+    local -a values=(ubuntu-laptop-2018 arm-board-2013 at91-nand-2012 panda-mmc-2012 debian-programs-2021 dracut-bookworm-minimal dracut-bookworm-laptop dracut-bookworm-full tools-bookworm-laptop arch-cloud)
+    _files
     compadd "$@" -a values
 }
 
 _initadvisor_values_5() {
-    local -a values=(ubuntu-laptop-2018 arm-board-2013 at91-nand-2012 panda-mmc-2012 debian-programs-2021 dracut-bookworm-minimal dracut-bookworm-laptop dracut-bookworm-full tools-bookworm-laptop arch-cloud)
-    _files
+    local -a values=(kvm uml tcg)
     compadd "$@" -a values
 }
 
@@ -177,7 +177,7 @@ _initadvisor_whatif() {
         '--read-speed=[How fast the boot loader reads; also a range, 20..2000]:read-speed: ' \
         '--cpu-scale=[How many times as long the processor takes (2\: half as fast); also a range]:cpu-scale: ' \
         '--overlap=[For how long the kernel is busy before it needs the initramfs; also a range]:overlap: ' \
-        '*--table=[Compare the settings of a table\: a built-in one, or a TOML or CSV file]:table:_initadvisor_values_5' \
+        '*--table=[Compare the settings of a table\: a built-in one, or a TOML or CSV file]:table:_initadvisor_values_4' \
         '--image=[Compare candidates of this image, of any machine, instead of this machine’s own]:image:_files' \
         '--objective=[What is to be small\: the time of a boot, the image, or boot and build together]:objective:_initadvisor_values_2' \
         '--list[List the built-in tables]' \
@@ -193,7 +193,7 @@ _initadvisor_lab() {
         '--rounds=[Boot each image so often, whether the order is settled or not]:rounds: ' \
         '--verify=[Does this machine’s kernel unpack it?]:verify:_files' \
         '--engines[Try KVM anew, and say which engines are there]' \
-        '--engine=[Use this engine, not the best that works]:engine:_initadvisor_values_4' \
+        '--engine=[Use this engine, not the best that works]:engine:_initadvisor_values_5' \
         '--kernel=[The kernel’s file (a bzImage or a UKI)]:kernel:_files' \
         '--uml=[The user-mode Linux to use instead of linux.uml]:uml:_files' \
         '--json[Print the result as JSON]' \
@@ -271,6 +271,7 @@ _initadvisor_report() {
         '--read-speed=[How fast the boot loader reads, if you know it]:read-speed: ' \
         '--overlap=[For how long the kernel is busy before it needs the initramfs, if you know it]:overlap: ' \
         '--objective=[What is to be small\: the time of a boot, the image, or boot and build together]:objective:_initadvisor_values_2' \
+        '*--table=[Show also what a table of whatif says\: a built-in one, or a TOML or CSV file]:table:_initadvisor_values_4' \
         '--help[Show this message and exit]'
 }
 

@@ -420,7 +420,8 @@ def _recommendation(
     context = what_matters_more(host, candidate_set.generator, source, excess)
     said = candidate_set.baseline.warnings
     return Recommendation(
-        image=candidate_set.source.path,
+        image=source.path,
+        image_sha256=source.sha256,
         sample=target.sample,
         generator=candidate_set.generator.NAME,
         kernel_release=candidate_set.kernel_release,

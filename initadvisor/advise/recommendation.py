@@ -177,6 +177,7 @@ class Recommendation:
     """
 
     image: Path
+    image_sha256: str
     sample: bool
     generator: str
     kernel_release: str | None

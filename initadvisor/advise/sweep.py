@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import UsageError
 from initadvisor.core.estimates import Estimate, SizeSource
 from initadvisor.core.settings import Setting
+from initadvisor.host.cached import keep, read_cached
 from initadvisor.host.configuration import load_config
 from initadvisor.target.target import find_target
 
@@ -51,6 +52,29 @@ class SweptSetting:
     pareto: bool
     today: bool
     advised: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweptFigures:
+    """What is kept of a setting whose builds were timed.
+
+    ``busy_part``: what others used of the processors. ``unfit``: why it may not be chosen.
+    """
+
+    setting: Setting
+    size_bytes: Estimate
+    unpack_ms: Estimate
+    build_cpu_s: Estimate
+    build_wall_s: Estimate
+    busy_part: float
+    unfit: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptSweeps:
+    """What the sweeps of one image came to."""
+
+    settings: tuple[SweptFigures, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +156,7 @@ def sweep(
             host, space.generator, space.source, commands, whole=build, observer=observer
         )
         prefix_bytes, generator = space.source.prefix_bytes, space.generator
+        sha256 = space.source.sha256
     answer = recommend(
         host, Request(image=image, only=settings, everything=True), observer=observer
     )
@@ -155,6 +180,7 @@ def sweep(
         )
         for (row, time), own in zip(pairs, figures, strict=True)
     ]
+    _keep(host, sha256, found, timed.busy_part)
     skipped = {one.setting: one for one in (*answer.skipped, *timed.skipped)}
     return Sweep(
         answer=answer,
@@ -167,6 +193,35 @@ def sweep(
             *answer.warnings,
         ),
     )
+
+
+def kept_sweeps(host: Host, sha256: str) -> tuple[SweptFigures, ...]:
+    """Return what the sweeps of an image came to, of each setting the latest."""
+    found = read_cached(_kept_path(host, sha256), KeptSweeps)
+    return found.settings if found else ()
+
+
+def _keep(host: Host, sha256: str, found: Sequence[SweptSetting], busy_part: float) -> None:
+    now = [
+        SweptFigures(
+            setting=one.row.setting,
+            size_bytes=one.size_bytes,
+            unpack_ms=replace(one.row.unpack_ms, mean=one.row.unpack_ms.middle),
+            build_cpu_s=one.build.cpu_s,
+            build_wall_s=one.build.wall_s,
+            busy_part=busy_part,
+            unfit=one.row.unfit,
+        )
+        for one in found
+        if one.build
+    ]
+    every = {one.setting: one for one in (*kept_sweeps(host, sha256), *now)}
+    in_order = sorted(every.values(), key=lambda one: _order(one.setting))
+    keep(_kept_path(host, sha256), KeptSweeps(settings=tuple(in_order)), what="a sweep")
+
+
+def _kept_path(host: Host, sha256: str) -> Path:
+    return host.cache_dir() / "sweeps" / f"{sha256[:32]}.json"
 
 
 def _order(setting: Setting) -> tuple[str, int, int]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
+    from click.shell_completion import CompletionItem
+
     from initadvisor.decide.whatif_values import GivenValue
 
 
@@ -97,6 +99,18 @@ class Single(Number):
         if isinstance(value, str) and ".." in value and _GIVEN.fullmatch(value):
             self.fail(f"{value!r} is a range, which only whatif takes", param, ctx)
         return super().convert(value, param, ctx)
+
+
+def tables_beginning_with(
+    _ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Return the built-in tables, and that it may be a file."""
+    from click.shell_completion import CompletionItem
+
+    from initadvisor.advise.truth_tables import truth_table_names
+
+    names = [name for name in truth_table_names() if name.startswith(incomplete)]
+    return [*map(CompletionItem, names), CompletionItem(incomplete, type="file")]
 
 
 def settings_beginning_with(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from initadvisor.cli.options import FileName, machine_options
+from initadvisor.cli.options import FileName, machine_options, tables_beginning_with
 from initadvisor.core.config import Objective
 
 _STDOUT = Path("-")
@@ -34,6 +34,14 @@ _PAGE = Path("initadvisor-report.html")
     type=click.Choice([str(objective) for objective in Objective]),
     help="What is to be small: the time of a boot, the image, or boot and build together.",
 )
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    metavar="NAME|FILE",
+    shell_complete=tables_beginning_with,
+    help="Show also what a table of whatif says: a built-in one, or a TOML or CSV file.",
+)
 def report(
     *,
     output: Path | None,
@@ -42,6 +50,7 @@ def report(
     read_speed: float | None,
     overlap: float | None,
     objective: str | None,
+    tables: tuple[str, ...],
 ) -> None:
     """Write what recommend answers, with pictures, to one file that can be given away.
 
@@ -54,6 +63,7 @@ def report(
     from initadvisor.host import Host
     from initadvisor.measure.catch_up import catch_up
     from initadvisor.report.collect import collect
+    from initadvisor.report.published import published_tables
 
     if markdown:
         from initadvisor.report.markdown import markdown as text_of
@@ -69,13 +79,13 @@ def report(
         overlap_ms=overlap,
         objective=Objective(objective) if objective else None,
     )
-    host = Host()
+    host, published = Host(), published_tables(tables)
     with Progress() as progress:
         told = None if image else catch_up(host, observer=progress)
         answer = recommend(host, request, observer=progress)
     if told:
         answer = replace(answer, warnings=(told, *answer.warnings))
-    found = collect(host, answer, verdict=verdict, advice=advice)
+    found = collect(host, answer, verdict=verdict, advice=advice, published=published)
     _write(path, text_of(found))
 
 

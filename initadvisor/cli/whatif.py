@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from initadvisor.cli.options import FileName, number_or_range
+from initadvisor.cli.options import FileName, number_or_range, tables_beginning_with
 from initadvisor.cli.rendering.output import print_json, rounded
 from initadvisor.core.config import Objective
 from initadvisor.core.errors import UsageError
@@ -15,8 +15,6 @@ from initadvisor.decide.whatif import UNITS
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    from click.shell_completion import CompletionItem
 
     from initadvisor.advise.truth_tables import TruthTable
     from initadvisor.core.estimates import Estimate
@@ -38,18 +36,6 @@ def _only_one(ctx: click.Context, param: click.Parameter, names: tuple[str, ...]
         msg = f"one table is compared at a time, not {len(distinct)}"
         raise click.BadParameter(msg, ctx=ctx, param=param)
     return next(iter(distinct), None)
-
-
-def _tables_beginning_with(
-    _ctx: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Return the built-in tables, and that it may be a file."""
-    from click.shell_completion import CompletionItem
-
-    from initadvisor.advise.truth_tables import truth_table_names
-
-    names = [name for name in truth_table_names() if name.startswith(incomplete)]
-    return [*map(CompletionItem, names), CompletionItem(incomplete, type="file")]
 
 
 @click.command()
@@ -76,7 +62,7 @@ def _tables_beginning_with(
     callback=_only_one,
     multiple=True,
     metavar="NAME|FILE",
-    shell_complete=_tables_beginning_with,
+    shell_complete=tables_beginning_with,
     help="Compare the settings of a table: a built-in one, or a TOML or CSV file.",
 )
 @click.option(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor import __version__
 from initadvisor.advise.recommendation import build_cpu_s
+from initadvisor.advise.sweep import kept_sweeps
 from initadvisor.advise.whatif import of_machine
 from initadvisor.core.config import Objective
 from initadvisor.core.errors import UsageError
@@ -17,7 +18,6 @@ from initadvisor.host.configuration import load_config
 from initadvisor.host.hardware import cpu_model, memory
 from initadvisor.records.boot import RecordSource
 from initadvisor.report.privacy import Privacy
-from initadvisor.report.published import published_tables
 from initadvisor.report.report import Line, Model, OneBoot, Report, ReportedBoot, ReportedSetting
 from initadvisor.report.time_line import stages
 from initadvisor.store.store import open_store
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from initadvisor.advise.recommendation import Recommendation, Row
     from initadvisor.host import Host
     from initadvisor.records.boot import BootRecord
+    from initadvisor.report.published import PublishedTable
 
 MOST_BOOTS = 300
 """So many boots are shown; a picture of more shows no single one."""
@@ -39,10 +40,12 @@ def collect(
     *,
     verdict: Callable[[Recommendation], Iterable[str]],
     advice: Callable[[Recommendation], Iterable[str]],
+    published: Sequence[PublishedTable],
 ) -> Report:
     """Return the report of an answer; ``verdict`` and ``advice`` put it in words.
 
-    They are given the answer without what is private. Raises ``InitadvisorError`` where what is
+    They are given the answer without what is private. ``published``: what others measured.
+    Raises ``InitadvisorError`` where what is
     recorded cannot be read.
     """
     privacy = Privacy(host)
@@ -60,6 +63,7 @@ def collect(
         machine=privacy.masked(_machine(host, answer, records, recorded)),
         settings=tuple(_setting(row) for row in answer.rows),
         model=_model(host, answer),
+        swept=kept_sweeps(host, answer.image_sha256),
         boots=tuple(privacy.masked(_boot(record)) for record in records),
         recorded_boots=recorded,
         one_boot=privacy.masked(_one_boot(records)),
@@ -72,7 +76,7 @@ def collect(
         skipped=tuple(
             Line(title=str(skipped.setting), text=skipped.reason) for skipped in answer.skipped
         ),
-        published=published_tables(),
+        published=privacy.masked(tuple(published)),
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING
 
-from initadvisor.report.figures import in_ms
+from initadvisor.report.figures import between_ms, in_ms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,6 +22,10 @@ _MOST_OF_COUNTED = 1.5
 
 _LABEL = 14.0
 """In percent of the width: labels of changes that are nearer to the last one are left out."""
+
+
+_MOST_SETTINGS = 4
+"""Of so many it is said what they took: those that most boots were of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +49,10 @@ class ChangeMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One picture; ``most_ms`` is at its top."""
+    """One picture; ``most_ms`` is at its top. ``sentence``: what the boots that count took."""
 
     title: str
+    sentence: str
     most_ms: float
     points: tuple[BootPoint, ...]
     changes: tuple[ChangeMark, ...]
@@ -87,7 +94,26 @@ def _panel(title: str, name: str, boots: Sequence[ReportedBoot]) -> Panel | None
                 )
             )
     return Panel(
-        title=title, most_ms=most, points=tuple(points), changes=tuple(_changes(boots, len(boots)))
+        title=title,
+        sentence=_sentence(name, boots),
+        most_ms=most,
+        points=tuple(points),
+        changes=tuple(_changes(boots, len(boots))),
+    )
+
+
+def _sentence(name: str, boots: Sequence[ReportedBoot]) -> str:
+    """Say what boots that count took with each setting: the median, the least and the most."""
+    by_setting = defaultdict(list)
+    for boot in boots:
+        value = getattr(boot, name)
+        if value is not None and not boot.reasons:
+            by_setting[str(boot.setting or "?")].append(value)
+    most_booted = sorted(by_setting.items(), key=lambda item: -len(item[1]))[:_MOST_SETTINGS]
+    return "; ".join(
+        f"{setting} {in_ms(median(values))}"
+        + (f" ({len(values)} boots, {between_ms(min(values), max(values))})" if values[1:] else "")
+        for setting, values in most_booted
     )
 
 

@@ -194,8 +194,9 @@ class WhatIf {
   showTable(table) {
     const unknown = table.choices.map(() => null);
     const rule = {...this.own.rule, today: null, by_size: false};
-    const model = {...this.own, choices: table.choices, build_cpu_s: unknown, rule};
-    this.show(model, table.choices.map((choice) => this.rowOf(choice.setting)));
+    const {choices, doubts} = table;
+    const model = {...this.own, choices, doubts, build_cpu_s: unknown, rule};
+    this.show(model, choices.map((choice) => this.rowOf(choice.setting)));
     this.form.elements.count.checked = false;
     Object.assign(this.values, {cpu: 1, overlap: 0});
   }
@@ -306,6 +307,9 @@ class WhatIf {
     }
     if (others.length) {
       words.push(` As good, by the tolerance: ${others.map((rank) => rank.setting).join(", ")}.`);
+    }
+    if (this.model.doubts && this.model.doubts.length) {
+      words.push(` Its figures do not add up: ${this.model.doubts.join("; ")}.`);
     }
     document.getElementById("sentence").replaceChildren(name, words.join(""));
   }

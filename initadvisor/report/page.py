@@ -16,10 +16,10 @@ from initadvisor.advise.whatif import DISKS
 from initadvisor.core.serialisation import to_plain
 from initadvisor.decide.whatif import at_speed
 from initadvisor.report.bars import bars, choices, here, reach_ms
-from initadvisor.report.figures import in_ms, in_s, interval_ms, megabytes
+from initadvisor.report.figures import in_ms, in_s, interval_ms, interval_s, megabytes
 from initadvisor.report.history import HEIGHT, panels
 from initadvisor.report.report import Lane
-from initadvisor.report.time_line import ticks
+from initadvisor.report.time_line import WAITING, ticks
 from initadvisor.report.trade_offs import HEIGHT as TRADE_OFF_HEIGHT
 from initadvisor.report.trade_offs import trade_offs
 from initadvisor.report.treemap import areas
@@ -74,6 +74,7 @@ def page(report: Report) -> str:
         "interval": interval_ms,
         "mb": megabytes,
         "s": in_s,
+        "interval_s": interval_s,
     }
     headline, bounds, lead = _headline(report.verdict)
     return environment.get_template("page.html").render(
@@ -96,6 +97,7 @@ def page(report: Report) -> str:
         areas=areas(report, aspect=_ASPECT) if report.kinds else (),
         trade_offs=trade_offs(report),
         trade_off_height=TRADE_OFF_HEIGHT,
+        busiest=max((one.busy_part for one in report.swept), default=0.0),
         picture=_picture(report.model) if report.model else None,
     )
 
@@ -122,6 +124,9 @@ def _time_line(boot: OneBoot) -> Mapping[str, object]:
     return {
         "low": low,
         "high": high,
+        "waited_ms": next(
+            (one.to_ms - one.from_ms for one in boot.stages if one.name == WAITING), None
+        ),
         "lanes": [
             (
                 lane,

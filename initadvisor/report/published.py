@@ -14,6 +14,8 @@ from initadvisor.decide.whatif import best_along
 from initadvisor.decide.whatif_values import Conditions, Rule, Span
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from initadvisor.decide.whatif_values import SettingFigures
 
 _SPEEDS = Span(low=0.1, high=8000.0)
@@ -35,14 +37,17 @@ class PublishedTable:
     doubts: tuple[str, ...]
 
 
-def published_tables() -> tuple[PublishedTable, ...]:
-    """Return the built-in tables that are not this package's own, all unpacking waited for."""
-    tables = (truth_table(name) for name in truth_table_names())
+def published_tables(asked: Sequence[str] = ()) -> tuple[PublishedTable, ...]:
+    """Return tables, all unpacking waited for: the ``asked`` ones, names or files, come first.
+
+    The others are the built-in ones that are not this package's own. Raises what ``truth_table``
+    does.
+    """
+    built_in = (truth_table(name) for name in truth_table_names())
+    others = (table for table in built_in if not table.source.startswith(_OUR_OWN))
     rule = Rule(tolerance_ms=_CONFIG.tolerance_ms, tolerance_fraction=_CONFIG.tolerance_fraction)
     found = []
-    for table in tables:
-        if table.source.startswith(_OUR_OWN):
-            continue
+    for table in dict.fromkeys((*map(truth_table, asked), *others)):
         choices = of_table(table, _CONFIG, Objective.BOOT).choices
         conditions = Conditions(read_mb_s=_SPEEDS.low, cpu_scale=1.0, shadow_ms=0.0)
         ranges = best_along(choices, conditions, Factor.LOADER, _SPEEDS, rule)

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from initadvisor.advise.sweep import SweptFigures
     from initadvisor.core.config import Objective
     from initadvisor.core.estimates import Certainty, Estimate, SizeSource
     from initadvisor.core.settings import Setting
@@ -123,7 +124,8 @@ class Report:
     ``verdict``: as on the terminal, the sentence first; ``advice``: how sure it is and what would
     make it surer. ``machine``: four lines. ``model`` is None where less than two settings can be
     compared. ``boots``: the latest ones, the latest first, of ``recorded_boots``; ``one_boot``: the
-    latest of them that counts and of which it is known when the image was unpacked.
+    latest of them that counts and of which it is known when the image was unpacked. ``swept``: what
+    sweeps of this image came to.
     """
 
     version: str
@@ -136,6 +138,7 @@ class Report:
     machine: tuple[Line, ...]
     settings: tuple[ReportedSetting, ...]
     model: Model | None
+    swept: tuple[SweptFigures, ...]
     boots: tuple[ReportedBoot, ...]
     recorded_boots: int
     one_boot: OneBoot | None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from initadvisor.records.boot import BootRecord
     from initadvisor.records.marks import BootStep
 
+WAITING = "waiting for the unpacking"
 _TICKS = 6
 _MOST_STEPS = 12
 """Of each lane; whoever looks for the rest has the record."""
@@ -98,7 +99,7 @@ def _unpacking(record: BootRecord) -> Iterator[Stage]:
     if seen.waiting is Waiting.WAITED and seen.shadow_us is not None:
         waits = min(begin + seen.shadow_us, end)
         yield _stage(Lane.MEANWHILE, "other work", begin, waits, how)
-        yield _stage(Lane.MEANWHILE, "waiting for the unpacking", waits, end, how)
+        yield _stage(Lane.MEANWHILE, WAITING, waits, end, how)
     elif seen.waiting is Waiting.HIDDEN:
         yield _stage(Lane.MEANWHILE, "other work, until it ends", begin, end, how)
 

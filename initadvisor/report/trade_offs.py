@@ -8,13 +8,16 @@ from math import log
 from typing import TYPE_CHECKING
 
 from initadvisor.core.codecs import Codec
+from initadvisor.decide.whatif_values import SettingFigures
 from initadvisor.report.bars import bars, here
-from initadvisor.report.figures import in_ms, in_s, megabytes
+from initadvisor.report.figures import in_ms, in_s, interval_ms, interval_s, megabytes, megabytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from initadvisor.report.report import Report, ReportedSetting
+    from initadvisor.advise.sweep import SweptFigures
+    from initadvisor.core.settings import Setting
+    from initadvisor.report.report import Model, Report
 
 
 HEIGHT = 240
@@ -48,9 +51,13 @@ class TradeOffPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TradeOff:
-    """Points, and the pairs of neighbours on the front, to be joined by lines."""
+    """Points, and the pairs of neighbours on the front, to be joined by lines.
+
+    ``sentence``: the figures of today's and the advised setting.
+    """
 
     title: str
+    sentence: str
     left: str
     right: str
     smallest: str
@@ -63,70 +70,123 @@ class TradeOff:
         return tuple(pairwise(sorted((p for p in self.points if p.front), key=lambda p: p.x)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Timed:
+    """A setting with a size and a time, in the unit that ``words`` has."""
+
+    setting: Setting
+    size_bytes: float
+    time: float
+    words: str
+
+
 def trade_offs(report: Report) -> tuple[TradeOff, ...]:
-    """Return the panels whose points differ in both, of what may be chosen.
+    """Return the panels whose points differ in both, of what may be chosen and what was swept.
 
     A boot costs what the bars say. What is not compressed is so large that it would hide how others
     differ: it is left out unless it is today's or advised.
     """
     if report.model is None:
         return ()
-    costs = {
-        bar.setting: bar.cost_ms.mean
-        for bar in bars(report.model, report.model.choices, here(report.model))
-    }
-    marked = (report.today, report.advised)
-    fit = [
-        one
-        for one in report.settings
-        if one.setting in costs and (one.setting in marked or one.setting.codec is not Codec.CAT)
-    ]
-    built = [(one, max(one.build_s, _FASTEST_S)) for one in fit if one.build_s is not None]
-    booted = [(one, costs[one.setting]) for one in fit]
     return tuple(
         _panel(report, what, timed, worded)
         for what, timed, worded in (
-            ("time to build", built, in_s),
-            ("what a boot costs", booted, in_ms),
+            ("time to build", _builds(report), in_s),
+            ("what a boot costs", _boots(report, report.model), in_ms),
         )
-        if len({time for _, time in timed}) > 1 < len({one.size_bytes for one, _ in timed})
+        if len({one.time for one in timed}) > 1 < len({one.size_bytes for one in timed})
     )
 
 
+def _builds(report: Report) -> Sequence[_Timed]:
+    """Return what is known of builds, by the sweeps where they tell."""
+    known = {
+        one.setting: _Timed(
+            setting=one.setting,
+            size_bytes=one.size_bytes,
+            time=max(one.build_s, _FASTEST_S),
+            words=in_s(one.build_s),
+        )
+        for one in report.settings
+        if one.build_s is not None and not one.unfit and _is_shown(report, one.setting)
+    }
+    swept = {one.setting: _swept_build(one) for one in report.swept if not one.unfit}
+    return tuple({**known, **swept}.values())
+
+
+def _swept_build(one: SweptFigures) -> _Timed:
+    wall = one.build_wall_s
+    return _Timed(
+        setting=one.setting,
+        size_bytes=one.size_bytes.middle,
+        time=max(wall.middle, _FASTEST_S),
+        words=f"{in_s(wall.middle)} ({interval_s(wall)})",
+    )
+
+
+def _boots(report: Report, model: Model) -> Sequence[_Timed]:
+    own = {choice.setting for choice in model.choices}
+    swept = tuple(
+        SettingFigures(
+            setting=one.setting, size_mb=megabytes_of(one.size_bytes), unpack_ms=one.unpack_ms
+        )
+        for one in report.swept
+        if one.setting not in own and not one.unfit
+    )
+    sizes = {one.setting: float(one.size_bytes) for one in report.settings}
+    sizes |= {one.setting: one.size_mb.mean * 1e6 for one in swept}
+    return tuple(
+        _Timed(
+            setting=bar.setting,
+            size_bytes=sizes[bar.setting],
+            time=bar.cost_ms.mean,
+            words=f"{in_ms(bar.cost_ms.mean)} ({interval_ms(bar.cost_ms)})",
+        )
+        for bar in bars(model, (*model.choices, *swept), here(model))
+        if bar.setting in sizes and _is_shown(report, bar.setting)
+    )
+
+
+def _is_shown(report: Report, setting: Setting) -> bool:
+    return setting.codec is not Codec.CAT or setting in {report.today, report.advised}
+
+
 def _panel(
-    report: Report,
-    what: str,
-    timed: Sequence[tuple[ReportedSetting, float]],
-    worded: Callable[[float], str],
+    report: Report, what: str, timed: Sequence[_Timed], worded: Callable[[float], str]
 ) -> TradeOff:
-    times = [time for _, time in timed]
-    sizes = [one.size_bytes for one, _ in timed]
-    points = []
-    for one, time in timed:
-        x = _LEFT + _WIDTH * _part(time, times)
+    times = [one.time for one in timed]
+    sizes = [one.size_bytes for one in timed]
+    points, marked = [], []
+    for one in timed:
+        x = _LEFT + _WIDTH * _part(one.time, times)
         y = HEIGHT - _BELOW - (HEIGHT - _TOP - _BELOW) * _part(one.size_bytes, sizes)
         tags = [
             tag
             for tag, setting in (("today", report.today), ("advised", report.advised))
             if one.setting == setting
         ]
+        label = f"{one.setting}, {' and '.join(tags)}" if tags else ""
+        words = f"{megabytes(one.size_bytes)}, {one.words}"
+        if label:
+            marked.append(f"{label}: {words}")
         points.append(
             TradeOffPoint(
                 x=x,
                 y=y,
                 front=not any(
-                    (other.size_bytes, its) != (one.size_bytes, time)
+                    (other.size_bytes, other.time) != (one.size_bytes, one.time)
                     and other.size_bytes <= one.size_bytes
-                    and its <= time
-                    for other, its in timed
+                    and other.time <= one.time
+                    for other in timed
                 ),
-                label=f"{one.setting}, {' and '.join(tags)}" if tags else "",
+                label=label,
                 before=x > _TO_THE_LEFT,
-                words=f"{one.setting}: {megabytes(one.size_bytes)}, {worded(time)}",
+                words=f"{one.setting}: {words}",
             )
         )
     return TradeOff(
         title=f"Size against {what}",
+        sentence="; ".join(marked),
         left=worded(min(times)),
         right=worded(max(times)),
         smallest=megabytes(min(sizes)),

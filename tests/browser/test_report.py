@@ -16,7 +16,7 @@ from initadvisor.report.bars import here
 from initadvisor.report.page import PRESETS, page
 from tests.fixtures.browser import chromium, opened
 from tests.fixtures.hosts import Machine
-from tests.fixtures.reports import known_answer, report_of, with_text
+from tests.fixtures.reports import SWEPT, known_answer, report_of, with_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +50,7 @@ def browser() -> Iterator[Browser]:
 def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
     """A report of a made-up machine."""
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
-    return report_of(Machine(root=tmp_path), known_answer())
+    return replace(report_of(Machine(root=tmp_path), known_answer()), swept=SWEPT)
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_without_javascript_all_is_there_but_the_sliders(browser: Browser, path:
         assert page.locator("h1").is_visible()
         assert page.locator(".bars svg rect.read").count() == 3
         assert page.locator(".bars svg").first.is_visible()
-        assert page.locator("table").count() == 7
+        assert page.locator("table").count() == 8
         assert not page.locator("#controls").is_visible()
 
 

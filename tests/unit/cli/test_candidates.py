@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from initadvisor import host as host_package
+from initadvisor.advise.sweep import kept_sweeps
 from initadvisor.candidates.run_times import keep_run
 from initadvisor.cli.candidates import candidates
 from initadvisor.core.codecs import Codec
@@ -204,6 +206,14 @@ def test_a_sweep_marks_todays_and_the_advised_setting_and_what_nothing_beats(ima
             assert row["build_cpu_s"]["value"] == 1.5
             assert row["size_bytes"]["source"] == "built"
     assert document("list")["candidates"] == []
+    document("sweep", "--image", image, "--levels", "3")
+    kept = kept_sweeps(Host(), hashlib.sha256(image.read_bytes()).hexdigest())
+    assert [str(one.setting) for one in kept if one.setting.level in {1, 3}] == [
+        *("zstd -1 -T1", "zstd -1 -T2", "zstd -3")
+    ]
+    assert {(one.build_cpu_s.mean, one.busy_part) for one in kept} == {(1.5, 0.0)}
+    assert all("as large as today's" in str(one.unfit) for one in kept if one.setting.level)
+    assert kept_sweeps(Host(), "0" * 64) == ()
 
 
 def test_a_sweep_builds_when_asked(image: Path) -> None:

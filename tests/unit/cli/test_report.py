@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -66,3 +67,43 @@ def test_what_is_no_ordinary_file_is_left_alone(tmp_path: Path, kind: str) -> No
 def test_a_directory_that_is_not_there_is_named() -> None:
     with pytest.raises(InitadvisorError, match=r"cannot write none/x\.html: No such file"):
         report("-o", "none/x.html")
+
+
+WRONG = """\
+name = "a table of molly's"
+unpacked_mb = 66
+populate_ms = 0
+
+[[rows]]
+setting = "cat"
+percent_of_cat = 100
+unpack_ms = 0
+
+[[rows]]
+setting = "lz4"
+size_mb = 31
+percent_of_cat = 47
+output_mb_s = 3100
+decompress_ms = 10
+"""
+
+
+def test_a_table_of_one_s_own_is_in_the_page_with_what_does_not_add_up(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(WRONG)
+    (tmp_path / "other.csv").write_text("setting,size_mb,unpack_ms\nlz4,31,30\nzstd,21,80\n")
+    page = report("-o", "-", "--table", "own.toml", "--table", "other.csv", "--table", "arch-cloud")
+    names = re.findall(r'<option value="[0-9]+">(.*?)</option>', page)
+    assert names[:4] == ["a table of molly&#39;s", "other", "arch-cloud", "ubuntu-laptop-2018"]
+    assert (
+        "It does not add up: lz4: output_mb_s makes 21.29 ms, not 10, which is the compressed size "
+        "divided by the speed of what comes out" in page
+    )
+    assert "zstd up to 200 MB/s" in page
+
+
+def test_a_table_that_is_none_is_refused_before_anything_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recommend, "recommend", None)
+    with pytest.raises(UsageError, match="no file is called"):
+        report("--table", "none.csv")

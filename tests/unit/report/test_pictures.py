@@ -19,7 +19,7 @@ from initadvisor.report.time_line import stages, ticks
 from initadvisor.report.trade_offs import trade_offs
 from initadvisor.report.treemap import areas
 from tests.fixtures.boots import LZ4, boot_record
-from tests.fixtures.reports import kind_use, report_of
+from tests.fixtures.reports import SWEPT, kind_use, report_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,6 +122,9 @@ def test_history_marks_changes_and_what_does_not_count(host: Host) -> None:
         "firmware or loader, with the reading",
         "the whole boot",
     ]
+    assert unpacking.sentence == (
+        "zstd -19 200 ms (4 boots, 200 to 200 ms); lz4 -9 100 ms (4 boots, 100 to 100 ms)"
+    )
     points = unpacking.points
     assert [point.counts for point in points] == [True] * 8 + [False]
     assert all(one.x < other.x for one, other in pairwise(points))
@@ -188,3 +191,22 @@ def test_settings_stand_by_size_and_time_and_what_none_beats_is_joined(host: Hos
     assert boot.title == "Size against what a boot costs"
     assert trade_offs(replace(report, settings=built[:1])) == ()
     assert trade_offs(replace(report, model=None)) == ()
+
+
+def test_what_was_swept_stands_beside_it_with_its_intervals(host: Host) -> None:
+    report = replace(report_of(host), swept=SWEPT)
+    build, boot = trade_offs(report)
+    words = {panel.title: [point.words for point in panel.points] for panel in (build, boot)}
+    assert "zstd -9 -T4: 41.0 MB, 1.5 s (1.2 to 2.0 s)" in words["Size against time to build"]
+    # 41 MB at 500 MB/s, and 60 of 200 ms hidden; the loader's interval is by far the widest
+    assert "zstd -9 -T1: 41.0 MB, 282 ms (202 to 1021 ms)" in words[boot.title]
+    assert boot.sentence == (
+        "lz4 -9, advised: 55.0 MB, 230 ms (129 to 1220 ms); "
+        "zstd, today: 40.0 MB, 290 ms (212 to 1011 ms)"
+    )
+    own = SWEPT[0].build_wall_s
+    again = replace(SWEPT[0], setting=report.today, build_wall_s=replace(own, mean=9.0))
+    by_sweep = trade_offs(replace(report, swept=(again,)))[0].points
+    assert [point.words for point in by_sweep if point.label == "zstd, today"] == [
+        "zstd: 48.0 MB, 9.0 s (0.64 to 1.0 s)"
+    ]
