@@ -17,8 +17,15 @@ from initadvisor.core.estimates import Estimate, SizeSource, three_digits
 from initadvisor.decide.boot_evidence import Parameter
 from initadvisor.decide.cost import Factor
 from initadvisor.decide.upgrades import upgrade_pace
-from initadvisor.decide.whatif import UNITS, Comparison, at_speed
-from initadvisor.decide.whatif_values import ReadMedium, Rule, SettingFigures, Span, WhatIf
+from initadvisor.decide.whatif import UNITS, Comparison, at_speed, cost_ms
+from initadvisor.decide.whatif_values import (
+    Conditions,
+    ReadMedium,
+    Rule,
+    SettingFigures,
+    Span,
+    WhatIf,
+)
 from initadvisor.host.configuration import load_config
 from initadvisor.records.built_image import SkippedSetting
 
@@ -74,10 +81,15 @@ class Question:
         """Those of them that are ranges."""
         return {factor: value for factor, value in self.given.items() if isinstance(value, Span)}
 
+    def one(self, factor: Factor) -> float | None:
+        """Return a condition's one value; None where it is a range or not given."""
+        value = self.given.get(factor)
+        return None if isinstance(value, Span) else value
+
     def value(self, factor: Factor, otherwise: float) -> float:
         """Return a condition's one value."""
-        value = self.given.get(factor, otherwise)
-        return otherwise if isinstance(value, Span) else value
+        value = self.one(factor)
+        return otherwise if value is None else value
 
 
 def what_if(host: Host, question: Question, *, observer: RecommendObserver) -> WhatIf:
@@ -92,6 +104,8 @@ def what_if(host: Host, question: Question, *, observer: RecommendObserver) -> W
         msg = "cannot vary read speed, processor and overlap at the same time"
         raise UsageError(msg, hint="give a range to two of them at most")
     config = load_config(host)
+    if (speed := question.one(Factor.LOADER)) is not None:
+        config = replace(config, read_speed_mb_s=speed)
     objective = question.objective or config.objective
     subject = _subject(host, question, config, objective, observer)
     places = _places(question, subject)
@@ -142,9 +156,13 @@ def _subject(
         return of_table(truth_table(question.table), config, objective)
     from initadvisor.advise.recommend import Request, recommend  # takes long; tables need it not
 
-    return of_machine(
-        recommend(host, Request(image=question.image), observer=observer), config, objective
+    request = Request(
+        image=question.image,
+        read_speed_mb_s=config.read_speed_mb_s,
+        overlap_ms=question.one(Factor.SHADOW),
+        objective=objective,
     )
+    return of_machine(recommend(host, request, observer=observer), config, objective)
 
 
 def _places(question: Question, subject: ComparedSettings) -> tuple[ReadMedium, ...]:
@@ -153,11 +171,14 @@ def _places(question: Question, subject: ComparedSettings) -> tuple[ReadMedium, 
     Where nothing at all is given, this machine's own stands beside the classic ones.
     """
     speed, loader = question.read_speed_mb_s, subject.loader
+    own = loader is not None and not question.ranges.keys() & {Factor.LOADER, Factor.SHADOW}
     if speed is not None:
-        return (at_speed(speed.low if isinstance(speed, Span) else speed),)
+        place = at_speed(speed.low if isinstance(speed, Span) else speed)
+        return (replace(place, own=own),)
     if loader is None:
         return DISKS
-    return (loader,) if question.given else (loader, *DISKS)
+    here = replace(loader, own=own)
+    return (here,) if question.given else (here, *DISKS)
 
 
 def _said(
@@ -278,15 +299,17 @@ def of_machine(answer: Recommendation, config: Config, objective: Objective) -> 
         *answer.skipped,
     )
     _require_comparison(str(answer.image), choices, skipped_settings)
-    speed = answer.storage.loader_mb_s
+    speed, given = answer.storage.loader_mb_s, config.read_speed_mb_s
+    read_mb_s = replace(speed, mean=speed.middle if given is None else given)
+    loader = ReadMedium(name="this machine", read_mb_s=read_mb_s)
     return ComparedSettings(
         name=str(answer.image),
         source=f"this image and its candidates as recommend knows them, evidence: "
         f"{answer.evidence}",
-        choices=choices,
+        choices=_as_recommended(choices, answer, loader, objective),
         left_out=skipped_settings,
         today=answer.baseline,
-        loader=ReadMedium(name="this machine", read_mb_s=replace(speed, mean=speed.middle)),
+        loader=loader,
         overlap_ms=answer.overlap_ms,
         remarks=(
             *(one.text for one in answer.assumptions if one.about in _OF_UNPACKING),
@@ -304,6 +327,29 @@ def _of_row(row: Row) -> SettingFigures:
         size_mb=_lognormal(row.size_bytes / 1e6, row.size_log_sd, str(row.size_source)),
         unpack_ms=replace(row.unpack_ms, mean=row.unpack_ms.middle),
         built=row.size_source is SizeSource.BUILT,
+    )
+
+
+def _as_recommended(
+    choices: Sequence[SettingFigures],
+    answer: Recommendation,
+    loader: ReadMedium,
+    objective: Objective,
+) -> tuple[SettingFigures, ...]:
+    """Have differences on the machine itself be those that ``recommend`` shows."""
+    here = Conditions(
+        read_mb_s=loader.read_mb_s.mean,
+        cpu_scale=_AS_MEASURED,
+        shadow_ms=answer.overlap_ms.middle if answer.overlap_ms else _NO_OVERLAP,
+    )
+    saving_ms = {row.setting: row.saving_ms.middle for row in answer.rows}
+    [today] = [row for row in answer.rows if row.setting == answer.baseline]
+    build_s = build_cpu_s(today, answer.rows) if objective is Objective.BALANCED else None
+    extra_ms = (build_s or 0.0) * 1000 / answer.pace.boots
+    todays_ms = cost_ms(replace(_of_row(today), extra_ms=extra_ms), here)
+    return tuple(
+        replace(one, off_ms=todays_ms - saving_ms[one.setting] - cost_ms(one, here))
+        for one in choices
     )
 
 

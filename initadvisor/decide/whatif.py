@@ -1,6 +1,6 @@
 """Costs under given conditions, and where exactly one setting takes over from another.
 
-T = 1000 * size / speed + max(B1, scale * U) + scale * extra
+T = 1000 * size / speed + max(B1, scale * U) + scale * extra, and + off on the machine itself
 
 Along each of its factors T is made of straight pieces: in 1/speed it is one, in the scale and in B1
 it bends once, where B1 = scale * U. So the values at which another setting becomes the best are
@@ -81,7 +81,13 @@ def cost_ms(choice: SettingFigures, conditions: Conditions) -> float:
     """
     read_ms = _MS_PER_S * choice.size_mb.mean / conditions.read_mb_s
     waited_ms = max(conditions.shadow_ms, conditions.cpu_scale * choice.unpack_ms.mean)
-    return read_ms + waited_ms + conditions.cpu_scale * choice.extra_ms
+    return (
+        read_ms + waited_ms + conditions.cpu_scale * choice.extra_ms + _off_ms(choice, conditions)
+    )
+
+
+def _off_ms(choice: SettingFigures, conditions: Conditions) -> float:
+    return choice.off_ms if conditions.own else 0.0
 
 
 def cost_estimate(choice: SettingFigures, conditions: Conditions, place: ReadMedium) -> Estimate:
@@ -242,10 +248,11 @@ def _bent(choice: SettingFigures, conditions: Conditions, factor: Factor, rule: 
     if rule.by_size:
         flat = _Straight(size, 0.0)
         return _Bent(inf, flat, flat)
-    read = _MS_PER_S * size / conditions.read_mb_s
+    off = _off_ms(choice, conditions)
+    read = _MS_PER_S * size / conditions.read_mb_s + off
     match factor:
         case Factor.LOADER:
-            whole = _Straight(max(shadow, scale * unpack) + scale * extra, _MS_PER_S * size)
+            whole = _Straight(max(shadow, scale * unpack) + scale * extra + off, _MS_PER_S * size)
             return _Bent(inf, whole, whole)
         case Factor.CPU:
             hidden = _Straight(read + shadow, extra)
@@ -417,14 +424,22 @@ class Comparison:
 
     def _held(self, place: ReadMedium) -> Conditions:
         return Conditions(
-            read_mb_s=place.read_mb_s.mean, cpu_scale=self.cpu_scale, shadow_ms=self.shadow_ms
+            read_mb_s=place.read_mb_s.mean,
+            cpu_scale=self.cpu_scale,
+            shadow_ms=self.shadow_ms,
+            own=place.own,
         )
 
 
 def changed(conditions: Conditions, factor: Factor, value: float) -> Conditions:
     """Return the conditions with one of them changed."""
-    name = {Factor.LOADER: "read_mb_s", Factor.CPU: "cpu_scale", Factor.SHADOW: "shadow_ms"}[factor]
-    return replace(conditions, **{name: value})
+    match factor:
+        case Factor.LOADER:
+            return replace(conditions, read_mb_s=value)
+        case Factor.CPU:
+            return replace(conditions, cpu_scale=value)
+        case Factor.SHADOW:
+            return replace(conditions, shadow_ms=value)
 
 
 def at_speed(mb_s: float, *, name: str = "", source: str = "as given") -> ReadMedium:

@@ -19,14 +19,17 @@ if TYPE_CHECKING:
 class SettingFigures:
     """One setting: the size of its image (10^6 bytes) and U, the time a kernel takes to unpack it.
 
-    ``extra_ms``: what the objective adds to each boot. Where nothing is known of how far off a
-    figure may be, its interval has no width. ``built``: the size is that of a file.
+    ``extra_ms``: what the objective adds to each boot. ``off_ms``: how much more than at the middle
+    of all figures it costs on the very machine they are of, as the middle of a difference is not
+    the difference of middles. Where nothing is known of how far off a figure may be, its interval
+    has no width. ``built``: the size is that of a file.
     """
 
     setting: Setting
     size_mb: Estimate
     unpack_ms: Estimate
     extra_ms: float = 0.0
+    off_ms: float = 0.0
     built: bool = True
 
 
@@ -36,12 +39,14 @@ class Conditions:
 
     ``read_mb_s``: the loader's speed. ``cpu_scale``: what unpacking (creating the files as well as
     decompressing) and building take, as a multiple; 2 is a processor half as fast. ``shadow_ms``:
-    B1, how long the kernel has other work before something waits for the initramfs.
+    B1, how long the kernel has other work before something waits for the initramfs. ``own``: loader
+    and overlap are those of the machine that the figures are of.
     """
 
     read_mb_s: float
     cpu_scale: float
     shadow_ms: float
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +78,14 @@ GivenValue: TypeAlias = "float | Span"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadMedium:
-    """Something to read from, and how fast its loader is; the source says who claims that."""
+    """Something to read from, and how fast its loader is; the source says who claims that.
+
+    ``own``: it is that of the machine that the figures are of.
+    """
 
     name: str
     read_mb_s: Estimate
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
