@@ -173,7 +173,9 @@ class DecisionInput:
         """What building today's image took, if nobody did; None where nothing tells."""
         today, *others = self.candidates
         return build_range(
-            today.setting, [(c.setting, c.cost.build_cpu_s) for c in others if c.cost]
+            today.setting,
+            [(c.setting, c.cost.build_cpu_s) for c in others if c.cost],
+            like={c.setting for c in others if c.like_today},
         )
 
     @property

@@ -227,4 +227,8 @@ def unknown_build(row: Row, rows: Sequence[Row]) -> BuildRange | None:
     if row.build_cpu_s is not None or row.setting.codec is Codec.CAT:
         return None
     known = ((other.setting, other.build_cpu_s) for other in rows)
-    return build_range(row.setting, [(one, cpu_s) for one, cpu_s in known if cpu_s is not None])
+    return build_range(
+        row.setting,
+        [(one, cpu_s) for one, cpu_s in known if cpu_s is not None],
+        like={other.setting for other in rows if other.unusable == LIKE_TODAY},
+    )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from initadvisor.core.codecs import Codec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from initadvisor.core.settings import Setting
 
@@ -144,11 +144,15 @@ UNKNOWN_BUILD = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildRange:
-    """The processor time of the cheapest and of the dearest level of a codec, in seconds."""
+    """The processor time of the cheapest and of the dearest level of a codec, in seconds.
+
+    ``like``: of the levels near those that make images as large as today's.
+    """
 
     setting: Setting
     least_s: float
     most_s: float
+    like: bool = False
 
     @property
     def middle_s(self) -> float:
@@ -162,23 +166,44 @@ class BuildRange:
             f"what building today's image takes is not known, as its level is not: taken to be "
             f"{self.middle_s:.1f} s of processor time, {self.least_s:.1f} to {self.most_s:.1f} s "
             f"over the levels of {self.setting.codec}"
+            f"{' that make images about as large' if self.like else ''}"
         )
 
 
-def build_range(setting: Setting, known: Iterable[tuple[Setting, float]]) -> BuildRange | None:
+def build_range(
+    setting: Setting,
+    known: Iterable[tuple[Setting, float]],
+    *,
+    like: Collection[Setting] = (),
+) -> BuildRange | None:
     """Return what building some level of the codec takes, None where nothing is known of any.
 
     ``known``: what was built or estimated, and its processor time in seconds. How much more or less
     other levels take than those is as it was measured elsewhere, so that it does not matter which
-    of the levels are known.
+    of the levels are known. ``like``: those of them that make images as large as today's. Then its
+    level is taken to be one of theirs or the next to it, but for what makes images of other sizes.
     """
-    codec, bounds = setting.codec, []
-    for other, cpu_s in known:
-        if other.codec is not codec:
-            continue
-        level = codec.spec.level if other.level is None else other.level
-        scale = cpu_s / expected_cpu_s(codec, level, _PAYLOAD_BYTES)
-        bounds += [cpu_s, *(scale * cost for cost in COST_S[codec].values())]
-    if not bounds:
+    codec = setting.codec
+    costs_s = {
+        (codec.spec.level if other.level is None else other.level): (cpu_s, other in like)
+        for other, cpu_s in known
+        if other.codec is codec
+    }
+    if not costs_s:
         return None
-    return BuildRange(setting=setting, least_s=min(bounds), most_s=max(bounds))
+    near = any(is_like for _, is_like in costs_s.values())
+    bounds = []
+    for level, (cpu_s, is_like) in costs_s.items():
+        if is_like or not near:
+            scale = cpu_s / expected_cpu_s(codec, level, _PAYLOAD_BYTES)
+            levels = _next_to(codec, level) - costs_s.keys() if near else COST_S[codec]
+            bounds += [cpu_s, *(scale * COST_S[codec][other] for other in levels)]
+    return BuildRange(setting=setting, least_s=min(bounds), most_s=max(bounds), like=near)
+
+
+def _next_to(codec: Codec, level: int | None) -> set[int | None]:
+    """Return the measured levels next to one."""
+    levels = sorted(COST_S[codec], key=lambda one: one or 0)
+    below = [one for one in levels if (one or 0) < (level or 0)]
+    above = [one for one in levels if (one or 0) > (level or 0)]
+    return {*below[-1:], *above[:1]}

@@ -10,12 +10,14 @@ import pytest
 from initadvisor.candidates.schedule import (
     COST_S,
     Load,
+    build_range,
     expected_cpu_s,
     may_start,
     next_job,
     threads_of,
 )
 from initadvisor.core.codecs import CODECS, Codec
+from initadvisor.core.settings import Setting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,3 +156,22 @@ def test_every_codec_has_a_cost_that_grows_with_level_and_payload(codec: Codec) 
 
 def test_an_unmeasured_level_costs_as_its_neighbour() -> None:
     assert expected_cpu_s(Codec.ZSTD, 18, 100_000_000) == COST_S[Codec.ZSTD][19]
+
+
+def test_a_level_that_makes_images_as_large_bounds_what_todays_build_took() -> None:
+    """Twice as dear as what the table is of, all of them."""
+    near, like, far = map(Setting.parse, ("zstd -3", "zstd -9", "zstd -19"))
+    known = [(near, 1.0), (like, 4.4), (far, 116.0)]
+    anything = build_range(Setting(Codec.ZSTD), known)
+    assert anything
+    assert (anything.least_s, anything.most_s) == pytest.approx((0.6, 144))
+    assert "as large" not in anything.words
+    told = build_range(Setting(Codec.ZSTD), known, like={like})
+    assert told
+    # That of -3 is of another size, -12 was not compared.
+    assert (told.least_s, told.most_s) == pytest.approx((4.4, 13.2))
+    assert told.words.endswith("over the levels of zstd that make images about as large")
+    alone = build_range(Setting(Codec.ZSTD), [(like, 4.4)], like={like})
+    assert alone
+    assert (alone.least_s, alone.most_s) == pytest.approx((1.0, 13.2))
+    assert build_range(Setting(Codec.XZ), known, like={like}) is None
