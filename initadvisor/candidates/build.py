@@ -208,10 +208,12 @@ class BuildPool:
         """Build every candidate, or note why it is skipped."""
         self._check_room()
         waiting = [(command, self._load(command)) for command in wanted]
+        whole_s = sum(load.cpu_s for _, load in waiting)
         pool = ThreadPoolExecutor(max_workers=self.jobs)
         try:
             while waiting or self.running:
                 self._start(waiting, pool)
+                self._tell(waiting, whole_s)
                 done, _ = wait(self.running, return_when=FIRST_COMPLETED)
                 for future in done:
                     self._take(future)
@@ -238,6 +240,17 @@ class BuildPool:
             command, load = waiting.pop(index)
             self.results.observer.started(command.setting)
             self.running[pool.submit(self.builder.build, command)] = (command, load)
+
+    def _tell(self, waiting: Sequence[tuple[BuildCommand, Load]], whole_s: float) -> None:
+        """Say what is being built, and how much of the expected work is done."""
+        running = self.running.values()
+        names = ", ".join(str(command.setting) for command, _ in running)
+        left_s = sum(load.cpu_s for _, load in (*waiting, *running))
+        self.results.observer.doing(
+            f"building candidates: {names}",
+            done=round(1e9 * (whole_s - left_s)),
+            of=round(1e9 * whole_s),
+        )
 
     def _take(self, future: Future[tuple[CachedCandidate, bool]]) -> None:
         command, _ = self.running.pop(future)
@@ -292,6 +305,10 @@ class BuildPool:
 class BuildObserver(Protocol):
     """Receives progress events of a build, in the thread that called ``build_candidates``."""
 
+    def doing(self, what: str, *, done: int = 0, of: int = 0) -> None:
+        """Take note of what is being built, and how much of the work is done."""
+        ...
+
     def started(self, setting: Setting) -> None:
         """Take note that a candidate is being built."""
         ...
@@ -307,6 +324,9 @@ class BuildObserver(Protocol):
 
 class Silent:
     """An observer that does not look."""
+
+    def doing(self, what: str, *, done: int = 0, of: int = 0) -> None:
+        """See ``BuildObserver.doing``."""
 
     def started(self, setting: Setting) -> None:
         """See ``BuildObserver.started``."""

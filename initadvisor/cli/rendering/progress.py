@@ -34,10 +34,17 @@ LAB_TAKES = "building candidates and booting them in virtual machines takes 2 to
 
 @dataclass(slots=True, kw_only=True)
 class _Phase:
+    """What goes on: named before the first colon, what is told after it may change."""
+
     what: str
     began_s: float
     done: int = 0
     of: int = 0
+
+    @property
+    def name(self) -> str:
+        """What stays the same as long as the phase does."""
+        return self.what.partition(":")[0]
 
     def line(self, now_s: float) -> str:
         """Return the name, the bar and how long it may take, or has taken."""
@@ -55,7 +62,8 @@ class _Phase:
 class Progress:
     """Observes builds and measurements; the line is gone when the context ends.
 
-    Where stderr is no terminal, all there is to see is ``elsewhere``, which says how long it takes.
+    Where stderr is no terminal, all there is to see is ``elsewhere``, which says how long it takes,
+    once the first candidate is built or booted.
     """
 
     def __init__(self, *, elsewhere: str = "") -> None:
@@ -65,8 +73,6 @@ class Progress:
         self._over = threading.Event()
         self._lock = threading.Lock()
         self._drawing: threading.Thread | None = None
-        self._building: list[Setting] = []
-        self._built = 0
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb":
@@ -74,9 +80,7 @@ class Progress:
                 handler.addFilter(self._erase)
             self._drawing = threading.Thread(target=self._keep_drawing, daemon=True)
             self._drawing.start()
-        elif self._elsewhere:
-            sys.stderr.write(f"initadvisor: {self._elsewhere}\n")
-            sys.stderr.flush()
+            self._elsewhere = ""
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -90,11 +94,12 @@ class Progress:
     def doing(self, what: str, *, done: int = 0, of: int = 0) -> None:
         """Show what goes on, and how much of it is done."""
         now_s = time.monotonic()
+        next_phase = _Phase(what=what, began_s=now_s, done=done, of=of)
         with self._lock:
-            new = what != self._phase.what
-            if new:
-                self._phase = _Phase(what=what, began_s=now_s)
-            self._phase.done, self._phase.of = done, of
+            new = next_phase.name != self._phase.name
+            if not new:
+                next_phase.began_s = self._phase.began_s
+            self._phase = next_phase
         if self._drawing and (new or now_s - self._drawn_s > _EVERY_S):
             self._draw()
 
@@ -117,19 +122,23 @@ class Progress:
             sys.stderr.write(f"{_ERASE}{line[:width]}")
             sys.stderr.flush()
 
+    def _announce(self) -> None:
+        """Say how long it takes, where nothing else is shown."""
+        if self._elsewhere:
+            sys.stderr.write(f"initadvisor: {self._elsewhere}\n")
+            sys.stderr.flush()
+            self._elsewhere = ""
+
     def started(self, setting: Setting) -> None:
-        """Show one more setting that is being built."""
-        self._building.append(setting)
-        self._show_building()
+        """Say how long it takes; ``doing`` shows what is being built."""
+        del setting
+        self._announce()
 
     def finished(self, candidate: BuiltImage, *, cached: bool) -> None:
-        """Show one less."""
-        del cached
-        self._ended(candidate.setting)
+        """Show nothing: ``doing`` does."""
 
     def skipped(self, skipped: SkippedSetting) -> None:
-        """Show one less; the reason is part of the result."""
-        self._ended(skipped.setting)
+        """Show nothing: the reason is part of the result."""
 
     def timed(self, stream: Stream, elapsed_ms: float) -> None:
         """Show what was timed last."""
@@ -137,19 +146,10 @@ class Progress:
 
     def booted(self, subject: LabSubject, sample: LabSample) -> None:
         """Show what was booted last."""
+        self._announce()
         took = f"{sample.unpack_us / 1000:.0f} ms"
-        self.doing(f"round {sample.round}: {subject.setting} was unpacked in {took}")
+        self.doing(f"booting: round {sample.round}, {subject.setting} was unpacked in {took}")
 
     def lost(self, subject: LabSubject, lost: LostBoot) -> None:
         """Show what was lost last; the reason is part of the result."""
-        self.doing(f"round {lost.round}: {subject.setting} gave no sample")
-
-    def _ended(self, setting: Setting) -> None:
-        self._built += 1
-        if setting in self._building:
-            self._building.remove(setting)
-        self._show_building()
-
-    def _show_building(self) -> None:
-        names = ", ".join(str(setting) for setting in self._building)
-        self.doing(f"{self._built} candidates done; building {names or 'none'}")
+        self.doing(f"booting: round {lost.round}, {subject.setting} gave no sample")

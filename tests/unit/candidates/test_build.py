@@ -43,6 +43,11 @@ class Witness:
     """Notes what it is told."""
 
     events: list[tuple[str, str]] = field(default_factory=list)
+    progress: list[tuple[str, float]] = field(default_factory=list)
+
+    def doing(self, what: str, *, done: int = 0, of: int = 0) -> None:
+        """Note what is said to be done."""
+        self.progress.append((what, done / of))
 
     def started(self, setting: Setting) -> None:
         """Note a start."""
@@ -272,6 +277,17 @@ def test_the_observer_is_told(host: Host, image: Path, runner: FakeRunner) -> No
         ("started", "zstd"),
         ("built", "zstd"),
     ]
+    assert witness.progress == [("building candidates: zstd", 0.0)]
+
+
+def test_progress_goes_by_the_work_that_is_expected(host: Host, image: Path) -> None:
+    witness = Witness()
+    build(host, image, GZIP, ZSTD, observer=witness, jobs=1)
+    [first, then] = witness.progress
+    assert first[1] == 0
+    parts = {Codec.GZIP: 4.1, Codec.ZSTD: 0.5}  # by the table of costs, at their default levels
+    of = parts[Codec(first[0].split()[-1])] / sum(parts.values())
+    assert then[1] == pytest.approx(of, rel=0.01)
 
 
 def test_several_are_built_at_once(host: Host, image: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,14 @@ def test_elsewhere_nothing_is_shown_but_how_long_it_takes(
     assert capsys.readouterr() == ("", "initadvisor: this takes minutes\n")
 
 
+def test_what_is_refused_before_it_begins_is_not_said_to_take_long(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with Progress(elsewhere="this takes minutes") as progress:
+        progress.doing("reading the image", done=1, of=4)
+    assert capsys.readouterr() == ("", "")
+
+
 def test_on_a_terminal_one_line_is_shown_and_goes(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
@@ -74,5 +83,21 @@ def test_how_long_a_phase_takes_is_said_once_that_can_be_told() -> None:
     phase = _Phase(what="reading", began_s=100.0, done=1, of=4)
     assert phase.line(100.5) == "reading [#####...............]  25 %"
     assert phase.line(110.0) == "reading [#####...............]  25 %, 30 s left"
+    phase = _Phase(what="building candidates: zstd, xz", began_s=100.0, done=3, of=6)
+    assert phase.line(110.0) == (
+        "building candidates: zstd, xz [##########..........]  50 %, 10 s left"
+    )
     phase = _Phase(what="weighing", began_s=100.0)
     assert (phase.line(100.0), phase.line(103.0)) == ("weighing", "weighing (3 s)")
+
+
+def test_a_phase_lasts_until_another_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    with Progress() as progress:
+        progress.doing("building candidates: zstd", done=0, of=4)
+        now_s = 110.0
+        progress.doing("building candidates: xz", done=1, of=4)
+        assert progress._phase.line(now_s).endswith(" 25 %, 30 s left")
+        progress.doing("weighing", done=0, of=4)
+        assert progress._phase.line(now_s).endswith("  0 %")
