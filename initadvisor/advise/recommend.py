@@ -494,7 +494,7 @@ def _busy(candidate_set: CandidateSet) -> Iterator[str]:
     """Say that others used the processors while decompression was timed."""
     part = max((c.sampled.busy_part for c in candidate_set.candidates if c.sampled), default=0.0)
     if part:
-        yield f"others used {100 * part:.0f} % of the processors: times are less certain"
+        yield f"other programs used {100 * part:.0f} % of the processors: times are less certain"
 
 
 def _given(config: Config) -> Iterator[str]:
@@ -527,6 +527,6 @@ def _unknown_kernel(kernel: str | None, config: KernelConfig | None) -> tuple[st
     if config is not None:
         return ()
     return (
-        f"the configuration of {f'Linux {kernel}' if kernel else 'the kernel'} is not known, so it "
-        "is not certain which codecs it unpacks: name it with --kernel-config FILE",
+        f"which codecs {f'Linux {kernel}' if kernel else 'the kernel'} unpacks is not known: "
+        "name its configuration with --kernel-config FILE",
     )

@@ -189,7 +189,8 @@ def sweep(
         warnings=answer.warnings
         if not timed.busy_part or any("of the processors" in said for said in answer.warnings)
         else (
-            f"others used {100 * timed.busy_part:.0f} % of the processors: builds took longer",
+            f"other programs used {100 * timed.busy_part:.0f} % of the processors: builds took "
+            "longer",
             *answer.warnings,
         ),
     )

@@ -16,12 +16,13 @@ import click
 
 from initadvisor.advise.recommendation import LIKE_TODAY, build_cpu_s, unknown_build
 from initadvisor.cli.explain_text import print_evidence, row_of
-from initadvisor.cli.rendering.text import WIDTH, boots, listed, short
+from initadvisor.cli.rendering.text import WIDTH, boots, listed, rounded, short
+from initadvisor.core.codecs import Codec
 from initadvisor.core.config import Objective
 from initadvisor.core.estimates import Evidence
 from initadvisor.core.text import shown
 from initadvisor.decide.boot_evidence import Parameter
-from initadvisor.decide.cost import Outcome
+from initadvisor.decide.cost import Factor, Outcome
 from initadvisor.decide.next_boot import Purpose
 from initadvisor.image.contents import Verdict
 from initadvisor.target.kernel_room import FEW
@@ -66,6 +67,11 @@ _UNPACKING = {
     Evidence.BOOTS: "Measured in boots: unpacking.",
 }
 _ASSUMED = {Parameter.LOADER: "loader speed", Parameter.SHADOW: "overlap"}
+_TO_BE_KNOWN = {
+    Factor.LOADER: ("loader speed", "MB/s", "--read-speed MB/S"),
+    Factor.SHADOW: ("overlap", "ms", "--overlap MS"),
+}
+"""What a user may know that decides: its name as among what is assumed, unit and option."""
 
 
 def print_recommendation(answer: Recommendation, *, evidence: bool) -> None:
@@ -140,7 +146,7 @@ def verdict(answer: Recommendation) -> Iterator[str]:
     decision = answer.decision
     match decision.outcome:
         case Outcome.SWITCH:
-            yield f"Switch to {decision.setting}: {_gain(answer)}."
+            yield f"Switch to {_told(decision.setting)}: {_gain(answer)}."
             if answer.objective is Objective.SIZE:
                 return
             yield from _little(decision.saving_ms)
@@ -148,15 +154,20 @@ def verdict(answer: Recommendation) -> Iterator[str]:
             yield from _room(answer, decision.setting)
         case Outcome.EVEN:
             yield (
-                f"Keep {decision.setting}: there is no difference worth having, about "
+                f"Keep {_told(decision.setting)}: there is no difference worth having, about "
                 f"{_time(decision.loss_ms)} to the best."
             )
+        case Outcome.KEEP if not _others(answer):
+            yield f"Keep {_told(decision.setting)}: {_none_usable(answer)}."
         case Outcome.KEEP if answer.objective is Objective.SIZE:
-            yield f"Keep {decision.setting}: {_none(answer, 'is')} smaller by enough to matter."
+            yield (
+                f"Keep {_told(decision.setting)}: {_none(answer, 'is')} smaller by enough to "
+                "matter."
+            )
         case Outcome.KEEP:
             yield (
-                f"Keep {decision.setting}: {_none(answer, 'saves')} enough to matter, more "
-                f"than {_time(decision.tolerance_ms)}."
+                f"Keep {_told(decision.setting)}: {_none(answer, 'saves')} more than "
+                f"{_time(decision.tolerance_ms)}, the least that matters."
             )
         case Outcome.UNDECIDED:
             yield from _undecided(answer)
@@ -167,13 +178,34 @@ _NOT = {"is": "is not", "saves": "does not save"}
 
 def _none(answer: Recommendation, verb: str) -> str:
     """Return that nothing else does something: nothing at all, or nothing of what was asked for."""
-    others = [row.setting for row in answer.rows if row.setting != answer.baseline]
+    others = _others(answer)
     if not answer.only_asked:
         noun = "image" if answer.objective is Objective.SIZE else "setting"
         return f"no other {noun} {verb}"
     if len(others) == 1:
-        return f"{others[0]} {_NOT[verb]}"
-    return f"none of the {len(others)} asked for {verb}"
+        return f"{others[0].setting} {_NOT[verb]}"
+    usable = " that can be used here" if len(others) < len(answer.rows) - 1 else ""
+    return f"none of the {len(others)} asked for{usable} {verb}"
+
+
+def _others(answer: Recommendation) -> list[Row]:
+    """Return what may replace today's setting."""
+    return [row for row in answer.rows if row.setting != answer.baseline and row.unfit is None]
+
+
+def _none_usable(answer: Recommendation) -> str:
+    """Return why nothing may replace today's setting."""
+    others = [row for row in answer.rows if row.setting != answer.baseline]
+    if not answer.only_asked:
+        return "no other setting can be used here"
+    if len(others) == 1:
+        return f"{others[0].setting} cannot be used here, {_why_not(answer, others[0])}"
+    return f"none of the {len(others)} asked for can be used here"
+
+
+def _told(setting: Setting) -> str:
+    """Return a setting for a sentence; not everybody knows what cat stands for."""
+    return f"{setting} (no compression)" if setting.codec is Codec.CAT else str(setting)
 
 
 def _gain(answer: Recommendation) -> str:
@@ -191,7 +223,7 @@ def _gain(answer: Recommendation) -> str:
 def _undecided(answer: Recommendation) -> Iterator[str]:
     """Yield why today's is kept for now, and the best guess."""
     decision = answer.decision
-    keep, saving = f"Keep {decision.setting} for now", decision.leader_saving_ms
+    keep, saving = f"Keep {_told(decision.setting)} for now", decision.leader_saving_ms
     if answer.hinges_on_build:
         yield f"{keep}: the best depends on what building today's image takes."
         yield from _open_build(answer)
@@ -199,15 +231,16 @@ def _undecided(answer: Recommendation) -> Iterator[str]:
     if answer.objective is Objective.SIZE:
         yield f"{keep}: {_none(answer, 'is')} certain to be smaller."
         return
-    if saving.mean <= 0:
+    if saving.mean <= 0 and not _first(answer, answer.baseline):
         yield f"{keep}: {_none(answer, 'is')} expected to save time, but one may."
     else:
         yield f"{keep}: {_none(answer, 'is')} certain to be better."
-        if round(saving.middle) > 0:  # else it saves only if the loader is slow
-            yield f"Best guess: {decision.leader}, {_boots(answer)} {_sooner(saving)}."
+        if min(saving.mean, round(saving.middle)) > 0:  # else it may save only on some machines
+            yield f"Best guess: {_told(decision.leader)}, {_boots(answer)} {_sooner(saving)}."
             yield from _little(saving)
             yield from _room(answer, decision.leader)
     yield from _risk(answer)
+    yield from _depends(answer)
 
 
 def _first(answer: Recommendation, beside: Setting) -> Row | None:
@@ -237,18 +270,31 @@ def _risk(answer: Recommendation) -> Iterator[str]:
     saving = decision.leader_saving_ms
     if saving.mean > 0 and round(saving.middle) < 0 and round(saving.mean) > 0:
         yield (
-            f"{decision.leader}: probably {_time(-saving.middle)} later, maybe far sooner; on "
-            f"average {_time(saving.mean)} sooner."
+            f"{decision.leader} probably costs {_time(-saving.middle)}, but may save "
+            f"{_time(saving.high)}; on average it saves {_time(saving.mean)}."
         )
     guess = decision.leader if decision.leader_saving_ms.mean > 0 else answer.baseline
     first = _first(answer, guess)
     if first and first.saving_ms.low < row_of(answer, guess).saving_ms.low:
-        mean_ms = round(first.saving_ms.mean)
-        average = f"{_time(abs(mean_ms))} {'sooner' if mean_ms > 0 else 'later'}"
+        saving, mean_ms = first.saving_ms, round(first.saving_ms.mean)
+        average = f"{'saves' if mean_ms > 0 else 'costs'} {_time(abs(mean_ms))}"
         yield (
-            f"{first.setting}: probably {_time(first.saving_ms.middle)} sooner, maybe far later; "
-            f"on average {average if mean_ms else 'nothing is saved'}."
+            f"{first.setting} probably saves {_time(saving.middle)}, but may cost "
+            f"{_time(-saving.low)}; on average it {average if mean_ms else 'saves nothing'}."
         )
+
+
+def _depends(answer: Recommendation) -> Iterator[str]:
+    """Say what is best at both ends of what decides, where the user may know that."""
+    fact = answer.deciding
+    if fact is None or fact.factor not in _TO_BE_KNOWN or len(fact.ranges) == 1:
+        return
+    first, last = fact.ranges[0], fact.ranges[-1]
+    what, unit, _ = _TO_BE_KNOWN[fact.factor]
+    yield (
+        f"It depends on the {what}: {first.setting} below {rounded(first.high)} {unit}, "
+        f"{last.setting} above {rounded(last.low)} {unit}."
+    )
 
 
 def _open_build(answer: Recommendation) -> Iterator[str]:
@@ -485,7 +531,8 @@ def _warnings(answer: Recommendation) -> Iterator[str]:
         more = "... (--explain)"
         short_enough = warning
         if len(warning) > width:
-            short_enough = f"{warning[: width - len(more)].rstrip()}{more}"
+            begins = textwrap.shorten(warning, width - len(more), placeholder="")
+            short_enough = f"{begins.rstrip(',;:')}{more}"
         yield f"Warning: {short_enough}"
     others = [line for line in answer.context if line != answer.excess]
     if answer.warnings[_MOST_WARNINGS:] or others:
@@ -513,8 +560,11 @@ def _next(answer: Recommendation) -> Iterator[str]:
 
 def _next_to_decide(answer: Recommendation, again: str) -> Iterator[str]:
     """Say what would decide it."""
-    plan = answer.plan
-    if answer.unbuilt and plan is None:
+    plan, fact = answer.plan, answer.deciding
+    if fact and plan is None and not answer.installed and fact.factor in _TO_BE_KNOWN:
+        what, _, option = _TO_BE_KNOWN[fact.factor]
+        yield f"Next: this command with {option}, if you know the {what} there"
+    elif answer.unbuilt and plan is None:
         count = len(answer.unbuilt)
         what = f"the {count} settings that" if count > 1 else f"{answer.unbuilt[0]}, which"
         yield f"Next: {again} --build   builds {what} may be best"

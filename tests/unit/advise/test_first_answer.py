@@ -148,7 +148,7 @@ def test_a_busy_machine_is_said_and_makes_times_less_certain(
     shutil.rmtree(host.cache_dir())
     monkeypatch.setattr(OthersLoad, "part", lambda _: 0.9)
     busy = asked(host, image)
-    said = "others used 90 % of the processors: times are less certain"
+    said = "other programs used 90 % of the processors: times are less certain"
     assert said not in quiet.warnings
     assert busy.warnings[0] == said
 
