@@ -54,6 +54,17 @@ class OthersLoad:
         return whole_s, whole_s - idle_s - own_s
 
 
+def others_wait(host: Host) -> bool:
+    """Tell whether, now, others want as many processors as there are, or wait for a disk."""
+    lines = (host.read_text(_COUNTERS) or "").splitlines()
+    counts = dict(line.split(None, 1) for line in lines if line.startswith("procs_"))
+    try:
+        running, blocked = int(counts["procs_running"]) - 1, int(counts["procs_blocked"])
+    except (KeyError, ValueError):
+        return False
+    return running >= host.cores or blocked > 0
+
+
 def is_quiet(host: Host) -> bool:
     """Tell whether the machine has had next to nothing to do for a minute."""
     load, *_ = (host.read_text("/proc/loadavg") or "").split() or [""]

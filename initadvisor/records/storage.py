@@ -109,6 +109,7 @@ class ReadWarning(StrEnum):
     FIRST_SLOWER = "the first read was much slower: the disk or what is behind it caches, too"
     VIRTUAL = "a virtual disk: what the hypervisor keeps in memory is read from there"
     NO_DEVICE = "no disk is behind this file system"
+    BUSY = "other programs used the disk or all processors meanwhile"
     SHORT = "the file is short: its speed is mostly the time of a single access"
 
 

@@ -1,6 +1,7 @@
 """The disk that the image is read from: its free room, and how fast it is read cold.
 
-The speed is measured once for each file and boot of this machine.
+The speed is measured once for each file and boot of this machine; what was measured beside other
+work, once more when the machine is quiet.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from initadvisor.core.estimates import Estimate
 from initadvisor.core.text import shown
 from initadvisor.host.cached import keep, read_cached
 from initadvisor.host.files import failing_as, free_bytes
+from initadvisor.host.load import is_quiet
 from initadvisor.host.storage.boot_partition import boot_partition
 from initadvisor.host.storage.cold_read import cold_read
 from initadvisor.host.storage.link import link_mb_s
@@ -117,7 +119,8 @@ def known_cold_read(host: Host, image: Path) -> ColdRead:
     Raises what ``cold_read`` does.
     """
     record = _record(host, image)
-    if record and (known := _load(host, image, record)):
+    known = _load(host, image, record) if record else None
+    if known and not (ReadWarning.BUSY in known.warnings and is_quiet(host)):
         return known
     read = cold_read(host, image)
     if record:

@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.core.estimates import Estimate
 from initadvisor.host.files import direct_reads, failing_as, open_regular
+from initadvisor.host.load import others_wait
 from initadvisor.host.storage.mounts import device_of
 from initadvisor.records.storage import ColdRead, DeviceKind, ReadWarning
 
@@ -39,7 +40,8 @@ def cold_read(host: Host, path: Path, *, repeats: int = 5) -> ColdRead:
     The file's own pages are dropped from memory (posix_fadvise(2)), then it is read past the page
     cache (O_DIRECT) where its file system can do that. At most 256 MiB are read each time, for at
     most 10 s, and after 20 s no other read begins. What a disk or a hypervisor keeps in memory of
-    its own cannot be dropped: where the first read was much slower than the others, it counts.
+    its own cannot be dropped: where the first read was much slower than the others, it counts, but
+    not where others were at work: then any read may be slow.
 
     Raises ``NeedsRootError`` where only root may read the file, ``InitadvisorError`` where it is
     empty, no ordinary file, or fails to be read.
@@ -51,7 +53,7 @@ def cold_read(host: Host, path: Path, *, repeats: int = 5) -> ColdRead:
             msg = f"cannot measure how fast {path} is read: it is empty"
             raise InitadvisorError(msg)
         with failing_as(f"cannot read {path}"):
-            samples, direct, resident = _samples(host, file, repeats)
+            samples, direct, resident, busy = _samples(host, file, repeats)
     method = "past the page cache (O_DIRECT)" if direct else "after dropping its pages"
     source = (
         f"{len(samples)} cold {'read' if len(samples) == 1 else 'reads'} of {path}"
@@ -59,26 +61,32 @@ def cold_read(host: Host, path: Path, *, repeats: int = 5) -> ColdRead:
     )
     cached = 0.0 if direct else resident
     return ColdRead(
-        speed_mb_s=next_read(samples, source),
+        speed_mb_s=beside_others(samples, source) if busy else next_read(samples, source),
         samples_mb_s=tuple(samples),
         device=device,
-        warnings=tuple(doubts(samples, device.kind, size_bytes=size_bytes, resident=cached)),
+        warnings=tuple(
+            doubts(samples, device.kind, size_bytes=size_bytes, resident=cached, busy=busy)
+        ),
     )
 
 
-def _samples(host: Host, file: IO[bytes], repeats: int) -> tuple[list[float], bool, float]:
-    """Return the speeds in MB/s, whether O_DIRECT was used, and how much stayed in memory."""
+def _samples(host: Host, file: IO[bytes], repeats: int) -> tuple[list[float], bool, float, bool]:
+    """Return the speeds in MB/s, whether O_DIRECT was used, and how much stayed in memory.
+
+    And whether others were at work after most of the reads.
+    """
     started = host.clock.monotonic_ns()
     samples: list[float] = []
-    resident = 0.0
+    resident, disturbed = 0.0, 0
     with direct_reads(file) as direct:
         for _ in range(repeats):
             drop_from_memory(file.fileno())
             resident = max(resident, resident_fraction(file))
             samples.append(_read_once(host, file.fileno()))
+            disturbed += others_wait(host)
             if (host.clock.monotonic_ns() - started) / 1e9 > _MOST_S:
                 break
-        return samples, direct, resident
+        return samples, direct, resident, 2 * disturbed > len(samples)
 
 
 def drop_from_memory(descriptor: int) -> None:
@@ -176,24 +184,42 @@ def next_read(samples: Sequence[float], source: str) -> Estimate:
     return Estimate(mean=mean, low=mean / factor, high=mean * factor, source=source)
 
 
+def beside_others(samples: Sequence[float], source: str) -> Estimate:
+    """Return the same where others were at work: the disk may be faster than all that was seen."""
+    return Estimate(
+        mean=statistics.median(samples),
+        low=min(samples) / _SINGLE_FACTOR,
+        high=max(samples) * _SINGLE_FACTOR,
+        source=f"{source}, beside other work",
+    )
+
+
 def _first_was_cold(samples: Sequence[float]) -> bool:
     """Tell whether what lies below the kernel seems to have answered all but the first read."""
     return len(samples) > 1 and samples[0] * _FIRST_FACTOR < min(samples[1:])
 
 
 def doubts(
-    samples: Sequence[float], kind: DeviceKind, *, size_bytes: int, resident: float
+    samples: Sequence[float],
+    kind: DeviceKind,
+    *,
+    size_bytes: int,
+    resident: float,
+    busy: bool = False,
 ) -> Iterator[ReadWarning]:
     """Yield why the speed may not be that of the device.
 
-    ``resident``: which part of the file was in memory when a read began.
+    ``resident``: which part of the file was in memory when a read began. ``busy``: others were at
+    work.
     """
+    if busy:
+        yield ReadWarning.BUSY
     if resident > _RESIDENT_LIMIT:
         yield ReadWarning.CACHED
     bound = kind.plausible_mb_s
     if bound is not None and max(samples) > bound:
         yield ReadWarning.IMPLAUSIBLE
-    if _first_was_cold(samples):
+    if _first_was_cold(samples) and not busy:
         yield ReadWarning.FIRST_SLOWER
     if kind is DeviceKind.VIRTIO:
         yield ReadWarning.VIRTUAL

@@ -12,7 +12,9 @@ import pytest
 
 from initadvisor.core.errors import InitadvisorError, NeedsRootError
 from initadvisor.host import Host
+from initadvisor.host.storage import cold_read as cold_read_module
 from initadvisor.host.storage.cold_read import cold_read, resident_fraction
+from initadvisor.records.storage import ReadWarning
 
 
 @dataclass
@@ -140,3 +142,14 @@ def test_a_failing_disk_is_an_error(image: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(os, "preadv", fail)
     with pytest.raises(InitadvisorError, match="Input/output error"):
         cold_read(Host(), image)
+
+
+@pytest.mark.parametrize(("waits", "busy"), [((1, 1, 0), True), ((1, 0, 0), False)])
+def test_what_is_read_beside_other_work_is_said_to_be(
+    image: Path, monkeypatch: pytest.MonkeyPatch, waits: tuple[int, ...], busy: bool
+) -> None:
+    told = iter(waits)
+    monkeypatch.setattr(cold_read_module, "others_wait", lambda _host: bool(next(told)))
+    found = cold_read(Host(), image, repeats=3)
+    assert (ReadWarning.BUSY in found.warnings) is busy
+    assert found.speed_mb_s.source.endswith(", beside other work") is busy

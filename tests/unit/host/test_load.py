@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from initadvisor.host import Host, load
-from initadvisor.host.load import OthersLoad, is_quiet
+from initadvisor.host.load import OthersLoad, is_quiet, others_wait
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,3 +85,27 @@ def test_where_the_counters_cannot_be_read_nothing_is_told(
 def test_a_quiet_machine(processors: Processors, text: str, *, quiet: bool) -> None:
     (processors.host.root / "proc/loadavg").write_text(text)
     assert is_quiet(processors.host) is quiet
+
+
+@pytest.mark.parametrize(
+    ("running", "blocked", "busy"),
+    [(1, 0, False), (2, 0, False), (3, 0, True), (1, 1, True), (9, 4, True)],
+)
+def test_who_wants_all_processors_or_waits_for_a_disk_disturbs(
+    processors: Processors,
+    monkeypatch: pytest.MonkeyPatch,
+    running: int,
+    blocked: int,
+    busy: bool,
+) -> None:
+    """One of those that run is who asks."""
+    monkeypatch.setattr(Host, "cores", 2)
+    counters = f"cpu  1 2\nctxt 5\nprocs_running {running}\nprocs_blocked {blocked}\n"
+    (processors.host.root / "proc/stat").write_text(counters)
+    assert others_wait(processors.host) is busy
+
+
+@pytest.mark.parametrize("text", ["", "procs_running 9\n", "procs_running x\nprocs_blocked 1\n"])
+def test_where_the_kernel_does_not_tell_nobody_waits(processors: Processors, text: str) -> None:
+    (processors.host.root / "proc/stat").write_text(text)
+    assert not others_wait(processors.host)

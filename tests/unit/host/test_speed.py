@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from initadvisor.host.storage.cold_read import doubts, next_read
+from initadvisor.host.storage.cold_read import beside_others, doubts, next_read
 from initadvisor.records.storage import DeviceKind, ReadWarning
 
 EVEN = [500.0, 510.0, 490.0, 505.0, 495.0]
@@ -87,3 +87,16 @@ def test_a_short_file_tells_little() -> None:
 def test_every_kind_has_a_bound_or_none(kind: DeviceKind) -> None:
     bound = kind.plausible_mb_s
     assert bound is None or bound > 500
+
+
+def test_beside_other_work_a_slow_first_read_is_not_called_cold() -> None:
+    samples = [60.0, 480.0, 500.0, 90.0, 510.0]
+    assert set(doubts([60.0, 500.0], DeviceKind.SATA, size_bytes=1 << 30, resident=0.0)) == {
+        ReadWarning.FIRST_SLOWER
+    }
+    assert set(
+        doubts([60.0, 500.0], DeviceKind.SATA, size_bytes=1 << 30, resident=0.0, busy=True)
+    ) == {ReadWarning.BUSY}
+    speed = beside_others(samples, "5 cold reads")
+    assert (speed.low, speed.mean, speed.high) == (30, 480, 1020)
+    assert speed.source == "5 cold reads, beside other work"

@@ -81,6 +81,21 @@ def test_a_file_is_read_once_per_boot(host: Host, image: Path, reads: list[Path]
     assert len(reads) == 2
 
 
+def test_what_was_read_beside_other_work_is_read_once_more_when_the_machine_is_quiet(
+    host: Host, image: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = [READ, replace(READ, warnings=(ReadWarning.BUSY,))]
+    monkeypatch.setattr(module, "cold_read", lambda *_: answers.pop())
+    load = host.path("/proc/loadavg")
+    load.write_text("3.00 2.00 1.00 3/200 99\n")
+    for _ in range(2):
+        assert known_cold_read(host, image).warnings == (ReadWarning.BUSY,)
+    load.write_text("0.10 2.00 1.00 1/200 99\n")
+    for _ in range(2):
+        assert known_cold_read(host, image) == READ
+    assert not answers
+
+
 def test_a_file_that_changed_or_another_one_is_read(
     host: Host, image: Path, reads: list[Path], tmp_path: Path
 ) -> None:
