@@ -21,7 +21,7 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         sys.stderr.write("initadvisor: interrupted\n")
         sys.exit(130)
-    except (ImportError, OSError) as err:
+    except (ImportError, OSError, RuntimeError, SystemError) as err:
         from initadvisor.core.errors import LibraryError
         from initadvisor.host import Host
         from initadvisor.target.packages import what_to_do

@@ -6,6 +6,7 @@ import json
 import logging
 from typing import TYPE_CHECKING
 
+from initadvisor.core.errors import LOADING_FAILURES
 from initadvisor.records.boot import as_plain
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def announce(record: BootRecord) -> None:
             INITADVISOR_RECORD=json.dumps(as_plain(record)),
             **_figures(record),
         )
-    except (ImportError, OSError) as err:
+    except LOADING_FAILURES as err:
         _log.info("the journal was not told: %s", err)
 
 

@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Protocol
 
-from initadvisor.core.errors import InitadvisorError, LibraryError, NeedsRootError
+from initadvisor.core.errors import LOADING_FAILURES, InitadvisorError, LibraryError, NeedsRootError
 from initadvisor.core.text import shown
 from initadvisor.host.files import BARRED
 
@@ -197,7 +197,7 @@ def _below(directory: Path, forbidden: list[Path]) -> Iterator[Path]:
 def _reader_class() -> _MakeReader:
     try:
         from systemd import journal
-    except (ImportError, OSError) as err:
+    except LOADING_FAILURES as err:
         raise LibraryError(err, "read the journal") from err
     make_reader: _MakeReader = journal.Reader
     return make_reader

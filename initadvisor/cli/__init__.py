@@ -18,7 +18,12 @@ import click
 
 from initadvisor import __version__
 from initadvisor.cli.rendering.output import named_output, no_output
-from initadvisor.core.errors import InitadvisorError, LibraryError, NeedsRootError, library_error
+from initadvisor.core.errors import (
+    LOADING_FAILURES,
+    InitadvisorError,
+    NeedsRootError,
+    library_error,
+)
 from initadvisor.core.text import shown
 
 SECTIONS = {
@@ -134,8 +139,6 @@ def main() -> NoReturn:
         _end(err)
     except BrokenPipeError:
         _unwind_silently()
-    except ImportError as err:
-        _end(LibraryError(err, _running()))
     except OSError as err:  # whatever no layer below had a better word for
         if lack := library_error(err, _running()):
             _end(lack)
@@ -146,6 +149,10 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         click.echo("initadvisor: interrupted", err=True)
         sys.exit(130)
+    except LOADING_FAILURES as err:
+        if lack := library_error(err, _running()):
+            _end(lack)
+        raise
 
 
 def _running() -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from traceback import walk_tb
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from initadvisor.core.text import shown
 
@@ -59,6 +59,10 @@ class NeedsRootError(InitadvisorError):
     exit_code = 4
 
 
+LOADING_FAILURES: Final = (ImportError, OSError, RuntimeError, SystemError)
+"""What modules raise that cannot be loaded: where the processor is too old numpy's RuntimeError."""
+
+
 class LibraryError(InitadvisorError):
     """A Python module is missing or cannot be loaded; ``what`` cannot be done without it.
 
@@ -67,7 +71,7 @@ class LibraryError(InitadvisorError):
     raises ``OSError``.
     """
 
-    def __init__(self, err: ImportError | OSError, what: str | None = None) -> None:
+    def __init__(self, err: Exception, what: str | None = None) -> None:
         chain: list[BaseException] = [err]
         while inner := chain[-1].__cause__ or chain[-1].__context__:
             chain.append(inner)
@@ -84,7 +88,7 @@ class LibraryError(InitadvisorError):
 
 def library_error(err: Exception, what: str | None = None) -> LibraryError | None:
     """Return what kept a Python module from being loaded, None where that was not the failure."""
-    if isinstance(err, ImportError) or (isinstance(err, OSError) and any(_raised_in(err))):
+    if isinstance(err, ImportError) or any(_raised_in(err)):
         return LibraryError(err, what)
     return None
 
@@ -94,16 +98,16 @@ def libraries_told(what: str) -> Iterator[None]:
     """Raise ``LibraryError`` where a Python module cannot be loaded inside the block."""
     try:
         yield
-    except (ImportError, OSError) as err:
+    except LOADING_FAILURES as err:
         if lack := library_error(err, what):
             raise lack from err
         raise
 
 
-def _raised_in(err: ImportError | OSError) -> Iterator[str]:
+def _raised_in(err: Exception) -> Iterator[str]:
     """Yield the modules whose code was run to import one of them, the innermost first.
 
-    ``OSError`` comes from what a module calls, and not only while it is imported.
+    All but ``ImportError`` come from what a module calls, and not only while it is imported.
     """
     frames = [
         str(frame.f_globals["__name__"])

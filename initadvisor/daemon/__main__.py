@@ -11,7 +11,7 @@ import sys
 from typing import NoReturn
 
 from initadvisor import __version__
-from initadvisor.core.errors import InitadvisorError, library_error
+from initadvisor.core.errors import LOADING_FAILURES, InitadvisorError, library_error
 from initadvisor.core.text import shown
 from initadvisor.daemon.loop import Daemon
 from initadvisor.daemon.manager import set_up_logging
@@ -33,7 +33,7 @@ def main() -> NoReturn:
     try:
         host.require_root("work off the queue")
         Daemon(host=host, work=work).run()
-    except (InitadvisorError, ImportError, OSError) as err:
+    except (InitadvisorError, *LOADING_FAILURES) as err:
         error = err if isinstance(err, InitadvisorError) else library_error(err)
         if error is None:
             raise

@@ -14,6 +14,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, NoReturn, Self
 
+from initadvisor.core.errors import LOADING_FAILURES
 from initadvisor.daemon.changes import image_disk
 from initadvisor.daemon.manager import tell, watchdog_s
 from initadvisor.host.power import on_battery
@@ -166,7 +167,7 @@ def _monitor() -> pyudev.Monitor | None:
         for subsystem in _SUBSYSTEMS:
             monitor.filter_by(subsystem)
         monitor.start()
-    except (ImportError, OSError) as err:
+    except LOADING_FAILURES as err:
         _log.info("not told of power and disks: %s", err)
         return None
     return monitor

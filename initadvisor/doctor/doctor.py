@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from initadvisor.core.errors import InitadvisorError, NeedsRootError, library_error
+from initadvisor.core.errors import (
+    LOADING_FAILURES,
+    InitadvisorError,
+    NeedsRootError,
+    library_error,
+)
 from initadvisor.doctor import boots, software
 from initadvisor.doctor.findings import CheckedMachine, Finding, Topic, note, obstacle
 from initadvisor.generators.detect import detect_generator
@@ -64,7 +69,7 @@ def _guarded(topic: Topic, subject: CheckedMachine) -> Iterator[Finding]:
         yield note(f"not looked at: {err.message}", _AS_ROOT)
     except InitadvisorError as err:
         yield obstacle(err.message, err.hint)
-    except (ImportError, OSError) as err:
+    except LOADING_FAILURES as err:
         if lack := library_error(err):
             yield note(f"not looked at: {lack}")
         elif isinstance(err, OSError):
@@ -72,3 +77,5 @@ def _guarded(topic: Topic, subject: CheckedMachine) -> Iterator[Finding]:
                 f"not looked at: {err.filename or topic}: {err.strerror}",
                 _AS_ROOT if isinstance(err, PermissionError) else None,
             )
+        else:
+            raise

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.core.codecs import Codec
-from initadvisor.core.errors import LibraryError
+from initadvisor.core.errors import LOADING_FAILURES, LibraryError
 from initadvisor.core.settings import Setting
 from initadvisor.doctor.findings import fine, note, obstacle
 from initadvisor.generators import unknown
@@ -89,7 +89,7 @@ def python(subject: CheckedMachine) -> Iterator[Finding]:
         make = note if name in _OPTIONAL else obstacle
         try:
             import_module(name)
-        except (ImportError, OSError) as err:
+        except LOADING_FAILURES as err:
             lack = LibraryError(err, purpose)
             yield make(lack.message, what_to_do(subject.host, lack))
         else:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _DROP_INS = "/etc/dracut.conf.d"
 _DROP_IN_NAME = re.compile(r"[^. \t\n][^ \t\n]*\.conf")
 _EXPANDED = frozenset("*?[\\")
+_NOT_ONLY_SPLIT = _EXPANDED | frozenset("'\"")
 """What the shell takes for a pattern, as dracut does not quote the names of its drop-ins."""
 
 _RUN_DIRECTORY_SINCE = 109
@@ -215,7 +216,7 @@ def effective_setting(
         other = config.origin(level) if setting.options else None
         source += f", {level} in {other}" if other not in {None, origin} else ""
     else:
-        setting = _verbatim(command, source, warnings)
+        setting = _verbatim(facts.host, command, source, warnings)
     return ConfiguredSetting(setting=setting, source=source, warnings=tuple(warnings))
 
 
@@ -289,8 +290,14 @@ def _named(
     return told(codec, level, program=program, written=written, warnings=warnings)
 
 
-def _verbatim(command: str, source: str, warnings: list[str]) -> Setting:
-    """Return the setting that a command line amounts to, without what dracut's own lines carry."""
+def _verbatim(host: Host, command: str, source: str, warnings: list[str]) -> Setting:
+    """Return the setting that a command line amounts to, without what dracut's own lines carry.
+
+    Raises ``InitadvisorError`` where the shell, which splits it, makes other words of it.
+    """
+    if not _NOT_ONLY_SPLIT.isdisjoint(command):
+        msg = f"cannot tell what comes of compress={command}: dracut splits it, and keeps quotes"
+        raise InitadvisorError(msg, hint="write words without quotes, patterns and backslashes")
     program, *words = words_of(command, written=f"compress={command}")
     codec = _codec(program, command)
     needed = _NEEDED.get(codec)
@@ -312,8 +319,9 @@ def _verbatim(command: str, source: str, warnings: list[str]) -> Setting:
         # Where there is no name to complete, the program's own default applies, not dracut's.
         options = (f"-{own}", *options)
     setting = Setting(codec, options)
-    line = command_line(codec, pigz=name == "pigz", lbzip2=name == "lbzip2")
-    unlike = {*words} ^ {*completed(line, setting)[1:]}
+    pigz, lbzip2 = (has_program(host, parallel) for parallel in ("pigz", "lbzip2"))
+    line = command_line(codec, pigz=pigz, lbzip2=lbzip2)
+    unlike = {name, *words} ^ {*completed(line, setting)}
     same = {*_SAME_BYTES, *(("-T0",) if codec in {Codec.LZMA, Codec.ZSTD} else ())}
     if any(word not in same and not _LEVEL.match(word) for word in unlike):
         warnings.append(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Protocol
 
-from initadvisor.core.errors import InitadvisorError, LibraryError
+from initadvisor.core.errors import LOADING_FAILURES, InitadvisorError, LibraryError
 from initadvisor.host.files import failing_as
 from initadvisor.records.storage import Device, DeviceKind
 
@@ -110,7 +110,7 @@ def block_node(major: int, minor: int) -> BlockNode:
     """
     try:
         import pyudev
-    except (ImportError, OSError) as err:
+    except LOADING_FAILURES as err:
         raise LibraryError(err, "look at disks") from err
     try:
         context = pyudev.Context()

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import IO, TYPE_CHECKING, Final
 
 from initadvisor.core.codecs import Codec, codec_of_magic
-from initadvisor.core.errors import BadImageError, LibraryError, libraries_told
+from initadvisor.core.errors import LOADING_FAILURES, BadImageError, LibraryError, libraries_told
 from initadvisor.image.reader import Reader
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def missing_library(codec: Codec) -> LibraryError | None:
     """
     try:
         import_module(LIBRARIES.get(codec, "zlib"))
-    except (ImportError, OSError) as err:
+    except LOADING_FAILURES as err:
         return LibraryError(err, f"verify {codec} data")
     return None
 

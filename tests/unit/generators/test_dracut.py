@@ -185,6 +185,32 @@ def test_a_command_line_the_kernel_cannot_follow_is_pointed_out(
 @pytest.mark.parametrize(
     ("written", "line"),
     [
+        ("gzip -n -5 --rsyncable", "pigz -5 -n -T -R"),
+        ("/bin/bzip2 -3", "lbzip2 -3"),
+    ],
+)
+def test_a_command_line_of_another_program_than_dracuts_is_pointed_out(
+    host: Host, write: Write, install: Install, written: str, line: str
+) -> None:
+    install("bzip2", directory="/bin")
+    write(_CONF, f'compress="{written}"\n')
+    assert _configured(host)[2] == ()
+    install("pigz", "lbzip2")
+    assert line in _configured(host)[2][0]
+
+
+@pytest.mark.parametrize("written", ['zstd \\"-19\\"', "zstd '-19'", "zstd -*", "zstd -[1]"])
+def test_a_command_line_that_is_not_only_split_is_refused(
+    host: Host, write: Write, written: str
+) -> None:
+    write(_CONF, f'compress="{written}"\n')
+    with pytest.raises(InitadvisorError, match="cannot tell what comes of compress="):
+        dracut.configured(host, RELEASE)
+
+
+@pytest.mark.parametrize(
+    ("written", "line"),
+    [
         ("xz -9 --check=crc32", "xz --check=crc32 --lzma2=preset=9,dict=1MiB -T0"),
         ("gzip -9", "gzip -n -9 --rsyncable"),
     ],
