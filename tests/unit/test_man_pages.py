@@ -67,6 +67,13 @@ def test_every_subcommand_is_in_the_page(command: str) -> None:
         assert f"initadvisor {command} {name}" in plain(f"initadvisor-{command}.1")
 
 
+def test_tables_break_over_pages_where_they_may() -> None:
+    """groff warns of a text block that a page's end falls into, and lintian of groff's warnings."""
+    for page in PAGES:
+        text = (MAN / page).read_text(encoding="utf-8")
+        assert text.count(".TS\n") == text.count(".TS\nnokeep;\n"), page
+
+
 def test_the_main_page_names_every_command_and_global_option() -> None:
     page = plain("initadvisor.1")
     for command in COMMANDS:

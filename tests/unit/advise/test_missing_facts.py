@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CHOICE = (INSTALLED, Setting.parse("lz4 -9"))
 CONFIG = "etc/initramfs-tools/initramfs.conf"
 NO_ROOM = "the room for images is not known: /proc/self/mountinfo does not tell what /boot is on"
-NO_KERNEL_CONFIG = f"the configuration of Linux {RELEASE} is not known"
+NO_KERNEL_CONFIG = f"which codecs Linux {RELEASE} unpacks is not known"
 NO_CONFIGURATION = "the configuration of initramfs-tools is not known: "
 NO_STORE = "nothing of the recorded boots is used: "
 
