@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 _DROP_INS = "/etc/dracut.conf.d"
 _DROP_IN_NAME = re.compile(r"[^. \t\n][^ \t\n]*\.conf")
 _EXPANDED = frozenset("*?[\\")
-_NOT_ONLY_SPLIT = _EXPANDED | frozenset("'\"")
 """What the shell takes for a pattern, as dracut does not quote the names of its drop-ins."""
+_NOT_ONLY_SPLIT = _EXPANDED | frozenset("'\"")
+"""Where a line has one of them, its words are not what stands between the spaces."""
 
 _RUN_DIRECTORY_SINCE = 109
 _LEVELS_SINCE = 109
