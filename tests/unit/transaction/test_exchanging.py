@@ -31,7 +31,7 @@ THEIRS = b"written by hand" * 300
 _BEFORE, _AFTER = 2, 3
 """How many calls before and after names change are tried."""
 
-REPLACING = [Run.SETTLE, Run.UNDO]
+REPLACING = [Run.UNDO, pytest.param(Run.SETTLE, marks=pytest.mark.exhaustive)]
 
 
 @pytest.fixture(params=[True, False], ids=["esp", "one-file-system"])
@@ -130,8 +130,9 @@ def survives(machine: Machine, name: str, content: bytes, words: str) -> bool:
     )
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("run", [*REPLACING, Run.RECOVER_FORTH])
+@pytest.mark.parametrize(
+    "run", [*REPLACING, pytest.param(Run.RECOVER_FORTH, marks=pytest.mark.exhaustive)]
+)
 def test_what_is_written_at_any_call_survives(
     machine: Machine, caplog: pytest.LogCaptureFixture, run: Run
 ) -> None:
@@ -176,7 +177,6 @@ def test_who_has_emptied_a_file_to_write_into_it_writes_into_that_one(
         assert survives(machine, CONFIGURATION, THEIRS, "")
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("run", REPLACING)
 def test_what_is_written_before_a_kill_survives(
     machine: Machine, caplog: pytest.LogCaptureFixture, run: Run
@@ -193,7 +193,6 @@ def test_what_is_written_before_a_kill_survives(
     assert lost == []
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("run", REPLACING)
 def test_of_what_is_written_twice_the_last_survives(
     machine: Machine, caplog: pytest.LogCaptureFixture, run: Run
@@ -209,7 +208,6 @@ def test_of_what_is_written_twice_the_last_survives(
     assert lost == []
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("run", REPLACING)
 @pytest.mark.parametrize("write", [renamed, in_place])
 def test_where_names_cannot_be_exchanged_only_the_rename_itself_overwrites(

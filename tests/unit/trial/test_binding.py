@@ -234,7 +234,6 @@ def test_a_record_that_does_not_say_what_was_armed_is_not_followed(provable: Pro
         assert "not recorded" in binding.binding_fault(provable.host, without)
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", LOADERS)
 def test_whatever_is_changed_in_an_armed_entry_is_seen(tmp_path: Path, name: str) -> None:
     loader, make = LOADERS[name]
