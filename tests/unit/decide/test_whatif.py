@@ -160,6 +160,18 @@ def test_the_crossing_of_two_settings_is_where_reading_less_pays_for_unpacking_l
     assert slow.high == fast.low == pytest.approx(100)
 
 
+def test_what_building_adds_and_what_is_off_on_the_machine_itself_move_the_crossing() -> None:
+    dear = choice("zstd", 30, 300, extra_ms=100)
+    held = Conditions(read_mb_s=100, cpu_scale=1, shadow_ms=0)
+    for own, off_ms, speed in ((False, 100, 20_000 / 300), (True, 100, 50), (True, -50, 80)):
+        field = [choice("lz4", 50, 100), replace(dear, off_ms=off_ms)]
+        slow, fast = best_along(
+            field, replace(held, own=own), Factor.LOADER, Span(low=20, high=2000), EXACT
+        )
+        assert (str(slow.setting), str(fast.setting)) == ("zstd", "lz4")
+        assert slow.high == fast.low == pytest.approx(speed)
+
+
 def test_a_shadow_hides_what_a_smaller_image_takes_longer() -> None:
     field = [choice("lz4", 50, 100), choice("zstd", 30, 300)]
     held = Conditions(read_mb_s=200, cpu_scale=1, shadow_ms=0)

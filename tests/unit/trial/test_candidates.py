@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.advise.recommend import recommend
 from initadvisor.campaign.campaign import Campaign, CampaignEventKind, CampaignState, TrialCandidate
 from initadvisor.candidates.cache import Cache
 from initadvisor.core.errors import LostVMError
@@ -113,6 +114,21 @@ def test_what_a_kernel_does_not_unpack_is_refused(
     assert refused.refused.setting == "gzip -9"
     assert refused.refused.reason == f"Linux {RELEASE} does not"
     assert [found.setting for found in rest.ready] == ["zstd -3", "lz4 -9"]
+
+
+def test_what_has_no_room_is_refused_before_a_kernel_is_asked(
+    weighable: Booted, asked: list[tuple[Path, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_room(*arguments: object, **named: object) -> object:
+        answer = recommend(*arguments, **named)  # type: ignore[arg-type]
+        return replace(answer, rows=tuple(replace(row, fits=False) for row in answer.rows))
+
+    monkeypatch.setattr(candidates, "recommend", without_room)
+    *refused, rest = events(weighable, begun(*NAMED))
+    assert {found.refused.reason for found in refused if found.refused} == {
+        "the boot partition has no room for it"
+    }
+    assert ([found.today for found in rest.ready], asked) == ([True], [])
 
 
 def test_a_lost_virtual_machine_proves_nothing(
