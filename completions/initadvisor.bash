@@ -29,9 +29,9 @@ _initadvisor() {
     'config set daemon.motd') offered=(true false) ;;
     *)
         case "$path $current" in
-        'config unset -'*) offered=(--help) ;;
+        'config unset -'*) offered=(--json --help) ;;
         'config unset '*) offered=(machine.read_speed_mb_s machine.overlap_ms candidates.settings candidates.slow_codecs candidates.jobs candidates.cache_limit_mb recommend.objective recommend.boots_per_upgrade recommend.tolerance_ms recommend.tolerance_fraction recommend.certainty recommend.max_excess_s daemon.policy daemon.trial_boots_per_kernel daemon.person_resets daemon.motd) ;;
-        'config set -'*) offered=(--help) ;;
+        'config set -'*) offered=(--json --help) ;;
         'config set '*) offered=(machine.read_speed_mb_s machine.overlap_ms candidates.settings candidates.slow_codecs candidates.jobs candidates.cache_limit_mb recommend.objective recommend.boots_per_upgrade recommend.tolerance_ms recommend.tolerance_fraction recommend.certainty recommend.max_excess_s daemon.policy daemon.trial_boots_per_kernel daemon.person_resets daemon.motd) ;;
         'config -'*) offered=(--json --help) ;;
         'config '*) offered=(set unset) ;;
@@ -43,24 +43,24 @@ _initadvisor() {
         'inspect -'*) offered=(--kernel-config --json --help) ;;
         'inspect '*) files=yes ;;
         'candidates sweep '*) offered=(--codec --levels --threads --image --build --json --help) ;;
-        'candidates prune '*) offered=(--all --help) ;;
+        'candidates prune '*) offered=(--all --json --help) ;;
         'candidates list '*) offered=(--image --json --help) ;;
         'candidates build '*) offered=(--image --all --only --jobs --json --help) ;;
         'candidates -'*) offered=(--help) ;;
         'candidates '*) offered=(build list prune sweep) ;;
         'whatif '*) offered=(--read-speed --cpu-scale --overlap --table --image --objective --list --json --help) ;;
         'lab '*) offered=(--image --only --all --rounds --verify --engines --engine --kernel --uml --json --help) ;;
-        'trial stop '*) offered=(--help) ;;
+        'trial stop '*) offered=(--json --help) ;;
         'trial status '*) offered=(--json --help) ;;
-        'trial start '*) offered=(--only --max-boots --reboot --countdown --ignore-unlocking --yes --help) ;;
-        'trial resume '*) offered=(--reboot --countdown --help) ;;
-        'trial pause '*) offered=(--help) ;;
+        'trial start '*) offered=(--only --max-boots --reboot --countdown --ignore-unlocking --yes --json --help) ;;
+        'trial resume '*) offered=(--reboot --countdown --json --help) ;;
+        'trial pause '*) offered=(--json --help) ;;
         'trial next '*) offered=(--dry-run --json --countdown --help) ;;
         'trial -'*) offered=(--help) ;;
         'trial '*) offered=(next pause resume start status stop) ;;
         'report '*) offered=(-o --output --markdown --image --read-speed --overlap --objective --table --help) ;;
         'status '*) offered=(--check --json --help) ;;
-        'rollback '*) offered=(--confirm --unverified --drop --keep --help) ;;
+        'rollback '*) offered=(--confirm --unverified --drop --keep --json --help) ;;
         'apply -'*) offered=(--confirm --all --immediate --unverified --accept-content-changes --without-backup --without-entry --ignore-unlocking --read-speed --overlap --json --help) ;;
         'apply '*) offered=(cat gzip 'gzip -1' 'gzip -6' 'gzip -9' bzip2 lzma xz 'xz -0' 'xz -6' lzop lz4 'lz4 -1' 'lz4 -9' zstd 'zstd -1' 'zstd -3' 'zstd -9' 'zstd -19') ;;
         'recommend '*) offered=(--image --sample --kernel-config --read-speed --overlap --objective --only --all --build --lab --explain --quiet --json --help) ;;

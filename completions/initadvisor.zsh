@@ -39,6 +39,7 @@ _initadvisor_values_7() {
 
 _initadvisor_config_unset() {
     _arguments \
+        '--json[Print it as JSON]' \
         '--help[Show this message and exit]' \
         '::value:_initadvisor_values_7'
 }
@@ -53,6 +54,7 @@ _initadvisor_config_set_after() {
 
 _initadvisor_config_set() {
     _arguments \
+        '--json[Print it as JSON]' \
         '--help[Show this message and exit]' \
         '::value:_initadvisor_values_7' \
         '::value:_initadvisor_config_set_after'
@@ -134,6 +136,7 @@ _initadvisor_candidates_sweep() {
 _initadvisor_candidates_prune() {
     _arguments \
         '--all[Remove all candidates]' \
+        '--json[Print the result as JSON]' \
         '--help[Show this message and exit]'
 }
 
@@ -202,6 +205,7 @@ _initadvisor_lab() {
 
 _initadvisor_trial_stop() {
     _arguments \
+        '--json[Print the campaign as JSON, and what was done]' \
         '--help[Show this message and exit]'
 }
 
@@ -219,6 +223,7 @@ _initadvisor_trial_start() {
         '--countdown=[How long the countdown on this terminal takes]:countdown: ' \
         '--ignore-unlocking[Go on where a disk may ask for its passphrase]' \
         '--yes[Ask nothing]' \
+        '--json[Print the campaign as JSON, and what was done]' \
         '--help[Show this message and exit]'
 }
 
@@ -226,18 +231,20 @@ _initadvisor_trial_resume() {
     _arguments \
         '--reboot[Reboot for each boot, after a countdown that can be cancelled, until it is paused]' \
         '--countdown=[How long the countdown on this terminal takes]:countdown: ' \
+        '--json[Print the campaign as JSON, and what was done]' \
         '--help[Show this message and exit]'
 }
 
 _initadvisor_trial_pause() {
     _arguments \
+        '--json[Print the campaign as JSON, and what was done]' \
         '--help[Show this message and exit]'
 }
 
 _initadvisor_trial_next() {
     _arguments \
         '--dry-run[Only say which boot would be next, and why]' \
-        '--json[With --dry-run, say it as JSON]' \
+        '--json[Print the campaign as JSON, and what was done; with --dry-run, what would be next]' \
         '--countdown=[How long the countdown on this terminal takes]:countdown: ' \
         '--help[Show this message and exit]'
 }
@@ -288,6 +295,7 @@ _initadvisor_rollback() {
         '--unverified[Go on where no kernel can unpack a rebuilt image]' \
         '--drop[Remove what is kept for going back, instead]' \
         '--keep=[With --drop\: not what is kept of the latest N changes]:keep: ' \
+        '--json[Print what would be done as JSON]' \
         '--help[Show this message and exit]'
 }
 

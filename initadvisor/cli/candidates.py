@@ -191,7 +191,8 @@ def _considered(
 
 @candidates.command()
 @click.option("--all", "everything", is_flag=True, help="Remove all candidates.")
-def prune(*, everything: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def prune(*, everything: bool, as_json: bool) -> None:
     """Remove the candidates of images that are gone or have changed, and what is over the limit.
 
     The limit is cache_limit_mb in /etc/initadvisor.toml; the oldest candidates go first.
@@ -203,6 +204,9 @@ def prune(*, everything: bool) -> None:
     host = Host()
     limit_bytes = load_config(host).cache_limit_bytes
     pruned = prune_candidates(host, everything=everything, limit_bytes=limit_bytes)
+    if as_json:
+        print_json({"removed": pruned.removed, "freed_bytes": pruned.freed_bytes})
+        return
     click.echo(f"{pruned.removed} candidates removed, {pruned.freed_bytes / 1e6:.1f} MB freed")
 
 

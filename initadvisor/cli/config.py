@@ -10,6 +10,8 @@ from initadvisor.cli.rendering.output import print_json
 from initadvisor.core.text import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from initadvisor.host import Host
 
 
@@ -31,8 +33,12 @@ def _values_beginning_with(
     return [word for word in words if word.startswith(incomplete)]
 
 
+_DEFAULT = "default"
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+
+
 @click.group(invoke_without_command=True)
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@_JSON
 @click.pass_context
 def config(ctx: click.Context, *, as_json: bool) -> None:
     """Show each value in effect, and whether /etc/initadvisor.toml or the default gives it."""
@@ -44,18 +50,12 @@ def config(ctx: click.Context, *, as_json: bool) -> None:
     host = Host()
     configured = load_tables(host)
     values = [
-        (f"{table}.{key}", value, CONFIG_PATH if key in configured.get(table, {}) else "default")
+        (f"{table}.{key}", value, CONFIG_PATH if key in configured.get(table, {}) else _DEFAULT)
         for table, keys in load_config(host).tables.items()
         for key, value in keys.items()
     ]
     if as_json:
-        print_json(
-            {
-                "values": [
-                    {"key": key, "value": value, "source": source} for key, value, source in values
-                ]
-            }
-        )
+        _print_values(values)
         return
     width = max(len(key) for key, _, _ in values)
     for key, value, source in values:
@@ -65,7 +65,8 @@ def config(ctx: click.Context, *, as_json: bool) -> None:
 @config.command("set")
 @click.argument("key", shell_complete=_keys_beginning_with)
 @click.argument("value", shell_complete=_values_beginning_with)
-def set_(*, key: str, value: str) -> None:
+@_JSON
+def set_(*, key: str, value: str, as_json: bool) -> None:
     """Set KEY, such as machine.read_speed_mb_s, to VALUE in /etc/initadvisor.toml.
 
     VALUE is written as in the file; a single word needs no quotes. Comments and all other lines
@@ -78,12 +79,16 @@ def set_(*, key: str, value: str) -> None:
     host = Host()
     change_config(host, key, parse_value(value))
     name, now = _now(host, key)
-    click.echo(f"{name} = {now} in {host.path(CONFIG_PATH)}")
+    if as_json:
+        _print_values([(name, now, CONFIG_PATH)])
+    else:
+        click.echo(f"{name} = {_told(now)} in {host.path(CONFIG_PATH)}")
 
 
 @config.command()
 @click.argument("key", shell_complete=_keys_beginning_with)
-def unset(*, key: str) -> None:
+@_JSON
+def unset(*, key: str, as_json: bool) -> None:
     """Remove KEY from /etc/initadvisor.toml, so that its default holds."""
     from initadvisor.host import Host
     from initadvisor.host.configuration import CONFIG_PATH, change_config
@@ -91,16 +96,30 @@ def unset(*, key: str) -> None:
     host = Host()
     change_config(host, key, None)
     name, now = _now(host, key)
-    click.echo(f"{name} is {now}, the default: {host.path(CONFIG_PATH)} does not set it")
+    if as_json:
+        _print_values([(name, now, _DEFAULT)])
+    else:
+        told = _told(now)
+        click.echo(f"{name} is {told}, the default: {host.path(CONFIG_PATH)} does not set it")
 
 
-def _now(host: Host, key: str) -> tuple[str, str]:
-    """Return a key with its table, and the value in effect in words."""
+def _print_values(values: Sequence[tuple[str, object, str]]) -> None:
+    print_json(
+        {
+            "values": [
+                {"key": key, "value": value, "source": source} for key, value, source in values
+            ]
+        }
+    )
+
+
+def _now(host: Host, key: str) -> tuple[str, object]:
+    """Return a key with its table, and the value in effect."""
     from initadvisor.core.config import find_key
     from initadvisor.host.configuration import load_config
 
     table, name = find_key(key)
-    return f"{table}.{name}", _told(load_config(host).tables[table][name])
+    return f"{table}.{name}", load_config(host).tables[table][name]
 
 
 def _told(value: object) -> str:

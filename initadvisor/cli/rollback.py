@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from initadvisor.cli.options import refuse_if
+from initadvisor.cli.rendering.output import print_json
 from initadvisor.cli.rendering.text import print_item
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.text import shown
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="With --drop: not what is kept of the latest N changes.",
 )
-def rollback(*, confirm: bool, unverified: bool, drop: bool, keep: int | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print what would be done as JSON.")
+def rollback(
+    *, confirm: bool, unverified: bool, drop: bool, keep: int | None, as_json: bool
+) -> None:
     """Go back to the state before the latest apply.
 
     The configuration and the images from before come back; images that were made anew since, by a
@@ -40,19 +44,37 @@ def rollback(*, confirm: bool, unverified: bool, drop: bool, keep: int | None) -
     from initadvisor.host import Host
 
     refuse_if(keep and not drop, "--keep goes with --drop")
+    refuse_if(as_json and (confirm or drop), "--json excludes --confirm and --drop")
     host = Host()
     if drop:
         _drop(host, confirm=confirm, keep=keep or 0)
         return
     plan = plan_rollback(host)
-    if plan is None:
+    if as_json:
+        print_json({"transaction": plan and _document(plan)})
+    elif plan:
+        _print_plan(plan)
+    else:
         click.echo("There is nothing to go back to.")
+    if plan is None:
         return
-    _print_plan(plan)
     if not confirm:
         msg = "nothing was changed: this is what would be done"
         raise UnsafeError(msg, hint="--confirm does it")
     _roll_back(host, plan, unverified=unverified)
+
+
+def _document(plan: RollbackPlan) -> dict[str, Any]:
+    transaction = plan.transaction
+    return {
+        "number": transaction.number,
+        "purpose": transaction.purpose,
+        "setting": transaction.setting and transaction.setting.before,
+        "waiting": plan.waiting,
+        "restored": list(plan.restored),
+        "rebuilt": [str(image.path) for image in plan.rebuilt],
+        "gone": list(plan.gone),
+    }
 
 
 def _print_plan(plan: RollbackPlan) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from initadvisor.cli.rendering.output import print_json
 from initadvisor.core.text import shown
 
 
@@ -20,7 +21,8 @@ from initadvisor.core.text import shown
 @click.option(
     "--reboot", "step", flag_value="reboot", hidden=True, help="Reboot for an armed trial."
 )
-def settle(*, step: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+def settle(*, step: str | None, as_json: bool) -> None:
     """Judge the boot of a new image or of a trial, and finish or undo what was interrupted.
 
     initadvisor-settle.timer runs this after each boot that something is waiting for. What was done
@@ -36,5 +38,9 @@ def settle(*, step: str | None) -> None:
         "withdraw": proving.withdraw_everything,
         "reboot": reboot_unattended,
     }
-    for line in steps[step](Host()):
+    done = steps[step](Host())
+    if as_json:
+        print_json({"done": list(done)})
+        return
+    for line in done:
         click.echo(shown(line))

@@ -20,6 +20,8 @@ from initadvisor.core.errors import UnsafeError
 from initadvisor.core.text import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from initadvisor.campaign.campaign import Campaign, TrialBoot, TrialCandidate
     from initadvisor.host import Host
     from initadvisor.trial.run import Advanced
@@ -37,6 +39,9 @@ _COUNTDOWN = click.option(
     show_default=True,
     metavar="SECONDS",
     help="How long the countdown on this terminal takes.",
+)
+_JSON = click.option(
+    "--json", "as_json", is_flag=True, help="Print the campaign as JSON, and what was done."
 )
 
 
@@ -72,6 +77,7 @@ def trial() -> None:
     "--ignore-unlocking", is_flag=True, help="Go on where a disk may ask for its passphrase."
 )
 @click.option("--yes", is_flag=True, help="Ask nothing.")
+@_JSON
 def start(
     *,
     only: tuple[str, ...],
@@ -80,6 +86,7 @@ def start(
     countdown: int,
     ignore_unlocking: bool,
     yes: bool,
+    as_json: bool,
 ) -> None:
     """Begin a campaign: build, verify, and arm the first boot.
 
@@ -89,7 +96,9 @@ def start(
     from initadvisor.host import Host
     from initadvisor.trial.campaigns import CampaignOptions, require_startable
     from initadvisor.trial.campaigns import start as start_campaign
+    from initadvisor.trial.risks import risks
 
+    refuse_if(as_json and not yes, "--json goes with --yes")
     host = Host()
     options = CampaignOptions(
         only=tuple(str(Setting.parse(text)) for text in only),
@@ -98,10 +107,12 @@ def start(
         ignore_unlocking=ignore_unlocking,
     )
     require_startable(host, options)
-    _require_consent(host, yes=yes)
+    accepted = risks(host)
+    if not as_json:
+        _require_consent(accepted, yes=yes)
     with Progress() as progress:
         done = start_campaign(host, options, observer=progress)
-    _tell(host, done, countdown)
+    _tell(host, done, countdown, as_json=as_json, risks=list(accepted))
 
 
 @trial.command()
@@ -119,19 +130,21 @@ def status(*, as_json: bool) -> None:
 
 
 @trial.command()
-def pause() -> None:
+@_JSON
+def pause(*, as_json: bool) -> None:
     """Arm nothing until it is resumed, and clear the boot partition."""
     from initadvisor.host import Host
     from initadvisor.trial.campaigns import pause as pause_campaign
 
     host = Host()
-    _tell(host, pause_campaign(host))
+    _tell(host, pause_campaign(host), as_json=as_json)
 
 
 @trial.command()
 @_REBOOT
 @_COUNTDOWN
-def resume(*, reboot: bool, countdown: int) -> None:
+@_JSON
+def resume(*, reboot: bool, countdown: int, as_json: bool) -> None:
     """Go on with a campaign: judge this boot, and arm the next.
 
     What is missing is built.
@@ -142,29 +155,34 @@ def resume(*, reboot: bool, countdown: int) -> None:
     host = Host()
     with Progress() as progress:
         done = resume_campaign(host, observer=progress, reboots=True if reboot else None)
-    _tell(host, done, countdown)
+    _tell(host, done, countdown, as_json=as_json)
 
 
 @trial.command()
-def stop() -> None:
+@_JSON
+def stop(*, as_json: bool) -> None:
     """End the campaign, and leave the machine as it was."""
     from initadvisor.host import Host
     from initadvisor.trial.campaigns import stop as stop_campaign
 
     host = Host()
-    _tell(host, stop_campaign(host))
+    _tell(host, stop_campaign(host), as_json=as_json)
 
 
 @trial.command("next")
 @click.option("--dry-run", is_flag=True, help="Only say which boot would be next, and why.")
-@click.option("--json", "as_json", is_flag=True, help="With --dry-run, say it as JSON.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the campaign as JSON, and what was done; with --dry-run, what would be next.",
+)
 @_COUNTDOWN
 def next_(*, dry_run: bool, as_json: bool, countdown: int) -> None:
     """Arm the next boot, if it is to be armed now.
 
     --reboot of the campaign holds here, too.
     """
-    refuse_if(as_json and not dry_run, "--json goes with --dry-run")
     from initadvisor.host import Host
     from initadvisor.trial.campaigns import arm_next, next_choice
 
@@ -172,7 +190,7 @@ def next_(*, dry_run: bool, as_json: bool, countdown: int) -> None:
     if not dry_run:
         with Progress() as progress:
             done = arm_next(host, observer=progress)
-        _tell(host, done, countdown)
+        _tell(host, done, countdown, as_json=as_json)
         return
     with Progress() as progress:
         found = next_choice(host, observer=progress)
@@ -192,11 +210,9 @@ def next_(*, dry_run: bool, as_json: bool, countdown: int) -> None:
         click.echo(shown(f"The next boot would be of {found.candidate.setting}: {found.reason}."))
 
 
-def _require_consent(host: Host, *, yes: bool) -> None:
+def _require_consent(risks: Sequence[str], *, yes: bool) -> None:
     """Say when a person may be needed, and go on only if that is accepted."""
-    from initadvisor.trial.risks import risks
-
-    for sentence in risks(host):
+    for sentence in risks:
         print_paragraph(shown(sentence))
     if yes:
         return
@@ -206,11 +222,14 @@ def _require_consent(host: Host, *, yes: bool) -> None:
     click.confirm("Begin?", abort=True)
 
 
-def _tell(host: Host, done: Advanced, countdown_s: int = 0) -> None:
-    for line in done.told:
-        click.echo(shown(line))
-    if not done.told:
-        click.echo(f"The campaign is {done.campaign.state}.")
+def _tell(
+    host: Host, done: Advanced, countdown_s: int = 0, *, as_json: bool, **more: object
+) -> None:
+    if as_json:
+        print_json({**_document(done.campaign), **more, "done": list(done.told)})
+    else:
+        for line in done.told or (f"The campaign is {done.campaign.state}.",):
+            click.echo(shown(line))
     if done.reboot:
         _count_down(host, countdown_s)
 
@@ -225,11 +244,11 @@ def _count_down(host: Host, seconds: int) -> None:
             time.sleep(1)
     except KeyboardInterrupt:
         click.echo(err=True)
-        click.echo("Not rebooted: the next reboot, whenever it comes, boots the trial.")
+        click.echo("Not rebooted: the next reboot, whenever it comes, boots the trial.", err=True)
         return
     click.echo(err=True)
     if not reboot(host, attended=True):
-        click.echo("Not rebooted: the campaign has no boot armed any more.")
+        click.echo("Not rebooted: the campaign has no boot armed any more.", err=True)
 
 
 def _document(campaign: Campaign) -> dict[str, Any]:

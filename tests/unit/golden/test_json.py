@@ -56,7 +56,7 @@ from tests.fixtures.campaign_machine import Campaigning, make_campaigning
 from tests.fixtures.campaigns import LZ4, TODAY, campaign
 from tests.fixtures.content import mixed_content
 from tests.fixtures.doctor_machine import make_examinable
-from tests.fixtures.dracut_machine import make_appliable
+from tests.fixtures.dracut_machine import applied_setting, make_appliable
 from tests.fixtures.enabling_machine import make_enabling
 from tests.fixtures.golden_documents import GOLDEN, check, steady
 from tests.fixtures.golden_states import state_host, unpack
@@ -168,6 +168,14 @@ def campaigning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaigning:
     note_rehearsed(made.host, made.provable.loader.NAME)
     is_host(monkeypatch, made.host)
     return made
+
+
+@pytest.fixture
+def begun(campaigning: Campaigning) -> Campaigning:
+    """One whose campaign has a single candidate, which is armed."""
+    campaigning.candidates = {LZ4.setting: campaigning.candidates[LZ4.setting]}
+    campaigning.start()
+    return campaigning
 
 
 @pytest.fixture
@@ -297,6 +305,12 @@ def test_candidates_list(golden: Golden, building: Machines, image: Path) -> Non
     golden("candidates", "list", "--image", image, "--json")
 
 
+def test_candidates_prune(golden: Golden, building: Machines, image: Path) -> None:
+    del building
+    called("candidates", "build", "--image", image, *CHOICE)
+    golden("candidates", "prune", "--all", "--json")
+
+
 def test_candidates_sweep(golden: Golden, building: Machines, image: Path) -> None:
     del building
     choice = ("--levels", "1,19", "--threads", "1..2")
@@ -307,6 +321,16 @@ def test_config(golden: Golden, booted: Booted) -> None:
     text = "[machine]\nread_speed_mb_s = 500\n[candidates]\nsettings = ['zstd', 'lz4 -9']\n"
     booted.write("/etc/initadvisor.toml", text)
     golden("config", "--json")
+
+
+def test_config_set(golden: Golden, booted: Booted) -> None:
+    del booted
+    golden("config", "set", "overlap_ms", "40", "--json")
+
+
+def test_config_unset(golden: Golden, booted: Booted) -> None:
+    del booted
+    golden("config", "unset", "recommend.tolerance_ms", "--json")
 
 
 def test_doctor(golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -469,10 +493,50 @@ def test_trial_status_at_first(golden: Golden, campaigning: Campaigning) -> None
     golden("trial", "status", "--json")
 
 
+def test_trial_start(golden: Golden, campaigning: Campaigning) -> None:
+    campaigning.candidates = {LZ4.setting: campaigning.candidates[LZ4.setting]}
+    golden("trial", "start", "--yes", "--json")
+
+
+def test_trial_pause(golden: Golden, begun: Campaigning) -> None:
+    del begun
+    golden("trial", "pause", "--json")
+
+
+def test_trial_resume(golden: Golden, begun: Campaigning) -> None:
+    pause(begun.host)
+    golden("trial", "resume", "--json")
+
+
+def test_trial_stop(golden: Golden, begun: Campaigning) -> None:
+    del begun
+    golden("trial", "stop", "--json")
+
+
+def test_settle(golden: Golden, begun: Campaigning) -> None:
+    del begun
+    golden("settle", "--json")
+
+
+def test_rollback(golden: Golden, appliable: Machine) -> None:
+    applied_setting(appliable, Setting(Codec.ZSTD))
+    golden("rollback", "--json")
+
+
+def test_rollback_of_nothing(golden: Golden, appliable: Machine) -> None:
+    del appliable
+    golden("rollback", "--json")
+
+
 def test_trial_next(golden: Golden, campaigning: Campaigning) -> None:
     campaigning.start()
     pause(campaigning.host)
     golden("trial", "next", "--dry-run", "--json")
+
+
+def test_trial_next_armed(golden: Golden, begun: Campaigning) -> None:
+    del begun
+    golden("trial", "next", "--json")
 
 
 def test_trial_next_unknown(golden: Golden, campaigning: Campaigning) -> None:
