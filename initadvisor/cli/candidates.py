@@ -345,7 +345,7 @@ def _print_result(image: Path, result: BuildOutcome, context: Sequence[str]) -> 
     for skipped in result.skipped:
         click.echo(f"{skipped.setting}: not built: {skipped.reason}")
     if context:
-        click.echo("What matters more than the codec:")
+        click.echo("What may matter more than the codec:")
     for sentence in context:
         click.echo(click.wrap_text(sentence, initial_indent="- ", subsequent_indent="  "))
 

@@ -199,7 +199,7 @@ def _sections(answer: Recommendation) -> Iterator[tuple[str, Iterable[str]]]:
         ("Room for kernels", room),
         ("Not weighed", skipped_settings),
         ("The kernel would refuse", refused),
-        ("Matters more than the codec", answer.context),
+        ("May matter more than the codec", answer.context),
         ("Notes", notes),
         ("This rests on", [assumption.text for assumption in answer.assumptions]),
     )

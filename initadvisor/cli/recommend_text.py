@@ -93,7 +93,13 @@ def _print_screen(answer: Recommendation, *, all_rows: bool) -> None:
         click.echo(click.style(line, bold=True, fg=colour) if number < len(first) else line)
     click.echo()
     excess = (answer.excess,) if answer.excess else ()
-    last = (*excess, *_sources(answer), *_warnings(answer), *_next(answer))
+    last = (
+        *excess,
+        *_sources(answer),
+        *_hidden(answer),
+        *_warnings(answer),
+        *_next(answer),
+    )
     below = [line for sentence in last for line in _lines(sentence)]
     others_than_rows = answer.sample + len(above) + len(("", "titles", "--all")) + len(below)
     kept, left_out = _shown_rows(
@@ -408,7 +414,11 @@ def _table(answer: Recommendation, rows: Sequence[Row]) -> Iterator[str]:
             if len(line[0]) > widths[0]:
                 line[0] = f"{line[0][: widths[0] - 3]}..."
         used -= excess
-    scale = _Scale.of([row.saving_ms for row in rows], width=_width() - used)
+    scale = _Scale.of(
+        [row.saving_ms for row in rows],
+        least_ms=answer.decision.tolerance_ms,
+        width=_width() - used,
+    )
     *others, last = _aligned(titles, widths)
     yield f"{_GAP.join([*others, ' ' * len(last)])}{_HEADING}"
     for row, line, end in zip(rows, cells, ends, strict=True):
@@ -468,10 +478,11 @@ class _Scale:
     characters: str
 
     @classmethod
-    def of(cls, savings: Sequence[Estimate], *, width: int) -> _Scale:
+    def of(cls, savings: Sequence[Estimate], *, least_ms: float, width: int) -> _Scale:
+        """Return the one of these savings; it shows ``least_ms``, the least that matters, too."""
         reach = _CLIPPED * max((abs(saving.middle) for saving in savings), default=0.0) or 1.0
         low = max(min(0.0, *(saving.low for saving in savings)), -reach)
-        high = min(max(0.0, *(saving.high for saving in savings)), reach)
+        high = max(min(max(0.0, *(saving.high for saving in savings)), reach), least_ms)
         drawn = 0 if width < _LEAST_BAR else min(width, _MOST_BAR)
         return cls(low, high, drawn, "─●┼" if _can_draw() else "-o|")
 
@@ -521,6 +532,13 @@ def _sources(answer: Recommendation) -> Iterator[str]:
         yield f"Assumed: {_names(assumed)} (--explain)."
 
 
+def _hidden(answer: Recommendation) -> Iterator[str]:
+    """Say why to unpack sooner saves nothing, where nothing waits for today's unpacking."""
+    overlap = answer.overlap_ms
+    if overlap and row_of(answer, answer.baseline).unpack_ms.high < overlap.low:
+        yield f"Unpacking within {_time(overlap.low)} costs nothing: the kernel is busy that long."
+
+
 def _names(about: set[Parameter | None]) -> str:
     return listed([words for one, words in _ASSUMED.items() if one in about])
 
@@ -538,7 +556,7 @@ def _warnings(answer: Recommendation) -> Iterator[str]:
     if answer.warnings[_MOST_WARNINGS:] or others:
         left = len(answer.warnings[_MOST_WARNINGS:])
         parts = [f"{left} more warning{'s' if left > 1 else ''}"] if left else []
-        parts += ["what matters more than the compression"] if others else []
+        parts += ["what may matter more than the compression"] if others else []
         yield f"See --explain for {listed(parts)}."
 
 
