@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -114,7 +115,7 @@ def test_it_ends_when_the_block_raises(tmp_path: Path) -> None:
 
 def test_it_ends_when_we_are_killed(tmp_path: Path) -> None:
     """Also where another program that we have started is still there: it inherits no pipe."""
-    said = tmp_path / "said"
+    said, other = tmp_path / "said", tmp_path / "other"
     code = f"""
 import sys, threading
 from initadvisor.host import process as listen, run
@@ -122,14 +123,16 @@ from initadvisor.host.run import SystemRunner
 runner = SystemRunner()
 with runner.hold([sys.executable, "-c", {UNTIL_EOF!r}, {str(said)!r}], word="ready", timeout_s=180):
     print("held", flush=True)
-    runner.run(["sleep", "3600"], timeout_s=3600)
+    runner.run(["sh", "-c", "echo -n $$ >$0; exec sleep 3600", {str(other)!r}], timeout_s=3600)
 """
     with subprocess.Popen([PYTHON, "-c", code], stdout=subprocess.PIPE, text=True) as ours:
         assert ours.stdout is not None
         assert ours.stdout.readline() == "held\n"
         assert alive(pid_in(said))
+        left = pid_in(other)
         ours.send_signal(signal.SIGKILL)
     assert wait_until(lambda: said.read_text() == "ended by itself")
+    os.kill(left, signal.SIGKILL)
 
 
 def test_stopping_everything_ends_it(tmp_path: Path) -> None:

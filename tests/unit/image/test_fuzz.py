@@ -8,6 +8,8 @@ from __future__ import annotations
 import io
 import random
 import resource
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -70,8 +72,17 @@ def mutated(image: bytes, seed: int) -> Iterator[bytes]:
         yield bytes(data)
 
 
-def resident_bytes() -> int:
-    """Return the memory this process has at most had."""
+@contextmanager
+def in_little_memory() -> Iterator[None]:
+    """Hold that the block needs little more memory at any time than there was used before."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the most is counted anew
+    before = most_bytes()
+    yield
+    assert most_bytes() - before < GROWTH_BYTES
+
+
+def most_bytes() -> int:
+    """Return the memory this process has at most had, as the kernel counts it."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
@@ -80,33 +91,32 @@ def test_damaged_images(codec: Codec) -> None:
     image = EARLY + compress(codec, PLAIN) if codec.spec.is_candidate else compress(codec, PLAIN)
     start = len(image) - len(compress(codec, PLAIN))
     check(image)
-    before = resident_bytes()
-    for number, data in enumerate(mutated(image[start:], seed=len(codec))):
-        check(data if number % 2 else image[:start] + data)
-    assert resident_bytes() - before < GROWTH_BYTES
+    with in_little_memory():
+        for number, data in enumerate(mutated(image[start:], seed=len(codec))):
+            check(data if number % 2 else image[:start] + data)
 
 
 def test_damaged_unified_kernel_images() -> None:
     sections = [(".uname", b"6.1"), (".ucode", EARLY), (".initrd", compress(Codec.GZIP, PLAIN))]
-    before = resident_bytes()
-    for data in mutated(pe(sections), seed=1):
-        check(data)
-    assert resident_bytes() - before < GROWTH_BYTES
+    with in_little_memory():
+        for data in mutated(pe(sections), seed=1):
+            check(data)
 
 
 def test_headers_with_unlikely_fields() -> None:
     source = random.Random(2)
     extremes = [0, 1, 2, 11, 110, 4095, 4096, 4097, 0x7FFFFFFF, 0xFFFFFFFF]
-    before = resident_bytes()
-    for _ in range(PER_CODEC):
-        fields = [source.choice(extremes) if source.random() < 0.3 else 1 for _ in range(13)]
-        fields[1] = source.choice((0, 0o40755, 0o100644, 0o120777, 0o20600, 0o777777, 0xFFFFFFFF))
-        magic = source.choice((b"070701", b"070702", b"070701", b"070707", b"0707"))
-        head = magic + b"".join(b"%08x" % field for field in fields)
-        data = head + source.choice((b"", b"a\0", b"a/../b\0", b"TRAILER!!!\0")) + PLAIN
-        check(data)
-        check(images.gzip_member(data))
-    assert resident_bytes() - before < GROWTH_BYTES
+    with in_little_memory():
+        for _ in range(PER_CODEC):
+            fields = [source.choice(extremes) if source.random() < 0.3 else 1 for _ in range(13)]
+            fields[1] = source.choice(
+                (0, 0o40755, 0o100644, 0o120777, 0o20600, 0o777777, 0xFFFFFFFF)
+            )
+            magic = source.choice((b"070701", b"070702", b"070701", b"070707", b"0707"))
+            head = magic + b"".join(b"%08x" % field for field in fields)
+            data = head + source.choice((b"", b"a\0", b"a/../b\0", b"TRAILER!!!\0")) + PLAIN
+            check(data)
+            check(images.gzip_member(data))
 
 
 MAGICS = [magic for codec in Codec for magic in codec.spec.kernel_magics]

@@ -26,6 +26,8 @@ from tests.fixtures.waiting import HANGS_S
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root publishes anything")
+AS_SOMEBODY_ELSE = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 NOBODY = 65534
 FILES = {"initadvisor.sqlite", "initadvisor.sqlite-wal", "initadvisor.sqlite-shm"}
 WRITER = """
@@ -108,9 +110,6 @@ def open_to_all(directory: Path) -> None:
         path.chmod(0o644)
 
 
-AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root publishes anything")
-
-
 @AS_ROOT
 def test_a_user_who_measured_nothing_sees_what_root_measured(
     public: Path, monkeypatch: pytest.MonkeyPatch
@@ -151,6 +150,7 @@ def test_what_is_kept_from_a_user_is_said_to_be(
         pass
 
 
+@AS_SOMEBODY_ELSE
 def test_what_may_not_be_written_is_said_in_one_line(
     public: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,6 +343,7 @@ def test_a_half_written_change_is_undone_by_whoever_comes_next(
     assert said == 0
 
 
+@AS_SOMEBODY_ELSE
 def test_a_half_written_change_without_a_log_that_a_user_may_not_undo_is_said(
     public: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
