@@ -1,8 +1,6 @@
 """What a boot costs with each setting, as bars: their lengths, and which setting is the best.
 
-The pictures of a report are SVG of its own: they have to be there without JavaScript and in print,
-in both colour schemes, and be reached by keyboard, all of which a library that draws on a canvas or
-when the page has loaded does not do.
+``docs/architecture.md`` says why no plotting library draws them.
 """
 
 from __future__ import annotations
