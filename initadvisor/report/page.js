@@ -131,6 +131,10 @@ class WhatIf {
     this.own = model;
     this.published = published;
     this.form = document.getElementById("controls");
+    this.why = document.getElementById("why");
+    this.form.addEventListener("input", () => {
+      this.why.hidden = true;
+    });
     this.ownRows = [...document.querySelectorAll(".bars tbody tr")];
     this.ownRows.forEach((row) => this.prepare(row));
     for (const name of Object.keys(SLIDERS)) {
@@ -159,6 +163,7 @@ class WhatIf {
         if (preset.dataset.speed === undefined) {
           this.reset();
         } else {
+          this.why.hidden = true;
           this.values.speed = value;
           this.speed = {mean: value, low: value, high: value};
         }
@@ -182,6 +187,7 @@ class WhatIf {
       boots: model.boots_per_upgrade,
     };
     this.form.elements.count.checked = model.count_builds;
+    this.why.hidden = false;
   }
 
   show(model, rows) {
@@ -223,9 +229,9 @@ class WhatIf {
       old.remove();
     }
     for (const name of ["read", "hidden", "waited", "other", "build"]) {
-      svg.append(svgPart("rect", {class: name, y: 6, height: 16}));
+      svg.append(svgPart("rect", {class: name, y: 4, height: 16}));
     }
-    svg.append(svgPart("line", {class: "range", y1: 14, y2: 14}));
+    svg.append(svgPart("line", {class: "range", y1: 25, y2: 25}));
     const told = () => {
       document.getElementById("detail").textContent = row.dataset.told;
     };

@@ -101,10 +101,13 @@ def test_presets_stand_for_disks_and_this_machine(
     with opened(browser, path) as found:
         page = found.page
         before = page.inner_text(".bars tbody")
+        assert "60 ms more." in page.inner_text("#sentence")
+        assert "61 ms sooner" in page.inner_text("#why")
         winners = set()
         for disk in PRESETS:
             page.click(f"button:text-is('{disk.name}')")
             assert page.inner_text("#speed-value") == f"{disk.read_mb_s.mean:.0f} MB/s"
+            assert not page.is_visible("#why")
             at = changed(here(model), Factor.LOADER, disk.read_mb_s.mean)
             expected = str(best_setting(model.choices, at, model.rule))
             assert page.inner_text("#winner") == expected
@@ -113,6 +116,10 @@ def test_presets_stand_for_disks_and_this_machine(
         assert len(winners) > 1
         page.check("[name=count]")
         assert "costs" in page.inner_text("#sentence")
+        page.click("button:text-is('This machine')")
+        assert page.is_visible("#why")
+        put(page, "cpu", 2)
+        assert not page.is_visible("#why")
         page.click("button:text-is('This machine')")
         assert page.inner_text(".bars tbody") == before
         assert found.wrong == []
@@ -129,11 +136,13 @@ def test_what_others_measured_is_compared_by_the_same_sliders(
         for table in report.published:
             page.select_option("#table", label=table.name)
             assert page.locator(".bars tbody tr").count() == len(table.choices)
+            assert not page.is_visible("#why")
             for speed in (1.0, 3.0, 100.0, 4000.0):
                 at = replace(here(model), read_mb_s=speed, shadow_ms=0.0)
                 assert put(page, "speed", speed) == str(best_setting(table.choices, at, rule))
         page.select_option("#table", label="this machine")
         assert page.inner_text(".bars tbody") == before
+        assert page.is_visible("#why")
         assert found.wrong == []
 
 

@@ -23,6 +23,7 @@ from tests.fixtures.reports import known_answer, report_of, with_text
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
+    from initadvisor.report.report import Report
 
 MOST_BYTES = 1_500_000
 HOSTILE = (
@@ -124,6 +125,30 @@ def test_verdict_bars_and_tables_are_there(host: Host) -> None:
     assert re.search("zstd</a> <span class=.tag.>today", text)
     titles = re.findall(r"<(?:table|caption|th scope=.col.)\b", text)
     assert titles.count("<table") == titles.count("<caption") == 7
+
+
+def test_the_sentence_says_why_the_verdict_has_another_figure(host: Host) -> None:
+    def said(report: Report) -> str:
+        return " ".join(between(page(report), 'id="why" class="note">', "</span>").split())
+
+    reason = "also weighs how far off each may be."
+    report = report_of(host)
+    assert said(report) == (
+        f"These are sums of the middle figures. The verdict (lz4 -9: 61 ms sooner) {reason}"
+    )
+    assert report.model is not None
+    by_size = replace(report.model, rule=replace(report.model.rule, by_size=True))
+    for other in (replace(report, model=by_size), replace(report, advised=report.today)):
+        assert said(other) == f"These are sums of the middle figures. The verdict {reason}"
+
+
+def test_intervals_stand_below_their_bars(host: Host) -> None:
+    [bars_of, *_] = re.findall('<td class="picture">(.*?)</td>', page(report_of(host)), re.DOTALL)
+    ends = [
+        int(y) + int(height) for y, height in re.findall(r'y="(\d+)" .*height="(\d+)"', bars_of)
+    ]
+    [mark] = re.findall(r'y1="(\d+)" y2="\1"', bars_of)
+    assert 0 < max(ends) < int(mark)
 
 
 def test_the_verdict_is_told_as_a_headline_its_interval_and_sentences(host: Host) -> None:
