@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from initadvisor.advise.recommend import RecommendObserver
     from initadvisor.advise.recommendation import Recommendation, Row
-    from initadvisor.bootloaders.entry import BootEntry
     from initadvisor.core.refusals import Refusal
     from initadvisor.core.settings import Setting
     from initadvisor.generators import Generator, InstalledImage
@@ -361,7 +360,7 @@ def require_loaded(host: Host, images: Sequence[PlannedImage]) -> None:
     if not rebuilt:
         return
     try:
-        loaded = _loaded(detect_boot_loader(host).default_entry(host))
+        loaded = detect_boot_loader(host).default_entry(host).images
     except InitadvisorError:
         return
     files = [host.path(path) for path in loaded]
@@ -372,12 +371,6 @@ def require_loaded(host: Host, images: Sequence[PlannedImage]) -> None:
     others = [planned.image.path for planned in images if not planned.rebuilt]
     is_other = any(is_same_file(path, file) for path in others for file in files)
     raise UnsafeError(msg, hint="--all has that rebuilt, too" if is_other else _COPIES)
-
-
-def _loaded(entry: BootEntry) -> tuple[str, ...]:
-    if entry.is_uki:
-        return (entry.kernel.path,)
-    return tuple(file.path for file in entry.initrds)
 
 
 def planned_edits(

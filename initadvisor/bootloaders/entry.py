@@ -6,7 +6,7 @@ And the selection of one for one boot: what is pending, and what became of an ar
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,7 @@ class BootEntry:
     ``variables`` has all that sets these, as ``name=value``. For a
     unified kernel image (``is_uki``) ``kernel`` is that image, ``initrds`` is empty and ``options``
     is the command line it would start with. ``source``: the file or variable that holds the entry.
+    ``damaged``: entries beside it that the loader does not read as they are meant, in words.
     """
 
     identifier: str
@@ -57,11 +58,22 @@ class BootEntry:
     source: str
     is_uki: bool = False
     variables: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def command_line(self) -> str:
         """The options, and what sets the variables in them: the same text is the same line."""
         return " ".join((self.options, *self.variables))
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The paths of the images that are loaded: of a unified kernel image its own."""
+        return tuple(file.path for file in ((self.kernel,) if self.is_uki else self.initrds))
+
+    @property
+    def words(self) -> str:
+        """Which entry it is, and what it loads."""
+        return f"{self.title} ({', '.join(self.images) or 'no image'})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

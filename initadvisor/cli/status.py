@@ -117,9 +117,18 @@ def _running(running: RunningBoot) -> dict[str, Any]:
 
 
 def _entries(entries: Entries) -> dict[str, Any]:
-    selected = entries.next_boot
+    selected, default = entries.next_boot, entries.default
     return {
         "name": entries.loader,
+        "default": default
+        and {
+            "identifier": default.identifier,
+            "title": default.title,
+            "images": list(default.images),
+            "source": default.source,
+            "damaged": list(default.damaged),
+        },
+        "unclear": entries.unclear or None,
         "trial": entries.trial,
         "previous": entries.previous,
         "next_boot": selected
@@ -218,6 +227,12 @@ def _print_entries(entries: Entries) -> None:
         click.echo(f"Boot loader: {shown(entries.problem)}")
         return
     click.echo(f"Boot loader: {entries.loader}")
+    if entries.default:
+        print_item(f"boots by default: {shown(entries.default.words)}")
+        for damaged in entries.default.damaged:
+            print_item(shown(damaged))
+    elif entries.unclear:
+        print_item(f"what it boots by default is not known: {shown(entries.unclear)}")
     if entries.trial:
         print_item(f"an entry of ours boots {entries.trial} on trial")
     if entries.previous:

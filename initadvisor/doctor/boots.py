@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from initadvisor.apply.plan_values import PlannedImage
@@ -76,6 +77,10 @@ def loader(subject: CheckedMachine) -> Iterator[Finding]:
     """Tell whether the boot loader can boot a trial once; reasons against it are in words."""
     host = subject.host
     found = detect_boot_loader(host)
+    with contextlib.suppress(InitadvisorError):  # which is among the refusals
+        entry = found.default_entry(host)
+        yield fine(f"{found.NAME} boots by default: {entry.words}")
+        yield from (note(each, "mend or remove that file") for each in entry.damaged)
     refusals = [refusal for refusal in found.refusals(host) if not refusal.kind.may_be_overridden]
     for refusal in refusals:
         yield obstacle(refusal.reason, refusal.remedy)

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from initadvisor.bootloaders.entry import OneShot
+    from initadvisor.bootloaders import BootLoader
+    from initadvisor.bootloaders.entry import BootEntry, OneShot
     from initadvisor.campaign.campaign import Campaign
     from initadvisor.core.config import Policy
     from initadvisor.core.estimates import Certainty
@@ -151,8 +152,11 @@ def _running(host: Host) -> RunningBoot:
 def _entries(host: Host) -> Entries:
     try:
         loader = detect_boot_loader(host)
+        default, unclear = _default_entry(host, loader)
         return Entries(
             loader=loader.NAME,
+            default=default,
+            unclear=unclear,
             trial=loader.entry(host, EntryKind.TRIAL),
             previous=loader.entry(host, EntryKind.PREVIOUS),
             next_boot=loader.armed(host),
@@ -161,6 +165,14 @@ def _entries(host: Host) -> Entries:
         return Entries(problem=_AS_ROOT)
     except InitadvisorError as err:
         return Entries(problem=err.message)
+
+
+def _default_entry(host: Host, loader: BootLoader) -> tuple[BootEntry | None, str]:
+    """Return what boots by default, and why that is not known where it is not."""
+    try:
+        return loader.default_entry(host), ""
+    except InitadvisorError as err:
+        return None, err.message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,10 +193,13 @@ class RunningBoot:
 class Entries:
     """What the boot loader has of ours: the images that our entries boot, None without one.
 
+    ``default``: what boots otherwise, None where that is ``unclear``, with the reason.
     ``next_boot``: what is selected for the next boot only. ``problem``: why it cannot be told.
     """
 
     loader: str | None = None
+    default: BootEntry | None = None
+    unclear: str = ""
     trial: str | None = None
     previous: str | None = None
     next_boot: OneShot | None = None

@@ -16,6 +16,7 @@ from tests.fixtures.debian import Suite
 from tests.vm.debian import mmdebstrap
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 _PACKAGES = (
@@ -61,6 +62,11 @@ def run(
     Raises ``ToolError`` for any other status.
     """
     argv = [*command(program), *(str(argument) for argument in arguments)]
+    return started(argv, stdin=stdin, good=good)
+
+
+def started(argv: Sequence[str], *, stdin: bytes = b"", good: tuple[int, ...] = (0,)) -> bytes:
+    """Run a command line as ``run`` does."""
     done = subprocess.run(
         argv,
         input=stdin,
@@ -71,6 +77,6 @@ def run(
     )
     if done.returncode not in good:
         said = (done.stdout + done.stderr).decode(errors="replace")[-2000:]
-        msg = f"{program} {' '.join(argv[4:])} exited with status {done.returncode}: {said}"
+        msg = f"{' '.join(argv[3:])} exited with status {done.returncode}: {said}"
         raise ToolError(msg)
     return done.stdout

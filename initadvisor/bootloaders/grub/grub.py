@@ -30,6 +30,7 @@ from initadvisor.bootloaders.entry import (
 from initadvisor.bootloaders.extra_cmdline import new_parameters, with_parameters
 from initadvisor.bootloaders.grub import custom
 from initadvisor.bootloaders.grub import menu as grub_menu
+from initadvisor.bootloaders.grub.bls_menu import bls_menus, uses_bls
 from initadvisor.bootloaders.grub.environment import (
     GrubPlace,
     environment,
@@ -45,7 +46,7 @@ from initadvisor.bootloaders.places import (
     require_writable,
 )
 from initadvisor.core.errors import InitadvisorError
-from initadvisor.core.refusals import RefusalKind, refused
+from initadvisor.core.refusals import RefusalKind, RefusedError, refused
 from initadvisor.core.text import decoded, encoded
 from initadvisor.host.owner import owner_of_host
 from initadvisor.host.replace import replace_file
@@ -82,6 +83,7 @@ def refusals(host: Host) -> tuple[Refusal, ...]:
     return safety.collected(
         partial(require_writable, host, where.directory),
         partial(require_grub_writes, host, where),
+        partial(_require_own_entries, host, where),
         partial(default_entry, host),
         partial(_require_harmless_custom, host, where),
         lambda: safety.require_none_pending(armed(host), where.how_to_clear),
@@ -97,6 +99,7 @@ def default_entry(host: Host) -> BootEntry:
 def trial(host: Host, request: TrialRequest) -> TrialPlan:
     """Plan the entry, which finds its disk as the default entry does."""
     where = place(host)
+    _require_own_entries(host, where)
     menu, default = _default(host, where)
     image = loader_path(host, request.image, file_system_of(host, where.directory).mount_point)
     title = request.title_beside(default.title)
@@ -217,11 +220,58 @@ def _default(host: Host, where: GrubPlace) -> tuple[grub_menu.GrubMenuEntry, Boo
     script = grub_menu.parsed(text, where.configuration)
     grub_menu.refuse_what_keeps(script, where.configuration)
     kept = environment(host, where)
+    mount_point = file_system_of(host, where.directory).mount_point
+    if uses_bls(script):
+        return _default_of_files(host, where, text, script, kept)
     saved = kept.get("saved_entry")
     menu = grub_menu.default_entry(text, script, where.configuration, saved_entry=saved)
-    mount_point = file_system_of(host, where.directory).mount_point
     entry = boot_entry(host, menu, mount_point=mount_point, source=where.configuration)
     return menu, replace(entry, variables=_variables(entry.options, script, kept))
+
+
+def _default_of_files(
+    host: Host,
+    where: GrubPlace,
+    text: str,
+    script: Sequence[Statement],
+    kept: Mapping[str, str],
+) -> tuple[grub_menu.GrubMenuEntry, BootEntry]:
+    """Return the default entry of a menu that blscfg makes; without a saved one it is the first."""
+    path = where.configuration
+    mount_point = file_system_of(host, where.directory).mount_point
+    found = []
+    for made in bls_menus(host, where, text, script, kept):
+        try:
+            menu = grub_menu.default_entry(
+                made.text,
+                grub_menu.parsed(made.text, path),
+                path,
+                saved_entry=kept.get("saved_entry") or "0",
+                variant=made.variant,
+            )
+            source = made.files.get(menu.path, path)
+            entry = boot_entry(host, menu, mount_point=mount_point, source=source)
+        except RefusedError as err:
+            reason = "; ".join((err.refusal.reason, *made.damaged))
+            raise refused(err.refusal.kind, reason, err.refusal.remedy) from err
+        found.append((menu, replace(entry, damaged=made.damaged)))
+    if len({entry for _, entry in found}) > 1:
+        names = " or ".join(entry.identifier for _, entry in found)
+        reason = f"whose GRUB reads {path} is not known, and so not whether it boots {names}"
+        raise refused(RefusalKind.UNCLEAR_DEFAULT, reason, "save one: grub-set-default")
+    return found[0]
+
+
+def _require_own_entries(host: Host, where: GrubPlace) -> None:
+    """Raise ``RefusedError`` where entries are files: this program writes none for GRUB."""
+    text = decoded(read_bytes(host.path(where.configuration)) or b"")
+    if uses_bls(grub_menu.parsed(text, where.configuration)):
+        reason = (
+            f"{where.configuration} makes its entries from files (blscfg, as on Fedora), and a "
+            "trial's entry among them is not supported yet"
+        )
+        remedy = "GRUB_ENABLE_BLSCFG=false in /etc/default/grub, then grub2-mkconfig, writes them"
+        raise refused(RefusalKind.UNSUPPORTED_LOADER, reason, f"{remedy} into grub.cfg")
 
 
 def _split(host: Host, where: GrubPlace, kind: EntryKind) -> custom.Custom:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from initadvisor.bootloaders.grub.bls import GrubVariant
 from initadvisor.bootloaders.grub.script import GrubWord, ScriptError, Statement, statements
 from initadvisor.core.refusals import RefusalKind, RefusedError, refused
 
@@ -49,11 +50,6 @@ def parsed(text: str, path: str) -> tuple[Statement, ...]:
 
 def refuse_what_keeps(script: Sequence[Statement], path: str) -> None:
     """Raise ``RefusedError`` where GRUB would not read our entry, or not forget the selection."""
-    commands = {statement.command for statement in script}
-    if "blscfg" in commands:
-        reason = f"{path} makes its entries from files (blscfg, as on Fedora)"
-        remedy = "not supported yet; GRUB_ENABLE_BLSCFG=false writes them into grub.cfg"
-        raise refused(RefusalKind.UNSUPPORTED_LOADER, reason, remedy)
     if not any(_saves_next_entry(statement) for statement in script):
         reason = f"{path} does not forget next_entry, so that a trial would be booted for ever"
         raise refused(RefusalKind.NO_ONE_SHOT, reason, "make it anew: grub-mkconfig")
@@ -79,9 +75,16 @@ def custom_sources(script: Sequence[Statement]) -> tuple[Statement, ...]:
 
 
 def default_entry(
-    text: str, script: Sequence[Statement], path: str, *, saved_entry: str | None
+    text: str,
+    script: Sequence[Statement],
+    path: str,
+    *,
+    saved_entry: str | None,
+    variant: GrubVariant | None = None,
 ) -> GrubMenuEntry:
     """Return the entry that is booted when ``next_entry`` is not set.
+
+    ``variant``: whose GRUB it is, None where that is not known and all of them have to agree.
 
     Raises ``RefusedError`` where nothing says for certain which one that is.
     """
@@ -92,7 +95,7 @@ def default_entry(
     for part in wanted.parts:
         if inside and inside.command == "menuentry":
             raise _unclear(wanted, "that leads past an entry")
-        inside = _choose(script, inside, part, limit=limit, wanted=wanted)
+        inside = _choose(script, inside, part, limit=limit, wanted=wanted, variant=variant)
         names.append((_identifier(inside) or _title(inside)).replace(">", ">>"))
     if inside is None or inside.command != "menuentry" or inside.body is None:
         raise _unclear(wanted, "that is a submenu")
@@ -152,11 +155,13 @@ def _choose(
     *,
     limit: int,
     wanted: _Wanted,
+    variant: GrubVariant | None,
 ) -> Statement:
     """Return the entry or submenu that one part of the default means, among those of a level.
 
     What begins with a number is that number (get_entry_number in grub-core/normal/menu.c). Fedora's
-    GRUB looks for an identifier of that name first, then for a title, and for a number at last.
+    GRUB looks for an identifier of that name first, then for a title, and for a number at last; it
+    takes none of them where the first of several words is an identifier.
     """
     level = [
         each
@@ -169,12 +174,20 @@ def _choose(
     named = [each for each in level if part and part in {_identifier(each), _title(each)}]
     identified = [each for each in named if part == (_identifier(each) or _title(each))]
     upstream = named[:1] if number is None else numbered
-    if upstream != (identified or named or numbered)[:1]:
+    is_number = variant is None or _NUMBER.fullmatch(part)
+    fedora = (identified or named or (numbered if is_number else []))[:1]
+    first_word = part.split(maxsplit=1)[:1]
+    if not identified and any([_identifier(each) or _title(each)] == first_word for each in level):
+        fedora = []
+    if variant is None and upstream != fedora:
         raise _unclear(wanted, "GRUB and Fedora's GRUB take that for different entries")
-    if not upstream:
+    chosen = fedora if variant is GrubVariant.FEDORA else upstream
+    if not chosen:
         missing = "there is no such entry"
         raise _unclear(wanted, missing if number is None else "there are not so many entries")
-    found = upstream[0]
+    found = chosen[0]
+    if chosen != numbered:
+        number = None
     before = level[: level.index(found) + 1]
     if number is not None and (any(each.conditional for each in before) or found.start > limit):
         raise _unclear(wanted, "which number an entry has depends on what GRUB finds")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,12 +18,14 @@ from initadvisor.cli.status import status
 from initadvisor.core.codecs import Codec
 from initadvisor.core.config import Policy
 from initadvisor.core.errors import UnsafeError
+from initadvisor.core.refusals import RefusalKind, refused
 from initadvisor.core.settings import Setting
 from initadvisor.doctor.doctor import diagnose
 from initadvisor.doctor.findings import Grade, Topic
 from initadvisor.generators import shell
 from initadvisor.host.sandbox import NoSandboxError
 from initadvisor.target import kernel_room
+from tests.fakes.boot_loader import FakeLoader
 from tests.fixtures.dracut_machine import (
     CONFIG,
     IMAGE,
@@ -67,7 +70,7 @@ def test_status_of_a_machine_to_which_nothing_was_done(machine: Machine) -> None
     said = told(status)
     assert said.startswith("Configured: gzip (")
     assert "This boot used: not known (this boot was not measured" in said
-    assert "Boot loader: fake" in said
+    assert f"Boot loader: fake - boots by default: Linux ({IMAGE})" in said
     assert "Kept" not in said
     assert "By itself" not in said
 
@@ -81,6 +84,31 @@ def test_status_shows_how_far_the_daemon_has_come(machine: Machine) -> None:
     assert "By itself: - noted, 1970-01-0" in said
     assert "- applied, 20" in said
     assert "transaction 1 (dracut to zstd, was gzip)" in said
+
+
+def test_status_says_why_it_is_not_known_what_boots(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del machine
+    unclear = refused(RefusalKind.UNCLEAR_DEFAULT, "two say so", "have one say so")
+
+    def default_entry(*_: object) -> None:
+        raise unclear
+
+    monkeypatch.setattr(FakeLoader, "default_entry", default_entry)
+    assert "what it boots by default is not known: two say so" in told(status)
+    loader = json.loads(CliRunner().invoke(status, ["--json"]).stdout)["loader"]
+    assert (loader["default"], loader["unclear"]) == (None, "two say so")
+
+
+def test_status_names_entries_that_the_loader_does_not_read_as_they_are_meant(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = replace(FakeLoader(IMAGE).default_entry(machine), damaged=("/a.conf names no kernel",))
+    monkeypatch.setattr(FakeLoader, "default_entry", lambda *_: entry)
+    assert f"boots by default: Linux ({IMAGE}) - /a.conf names no kernel" in told(status)
+    loader = json.loads(CliRunner().invoke(status, ["--json"]).stdout)["loader"]
+    assert loader["default"]["damaged"] == ["/a.conf names no kernel"]
 
 
 def test_status_says_when_the_configuration_was_only_read(
@@ -126,6 +154,7 @@ def test_status_for_programs(machine: Machine) -> None:
     assert [one["state"] for one in document["transactions"]] == ["committed", "proving"]
     assert document["transactions"][1]["waits_for"] == "rehearsal"
     assert document["loader"]["next_boot"]["state"] == "ours"
+    assert document["loader"]["default"]["images"] == [IMAGE]
     assert {one["of"] for one in document["backups"]} == {IMAGE, CONFIG}
     assert document["running"]["certainty"] is None
 

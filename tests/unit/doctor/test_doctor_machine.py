@@ -10,16 +10,19 @@ import pytest
 
 from initadvisor.apply import room
 from initadvisor.apply.apply import ApplyChoices
+from initadvisor.bootloaders.grub import grub
 from initadvisor.core.codecs import Codec
 from initadvisor.core.refusals import Refusal, RefusalKind, refused
 from initadvisor.core.settings import Setting
 from initadvisor.doctor import boots, software
 from initadvisor.doctor.doctor import diagnose
-from initadvisor.doctor.findings import Grade, Topic
+from initadvisor.doctor.findings import CheckedMachine, Grade, Topic
 from initadvisor.trial import markers
+from tests.fixtures.bls_machine import RESCUE, bls_machine, identifier
 from tests.fixtures.checkout import ROOT
 from tests.fixtures.doctor_machine import about, make_examinable, only, said_of, with_units
 from tests.fixtures.dracut_machine import applied_setting
+from tests.fixtures.trees import write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,6 +74,33 @@ def test_a_unified_image_is_worth_knowing(
     monkeypatch.setattr(type(examined[1]), "default_entry", lambda _self, _host: unified)
     assert about(diagnose(machine), Topic.LOADER, Grade.OBSTACLE) == []
     assert "no trials of unified kernel images" in said_of(machine, Topic.LOADER)
+
+
+def test_files_that_grub_does_not_read_as_they_are_meant_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boots, "detect_boot_loader", lambda _host: grub)
+    machine = bls_machine(tmp_path, variables=f"saved_entry={identifier(RESCUE)}\n")
+    subject = CheckedMachine(host=machine.host, generator=None, images=(), try_engines=False)
+    write(tmp_path, "/boot/loader/entries/a.conf", "title A\n")
+    write(tmp_path, "/boot/loader/entries/b.conf", "linux /k\n\noptions quiet\n")
+    by_default, *damaged, refusal = boots.loader(subject)
+    assert by_default.grade is Grade.OK
+    assert by_default.text.startswith(f"grub boots by default: Fedora Linux ({RESCUE})")
+    assert [(each.grade, each.text, each.advice) for each in damaged] == [
+        (Grade.NOTE, f"/boot/loader/entries/{text}", "mend or remove that file")
+        for text in (
+            "b.conf goes on behind a line without a value, where GRUB stops reading",
+            "a.conf names no kernel, so that GRUB does not show it",
+        )
+    ]
+    assert (refusal.grade, "not supported yet" in refusal.text) == (Grade.OBSTACLE, True)
+    write(tmp_path, "/boot/loader/entries/a.conf.b.conf", "linux /k\n")
+    found = list(boots.loader(subject))
+    assert {each.grade for each in found} == {Grade.OBSTACLE}
+    assert [each.advice for each in found if "Fedora's GRUB hangs" in each.text] == [
+        "rename that file before the next boot"
+    ]
 
 
 def test_a_rehearsal_is_remembered(machine: Machine) -> None:
