@@ -108,6 +108,7 @@ _initadvisor_measure() {
 _initadvisor_contents() {
     _arguments \
         '--files[List the largest files of each purpose, too]' \
+        '--unused[Show which modules and firmware no recorded boot used]' \
         '--kernel-codecs[Predict what other codecs would cost for the kernel, too. Takes minutes, once]' \
         '--json[Print the answer as JSON]' \
         '--help[Show this message and exit]' \

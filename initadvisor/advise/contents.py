@@ -12,13 +12,16 @@ from initadvisor.decide.costs import populate_times, summary
 from initadvisor.image.contents import FileKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
     from pathlib import Path
 
     from initadvisor.advise.decision_input import DecisionResult
     from initadvisor.advise.kernel_cost import KernelCost
     from initadvisor.core.estimates import Estimate
     from initadvisor.image.contents import ImageContents, KindUse
+    from initadvisor.image.modules import ImageModule
+    from initadvisor.target.pluggable import Pluggable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +33,53 @@ class KindCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnusedKind:
+    """What the modules or firmware of one purpose take and cost that no boot used."""
+
+    kind: FileKind
+    files: int
+    size_bytes: int
+    stored_bytes: int
+    boot_ms: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnusedCost:
+    """What of the image's modules and firmware no boot used; see ``unused_cost``.
+
+    ``boots``: how many boots of the image's kernel release that rests on, since ``since``; with
+    none nothing is called unused. ``files``, the largest first, are modules and firmware.
+    ``kept``: how many modules were not used either, and stay because no boot tells that they never
+    will be. ``warnings``: what is not known.
+    """
+
+    boots: int
+    since: datetime | None = None
+    boot_ms: Estimate
+    kinds: tuple[UnusedKind, ...] = ()
+    files: tuple[ImageModule, ...] = ()
+    kept: Mapping[Pluggable, int]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def modules(self) -> int:
+        """How many modules are among the files."""
+        return sum(file.release is not None for file in self.files)
+
+    @property
+    def stored_bytes(self) -> int:
+        """What the files take in the image."""
+        return sum(kind.stored_bytes for kind in self.kinds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContentsCost:
     """What an image costs: ``boot_ms`` to read and to unpack it, and its kinds' parts of that.
 
     The dearest kind is first. The middles of the kinds add up to that of the whole.
     ``repeated_ms``: what of it are files that are there more than once. ``kernel``: what its kernel
-    costs beside that, None where there is none to be read. ``warnings``: what makes the times less
-    certain.
+    costs beside that, None where there is none to be read. ``unused``: what no boot used, None
+    where that was not asked. ``warnings``: what makes the times less certain.
     """
 
     image: Path
@@ -45,6 +88,7 @@ class ContentsCost:
     kinds: tuple[KindCost, ...]
     repeated_ms: Estimate
     kernel: KernelCost | None = None
+    unused: UnusedCost | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -53,60 +97,75 @@ class ContentsCost:
         return sum(cost.use.stored_bytes for cost in self.kinds)
 
 
-def contents_cost(
-    image: Path,
-    contents: ImageContents,
-    result: DecisionResult,
-    *,
-    kernel: KernelCost | None = None,
-    warnings: Sequence[str] = (),
-) -> ContentsCost:
-    """Share out what today's image costs, as it is weighed, among what is in it.
+class ContentsPricing:
+    """Shares out what today's image costs, as it is weighed, among what is in it.
 
     Reading goes by the bytes in the image, creating files (P of the cost model) by what is
     unpacked, decompression by what of that comes out of compressed segments.
     """
-    costs = result.posterior_costs
-    read, unpack = costs.draws.read_ms[:, 0], costs.draws.unpack_ms[:, 0]
-    # Boots tell of P and D together.
-    populate = np.minimum(populate_times(costs.posterior.parameters, result.facts), unpack)
-    source = str(result.evidence[0])
-    parts = (read, populate, unpack - populate)
-    read_ms, populate_ms, unpack_ms = (
-        summary(draws, source).middle for draws in (read, populate, unpack)
-    )
-    middles = (read_ms, populate_ms, unpack_ms - populate_ms)
-    uses = contents.kinds
-    wholes = (
-        sum(use.stored_bytes for use in uses),
-        sum(use.unpacked_bytes for use in uses),
-        sum(use.decompressed_bytes for use in uses),
-    )
 
-    def cost(*sizes: int) -> Estimate:
-        shares = [size / whole if whole else 0.0 for size, whole in zip(sizes, wholes, strict=True)]
-        if not wholes[-1]:  # what the model has for decompressing nothing is of creating files
+    def __init__(self, contents: ImageContents, result: DecisionResult) -> None:
+        costs = result.posterior_costs
+        read, unpack = costs.draws.read_ms[:, 0], costs.draws.unpack_ms[:, 0]
+        # Boots tell of P and D together.
+        populate = np.minimum(populate_times(costs.posterior.parameters, result.facts), unpack)
+        self._source = str(result.evidence[0])
+        self._parts = (read, populate, unpack - populate)
+        read_ms, populate_ms, unpack_ms = (
+            summary(draws, self._source).middle for draws in (read, populate, unpack)
+        )
+        self._middles = (read_ms, populate_ms, unpack_ms - populate_ms)
+        uses = contents.kinds
+        self.wholes = (
+            sum(use.stored_bytes for use in uses),
+            sum(use.unpacked_bytes for use in uses),
+            sum(use.decompressed_bytes for use in uses),
+        )
+
+    def cost(
+        self, stored_bytes: float, unpacked_bytes: float, decompressed_bytes: float
+    ) -> Estimate:
+        """Return what so much of the image costs a boot."""
+        sizes = (stored_bytes, unpacked_bytes, decompressed_bytes)
+        shares = [
+            size / whole if whole else 0.0 for size, whole in zip(sizes, self.wholes, strict=True)
+        ]
+        if not self.wholes[-1]:  # what is left of decompressing nothing is of creating files
             shares[-1] = shares[1]
-        found = summary(sum(map(mul, shares, parts), np.zeros_like(read)), source)
-        middle = sum(map(mul, shares, middles))
+        draws = sum(map(mul, shares, self._parts), np.zeros_like(self._parts[0]))
+        found = summary(draws, self._source)
+        middle = sum(map(mul, shares, self._middles))
         return replace(
             found, median=middle, low=min(found.low, middle), high=max(found.high, middle)
         )
 
+
+def contents_cost(
+    image: Path,
+    contents: ImageContents,
+    pricing: ContentsPricing,
+    *,
+    kernel: KernelCost | None = None,
+    unused: UnusedCost | None = None,
+    warnings: Sequence[str] = (),
+) -> ContentsCost:
+    """Return what an image costs by kind of file, with what else is known of it."""
     kinds = (
         KindCost(
-            use=use, boot_ms=cost(use.stored_bytes, use.unpacked_bytes, use.decompressed_bytes)
+            use=use,
+            boot_ms=pricing.cost(use.stored_bytes, use.unpacked_bytes, use.decompressed_bytes),
         )
-        for use in uses
+        for use in contents.kinds
     )
     again = contents.repeated
     return ContentsCost(
         image=image,
         contents=contents,
-        boot_ms=cost(*wholes),
+        boot_ms=pricing.cost(*pricing.wholes),
         kinds=tuple(sorted(kinds, key=lambda kind: -kind.boot_ms.middle)),
-        repeated_ms=cost(again.stored_bytes, again.size_bytes, again.decompressed_bytes),
+        repeated_ms=pricing.cost(again.stored_bytes, again.size_bytes, again.decompressed_bytes),
         kernel=kernel,
+        unused=unused,
         warnings=tuple(warnings),
     )
 

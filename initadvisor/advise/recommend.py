@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from initadvisor.advise.boots import Boots, boot_context, recorded_boots, what_was_learnt
-from initadvisor.advise.contents import contents_cost, largest_excess
+from initadvisor.advise.contents import ContentsPricing, contents_cost, largest_excess
 from initadvisor.advise.decision_input import DecisionInput, Unpacking, decision_result
 from initadvisor.advise.kernel_cost import KernelPricing, kernel_cost
 from initadvisor.advise.machine import know_machine, unpacking_assumptions
 from initadvisor.advise.ranking import explain, summarise
 from initadvisor.advise.recommendation import Assumption, Recommendation, Storage
+from initadvisor.advise.unused import unused_cost
 from initadvisor.candidates.build import BuildObserver, build_candidates
 from initadvisor.candidates.decompression import ROUNDS, BenchObserver, decompression_ms, remember
 from initadvisor.candidates.sampler import SampleObserver
@@ -187,10 +188,11 @@ class CandidateEvaluation:
             ranked=summarise(decision_input, result),
         )
 
-    def contents_cost(self, *, other_kernels: bool = False) -> ContentsCost:
+    def contents_cost(self, *, other_kernels: bool, unused: bool) -> ContentsCost:
         """Share out what today's image costs; nothing is compressed for that.
 
-        With ``other_kernels`` its kernel is, with every codec, to say what that would cost.
+        With ``other_kernels`` its kernel is, with every codec, to say what that would cost;
+        ``unused`` tells what of the image no boot used.
         """
         alone = replace(self._search_space, settings=())
         decision_input = self._decision_input(
@@ -211,13 +213,25 @@ class CandidateEvaluation:
             "what the kernel costs",
             gaps,
         )
+        pricing = ContentsPricing(source.contents, result)
+        used = (
+            side_fact(
+                lambda: unused_cost(self._host, source, self._search_space.kernel_release, pricing),
+                "what of it boots used",
+                gaps,
+            )
+            if unused
+            else None
+        )
         return contents_cost(
             source.path,
             source.contents,
-            result,
+            pricing,
             kernel=kernel,
+            unused=used,
             warnings=(
                 *gaps,
+                *(used.warnings if used else ()),
                 *self.disk.warnings,
                 *(self.disk.speed_warnings if self._config.read_speed_mb_s is None else ()),
                 *self.boots.warnings,
@@ -365,7 +379,12 @@ def recommend(host: Host, request: Request, *, observer: RecommendObserver) -> R
 
 
 def price_contents(
-    host: Host, image: Path | None, *, other_kernels: bool = False, observer: RecommendObserver
+    host: Host,
+    image: Path | None,
+    *,
+    other_kernels: bool = False,
+    unused: bool = False,
+    observer: RecommendObserver,
 ) -> ContentsCost:
     """Say what the files of an image, and its kernel, cost each boot; of this machine's by default.
 
@@ -374,11 +393,18 @@ def price_contents(
     config, request = load_config(host), Request(image=image)
     target = find_target(host, image)
     with open_search_space(
-        host, target, config, only=(), everything=False, observer=observer, to_compress=False
+        host,
+        target,
+        config,
+        only=(),
+        everything=False,
+        observer=observer,
+        to_compress=False,
+        with_modules=unused,
     ) as search_space:
         return CandidateEvaluation(
             host, request, config, search_space, observer, sample=False
-        ).contents_cost(other_kernels=other_kernels)
+        ).contents_cost(other_kernels=other_kernels, unused=unused)
 
 
 @contextlib.contextmanager
@@ -414,7 +440,11 @@ def _recommendation(
     disk, lab = evaluation.disk, answer.decision_input.unpacking.lab
     source = candidate_set.source
     excess = largest_excess(
-        contents_cost(source.path, source.contents, answer.decision_result),
+        contents_cost(
+            source.path,
+            source.contents,
+            ContentsPricing(source.contents, answer.decision_result),
+        ),
         max(row.saving_ms.middle for row in ranked.rows),
     )
     context = what_matters_more(host, candidate_set.generator, source, excess)

@@ -73,10 +73,12 @@ def open_search_space(
     everything: bool,
     observer: ReadObserver | None = None,
     to_compress: bool = True,
+    with_modules: bool = False,
 ) -> Iterator[SearchSpace]:
     """Read the image and find out what to compare it with; see ``plan_settings``.
 
-    Without ``to_compress`` no candidate is to be made of it.
+    Without ``to_compress`` no candidate is to be made of it; for ``with_modules`` see
+    ``open_source``.
 
     Raises ``InitadvisorError`` (with its exit code) where the image cannot be read or is none.
     """
@@ -86,6 +88,7 @@ def open_search_space(
         host=host,
         observer=observer,
         to_compress=to_compress,
+        with_modules=with_modules,
     ) as source:
         generator = target.made_by(source.contents)
         release, configured = source.contents.kernel_release, None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from initadvisor.advise.contents import ContentsCost
+    from initadvisor.advise.contents import ContentsCost, UnusedCost
     from initadvisor.advise.kernel_cost import KernelCost, OtherCodec
     from initadvisor.core.estimates import Estimate
 
@@ -36,12 +36,17 @@ _LARGE_BYTES = 10_000_000
 @click.argument("image", type=FileName(), required=False)
 @click.option("--files", is_flag=True, help="List the largest files of each purpose, too.")
 @click.option(
+    "--unused", is_flag=True, help="Show which modules and firmware no recorded boot used."
+)
+@click.option(
     "--kernel-codecs",
     is_flag=True,
     help="Predict what other codecs would cost for the kernel, too. Takes minutes, once.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-def contents(*, image: Path | None, files: bool, kernel_codecs: bool, as_json: bool) -> None:
+def contents(
+    *, image: Path | None, files: bool, unused: bool, kernel_codecs: bool, as_json: bool
+) -> None:
     """Show what IMAGE holds by purpose, and what that costs each boot of this machine.
 
     IMAGE is an initramfs or a unified kernel image; without it, what this machine boots. The times
@@ -52,7 +57,9 @@ def contents(*, image: Path | None, files: bool, kernel_codecs: bool, as_json: b
     from initadvisor.host import Host
 
     with Progress() as progress:
-        cost = price_contents(Host(), image, other_kernels=kernel_codecs, observer=progress)
+        cost = price_contents(
+            Host(), image, other_kernels=kernel_codecs, unused=unused, observer=progress
+        )
     if as_json:
         print_json(_document(cost))
     else:
@@ -95,6 +102,8 @@ def _print(cost: ContentsCost, *, files: bool) -> None:
         )
     if files:
         _print_files(cost)
+    if cost.unused:
+        _print_unused(cost.unused, files=files)
     if cost.kernel and cost.kernel.others is not None:
         _print_kernel(cost.kernel, cost.kernel.others)
     for warning in cost.warnings:
@@ -116,6 +125,56 @@ def _print_files(cost: ContentsCost) -> None:
             click.echo(f"{file.size_bytes / 1e6:8.2f}  {file.path}")
         if largest:
             click.echo()
+
+
+def _print_unused(unused: UnusedCost, *, files: bool) -> None:
+    if unused.since is None:
+        print_paragraph(
+            "What is not used is not known: no boot of this kernel has its modules recorded. "
+            "Next: sudo initadvisor measure (once for each boot; the timer does it)"
+        )
+        return
+    since = f"{_counted(unused.boots, 'boot')} since {unused.since:%Y-%m-%d}"
+    if not unused.files:
+        print_paragraph(f"Every module was used, or is kept for what is plugged in, in {since}.")
+    else:
+        firmware = len(unused.files) - unused.modules
+        what = [
+            _counted(number, name)
+            for number, name in ((unused.modules, "module"), (firmware, "firmware file"))
+            if number
+        ]
+        print_paragraph(
+            f"Not used in {since}: {' and '.join(what)}, {_mb(unused.stored_bytes)} MB of the "
+            f"image, {figure(unused.boot_ms)} ms a boot."
+        )
+        click.echo()
+        rows = [
+            (
+                str(one.kind),
+                str(one.files),
+                _mb(one.size_bytes),
+                _mb(one.stored_bytes),
+                figure(one.boot_ms),
+            )
+            for one in unused.kinds
+        ]
+        titles = ("not used", "files", "unpacked MB", "in image MB", "ms a boot (95 %)")
+        print_table(Table(titles=titles, rows=tuple(rows), text=0))
+    if unused.kept:
+        kept = ", ".join(f"{count} {why}" for why, count in unused.kept.items())
+        print_item(
+            f"kept, though not used either: {_counted(sum(unused.kept.values()), 'module')} "
+            f"({kept}); see initadvisor-contents(1)"
+        )
+    if files and unused.files:
+        click.echo("\nnot used, MB unpacked:")
+        for file in unused.files:
+            click.echo(f"{file.size_bytes / 1e6:8.2f}  {file.path}")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _print_kernel(kernel: KernelCost, others: Sequence[OtherCodec]) -> None:
@@ -158,8 +217,23 @@ def _document(cost: ContentsCost) -> dict[str, Any]:
         "kinds": [{**asdict(one.use), "boot_ms": _estimate(one.boot_ms)} for one in cost.kinds],
         "repeated": {**asdict(cost.contents.repeated), "boot_ms": _estimate(cost.repeated_ms)},
         "largest": [asdict(file) for file in cost.contents.largest],
+        "unused": cost.unused and _unused(cost.unused),
         "kernel": cost.kernel and _kernel(cost.kernel),
         "warnings": list(cost.warnings),
+    }
+
+
+def _unused(unused: UnusedCost) -> dict[str, Any]:
+    return {
+        "boots": unused.boots,
+        "since": unused.since and unused.since.isoformat(),
+        "boot_ms": _estimate(unused.boot_ms),
+        "kinds": [{**asdict(one), "boot_ms": _estimate(one.boot_ms)} for one in unused.kinds],
+        "files": [
+            {"path": one.path, "size_bytes": one.size_bytes, "kind": one.kind}
+            for one in unused.files
+        ],
+        "kept": [{"reason": why, "modules": count} for why, count in unused.kept.items()],
     }
 
 

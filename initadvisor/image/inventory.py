@@ -49,6 +49,11 @@ _COMPRESSED = (b"\x1f\x8b\x08", b"BZh", b"\xfd7zXZ\0", b"\x04\x22\x4d\x18", b"\x
 """What files compressed with gzip, bzip2, xz, lz4 and zstd start with."""
 
 
+def is_compressed(head: bytes) -> bool:
+    """Tell whether a file that begins so is compressed already."""
+    return head.startswith(_COMPRESSED)
+
+
 class _Directory(NamedTuple):
     """What a file's directory tells about it."""
 
@@ -231,7 +236,7 @@ class Inventory:
         self._owner = use = self._uses[kind]
         use.files += 1
         use.size_bytes += size
-        if file_system or entry.head.startswith(_COMPRESSED):
+        if file_system or is_compressed(entry.head):
             self._owner_compressed = True
             use.compressed_bytes += size
             use.early_compressed_bytes += size if self._plain else 0
@@ -267,7 +272,7 @@ class _Repeats:
         """Take a regular file, whose data follows."""
         wanted = entry.links <= 1 and entry.size_bytes >= _REPEATED_LEAST_BYTES
         self._size = self._left = entry.size_bytes if wanted else 0
-        self._compressed = entry.head.startswith(_COMPRESSED)
+        self._compressed = is_compressed(entry.head)
         self._crc = 0
 
     def data(self, piece: bytes | memoryview) -> None:

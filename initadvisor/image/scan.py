@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from initadvisor.image.cpio_reader import Entry
-    from initadvisor.image.difference import ImageListing
     from initadvisor.image.stream_facts import StreamFacts
 
 
@@ -35,7 +34,7 @@ def scan(
     *,
     limits: Limits | None = None,
     tap: Tap | None = None,
-    listing: ImageListing | None = None,
+    listing: Listing | None = None,
 ) -> ImageContents:
     """Read an initramfs, or the one in a unified kernel image; the file must be seekable.
 
@@ -69,7 +68,7 @@ class _Scanner:
     """
 
     def __init__(
-        self, file: IO[bytes], limits: Limits, tap: Tap | None, listing: ImageListing | None
+        self, file: IO[bytes], limits: Limits, tap: Tap | None, listing: Listing | None
     ) -> None:
         self._file = file
         self._limits = limits
@@ -259,6 +258,26 @@ class Tap(Protocol):
         self, offset: int, stream: Generator[bytes | memoryview, None, StreamFacts]
     ) -> Generator[bytes | memoryview, None, StreamFacts]:
         """Hand on a stream of the compressed segment that starts at ``offset`` in the file."""
+        ...
+
+
+class Listing(Protocol):
+    """Takes every entry of an image, in order."""
+
+    def begin_segment(self, codec: Codec) -> None:
+        """Take note that the entries that follow come from a new segment."""
+        ...
+
+    def visit(self, entry: Entry) -> None:
+        """Take one entry; raises ``LimitReachedError`` for names beyond all measure."""
+        ...
+
+    def data(self, piece: bytes | memoryview) -> None:
+        """Take a piece of the data of the last entry; it is valid during the call."""
+        ...
+
+    def trailer(self) -> None:
+        """Take a trailer."""
         ...
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from initadvisor.core.estimates import Certainty
 from initadvisor.core.plain_values import from_json
@@ -267,6 +267,20 @@ def as_record(plain: object) -> BootRecord:
             msg = f"{where} cannot be {identifier[:60]!r}"
             raise ValueError(msg)
     return record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootModules:
+    """What a record has of modules; its other fields are not looked at, which takes time."""
+
+    started_at: datetime
+    boot_class: BootClass = field(default_factory=BootClass)
+    modules: ModuleUse | None = None
+
+    @classmethod
+    def of_record(cls, plain: object) -> Self:
+        """Return that of a record as plain values; raises ``ValueError`` for what is none."""
+        return from_plain(cls, plain, names=_NAMES, limits=_LIMITS)
 
 
 _EXPORTED = {

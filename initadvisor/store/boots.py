@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from initadvisor.core.estimates import Certainty
 from initadvisor.core.plain_values import from_json
-from initadvisor.records.boot import RecordSource, as_record, as_text
+from initadvisor.records.boot import BootModules, RecordSource, as_record, as_text
 from initadvisor.records.read_interval import ReadInterval
 from initadvisor.store.rows import OWN, bound, holder, insert, number, since_text, text, utc_text
 from initadvisor.store.seals import seal_of
@@ -84,6 +84,19 @@ def boot(connection: sqlite3.Connection, boot_id: str) -> BootRecord | None:
         (boot_id,),
     ).fetchone()
     return None if row is None else as_record(from_json(text(row, "record")))
+
+
+def modules(connection: sqlite3.Connection, *, limit: int) -> Iterator[BootModules]:
+    """Yield what the latest boots that were measured while they ran tell of modules, if they do."""
+    rows = connection.execute(
+        "SELECT record FROM boot JOIN boot_record ON boot_record.boot = boot.number "
+        "WHERE source = ? ORDER BY started_at DESC, number DESC LIMIT ?",
+        (RecordSource.UNIT, limit),
+    )
+    for row in rows:
+        found = BootModules.of_record(from_json(text(row, "record")))
+        if found.modules is not None:
+            yield found
 
 
 def known(connection: sqlite3.Connection) -> Mapping[str, RecordSource]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from initadvisor.host import Host
     from initadvisor.records.attribution import KnownImage
-    from initadvisor.records.boot import BootRecord, RecordSource, UnfitRecordError
+    from initadvisor.records.boot import BootModules, BootRecord, RecordSource, UnfitRecordError
     from initadvisor.records.figures import BootFigures, BootGroup
     from initadvisor.records.lab import (
         Engine,
@@ -260,6 +260,13 @@ class Store:
 
         with self._reading():
             return boots.boot(self._connection, boot_id)
+
+    def boot_modules(self, *, limit: int) -> tuple[BootModules, ...]:
+        """Return what the latest of this machine's boots tell of modules, those that do."""
+        from initadvisor.store import boots
+
+        with self._reading():
+            return tuple(boots.modules(self._connection, limit=limit))
 
     def known_boots(self) -> Mapping[str, RecordSource]:
         """Return the identifiers of all recorded boots, and where each record is from."""

@@ -21,8 +21,10 @@ from initadvisor.host.cached import keep, read_cached
 from initadvisor.host.files import append_range, free_bytes, make_directory, open_regular, sha256_of
 from initadvisor.host.load import BUSY_PART, OthersLoad
 from initadvisor.image import contents as image_contents
+from initadvisor.image import modules as image_modules
 from initadvisor.image import stream_facts
 from initadvisor.image.contents import LARGEST_BYTES, too_large
+from initadvisor.image.modules import ModuleListing
 from initadvisor.image.scan import scan
 from initadvisor.vm.kernel import scratch_directory
 
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from initadvisor.generators import InstalledImage
     from initadvisor.host import Host
     from initadvisor.image.contents import ImageContents
+    from initadvisor.image.modules import ImageModule
     from initadvisor.image.stream_facts import StreamFacts
 
 
@@ -49,7 +52,8 @@ class Source:
     file's time stamp from before it was read. ``installed`` tells that this machine's generator
     made it, and for which kernel. ``unpacked`` holds the content of the main segment, and
     ``unpack_cpu_ms`` is the processor time that took, where reading the image unpacked it and did
-    nothing on the way that a kernel does not, on a machine that was not busy.
+    nothing on the way that a kernel does not, on a machine that was not busy. ``modules``: modules
+    and firmware in it, where they were asked for.
     """
 
     path: Path
@@ -62,6 +66,7 @@ class Source:
     installed: InstalledImage | None = None
     unpacked: IO[bytes] | None = None
     unpack_cpu_ms: float | None = None
+    modules: tuple[ImageModule, ...] = ()
 
     @property
     def prefix_bytes(self) -> int:
@@ -100,11 +105,13 @@ def open_source(
     host: Host | None = None,
     observer: ReadObserver | None = None,
     to_compress: bool = True,
+    with_modules: bool = False,
 ) -> Iterator[Source]:
     """Open the image ``path`` and read what is in it.
 
     With ``host`` its cache is used: what is known of these bytes is not read again, and otherwise
     what is unpacked is kept as long as the source is open, if it is ``to_compress``.
+    ``with_modules`` tells its modules and firmware, too.
 
     Raises ``NeedsRootError`` where only root may read it and ``InitadvisorError`` for what is no
     ordinary file or no initramfs.
@@ -123,7 +130,7 @@ def open_source(
             spool.close()
         others = OthersLoad(host) if host else None
         try:
-            contents = _contents(host, file, sha256, spool)
+            contents, modules = _contents(host, file, sha256, spool, with_modules=with_modules)
         except BadImageError as err:
             msg = f"cannot read {path} as an initramfs: {err.message}"
             raise InitadvisorError(msg) from err
@@ -149,6 +156,7 @@ def open_source(
             unpack_cpu_ms=kept.cpu_ms
             if kept and not busy and contents.main.codec not in _MORE_THAN_A_KERNEL_DOES
             else None,
+            modules=modules,
         )
 
 
@@ -160,14 +168,24 @@ def _require_plausible_size(file: IO[bytes], path: Path) -> None:
 
 
 def _contents(
-    host: Host | None, file: IO[bytes], sha256: str, spool: ContentSpool | None
-) -> ImageContents:
+    host: Host | None,
+    file: IO[bytes],
+    sha256: str,
+    spool: ContentSpool | None,
+    *,
+    with_modules: bool,
+) -> tuple[ImageContents, tuple[ImageModule, ...]]:
     size_bytes = os.fstat(file.fileno()).st_size
+    listing = ModuleListing() if with_modules else None
     if host is None or spool is None:
-        return scan(file)
-    return known_contents(host, sha256, size_bytes=size_bytes) or read_contents(
-        host, file, sha256=sha256, spool=spool
-    )
+        contents = scan(file, listing=listing)
+    else:
+        known = known_contents(host, sha256, size_bytes=size_bytes)
+        modules = known_modules(host, sha256) if with_modules else ()
+        if known and modules is not None:
+            return known, modules
+        contents = read_contents(host, file, sha256=sha256, spool=spool, listing=listing)
+    return contents, listing.modules() if listing else ()
 
 
 def is_current(path: Path, *, sha256: str) -> bool:
@@ -274,7 +292,7 @@ class ContentSpool:
             self.close()
 
 
-_NAMES = (codecs, image_contents, stream_facts)
+_NAMES = (codecs, image_contents, image_modules, stream_facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,6 +303,14 @@ class _KeptContents:
     contents: ImageContents
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _KeptModules:
+    """See ``_KeptContents``."""
+
+    version: str
+    modules: tuple[ImageModule, ...]
+
+
 def known_contents(host: Host, sha256: str, *, size_bytes: int) -> ImageContents | None:
     """Return what an earlier run found in the file with this digest; what is unreadable is none."""
     kept = read_cached(_file(host, sha256), _KeptContents, names=_NAMES)
@@ -292,13 +318,30 @@ def known_contents(host: Host, sha256: str, *, size_bytes: int) -> ImageContents
     return kept.contents if kept and fits else None
 
 
+def known_modules(host: Host, sha256: str) -> tuple[ImageModule, ...] | None:
+    """Return the modules that an earlier run found in the file with this digest, if one did."""
+    kept = read_cached(_modules_file(host, sha256), _KeptModules, names=_NAMES)
+    if kept is None or kept.version != __version__:
+        return None
+    fits = all(one.names or one.release is None for one in kept.modules)
+    return kept.modules if fits and all(one.size_bytes >= 0 for one in kept.modules) else None
+
+
 def read_contents(
-    host: Host, file: IO[bytes], *, sha256: str, spool: ContentSpool
+    host: Host,
+    file: IO[bytes],
+    *,
+    sha256: str,
+    spool: ContentSpool,
+    listing: ModuleListing | None = None,
 ) -> ImageContents:
     """Read what is in an image, through ``spool``; raises what ``scan`` does."""
-    found = scan(file, tap=spool)
+    found = scan(file, tap=spool, listing=listing)
     kept = _KeptContents(version=__version__, contents=found)
     keep(_file(host, sha256), kept, what="what is in an image")
+    if listing:
+        modules = _KeptModules(version=__version__, modules=listing.modules())
+        keep(_modules_file(host, sha256), modules, what="the modules of an image")
     return found
 
 
@@ -317,3 +360,7 @@ def _fits(found: ImageContents, size_bytes: int) -> bool:
 
 def _file(host: Host, sha256: str) -> Path:
     return host.cache_dir() / "contents" / f"{sha256[:32]}.json"
+
+
+def _modules_file(host: Host, sha256: str) -> Path:
+    return host.cache_dir() / "modules" / f"{sha256[:32]}.json"

@@ -63,6 +63,13 @@ from tests.fixtures.golden_states import state_host, unpack
 from tests.fixtures.journals import Boot
 from tests.fixtures.kernels import bzimage
 from tests.fixtures.small_images import early_archive, write_image
+from tests.fixtures.used_modules import (
+    FIRMWARE,
+    add_boots,
+    answer_modinfo,
+    write_image_of_modules,
+    write_modules,
+)
 from tests.fixtures.variants import CONFIG_OPTIONS
 
 if TYPE_CHECKING:
@@ -384,6 +391,14 @@ def test_contents(golden: Golden, building: Machines, image: Path, tmp_path: Pat
     kernel_file = bzimage(RELEASE, Codec.ZSTD, mixed_content(300_000))
     (tmp_path / f"machine/boot/vmlinuz-{RELEASE}").write_bytes(kernel_file)
     golden("contents", image, "--kernel-codecs", "--json")
+
+
+def test_contents_unused(golden: Golden, building: Machines, tmp_path: Path) -> None:
+    machine = Host(root=tmp_path / "machine", runner=building)
+    write_modules(machine)
+    add_boots(machine, count=2)
+    answer_modinfo(building, FIRMWARE)
+    golden("contents", write_image_of_modules(tmp_path / "image"), "--unused", "--json")
 
 
 def test_contents_without_a_kernel(golden: Golden, building: Machines, image: Path) -> None:
