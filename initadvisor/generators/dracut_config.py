@@ -61,8 +61,9 @@ _PROGRAMS: Final = {
 _REPLACED: Final = {f"DRACUT_COMPRESS_{name.upper()}": name for name in _PROGRAMS if name != "lzo"}
 """Variables that put another program in the place of one."""
 
+_COMPRESSION: Final = ("compress", "compress_level_??*", "INITRD_COMPRESS")
 _VARIABLES: Final = (
-    *("compress", "compress_level_??*", "INITRD_COMPRESS"),
+    *_COMPRESSION,
     *("hostonly", "uefi", "*dracutmodules", "reproducible", "DRACUT_COMPRESS_*"),
 )
 _OWN: Final = (
@@ -187,6 +188,7 @@ def effective_setting(
         msg = f"cannot tell what dracut compresses with: {config.origin(*replaced)} sets "
         raise InitadvisorError(msg + " and ".join(replaced))
     config.require_unchanged(*_VARIABLES, program="dracut")
+    config.require_known(*_COMPRESSION, program="dracut")
     for name, variable in config.steps[-1].items():
         if name.startswith("compress") and not set(variable.attributes) <= set("ax"):
             msg = f"cannot tell what dracut makes of {name}, declared with -{variable.attributes}"

@@ -101,7 +101,11 @@ _HIGHEST = {Codec.LZ4: 12, Codec.ZSTD: 19}
 _HIGHEST_ULTRA = 22
 _DIGIT_BY_DIGIT = frozenset({"bzip2", "gzip", "lzma", "xz"})
 _EXTREME = (Codec.LZMA, Codec.XZ)
-_PLAIN_LEVEL = (re.compile(r"^-(0|[1-9][0-9]*)$"), re.compile(r"^-(0|[1-9][0-9]*)e?$"))
+_PLAIN_LEVEL = (
+    re.compile(r"^-(0|[1-9]\d{0,8})$", re.ASCII),
+    re.compile(r"^-(0|[1-9]\d{0,8})e?$", re.ASCII),
+)
+"""No number of more than 32 bits: zstd fails with one."""
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _UNTOLD = ("--fast", "--best", "--lzma1", "--lzma2")
 

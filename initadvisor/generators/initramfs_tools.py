@@ -57,7 +57,8 @@ _DEFAULT_LEVEL: Final = {Codec.LZ4: 9, Codec.ZSTD: 9}
 _OPTIONS: Final = ("compress", "compresslevel")
 """Variables of mkinitramfs' own, in which it keeps its options -c and -l."""
 
-_VARIABLES: Final = ("COMPRESS", "COMPRESSLEVEL", "MODULES", *_OPTIONS)
+_COMPRESSION: Final = ("COMPRESS", "COMPRESSLEVEL")
+_VARIABLES: Final = (*_COMPRESSION, "MODULES", *_OPTIONS)
 
 _COMMANDS: Final = (
     *("basename", "cat", "command", "cpio", "echo", "find", "grep", "maybe_add_conf", "printf"),
@@ -114,6 +115,7 @@ def configured(
         msg = f"cannot tell what mkinitramfs does: {config.origin(*given)} sets its own variable "
         raise InitadvisorError(msg + " and ".join(given), hint="COMPRESS is written in capitals")
     config.require_unchanged(*_VARIABLES, program="mkinitramfs")
+    config.require_known(*_COMPRESSION, program="mkinitramfs")
     origin = config.origin("COMPRESS")
     written, level = config.value("COMPRESS"), config.value("COMPRESSLEVEL")
     if not config.get("COMPRESS"):

@@ -32,7 +32,8 @@ _CONFIG = "/etc/mkinitcpio.conf"
 _DROP_INS = f"{_CONFIG}.d"
 _DROP_INS_SINCE = 36
 
-_VARIABLES = ("COMPRESSION", "COMPRESSION_OPTIONS", "MODULES_DECOMPRESS", "HOOKS")
+_COMPRESSION = ("COMPRESSION", "COMPRESSION_OPTIONS")
+_VARIABLES = (*_COMPRESSION, "MODULES_DECOMPRESS", "HOOKS")
 _MKINITCPIOS_OWN = ("-", "BASHOPTS", "PATH", "KERNELVERSION", "_opt*", "*[(][)]")
 """What the script itself goes on to use in the shell that has sourced the configuration."""
 
@@ -121,6 +122,7 @@ def evaluate_config(
         hint = "files without a newline at their end run into the next one; see `bash -n`"
         raise InitadvisorError(msg, hint=hint)
     config.require_unchanged(*_VARIABLES, program="mkinitcpio")
+    config.require_known(*_COMPRESSION, program="mkinitcpio")
     return config
 
 
@@ -130,7 +132,8 @@ _NAMES = (
     *("*_cmdline", "*_splash"),
 )
 _PROCESS_PRESETS_OWN = (
-    *("BASH_ARGV0", "BASH_ENV", "OPTREST", "preset_mkopts", "MKINITCPIO_*"),
+    *("BASH_ARGV0", "BASH_ENV", "OPTREST", "MKINITCPIO_*"),
+    *("p", "pr", "preset", "preset_*", "ret"),
     *(*_VARIABLES, *_MKINITCPIOS_OWN, *COMPRESSORS_OWN),
 )
 """What ``process_preset``, which sources the file, and mkinitcpio, which it runs, go on to use."""
@@ -252,6 +255,8 @@ def _presets_in(host: Host, file: Path) -> Iterable[Preset]:
     common_fault = f"sourcing it returns {values.status}" if values.status else ""
     if changed := values.changed(*_NAMES):
         common_fault = f"it sets {changed[1]}, which mkinitcpio itself looks at"
+    elif unknown := values.depends_on(*_NAMES):
+        common_fault = f"it looks at {unknown}, which may be another for mkinitcpio"
     for name in names:
         if not _NAME.fullmatch(name):
             return  # bash stops at ${!name}

@@ -20,7 +20,7 @@ from initadvisor.host.files import open_regular
 from initadvisor.host.process import CAPTURE_LIMIT_BYTES
 from initadvisor.host.sandbox import NoSandboxError, run_inside
 from initadvisor.rewrite.files import ConfigFile, ReadingRules
-from initadvisor.rewrite.survey import find, survey
+from initadvisor.rewrite.survey import find, survey, unknown_facts
 from initadvisor.rewrite.syntax import Array, Shell
 
 if TYPE_CHECKING:
@@ -92,6 +92,13 @@ for ((__count = 0; __count <= ${#__files[@]}; ++__count)); do
         builtin unalias -a || exit
         set +eu -f
         IFS=$' \t\n'
+        __names=$(builtin enable -n) || exit
+        __flags+=$__names$(
+            builtin hash -l | while builtin read -r _ _ _ __value __name; do
+                [[ $(builtin hash -r && builtin type -P "$__name") == "$__value" ]] ||
+                    builtin echo "$__name"
+            done
+        )
         __names=$(builtin compgen -v)
         [[ $'\n'$__names$'\n' == *$'\n__count\n'* ]] || exit
         builtin printf '=\0%s\0' "$__status" >&3 || exit
@@ -203,7 +210,8 @@ class Variable:
 class Evaluation:
     """The variables after all files were read, and how they came about.
 
-    ``texts`` are what the files hold; ``steps[n]`` has the variables after the first ``n`` of them;
+    ``texts`` are what the files hold, ``merged`` where they are one text, and ``given`` the
+    variables that were set before; ``steps[n]`` has the variables after the first ``n`` of them;
     ``status`` is what the last ``.`` command returned. ``warnings`` say when no shell evaluated the
     files; ``unknown`` holds by name why it cannot be told then what a variable is.
     """
@@ -213,6 +221,8 @@ class Evaluation:
     status: int
     shell: Shell
     texts: Mapping[Path, str]
+    merged: bool = False
+    given: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
     unknown: Mapping[str, InitadvisorError] = field(default_factory=dict)
 
@@ -241,9 +251,10 @@ class Evaluation:
 
     def changed(self, *asked: str) -> tuple[Path, str] | None:
         """Return a file that changes another variable than those ``asked``, and which that is."""
+        state = f"{self.shell}'s options, traps, aliases or commands"
         for name in sorted({*self.steps[0], *self.steps[-1]}):
             if not any(fnmatchcase(name, each) for each in asked) and (file := self.origin(name)):
-                return file, f"{self.shell}'s options, traps or aliases" if name == "-" else name
+                return file, state if name == "-" else name
         return None
 
     def require_unchanged(self, *asked: str, program: str) -> None:
@@ -251,6 +262,28 @@ class Evaluation:
         if found := self.changed(*asked):
             msg = f"cannot tell what {program} does: {found[0]} changes {found[1]}"
             raise InitadvisorError(msg, hint=f"{program} itself goes on with that: take it out")
+
+    def depends_on(self, *asked: str) -> str:
+        """Name what a variable may depend on and is another in the program that reads the files.
+
+        Its variables and parameters, its user, its own directories. Empty: nothing.
+        """
+        files = [
+            ConfigFile(path=str(file), text=self.texts[file], editable=False) for file in self.files
+        ]
+        units = survey(files, ReadingRules(shell=self.shell, merged=self.merged))
+        names = {a.name for u in units for c in u.script.commands for a in c.assignments}
+        names |= {name for name in (*self.steps[-1], *asked) if name.isidentifier()}
+        wanted = {name for name in names if any(fnmatchcase(name, each) for each in asked)}
+        given = {f"${name}" for name in self.given}
+        return " and ".join(sorted(unknown_facts(units, wanted) - given))
+
+    def require_known(self, *asked: str, program: str) -> None:
+        """Raise ``InitadvisorError`` where a variable may depend on what only the program knows."""
+        if found := self.depends_on(*asked):
+            msg = f"cannot tell what {program} does: {_listed(self.files)} looks at {found}"
+            hint = f"that may be another for {program}: set the compression without it"
+            raise InitadvisorError(msg, hint=hint)
 
     def _assigns(self, index: int, name: str) -> bool:
         """Tell whether a file surely sets a variable, be it to what that holds already."""
@@ -287,8 +320,8 @@ def evaluate(
     ``merged`` sources them as one text, as they follow each other without a newline added.
     For bash the names may be patterns (``*_image``). ``NAME()`` is a function, which has no value.
     ``-`` is what ``$-`` gives, with a ``p`` in bash's POSIX mode, bash's traps that run between
-    commands, and sh's aliases. ``texts`` holds what some of the files are to be read as, whatever
-    they hold.
+    commands, its builtins that are off and its commands that have been given another program, and
+    sh's aliases. ``texts`` holds what some of the files are to be read as, whatever they hold.
 
     Raises ``NeedsRootError`` where a file may not be read, and ``InitadvisorError`` when the shell
     is not installed, does not end in time, prints too much, or a file ends it.
@@ -320,7 +353,13 @@ def evaluate(
         msg = f"cannot evaluate {_listed(files)}: {why}"
         raise InitadvisorError(msg, hint=shown(said[-1])[:200] if said else None)
     found = Evaluation(
-        files=tuple(files), steps=tuple(steps), status=status, shell=shell, texts=texts
+        files=tuple(files),
+        steps=tuple(steps),
+        status=status,
+        shell=shell,
+        texts=texts,
+        merged=merged,
+        given=frozenset(env or ()),
     )
     _latest[:] = [(now_ns, host.runner, asked, found), *_latest[: _REMEMBERED - 1]]
     return found
@@ -403,6 +442,7 @@ def _read(
         status=0,
         shell=shell,
         texts=texts,
+        merged=merged,
         warnings=(warning,),
         unknown=unknown,
     )

@@ -51,11 +51,17 @@ def numbers(commands: Iterable[Command], text: str) -> tuple[set[str], set[str]]
         for each in command.assignments:
             raw = text[each.value.start : each.value.end]
             (found if each.whole and _NUMBER.fullmatch(raw) else others).add(each.name)
-        if not (command.words or command.assignments or command.test):
-            others.update(_LOOP.findall(text[command.start : command.end]))
+        others.update(loop_names(command, text))
         for expression in _expressions(_code(command, text)):
             found.update(_COUNTED.findall(expression or ""))
     return found, others
+
+
+def loop_names(command: Command, text: str) -> set[str]:
+    """Return the variable that a loop goes through its words with."""
+    if command.words or command.assignments or command.test:
+        return set()
+    return {*_LOOP.findall(text[command.start : command.end])}
 
 
 def may_set_any(command: Command, text: str, numbers: Collection[str]) -> bool:
@@ -82,6 +88,40 @@ def may_set(command: Command, text: str, name: str) -> bool:
     found = (*_expressions(code), *_computed(command, text))
     compared = command.test and _COMPARING.search(code) and spelled.search(code)
     return bool(compared) or any(each is not None and spelled.search(each) for each in found)
+
+
+_READ = re.compile(r"\$(?:\{[#!]?)?([A-Za-z_]\w*|[0-9]+|[@*#$])")
+_SUBSTITUTED = re.compile(r"\$\([^()]*\)")
+_ASKED = re.compile(r"(?<!\S)-[vR][ \t]+([A-Za-z_]\w*)")
+_SHELLS_OWN = frozenset(
+    {"BASH_REMATCH", "BASH_VERSINFO", "BASH_VERSION", "HOSTNAME", "HOSTTYPE", "IFS", "MACHTYPE"}
+    | {"OSTYPE", "PIPESTATUS", "REPLY"}
+)
+"""Variables that are the same in every shell of a machine, or what a file itself makes them."""
+_ELSEWHERE = re.compile(
+    r"""
+      (?<![\w.$}/-]) / (?: run | tmp | var/run | var/tmp | dev (?! /(?:null|zero|random|fd|std)) )
+      (?: /[\w./-]* | (?![\w.-]) )
+    | (?<![\w./-]) (?: id | groups | whoami | (?:declare|typeset)[ \t]+-[fFp]+ ) (?! [\w./=-] )
+    """,
+    re.VERBOSE,
+)
+
+
+def facts_read(command: Command, text: str) -> set[str]:
+    """Return what a command may look at that is not the same in every process of a machine.
+
+    These are variables and parameters (``$NAME``), files that a process may have of its own, its
+    user and its functions.
+    """
+    code = _code(command, text)
+    found = {*_READ.findall(code), *_ASKED.findall(code)}
+    expressions = [*_expressions(code)]
+    if command.test and _COMPARING.search(code):
+        expressions.append(_COMPARING.sub("", _SUBSTITUTED.sub("", code)))
+    for expression in expressions:
+        found.update(_IDENTIFIER.findall(expression or ""))
+    return {f"${name}" for name in found - _SHELLS_OWN} | {*_ELSEWHERE.findall(code)}
 
 
 def _code(command: Command, text: str) -> str:

@@ -21,6 +21,8 @@ _RUNS_TEXT = _LASTS | {"eval", "compgen", "jobs"}
 _ENDS = frozenset({"return", "exit", "exec"})
 _DECLARES = frozenset({"export", "declare", "typeset"})
 _HARMLESS = frozenset({"echo", ":", "true", "false", "[", "test"})
+_ACTS = frozenset({"chmod", "chown", "echo", "logger", "mkdir", "rm", "rmdir", "sync", "touch"})
+"""Commands that tell the shell nothing but their status."""
 _SETS_NAMED = _DECLARES | {
     *("readonly", "local", "read", "mapfile", "readarray", "printf", "unset", "getopts", "wait"),
 }
@@ -71,6 +73,15 @@ def ends_reading(command: Command) -> bool:
 def ends_shell(command: Command) -> bool:
     """Tell whether a command may end the shell, so that no other file is read either."""
     return _verb(command) in _ENDS - {"return"}
+
+
+def decides_nothing(command: Command, text: str) -> bool:
+    """Tell whether neither a command's output nor its status goes anywhere in the shell."""
+    if not command.plain or command.assignments or _verb(command) not in _ACTS:
+        return False
+    followed = text[command.end :].lstrip(" \t").startswith(("&&", "||"))
+    looked_at = followed or "$?" in text or "PIPESTATUS" in text
+    return not looked_at and all(word.value is not None for word in command.words)
 
 
 def is_dynamic(command: Command, text: str, numbers: Collection[str]) -> str:

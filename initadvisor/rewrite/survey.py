@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import RefusedRewriteError
-from initadvisor.rewrite.expressions import numbers
+from initadvisor.rewrite.expressions import facts_read, loop_names, numbers
 from initadvisor.rewrite.obstacles import (
     always_matters,
     assigned,
+    decides_nothing,
     ends_reading,
     ends_shell,
     is_dynamic,
@@ -186,6 +187,24 @@ def find(units: Sequence[Unit], name: str) -> VariableOrigin:
         alone=not before and not suspects,
         obstacles=tuple(obstacles),
     )
+
+
+def unknown_facts(units: Sequence[Unit], names: Collection[str]) -> set[str]:
+    """Return the facts that the values of variables may depend on, and that the files do not set.
+
+    Nothing where the variables ``names`` get their values for certain.
+    """
+    found = [find(units, name) for name in names]
+    if not any(each.obstacles or each.is_computed for each in found):
+        return set()
+    known = {*names}
+    facts: set[str] = set()
+    for command, text in [(c, unit.text) for unit in units for c in unit.script.commands]:
+        if not decides_nothing(command, text):
+            facts |= facts_read(command, text) - {f"${name}" for name in known}
+        known |= names_given(command) | loop_names(command, text)
+        known.update(assignment.name for assignment in command.assignments)
+    return facts
 
 
 def _numbers(units: Sequence[Unit]) -> frozenset[str]:

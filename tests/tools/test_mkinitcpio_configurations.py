@@ -114,6 +114,20 @@ CASES = {
     "evaluated": _conf("eval COMPRESSION=lz4\n", written=()),
     "conditional": _conf("if true; then COMPRESSION=xz; fi\n", written=()),
     "by kernel": _conf("case $KERNELVERSION in 6.*) COMPRESSION=xz ;; esac\n", written=()),
+    **{
+        f"by {what}": _refused(f"COMPRESSION=xz\n{test} && COMPRESSION=lz4\n:\n")
+        for what, test in {
+            "the preset": "[[ $MKINITCPIO_PROCESS_PRESET == *default ]]",
+            "the kernel's image": "[[ ! -v KERNELIMAGE ]]",
+            "the version": "((version >= 41))",
+            "the user": "((!EUID))",
+            "the script": "[[ $0 == */mkinitcpio ]]",
+            "the file": "[[ ${BASH_SOURCE[0]} != /proc/* ]]",
+            "a function": "declare -F add_module",
+        }.items()
+    },
+    "another program's name": _refused("hash -p /mnt/usr/bin/lz4 xz\nCOMPRESSION=xz\n"),
+    "a builtin that is off": _refused("enable -n read\nCOMPRESSION_OPTIONS='-9 -e'\n"),
     "stops at errors": _refused("set -e\nCOMPRESSION=xz\n"),
     "a trap": _refused("trap 'COMPRESSION=lz4' DEBUG\nCOMPRESSION=xz\n"),
     "returned": _conf("COMPRESSION=xz\nreturn 0\nCOMPRESSION=lz4\n", written=()),
@@ -224,6 +238,8 @@ CASES = {
         f"a preset file with {text.strip()}": _refused("COMPRESSION=xz\n", text)
         for text in (
             *("export XZ_OPT=-0\n", "PATH=/nowhere\n", "set -u\n", "mapfile() { :; }\n"),
+            "[[ $preset ]] && default_options='-z lz4'\n",
+            *("readonly p=x\n", "readonly ret=0\n", "readonly preset_cmd=x\n"),
             *("OPTREST=(-z lz4)\n", "preset_mkopts=(-z lz4)\n", "BASH_ARGV0=/bin/true\n"),
         )
     },
