@@ -144,6 +144,7 @@ def test_the_timer_judges_the_rehearsal_and_arms_the_new_image(outcome: Outcome)
     )
 
 
+@pytest.mark.shows("apply", "systemd-boot")
 def test_the_new_image_is_installed_after_its_boot(outcome: Outcome) -> None:
     look, before = outcome.proof.look, outcome.rehearsal
     assert f"initadvisor.trial={before.transaction['armed_boot']['trial']}" in look["command_line"]

@@ -49,6 +49,7 @@ def outcome(all_of_it: Applied) -> Campaigned:
     return all_of_it.campaigned
 
 
+@pytest.mark.shows("kernel upgrade", "systemd-boot")
 def test_the_hook_has_the_daemon_build_what_is_to_be_tried(outcome: Campaigned) -> None:
     look, release = outcome.upgraded.look, outcome.guest.release
     said = look["said"]["initadvisord"]
@@ -68,6 +69,7 @@ def test_nothing_was_armed_that_no_kernel_had_unpacked(outcome: Campaigned) -> N
         assert any(sha == arming["sha256"] and at_s <= arming["at_s"] for sha, at_s in unpacked)
 
 
+@pytest.mark.shows("campaign", "systemd-boot")
 def test_every_candidate_is_tried_and_those_that_fail_are_told_apart(outcome: Campaigned) -> None:
     campaign = outcome.last.campaign
     rehearsal, *trials = campaign["trial_boots"]
@@ -131,6 +133,7 @@ def test_what_is_advised_is_applied_at_once_since_it_has_booted(all_of_it: Appli
     assert "COMPRESS=lz4\nCOMPRESSLEVEL=1\n" in look["configuration"]
 
 
+@pytest.mark.shows("apply, rollback", "systemd-boot")
 def test_what_is_applied_boots_and_going_back_leaves_all_as_it_was(all_of_it: Applied) -> None:
     before, then = all_of_it.campaigned.tried[0].after.look, all_of_it.campaigned.last.look
     used, back = all_of_it.used, all_of_it.back
@@ -143,6 +146,7 @@ def test_what_is_applied_boots_and_going_back_leaves_all_as_it_was(all_of_it: Ap
             assert look[what] == before[what] != then[what]
 
 
+@pytest.mark.shows("kernel upgrade, campaign", "GRUB on UEFI")
 @pytest.mark.xdist_group("grub")
 def test_grub_goes_on_after_a_panic_too(tmp_path: Path) -> None:
     outcome = campaigned(Loader.GRUB, tmp_path, SHORT)

@@ -38,6 +38,7 @@ def scratch() -> Iterator[Path]:
         yield Path(directory)
 
 
+@pytest.mark.shows("power cuts", "systemd-boot")
 def test_a_guest_boots_with_old_or_new_files_whenever_its_power_was_cut(scratch: Path) -> None:
     """The guest builds its images once, and goes on from there for all that is looked at."""
     guest = saved(Loader.SYSTEMD_BOOT, scratch / "saved")

@@ -191,6 +191,9 @@ def test_what_an_entry_loads_is_what_grub_loads(core: Path, root: Path) -> None:
     assert [each.linux for each in found[:2]] == ["/k root=/dev/sda2 ro quiet quiet a=1", "/k"]
 
 
+@pytest.mark.shows(
+    "order and default of entries", "GRUB 2.14 with blscfg", generator="none", system="Debian sid"
+)
 @pytest.mark.parametrize("saved", ["0", "2", "010", "8f-1-1", "a-1-2", "The 3rd", "1st"])
 def test_the_default_is_grub_s(core: Path, root: Path, saved: str) -> None:
     names = [f"a-1-{number}" for number in range(10)] + ["8f-1-1"]

@@ -52,6 +52,7 @@ class Outcome:
         return tuple(look for each in self.boots for look in each.looks)
 
 
+@pytest.mark.shows("trial boot, trial that panics", "systemd-boot", "GRUB on UEFI")
 @pytest.mark.parametrize("name", ["systemd-boot", "grub"])
 def test_a_trial_that_panics_costs_one_boot_and_one_that_does_not_is_booted_once(
     name: str, tmp_path: Path
@@ -75,6 +76,7 @@ def test_a_trial_that_panics_costs_one_boot_and_one_that_does_not_is_booted_once
     _assert_cleaned_up_without_harm(outcome)
 
 
+@pytest.mark.shows("trial boot", "systemd-boot, unified kernel image", "EFI stub (BootNext)")
 @pytest.mark.parametrize("name", ["systemd-boot-uki", "efi-stub"])
 def test_a_trial_and_the_previous_image_boot_when_selected(name: str, tmp_path: Path) -> None:
     way = WAYS[name]
@@ -89,6 +91,7 @@ def test_a_trial_and_the_previous_image_boot_when_selected(name: str, tmp_path: 
     _assert_all(outcome, previous)
 
 
+@pytest.mark.shows("trial boot, trial that panics", "GRUB on BIOS")
 def test_grub_on_bios_boots_a_trial_once_too(tmp_path: Path) -> None:
     """What is the same as on EFI is not done again."""
     way = WAYS["grub-bios"]

@@ -16,6 +16,12 @@ pytestmark = pytest.mark.vm
 _MOST_BOOTS = 6
 
 
+@pytest.mark.shows(
+    "kernel upgrade, trial boot",
+    "systemd-boot",
+    generator="mkinitcpio 41",
+    system="Debian 13, packages by pacman",
+)
 def test_an_upgrade_leads_to_candidates_and_the_next_boot_is_a_rehearsal(tmp_path: Path) -> None:
     outcome = closed(tmp_path, SLOW_BYTES_PER_S, most_boots=1)
     assert [line for line in outcome.upgraded.boot.output if "initadvisor: noted Linux" in line]
@@ -30,6 +36,9 @@ def test_an_upgrade_leads_to_candidates_and_the_next_boot_is_a_rehearsal(tmp_pat
         assert told.look["failed"] == []
 
 
+@pytest.mark.shows(
+    "apply", "systemd-boot", generator="mkinitcpio 41", system="Debian 13, packages by pacman"
+)
 def test_what_is_better_than_todays_is_configured_by_nothing_but_reboots(tmp_path: Path) -> None:
     outcome = closed(tmp_path, None, most_boots=_MOST_BOOTS)
     last = outcome.boots[-1].look

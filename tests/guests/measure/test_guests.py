@@ -38,6 +38,7 @@ def test_grub_boots_an_entry_once_and_clears_what_asked_for_it(tmp_path: Path) -
     assert "next_entry=\n" in environment
 
 
+@pytest.mark.shows("image read", "systemd-boot", system="Debian 12")
 def test_bookworm_with_kernels_on_xbootldr_runs_initadvisor(tmp_path: Path) -> None:
     recipe = Recipe(suite=Suite.BOOKWORM, loader=Loader.SYSTEMD_BOOT_XBOOTLDR)
     copy = guest(recipe).copied_to(tmp_path / "guest")

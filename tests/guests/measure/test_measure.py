@@ -65,6 +65,7 @@ def test_a_backfill_adds_the_boot_before_the_installation_and_no_other(outcome: 
     assert outcome.backfill_again["new"] == []
 
 
+@pytest.mark.shows("measuring", "systemd-boot")
 def test_what_is_recorded_is_what_the_console_said(
     outcome: Outcome, records: dict[str, dict[str, Any]]
 ) -> None:
