@@ -328,6 +328,17 @@ END
         each disabled
         ln -s /usr/lib/systemd/system/initadvisord.path $link
         each enabled
+        mkdir -p /var/lib/initadvisor
+        follows() { echo "= follows $1"; /usr/lib/initadvisor/queue kernel-added 6.9.1; }
+        configured() { printf "$2" >/etc/initadvisor.toml; follows "$1"; }
+        rm -f /etc/initadvisor.toml; follows "no file"
+        configured advise '[daemon]\n# policy = "try"\npolicy="advise"\n'
+        configured try '[daemon]\n\tpolicy = "try" # or "apply"\n'
+        configured apply "[daemon]\nmotd = true\npolicy='apply'"
+        configured "another way" 'daemon = { policy = "try" }\n'
+        configured "no policy of ours" '[daemon]\npolicy = "trying"\n'
+        touch /var/lib/initadvisor/campaign-active
+        configured "campaign" '[daemon]\npolicy = "advise"\n'
         """,
         work,
     )
@@ -347,6 +358,16 @@ END
     }
     (line,) = shown["pacman enabled"]
     assert line.startswith("initadvisor: noted Linux 6.9.1, new images; ")
+    nothing, tries = ", nothing is booted on trial or changed", ", reboots may try them"
+    follows = {
+        **dict.fromkeys(("no file", "advise"), nothing),
+        "try": tries,
+        "apply": f"{tries}, a better setting may be applied",
+        **dict.fromkeys(("another way", "no policy of ours", "campaign"), ""),
+    }
+    begin = "initadvisor: noted Linux 6.9.1; candidates are built when the machine is idle"
+    for name, words in follows.items():
+        assert shown[f"follows {name}"] == [f"{begin}{words}: initadvisor status"]
 
 
 def test_pacman_has_nothing_armed_before_it_changes_a_kernel(work: Path) -> None:
