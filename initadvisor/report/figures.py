@@ -10,7 +10,7 @@ _SECONDS_FROM = 10_000
 def in_ms(value: float) -> str:
     """Return a time with its unit: ms, from 10 s in seconds; a minus is a minus sign."""
     text = f"{abs(value) / 1000:.1f} s" if abs(value) >= _SECONDS_FROM else f"{abs(value):.0f} ms"
-    return f"\N{MINUS SIGN}{text}" if value < 0 and not text.startswith("0 ") else text
+    return _signed(text, value)
 
 
 def in_s(value: float) -> str:
@@ -24,9 +24,15 @@ def interval_ms(estimate: Estimate) -> str:
 
 
 def between_ms(lowest: float, highest: float) -> str:
-    """Return two times, with the unit once where it is the same."""
-    low, high = in_ms(lowest), in_ms(highest)
-    return f"{low[:-3] if low.endswith(' ms') and high.endswith(' ms') else low} to {high}"
+    """Return two times in one unit: in seconds where one of them is."""
+    if max(abs(lowest), abs(highest)) < _SECONDS_FROM:
+        return f"{in_ms(lowest).removesuffix(' ms')} to {in_ms(highest)}"
+    low, high = (_signed(f"{abs(one) / 1000:.1f}", one) for one in (lowest, highest))
+    return f"{low} to {high} s"
+
+
+def _signed(text: str, value: float) -> str:
+    return f"\N{MINUS SIGN}{text}" if value < 0 and float(text.partition(" ")[0]) else text
 
 
 def megabytes(size_bytes: float) -> str:

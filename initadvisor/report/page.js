@@ -80,13 +80,20 @@ function reachMs(costs) {
 function inMs(value) {
   const size = Math.abs(value);
   const text = size >= 10000 ? `${(size / 1000).toFixed(1)} s` : `${Math.round(size)} ms`;
-  return value < 0 && !text.startsWith("0 ") ? `\u2212${text}` : text;
+  return signed(text, value);
+}
+
+function signed(text, value) {
+  return value < 0 && parseFloat(text) ? `\u2212${text}` : text;
 }
 
 function intervalMs(figure) {
-  const low = inMs(figure.low), high = inMs(figure.high);
-  const same = low.endsWith(" ms") && high.endsWith(" ms");
-  return `${same ? low.slice(0, -3) : low} to ${high}`;
+  const {low, high} = figure;
+  if (Math.max(Math.abs(low), Math.abs(high)) < 10000) {
+    return `${inMs(low).slice(0, -3)} to ${inMs(high)}`;
+  }
+  const inS = (value) => signed((Math.abs(value) / 1000).toFixed(1), value);
+  return `${inS(low)} to ${inS(high)} s`;
 }
 
 function threeDigits(value) {
@@ -212,6 +219,7 @@ class WhatIf {
     const picture = document.createElement("td"), cost = document.createElement("td");
     const svg = svgPart("svg", {role: "img", height: 28});
     row.dataset.setting = setting;
+    row.tabIndex = 0;
     name.scope = "row";
     name.textContent = setting;
     picture.className = "picture";
@@ -311,6 +319,7 @@ class WhatIf {
       words.push(` Today's ${today.setting} costs ${inMs(Math.abs(more))} `
         + `${more < 0 ? "less" : "more"}.`);
     }
+    document.getElementById("now").textContent = best.setting + words.join("");
     if (others.length) {
       words.push(` As good, by the tolerance: ${others.map((rank) => rank.setting).join(", ")}.`);
     }
@@ -411,8 +420,10 @@ class TimeLine {
       const name = shown.querySelector("text");
       if (shown.parentNode.classList.contains("step")) {
         const [start, end] = [stage.from_ms, stage.to_ms].map((ms) => room * (ms - this.from) / length);
-        const wide = name.getComputedTextLength();
-        const at = end + 6 + wide <= room ? end + 6 : Math.max(start - 6 - wide, 0);
+        const wide = name.getComputedTextLength() + 6;
+        const within = end + wide > room && start < wide;
+        const at = within ? Math.max(start, 0) + 6 : end + wide <= room ? end + 6 : start - wide;
+        name.classList.toggle("within", within);
         name.setAttribute("x", (at - start).toFixed(1));
         name.setAttribute("dx", 0);
         name.setAttribute("text-anchor", "start");
@@ -421,7 +432,11 @@ class TimeLine {
       }
       name.setAttribute("x", `${(100 * before).toFixed(2)}%`);
       const left = room * (Math.min(stage.to_ms, this.to) - Math.max(stage.from_ms, this.from)) / length;
-      name.setAttribute("visibility", name.getComputedTextLength() + 10 > left ? "hidden" : "visible");
+      const fits = [stage.name, stage.name.split(",")[0]].some((words) => {
+        name.textContent = words;
+        return name.getComputedTextLength() + 10 <= left;
+      });
+      name.setAttribute("visibility", fits ? "visible" : "hidden");
     }
     this.axis.replaceChildren(...ticksBetween(this.from, this.to).map((value) => {
       const mark = svgPart("text", {x: percent(value - this.from), y: 14});
@@ -431,7 +446,20 @@ class TimeLine {
   }
 }
 
+/* In the picture of the image no name or size is cut off. */
+
+function hideCutWords() {
+  for (const words of document.querySelectorAll(".treemap text")) {
+    const {width, height} = words.parentNode;
+    const fits = words.getComputedTextLength() + 10 <= width.baseVal.value
+      && Number(words.getAttribute("y")) + 4 <= height.baseVal.value;
+    words.setAttribute("visibility", fits ? "visible" : "hidden");
+  }
+}
+
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const WHAT_IF = DATA.model && document.getElementById("controls")
   ? new WhatIf(DATA.model, DATA.published) : null;
 const TIME_LINE = DATA.one_boot ? new TimeLine(DATA.one_boot.stages) : null;
+window.addEventListener("resize", hideCutWords);
+hideCutWords();

@@ -21,7 +21,7 @@ from initadvisor.report.history import HEIGHT, panels
 from initadvisor.report.report import Lane
 from initadvisor.report.time_line import WAITING, ticks
 from initadvisor.report.trade_offs import HEIGHT as TRADE_OFF_HEIGHT
-from initadvisor.report.trade_offs import trade_offs
+from initadvisor.report.trade_offs import LEFT, trade_offs
 from initadvisor.report.treemap import areas
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def page(report: Report) -> str:
         areas=areas(report, aspect=_ASPECT) if report.kinds else (),
         trade_offs=trade_offs(report),
         trade_off_height=TRADE_OFF_HEIGHT,
+        trade_off_left=LEFT,
         busiest=max((one.busy_part for one in report.swept), default=0.0),
         picture=_picture(report.model) if report.model else None,
     )

@@ -88,6 +88,11 @@ class Lane(StrEnum):
         """Whether several stages of it may go on at a time."""
         return self in {Lane.INITCALLS, Lane.INITRD_UNITS, Lane.CRITICAL_CHAIN}
 
+    @property
+    def has_rows(self) -> bool:
+        """Whether each of its stages has a row of its own, with its name beside the bar."""
+        return self is not Lane.BOOT
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:

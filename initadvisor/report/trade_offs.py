@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import log
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from initadvisor.report.bars import bars, here
 from initadvisor.report.figures import in_ms, in_s, interval_ms, interval_s, megabytes, megabytes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from initadvisor.advise.sweep import SweptFigures
     from initadvisor.core.settings import Setting
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 HEIGHT = 240
 """Of a panel, in pixels."""
 
-_LEFT, _WIDTH = 14.0, 82.0
-"""In percent of the width: where the points are, beside what the sizes are."""
+LEFT = 18
+"""In percent of the width: where the points begin, beside what the sizes are."""
+
+_WIDTH = 78.0
+_LABEL_HEIGHT, _LABEL_DY = 16.0, 4.0
 
 _TOP, _BELOW = 12.0, 36.0
 """In pixels: above the points, and below them, where it is written what the times are."""
@@ -38,13 +41,15 @@ class TradeOffPoint:
     """A setting: percent of the width from the left and pixels from the top.
 
     ``front``: no other of the panel is as small and as fast and better in one. ``label``: what
-    stands beside it, of today's and the advised setting; ``before``: to its left.
+    stands beside it, of today's and the advised setting, ``label_dy`` pixels lower; ``before``: to
+    its left.
     """
 
     x: float
     y: float
     front: bool
     label: str
+    label_dy: float = _LABEL_DY
     before: bool
     words: str
 
@@ -158,7 +163,7 @@ def _panel(
     sizes = [one.size_bytes for one in timed]
     points, marked = [], []
     for one in timed:
-        x = _LEFT + _WIDTH * _part(one.time, times)
+        x = LEFT + _WIDTH * _part(one.time, times)
         y = HEIGHT - _BELOW - (HEIGHT - _TOP - _BELOW) * _part(one.size_bytes, sizes)
         tags = [
             tag
@@ -191,8 +196,18 @@ def _panel(
         right=worded(max(times)),
         smallest=megabytes(min(sizes)),
         largest=megabytes(max(sizes)),
-        points=tuple(points),
+        points=tuple(_apart(points)),
     )
+
+
+def _apart(points: Sequence[TradeOffPoint]) -> Iterator[TradeOffPoint]:
+    """Yield the points, whose labels, two at most, do not lie over each other."""
+    labelled = sorted((point for point in points if point.label), key=lambda point: point.y)
+    apart = labelled[-1].y - labelled[0].y if labelled[1:] else _LABEL_HEIGHT
+    more = max(_LABEL_HEIGHT - apart, 0) / 2
+    for point in points:
+        above = labelled and point is labelled[0]
+        yield replace(point, label_dy=_LABEL_DY + (-more if above else more))
 
 
 def _part(value: float, among: Sequence[float]) -> float:

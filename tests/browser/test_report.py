@@ -38,6 +38,18 @@ HOSTILE = (
     "\u202e\u2066 javascript:alert(1) " + "x" * 10_000
 )
 
+NAMES_OVER_BARS = """
+[...document.querySelectorAll("#time-line .step")].filter((step) => {
+  const bar = step.querySelector("rect").getBoundingClientRect();
+  const names = [step.querySelector("text:not(.within)"), step.previousElementSibling]
+    .filter((name) => name && name.textContent.trim() && !name.classList.contains("step"))
+    .map((name) => name.getBoundingClientRect()).filter((name) => name.width > 0);
+  return names.length !== 1 || names.some((name) => name.left < bar.right
+    && bar.left < name.right && name.top < bar.bottom && bar.top < name.bottom);
+}).map((step) => step.getAttribute("aria-label"))
+"""
+"""The rows of the time line that do not show their name once, beside or above their bar."""
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -111,6 +123,7 @@ def test_presets_stand_for_disks_and_this_machine(
             at = changed(here(model), Factor.LOADER, disk.read_mb_s.mean)
             expected = str(best_setting(model.choices, at, model.rule))
             assert page.inner_text("#winner") == expected
+            assert page.inner_text("#now").startswith(f"{expected} costs a boot least: ")
             assert page.inner_text(".bars .best th a") == expected
             winners.add(expected)
         assert len(winners) > 1
@@ -223,6 +236,7 @@ def test_it_is_fit_for_screen_readers_and_every_width(
         PICTURES.mkdir(parents=True, exist_ok=True)
         found.page.screenshot(path=PICTURES / f"report-{width}-{scheme}.png", full_page=True)
         assert found.page.evaluate("document.documentElement.scrollWidth") == width
+        assert found.page.evaluate(NAMES_OVER_BARS) == []
         axe = Axe()
         results = axe.run(found.page, options={"resultTypes": ["violations"]})
     bad = [one for one in results.response["violations"] if one["impact"] != "minor"]

@@ -186,6 +186,7 @@ def test_settings_stand_by_size_and_time_and_what_none_beats_is_joined(host: Hos
     slow = (replace(lz4, build_s=5.0, size_bytes=zstd.size_bytes), *built[1:])
     beaten, *others = trade_offs(replace(report, settings=slow))[0].points
     assert beaten.label == "lz4 -9, advised"
+    assert [beaten.label_dy, others[0].label_dy] == [-4, 12]  # both are of one size
     assert [beaten.front, *(point.front for point in others)] == [False, True, True]
     [boot] = trade_offs(replace(report, settings=(replace(lz4, build_s=None), *built[1:2])))
     assert boot.title == "Size against what a boot costs"
