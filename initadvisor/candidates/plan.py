@@ -73,7 +73,7 @@ def build_commands(
     host: Host, generator: Generator, settings: Sequence[Setting], *, image_sha256: str
 ) -> tuple[tuple[BuildCommand, ...], tuple[SkippedSetting, ...]]:
     """Return how each setting is built from the image with this digest; gaps where it cannot be."""
-    version = cache(partial(_program_version, host))
+    version = cache(partial(program_version, host))
     planned = [_planned(host, generator, setting, image_sha256, version) for setting in settings]
     return (
         tuple(one for one in planned if isinstance(one, BuildCommand)),
@@ -107,7 +107,7 @@ def own_uncompressed_key(host: Host, generator: Generator, *, image_sha256: str)
     return _key(image_sha256, generator.NAME, generator.version(host))
 
 
-def _program_version(host: Host, program: str) -> str:
+def program_version(host: Host, program: str) -> str:
     """Return all that a compressor says of its version (xz: also of its library's).
 
     It is asked with an empty stdin: bzip2, having told, goes on to compress.

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor import __version__
 from initadvisor.advise.recommendation import build_cpu_s
 from initadvisor.advise.sweep import kept_sweeps
 from initadvisor.advise.whatif import of_machine
+from initadvisor.candidates.plan import program_version
+from initadvisor.core.codecs import Codec
 from initadvisor.core.config import Objective
-from initadvisor.core.errors import UsageError
+from initadvisor.core.errors import InitadvisorError, UsageError
+from initadvisor.core.settings import Setting
 from initadvisor.decide.upgrades import upgrade_pace
 from initadvisor.decide.whatif_values import Rule
+from initadvisor.generators import unknown
+from initadvisor.generators.detect import GENERATORS
 from initadvisor.host.configuration import load_config
 from initadvisor.host.hardware import cpu_model, memory
 from initadvisor.records.boot import RecordSource
@@ -23,12 +30,14 @@ from initadvisor.report.time_line import stages
 from initadvisor.store.store import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from initadvisor.advise.recommendation import Recommendation, Row
     from initadvisor.host import Host
     from initadvisor.records.boot import BootRecord
     from initadvisor.report.published import PublishedTable
+
+_VERSION = re.compile(r"\d+(\.\d+)+")
 
 MOST_BOOTS = 300
 """So many boots are shown; a picture of more shows no single one."""
@@ -44,9 +53,8 @@ def collect(
 ) -> Report:
     """Return the report of an answer; ``verdict`` and ``advice`` put it in words.
 
-    They are given the answer without what is private. ``published``: what others measured.
-    Raises ``InitadvisorError`` where what is
-    recorded cannot be read.
+    They are given the answer without what is private. ``published``: what others measured. Raises
+    ``InitadvisorError`` where what is recorded cannot be read.
     """
     privacy = Privacy(host)
     answer = privacy.masked(answer)
@@ -76,8 +84,23 @@ def collect(
         skipped=tuple(
             Line(title=str(skipped.setting), text=skipped.reason) for skipped in answer.skipped
         ),
+        versions=privacy.masked(tuple(_versions(host, answer))),
         published=privacy.masked(tuple(published)),
     )
+
+
+def _versions(host: Host, answer: Recommendation) -> Iterator[str]:
+    """Yield this program, the generator and the compressors, each with its version."""
+    yield f"initadvisor {__version__}"
+    generator = next((one for one in GENERATORS if answer.generator == one.NAME), unknown)
+    if told := generator.version(host):
+        yield f"{generator.NAME} {told}"
+    for codec in dict.fromkeys(row.setting.codec for row in answer.rows):
+        with contextlib.suppress(InitadvisorError):  # then its settings were not compared
+            program, *_ = generator.compressor(host, Setting(codec))
+            if codec is not Codec.CAT and host.runner.which(program):
+                found = _VERSION.search(program_version(host, program))
+                yield f"{Path(program).name} {found[0] if found else 'of unknown version'}"
 
 
 def _setting(row: Row) -> ReportedSetting:

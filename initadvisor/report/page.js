@@ -449,11 +449,13 @@ class TimeLine {
 /* In the picture of the image no name or size is cut off. */
 
 function hideCutWords() {
-  for (const words of document.querySelectorAll(".treemap text")) {
-    const {width, height} = words.parentNode;
-    const fits = words.getComputedTextLength() + 10 <= width.baseVal.value
-      && Number(words.getAttribute("y")) + 4 <= height.baseVal.value;
-    words.setAttribute("visibility", fits ? "visible" : "hidden");
+  for (const area of document.querySelectorAll(".treemap > svg")) {
+    let fits = true;
+    for (const words of area.querySelectorAll("text")) {
+      fits = fits && words.getComputedTextLength() + 10 <= area.width.baseVal.value
+        && Number(words.getAttribute("y")) + 4 <= area.height.baseVal.value;
+      words.setAttribute("visibility", fits ? "visible" : "hidden");
+    }
   }
 }
 

@@ -130,7 +130,7 @@ class Report:
     make it surer. ``machine``: four lines. ``model`` is None where less than two settings can be
     compared. ``boots``: the latest ones, the latest first, of ``recorded_boots``; ``one_boot``: the
     latest of them that counts and of which it is known when the image was unpacked. ``swept``: what
-    sweeps of this image came to.
+    sweeps of this image came to. ``versions``: of the programs that figures depend on.
     """
 
     version: str
@@ -154,4 +154,5 @@ class Report:
     warnings: tuple[str, ...]
     context: tuple[str, ...]
     skipped: tuple[Line, ...]
+    versions: tuple[str, ...]
     published: tuple[PublishedTable, ...]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.fakes.runner import FakeRunner
 from tests.fixtures.hosts import Machine
 from tests.fixtures.trees import write
 
@@ -34,4 +35,4 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
     for path, text in PRIVATE_FILES.items():
         write(tmp_path, path, text)
-    return Machine(root=tmp_path)
+    return Machine(root=tmp_path, runner=FakeRunner())

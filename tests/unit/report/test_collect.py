@@ -6,12 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from initadvisor import __version__
 from initadvisor.records.boot import RecordSource
 from initadvisor.report.collect import MOST_BOOTS
 from initadvisor.report.markdown import markdown
 from initadvisor.report.page import page
+from tests.fakes.runner import FakeRunner
 from tests.fixtures.boots import boot_record
 from tests.fixtures.reports import known_answer, report_of, with_text
+from tests.fixtures.trees import write
 
 if TYPE_CHECKING:
     from initadvisor.host import Host
@@ -55,6 +58,20 @@ def test_nothing_private_is_in_a_report(host: Host) -> None:
         assert "a test" in text or "recorded" in text
         found = [one for one in (*PRIVATE, "e" * 32, "d" * 32, "c" * 64) if one in text]
         assert (found, "finn" in text, "1729" in text, "panopticon" in text) == ([], *[False] * 3)
+
+
+def test_the_versions_that_figures_depend_on_are_told(host: Host) -> None:
+    runner = FakeRunner(programs=("lz4", "zstd"))
+    runner.answer("lz4 --version", "*** LZ4 command line interface 64-bits v1.9.4, by Yann Collet")
+    runner.answer("zstd --version", "zstd?")
+    write(host.root, "/usr/lib/dracut/dracut-version.sh", "DRACUT_VERSION=059-4\n")
+    told = report_of(replace(host, runner=runner)).versions
+    assert told == (
+        f"initadvisor {__version__}",
+        "dracut 059-4",
+        "lz4 1.9.4",
+        "zstd of unknown version",
+    )
 
 
 def test_the_latest_boots_of_this_machine_are_shown(host: Host) -> None:
