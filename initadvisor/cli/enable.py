@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import signal
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,7 @@ from initadvisor.core.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from types import FrameType
 
     from initadvisor.daemon.enable import EnablePlan
     from initadvisor.host import Host
@@ -84,9 +85,11 @@ class _OutOfTimeError(BaseException):
 @contextlib.contextmanager
 def _limited(seconds: float) -> Iterator[None]:
     """Raise ``_OutOfTimeError`` in the block when it has taken so long."""
+    from initadvisor.host.signals import is_put_off
 
-    def end(_signum: int, _frame: object) -> NoReturn:
-        raise _OutOfTimeError
+    def end(signum: int, frame: FrameType | None) -> None:
+        if not is_put_off(signum, frame):
+            raise _OutOfTimeError
 
     before = signal.signal(signal.SIGALRM, end)
     signal.setitimer(signal.ITIMER_REAL, seconds)

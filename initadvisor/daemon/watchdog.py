@@ -12,15 +12,17 @@ import select
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING, Self
 
 from initadvisor.core.errors import LOADING_FAILURES
 from initadvisor.daemon.changes import image_disk
 from initadvisor.daemon.manager import tell, watchdog_s
 from initadvisor.host.power import on_battery
+from initadvisor.host.signals import is_put_off
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
     import pyudev
 
@@ -72,16 +74,16 @@ class Interruption:
         finally:
             self._putting_off = False
 
-    def _terminate(self, signum: int, frame: object) -> NoReturn:
-        del signum, frame
+    def _terminate(self, signum: int, frame: FrameType | None) -> None:
+        if is_put_off(signum, frame):
+            return
         # Once is enough: a second one would cut short what cleans up after the first.
         for again in (signal.SIGTERM, signal.SIGINT, DISTURB):
             signal.signal(again, signal.SIG_IGN)
         raise Terminated
 
-    def _disturb(self, signum: int, frame: object) -> None:
-        del signum, frame
-        if self._putting_off:
+    def _disturb(self, signum: int, frame: FrameType | None) -> None:
+        if self._putting_off and not is_put_off(signum, frame):
             self._putting_off = False
             raise JobPreempted
 
