@@ -7,11 +7,12 @@ its own kernel hooks write, and kernel-install's.
 from __future__ import annotations
 
 import re
+import shlex
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from initadvisor.core.codecs import Codec
-from initadvisor.core.errors import UnsafeError
+from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.generators import InstalledImage, threecpio
 from initadvisor.generators.dracut_config import (
     command_line,
@@ -39,8 +40,11 @@ from initadvisor.generators.running import (
     text_for,
     write_text,
 )
-from initadvisor.host.files import listing
+from initadvisor.host.files import listing, open_regular
 from initadvisor.host.process import SYSTEM_DIRECTORIES
+from initadvisor.image.findings import printable
+from initadvisor.image.inventory import normalised
+from initadvisor.image.scan import scan
 from initadvisor.rewrite.variables import dracut_edits
 
 if TYPE_CHECKING:
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
     from initadvisor.core.settings import Setting
     from initadvisor.generators import ConfiguredSetting
     from initadvisor.host import Host
+    from initadvisor.image.cpio_reader import Entry
     from initadvisor.rewrite.files import FileEdit
 
 
@@ -195,7 +200,8 @@ def build_uncompressed(host: Host, image: InstalledImage, target: Path) -> None:
     The configuration decides what is in it, as it does for the installed image.
     """
     require_installed_system(host, NAME)
-    argv = ("dracut", "--force", "--no-compress", "--kver", image.kernel_release, target)
+    options = ("--force", *added_configuration(host, image), "--no-compress")
+    argv: tuple[str | Path, ...] = ("dracut", *options, "--kver", image.kernel_release, target)
     run_generator(host, argv, directory=target.parent, timeout_s=_BUILD_TIMEOUT_S)
 
 
@@ -266,6 +272,52 @@ NOTED_INSIDE = ("lib/dracut/build-parameter.txt", "usr/lib/dracut/build-paramete
 """Where dracut keeps its command line for ``--rebuild``, on a merged /usr or not."""
 
 _MAIN = "/etc/dracut.conf"
+_ADDED = "--add-confdir"
+_NOTED_BYTES = 1 << 16
+
+
+class _NotedCommandLine:
+    """Takes every entry of an image (``scan``) for the command line that dracut has noted."""
+
+    def __init__(self) -> None:
+        self._is_noted = False
+        self.text = bytearray()
+
+    def begin_segment(self, _codec: Codec) -> None:
+        """Pass over the beginning of a segment."""
+
+    def visit(self, entry: Entry) -> None:
+        """Take one entry."""
+        self._is_noted = printable(normalised(entry.name)) in NOTED_INSIDE
+
+    def data(self, piece: bytes | memoryview) -> None:
+        """Take a piece of the data of the last entry."""
+        if self._is_noted and len(self.text) + len(piece) <= _NOTED_BYTES:
+            self.text += piece
+
+    def trailer(self) -> None:
+        """Pass over a trailer."""
+
+
+def added_configuration(host: Host, image: InstalledImage) -> tuple[str, ...]:
+    """Return the words that had dracut read one more directory for an installed image.
+
+    Some versions' kernel-install plugin has ``--add-confdir hostonly`` (106 in Debian 13): without
+    it the same configuration makes an image with other modules. What a kernel hook ran says the
+    image only; what cannot be read tells nothing.
+    """
+    noted = _NotedCommandLine()
+    try:
+        with open_regular(image.path) as file:
+            scan(file, listing=noted)
+        words = shlex.split(noted.text.decode(errors="surrogateescape"))
+    except (InitadvisorError, OSError, ValueError):
+        return ()
+    if _ADDED not in words[:-1]:
+        return ()
+    name = words[len(words) - words[::-1].index(_ADDED)]
+    own = f"{_MAIN}.d/{name}"
+    return _ADDED, own if exists(host, own) else name
 
 
 def private_build(
@@ -299,5 +351,5 @@ def private_build(
         if path.is_dir():
             (drop_ins / path.name).mkdir()  # it hides a packaged file of its name
     argv = ("dracut", "--force", "--conf", main, "--confdir", drop_ins, "--tmpdir", place)
-    kind = "--uefi" if image.uki else "--no-uefi"
-    return PrivateBuild(argv=(*argv, kind, "--kver", image.kernel_release, built), image=built)
+    kind = ("--uefi" if image.uki else "--no-uefi", *added_configuration(host, image))
+    return PrivateBuild(argv=(*argv, *kind, "--kver", image.kernel_release, built), image=built)

@@ -39,6 +39,7 @@ _DRACUT = {
     "/etc/dracut.conf.d/small.conf": 'dracutmodules="bash"\nno_kernel=yes\nreproducible=yes\n',
     "/etc/dracut.conf.d/compress.conf": 'compress="gzip"\n',
 }
+_MORE = {"/etc/dracut.conf.d/more/own.conf": 'install_items+=" /etc/debian_version "\n'}
 _INITRAMFS_TOOLS = {
     "/etc/initramfs-tools/initramfs.conf": "MODULES=list\nBUSYBOX=auto\nCOMPRESS=gzip\n",
     "/etc/initramfs-tools/modules": "loop\n",
@@ -182,15 +183,28 @@ def test_a_generator_that_stops_leaves_nothing(tmp_path: Path) -> None:
     assert list(work.iterdir()) == []
 
 
-@pytest.mark.parametrize("text", ["zstd -19", "lz4", "xz -0"])
+@pytest.mark.parametrize(
+    ("text", "suite", "added"),
+    [
+        ("zstd -19", Suite.BOOKWORM, ()),
+        ("lz4", Suite.BOOKWORM, ()),
+        ("xz -0", Suite.TRIXIE, ("--add-confdir", "more")),
+        ("xz -0", Suite.TRIXIE, ("--add-confdir", "no-xattr")),
+    ],
+)
 def test_a_plan_for_a_real_system_is_built_and_found_right(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str,
+    suite: Suite,
+    added: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    host = system(debian(Suite.BOOKWORM), tmp_path, _DRACUT)
+    """Some versions' kernel-install plugin has dracut read one more directory."""
+    host = system(debian(suite), tmp_path, {**_DRACUT, **_MORE})
     assert isinstance(host.runner, InstalledRunner)
     work, tree = host.runner.work, host.runner.tree
     installed = tree.root / f"boot/initrd.img-{tree.release}"
-    host.runner.run(["dracut", "--kver", tree.release, work / "installed"], timeout_s=60)
+    host.runner.run(["dracut", *added, "--kver", tree.release, work / "installed"], timeout_s=60)
     (work / "installed").rename(installed)
     monkeypatch.setenv("CACHE_DIRECTORY", str(work))
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
