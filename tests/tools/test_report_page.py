@@ -14,6 +14,7 @@ from initadvisor.core.serialisation import to_plain
 from initadvisor.core.settings import Setting
 from initadvisor.decide.whatif_values import Conditions, Rule, SettingFigures
 from initadvisor.report.bars import bars, choices, reach_ms
+from initadvisor.report.figures import in_ms, interval_ms
 from initadvisor.report.page import page
 from initadvisor.report.report import Model
 from tests.fixtures.browser import chromium, opened
@@ -35,6 +36,7 @@ COMPUTE = """points => points.map(({model, conditions, boots, count}) => {
         rank.setting, rank.best, rank.as_good,
         [rank.cost_ms.mean, rank.cost_ms.low, rank.cost_ms.high],
         Object.values(partsOf(compared[number], conditions)),
+        [inMs(rank.cost_ms.mean), intervalMs(rank.cost_ms)],
     ]);
     return [found, reachMs(ranks.map(rank => rank.cost_ms.mean))];
 })"""
@@ -71,11 +73,12 @@ def test_it_opens_and_computes_what_the_model_does(
 
 def require_same(rank: list[Any], bar: Bar) -> None:
     """Hold what the page computed against a bar."""
-    best, as_good, cost, parts = rank
+    best, as_good, cost, parts, words = rank
     assert (best, as_good) == (bar.best, bar.as_good)
     assert cost == pytest.approx([bar.cost_ms.mean, bar.cost_ms.low, bar.cost_ms.high], rel=1e-9)
     own = [bar.read_ms, bar.hidden_ms, bar.waited_ms, bar.other_ms, bar.build_ms]
     assert parts == pytest.approx(own, rel=1e-9, abs=1e-9)
+    assert words == [in_ms(bar.cost_ms.mean), interval_ms(bar.cost_ms)]
 
 
 def point(draw: random.Random) -> tuple[Model, Conditions, float, bool]:
