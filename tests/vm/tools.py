@@ -23,7 +23,8 @@ _PACKAGES = (
     *("qemu-system-x86", "ovmf", "seabios"),
     *("e2fsprogs", "libarchive13t64", "dosfstools", "mtools", "fdisk", "systemd"),
 )
-_TIMEOUT_S = 300
+_TIMEOUT_S = 3600
+"""A safety net: on a busy host GRUB alone, which takes seconds else, was not through after 300."""
 
 
 class ToolError(Exception):
