@@ -22,11 +22,12 @@ from initadvisor.generators.files import (
     first_kernel_config,
     has_program,
     level_of,
+    refuse_relative,
     told,
     words_of,
 )
 from initadvisor.generators.rewriting import ConfigPaths
-from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
+from initadvisor.generators.shell import Evaluation, evaluate, functions_of, version_sorted
 from initadvisor.generators.threecpio import told_3cpio
 from initadvisor.host.files import listing
 from initadvisor.rewrite.syntax import Shell
@@ -60,6 +61,9 @@ _PROGRAMS: Final = {
 
 _REPLACED: Final = {f"DRACUT_COMPRESS_{name.upper()}": name for name in _PROGRAMS if name != "lzo"}
 """Variables that put another program in the place of one."""
+
+_SCRIPTS: Final = ("/usr/bin/dracut", "/usr/sbin/dracut")
+"""What the configuration is read by, before any of dracut's other files."""
 
 _COMPRESSION: Final = ("compress", "compress_level_??*", "INITRD_COMPRESS")
 _VARIABLES: Final = (
@@ -188,7 +192,8 @@ def effective_setting(
         msg = f"cannot tell what dracut compresses with: {config.origin(*replaced)} sets "
         raise InitadvisorError(msg + " and ".join(replaced))
     config.require_unchanged(*_VARIABLES, program="dracut")
-    config.require_known(*_COMPRESSION, program="dracut")
+    functions = functions_of(host, *_SCRIPTS)
+    config.require_known(*_COMPRESSION, program="dracut", functions=functions)
     for name, variable in config.steps[-1].items():
         if name.startswith("compress") and not set(variable.attributes) <= set("ax"):
             msg = f"cannot tell what dracut makes of {name}, declared with -{variable.attributes}"
@@ -238,6 +243,7 @@ def _kernel_config(host: Host, release: str, major: int) -> KernelConfig | None:
 def _usable_command(facts: _Facts, written: str, release: str, warnings: list[str]) -> str:
     """Return what is configured if it can be used, else what dracut falls back to."""
     program = written.partition(" ")[0]
+    refuse_relative(program, written=f"compress={written}")
     if written == "cat" or (written and facts.usable(program)):
         return written
     if written and not facts.unpacks(program):

@@ -84,9 +84,10 @@ def modules_suffix(host: Host, release: str) -> str | None:
 
 
 def first_kernel_config(host: Host, places: Iterable[str]) -> KernelConfig | None:
-    """Return the kernel configuration that is in the first of these files that holds anything."""
+    """Return the kernel configuration that is in the first of these files there is, be it empty."""
     texts = ((place, host.read_text(place)) for place in places)
-    return next((KernelConfig.parse(text, source=place) for place, text in texts if text), None)
+    found = ((place, text) for place, text in texts if text is not None)
+    return next((KernelConfig.parse(text, source=place) for place, text in found), None)
 
 
 def version_key(name: str) -> tuple[tuple[int, int | str], ...]:
@@ -167,6 +168,13 @@ def refuse_control(words: Iterable[str], *, written: str) -> None:
     if found := _CONTROL.search("".join(words)):
         msg = f"cannot tell what comes of {written!r}: it holds the character {found[0]!r}"
         raise InitadvisorError(msg, hint="write the file with lines that end as on Linux")
+
+
+def refuse_relative(program: str, *, written: str) -> None:
+    """Raise ``InitadvisorError`` for a path that leads where the generator happens to be."""
+    if "/" in program and not program.startswith("/"):
+        msg = f"cannot tell which program {program!r} is ({written}): it is no absolute path"
+        raise InitadvisorError(msg, hint="name the program alone")
 
 
 def told(codec: Codec, level: str, *, program: str, written: str, warnings: list[str]) -> Setting:

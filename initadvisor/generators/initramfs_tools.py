@@ -35,7 +35,7 @@ from initadvisor.generators.rewriting import (
     texts_of,
 )
 from initadvisor.generators.running import PrivateBuild, build_privately, text_for, write_text
-from initadvisor.generators.shell import Evaluation, evaluate
+from initadvisor.generators.shell import Evaluation, evaluate, functions_of
 from initadvisor.host.files import listing
 from initadvisor.rewrite.syntax import Shell
 from initadvisor.rewrite.variables import initramfs_tools_edits
@@ -57,6 +57,7 @@ _DEFAULT_LEVEL: Final = {Codec.LZ4: 9, Codec.ZSTD: 9}
 _OPTIONS: Final = ("compress", "compresslevel")
 """Variables of mkinitramfs' own, in which it keeps its options -c and -l."""
 
+_SCRIPTS: Final = (_SCRIPT, f"{_SHARE}/hook-functions", f"{_SHARE}/scripts/functions")
 _COMPRESSION: Final = ("COMPRESS", "COMPRESSLEVEL")
 _VARIABLES: Final = (*_COMPRESSION, "MODULES", *_OPTIONS)
 
@@ -115,7 +116,8 @@ def configured(
         msg = f"cannot tell what mkinitramfs does: {config.origin(*given)} sets its own variable "
         raise InitadvisorError(msg + " and ".join(given), hint="COMPRESS is written in capitals")
     config.require_unchanged(*_VARIABLES, program="mkinitramfs")
-    config.require_known(*_COMPRESSION, program="mkinitramfs")
+    functions = functions_of(host, *_SCRIPTS)
+    config.require_known(*_COMPRESSION, program="mkinitramfs", functions=functions)
     origin = config.origin("COMPRESS")
     written, level = config.value("COMPRESS"), config.value("COMPRESSLEVEL")
     if not config.get("COMPRESS"):
@@ -292,7 +294,8 @@ def _is_read(path: Path, name: str) -> bool:
 def _usable_codec(host: Host, written: str, release: str, warnings: list[str]) -> Codec:
     """Follow mkinitramfs: a missing program, then a kernel without the format, mean gzip."""
     codec = Codec(written) if written in set(Codec) else None
-    if not has_program(host, written, _SEARCH_PATH):
+    own = written in functions_of(host, *_SCRIPTS)
+    if not own and not has_program(host, written, _SEARCH_PATH):
         warnings.append(f"COMPRESS={written!r} is not installed: mkinitramfs uses gzip")
         codec = Codec.GZIP
     places = (f"/lib/modules/{release}/config-{release}", f"/boot/config-{release}")

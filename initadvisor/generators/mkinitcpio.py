@@ -19,7 +19,13 @@ from initadvisor.core.errors import BadImageError, InitadvisorError, UnsafeError
 from initadvisor.core.settings import Setting
 from initadvisor.firmware.efi_variables import enforces_signatures
 from initadvisor.generators import ConfiguredSetting, InstalledImage
-from initadvisor.generators.files import entry_images, has_program, level_of, refuse_control
+from initadvisor.generators.files import (
+    entry_images,
+    has_program,
+    level_of,
+    refuse_control,
+    refuse_relative,
+)
 from initadvisor.generators.mkinitcpio_config import (
     Preset,
     config_paths,
@@ -292,6 +298,7 @@ def _effective(
 def _setting(
     host: Host, chosen: str, options: tuple[str, ...], source: str, warnings: list[str]
 ) -> Setting:
+    refuse_relative(chosen, written=source)
     if not has_program(host, chosen, _SEARCH_PATH):
         missing = "a program with options in its name" if " " in chosen else "not installed"
         warnings.append(

@@ -17,7 +17,7 @@ from initadvisor.generators import InstalledImage
 from initadvisor.generators.files import COMPRESSORS_OWN, exists, in_order
 from initadvisor.generators.mkinitcpio_options import NO_IMAGE, PATHS, parsed
 from initadvisor.generators.rewriting import ConfigPaths
-from initadvisor.generators.shell import Evaluation, evaluate, version_sorted
+from initadvisor.generators.shell import Evaluation, evaluate, functions_of, version_sorted
 from initadvisor.host.files import failing_as, is_same_file, listing
 from initadvisor.rewrite.syntax import Shell
 
@@ -32,9 +32,13 @@ _CONFIG = "/etc/mkinitcpio.conf"
 _DROP_INS = f"{_CONFIG}.d"
 _DROP_INS_SINCE = 36
 
+_SCRIPTS = ("/usr/bin/mkinitcpio", "/usr/lib/initcpio/functions")
 _COMPRESSION = ("COMPRESSION", "COMPRESSION_OPTIONS")
 _VARIABLES = (*_COMPRESSION, "MODULES_DECOMPRESS", "HOOKS")
-_MKINITCPIOS_OWN = ("-", "BASHOPTS", "PATH", "KERNELVERSION", "_opt*", "*[(][)]")
+_MKINITCPIOS_OWN = (
+    *("-", "BASHOPTS", "PATH", "KERNELVERSION", "BUILDROOT", "EARLYROOT", "_d_*", "_opt*"),
+    "*[(][)]",
+)
 """What the script itself goes on to use in the shell that has sourced the configuration."""
 
 
@@ -122,7 +126,8 @@ def evaluate_config(
         hint = "files without a newline at their end run into the next one; see `bash -n`"
         raise InitadvisorError(msg, hint=hint)
     config.require_unchanged(*_VARIABLES, program="mkinitcpio")
-    config.require_known(*_COMPRESSION, program="mkinitcpio")
+    functions = functions_of(host, *_SCRIPTS)
+    config.require_known(*_COMPRESSION, program="mkinitcpio", functions=functions)
     return config
 
 
@@ -255,7 +260,7 @@ def _presets_in(host: Host, file: Path) -> Iterable[Preset]:
     common_fault = f"sourcing it returns {values.status}" if values.status else ""
     if changed := values.changed(*_NAMES):
         common_fault = f"it sets {changed[1]}, which mkinitcpio itself looks at"
-    elif unknown := values.depends_on(*_NAMES):
+    elif unknown := values.depends_on(*_NAMES, functions=functions_of(host, *_SCRIPTS)):
         common_fault = f"it looks at {unknown}, which may be another for mkinitcpio"
     for name in names:
         if not _NAME.fullmatch(name):

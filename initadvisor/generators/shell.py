@@ -9,9 +9,11 @@ sandbox can be had the files are only read: what their text does not tell stays 
 from __future__ import annotations
 
 import contextlib
+import re
 import tempfile
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import InitadvisorError, ProgramError, RefusedRewriteError
@@ -24,8 +26,7 @@ from initadvisor.rewrite.survey import find, survey, unknown_facts
 from initadvisor.rewrite.syntax import Array, Shell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from initadvisor.host import Host
     from initadvisor.host.run import Completed, Runner
@@ -263,10 +264,10 @@ class Evaluation:
             msg = f"cannot tell what {program} does: {found[0]} changes {found[1]}"
             raise InitadvisorError(msg, hint=f"{program} itself goes on with that: take it out")
 
-    def depends_on(self, *asked: str) -> str:
+    def depends_on(self, *asked: str, functions: Collection[str] = ()) -> str:
         """Name what a variable may depend on and is another in the program that reads the files.
 
-        Its variables and parameters, its user, its own directories. Empty: nothing.
+        Its variables, parameters and ``functions``, its user, its own directories. Empty: nothing.
         """
         files = [
             ConfigFile(path=str(file), text=self.texts[file], editable=False) for file in self.files
@@ -276,11 +277,11 @@ class Evaluation:
         names |= {name for name in (*self.steps[-1], *asked) if name.isidentifier()}
         wanted = {name for name in names if any(fnmatchcase(name, each) for each in asked)}
         given = {f"${name}" for name in self.given}
-        return " and ".join(sorted(unknown_facts(units, wanted) - given))
+        return " and ".join(sorted(unknown_facts(units, wanted, functions, _text_if_any) - given))
 
-    def require_known(self, *asked: str, program: str) -> None:
+    def require_known(self, *asked: str, program: str, functions: Collection[str]) -> None:
         """Raise ``InitadvisorError`` where a variable may depend on what only the program knows."""
-        if found := self.depends_on(*asked):
+        if found := self.depends_on(*asked, functions=functions):
             msg = f"cannot tell what {program} does: {_listed(self.files)} looks at {found}"
             hint = f"that may be another for {program}: set the compression without it"
             raise InitadvisorError(msg, hint=hint)
@@ -460,6 +461,27 @@ def _told(found: VariableOrigin) -> Variable | None:
 
 def _not_told(what: str, why: str) -> InitadvisorError:
     return InitadvisorError(f"cannot tell without running it {what}: {why}")
+
+
+def _text_if_any(path: str) -> str:
+    """Return what a file of this machine holds that a configuration reads; "" where there is none.
+
+    It is what the sandbox shows.
+    """
+    try:
+        return config_text(Path(path))
+    except InitadvisorError:
+        return ""
+
+
+_FUNCTION = re.compile(r"^[ \t]*(?:function[ \t]+)?([A-Za-z_][\w-]*)[ \t]*\(\)", re.MULTILINE)
+
+
+def functions_of(host: Host, *scripts: str) -> frozenset[str]:
+    """Return the functions that a generator's scripts have, as far as they can be read."""
+    return frozenset(
+        name for path in scripts for name in _FUNCTION.findall(host.read_text(path) or "")
+    )
 
 
 def config_text(path: Path) -> str:

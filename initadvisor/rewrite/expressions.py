@@ -90,19 +90,43 @@ def may_set(command: Command, text: str, name: str) -> bool:
     return bool(compared) or any(each is not None and spelled.search(each) for each in found)
 
 
-_READ = re.compile(r"\$(?:\{[#!]?)?([A-Za-z_]\w*|[0-9]+|[@*#$])")
+_READ = re.compile(r"\$(?:\{[#!]?)?([A-Za-z_]\w*|[0-9]+|[@*#$!-])")
+_OTHER_LANGUAGE = re.compile(
+    r"(?<![\w./-])(?:[gm]?awk|sed|perl|jq)(?:[ \t]+-[^\s'\"|;&()]+)*[ \t]+'[^']*'"
+)
+"""A text of another language, in which a dollar sign is something else."""
+_INDIRECT = re.compile(r"\$\{!([A-Za-z_]\w*)\}")
 _SUBSTITUTED = re.compile(r"\$\([^()]*\)")
-_ASKED = re.compile(r"(?<!\S)-[vR][ \t]+([A-Za-z_]\w*)")
+_ASKED = re.compile(r"\[.*(?<!\S)-[vR][ \t]+([A-Za-z_]\w*)|\btest[ \t]+-v[ \t]+([A-Za-z_]\w*)")
+_CALLED = re.compile(
+    r"(?:\A|[;&|(`{!\n]|\b(?:command|declare|do|elif|else|hash|if|then|type|typeset|unset|until|while))"
+    r"[ \t]*(?:-\w+[ \t]+)*(?=([A-Za-z_][\w-]*)(?![\w./=-]))"
+)
+_REFERRING = re.compile(r"-[A-Za-z]*[in]")
 _SHELLS_OWN = frozenset(
     {"BASH_REMATCH", "BASH_VERSINFO", "BASH_VERSION", "HOSTNAME", "HOSTTYPE", "IFS", "MACHTYPE"}
     | {"OSTYPE", "PIPESTATUS", "REPLY"}
 )
 """Variables that are the same in every shell of a machine, or what a file itself makes them."""
+_DEVICES_AND_SERVICES = (
+    "blkid|busctl|cryptsetup|curl|dmsetup|findfs|hostnamectl|ip|localectl|loginctl|lsblk|lvs|mdadm"
+    "|networkctl|nmcli|ping|pvs|resolvectl|smartctl|systemctl|timedatectl|udevadm|vgs|wget|zfs"
+    "|zpool"
+)
 _ELSEWHERE = re.compile(
-    r"""
-      (?<![\w.$}/-]) / (?: run | tmp | var/run | var/tmp | dev (?! /(?:null|zero|random|fd|std)) )
+    rf"""
+      (?<![\w.$}}/-]) / (?: run | tmp | var/run | var/tmp | dev (?! /(?:null|zero|random|fd|std)) )
       (?: /[\w./-]* | (?![\w.-]) )
-    | (?<![\w./-]) (?: id | groups | whoami | (?:declare|typeset)[ \t]+-[fFp]+ ) (?! [\w./=-] )
+    | /proc/ (?: self | thread-self | [0-9]+ | \$ )
+    | (?<![\w./${{-]) (?:
+          (?: caller | compgen | dirs | groups | id | jobs | logname | pgrep | pidof | printenv | ps
+            | pwd | times | tty | ulimit | umask | who | whoami | {_DEVICES_AND_SERVICES} )
+          (?! [\w./=-] )
+        | (?: alias | declare | env | export | readonly | set | trap | typeset )
+          (?= [ \t]* (?: [|);<>`&\n] | \Z ) )
+        | (?: declare | export | readonly | trap | typeset ) [ \t]+-[fFp]+ (?! [\w-] )
+        | (?: \[\[? | test ) [ \t] (?: [^;(\n]* [ \t] )? (?P<tested> -[wOGNt] ) (?= [ \t] )
+      )
     """,
     re.VERBOSE,
 )
@@ -111,17 +135,42 @@ _ELSEWHERE = re.compile(
 def facts_read(command: Command, text: str) -> set[str]:
     """Return what a command may look at that is not the same in every process of a machine.
 
-    These are variables and parameters (``$NAME``), files that a process may have of its own, its
-    user and its functions.
+    These are variables and parameters (``$NAME``), files, devices and services that a process may
+    see or not, its user and what it may do, its shell's state.
     """
     code = _code(command, text)
-    found = {*_READ.findall(code), *_ASKED.findall(code)}
+    asked = {name for names in _ASKED.findall(code) for name in names if name}
+    found = {*_READ.findall(_OTHER_LANGUAGE.sub("", code)), *asked, *_computed_names(command, code)}
+    matches = _ELSEWHERE.finditer(code)
+    elsewhere = {" ".join((match["tested"] or match[0]).split()) for match in matches}
+    return {f"${name}" for name in found - _SHELLS_OWN} | elsewhere
+
+
+def names_followed(command: Command, text: str) -> set[str]:
+    """Return the variables whose values a command takes for names of others, or expressions."""
+    code = _code(command, text)
+    found = {*_INDIRECT.findall(code), *_computed_names(command, code)}
+    if any(_REFERRING.fullmatch(word.value or "") for word in command.words[1:]):
+        found.update(assignment.name for assignment in command.assignments)
+    return found
+
+
+def functions_asked(command: Command, text: str) -> set[str]:
+    """Return the names of commands and functions that a command runs or asks about."""
+    return {*_CALLED.findall(_code(command, text))}
+
+
+def names_in(text: str) -> list[str]:
+    """Return the words of a text that may be names of variables."""
+    return _IDENTIFIER.findall(text)
+
+
+def _computed_names(command: Command, code: str) -> Iterator[str]:
     expressions = [*_expressions(code)]
     if command.test and _COMPARING.search(code):
-        expressions.append(_COMPARING.sub("", _SUBSTITUTED.sub("", code)))
+        expressions.append(_COMPARING.sub("", code))
     for expression in expressions:
-        found.update(_IDENTIFIER.findall(expression or ""))
-    return {f"${name}" for name in found - _SHELLS_OWN} | {*_ELSEWHERE.findall(code)}
+        yield from _IDENTIFIER.findall(_SUBSTITUTED.sub("", expression or ""))
 
 
 def _code(command: Command, text: str) -> str:

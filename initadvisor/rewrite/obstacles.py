@@ -84,6 +84,22 @@ def decides_nothing(command: Command, text: str) -> bool:
     return not looked_at and all(word.value is not None for word in command.words)
 
 
+def functions_removed(command: Command) -> set[str]:
+    """Return the functions that a command takes away."""
+    values = _values(command)
+    return {*values[1:]} if _verb(command) == "unset" and "-f" in values else set()
+
+
+def file_read(command: Command) -> str:
+    """Return which file a command has the shell read; "" for none, and where that is computed."""
+    if _verb(command) not in _READS_FILES:
+        return ""
+    words = [word.value for word in command.words]
+    behind = words[next(i for i, word in enumerate(words) if word in _READS_FILES) + 1 :]
+    path = behind[0] if behind else None
+    return path if path and path.startswith("/") else ""
+
+
 def is_dynamic(command: Command, text: str, numbers: Collection[str]) -> str:
     """Return why a command may set any variable, "" if it cannot.
 

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import RefusedRewriteError
-from initadvisor.rewrite.expressions import facts_read, loop_names, numbers
+from initadvisor.rewrite.expressions import (
+    facts_read,
+    functions_asked,
+    loop_names,
+    names_followed,
+    names_in,
+    numbers,
+)
+from initadvisor.rewrite.files import ConfigFile, ReadingRules
 from initadvisor.rewrite.obstacles import (
     always_matters,
     assigned,
     decides_nothing,
     ends_reading,
     ends_shell,
+    file_read,
+    functions_removed,
     is_dynamic,
     may_change,
     names_given,
@@ -21,10 +32,9 @@ from initadvisor.rewrite.parser import parse
 from initadvisor.rewrite.syntax import Array, Command, Script, UnreadableError, Word
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from initadvisor.rewrite.files import ConfigFile, ReadingRules
-    from initadvisor.rewrite.syntax import Assignment
+    from initadvisor.rewrite.syntax import Assignment, Shell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,6 +45,7 @@ class Unit:
     """
 
     text: str
+    shell: Shell
     script: Script
     files: tuple[ConfigFile, ...]
     first: int
@@ -189,22 +200,97 @@ def find(units: Sequence[Unit], name: str) -> VariableOrigin:
     )
 
 
-def unknown_facts(units: Sequence[Unit], names: Collection[str]) -> set[str]:
+def unknown_facts(
+    units: Sequence[Unit],
+    names: Collection[str],
+    functions: Collection[str] = (),
+    read: Callable[[str], str] | None = None,
+) -> set[str]:
     """Return the facts that the values of variables may depend on, and that the files do not set.
 
-    Nothing where the variables ``names`` get their values for certain.
+    Nothing where the variables ``names`` get their values for certain, but for ``functions`` of the
+    program that reads the files if these take them away. ``read`` gives the text of a file that
+    they read in turn.
     """
     found = [find(units, name) for name in names]
-    if not any(each.obstacles or each.is_computed for each in found):
-        return set()
+    code = [*_code_of(units, read)]
+    removed = {name for command, _ in code for name in functions_removed(command)} & {*functions}
+    if removed or not any(each.obstacles or each.is_computed for each in found):
+        return removed
+    held = _held(code)
+    unused = _unused(code) - {*names}
     known = {*names}
     facts: set[str] = set()
-    for command, text in [(c, unit.text) for unit in units for c in unit.script.commands]:
-        if not decides_nothing(command, text):
-            facts |= facts_read(command, text) - {f"${name}" for name in known}
+    for command, text in code:
+        if not (decides_nothing(command, text) or _is_for(command, text, unused)):
+            seen = facts_read(command, text)
+            seen |= {f"${name}" for name in _reached(names_followed(command, text), held)}
+            facts |= seen - {f"${name}" for name in known}
+            facts.update(functions_asked(command, text) & {*functions})
         known |= names_given(command) | loop_names(command, text)
         known.update(assignment.name for assignment in command.assignments)
     return facts
+
+
+_MOST_FILES = 32
+
+
+def _code_of(
+    units: Sequence[Unit], read: Callable[[str], str] | None
+) -> Iterator[tuple[Command, str]]:
+    """Yield all commands with the text they stand in, those of a file where that is read."""
+    done: set[str] = set()
+
+    def inside(script: Script, text: str) -> Iterator[tuple[Command, str]]:
+        for command in script.commands:
+            yield command, text
+            path = file_read(command)
+            if read and path and path not in done and len(done) < _MOST_FILES:
+                done.add(path)
+                other = read(path)
+                unit = _unit((ConfigFile(path=path, text=other, editable=False),), 0, reading)
+                yield from inside(unit.script, other)
+
+    for unit in units:
+        reading = ReadingRules(shell=unit.shell)
+        yield from inside(unit.script, unit.text)
+
+
+def _held(code: Sequence[tuple[Command, str]]) -> dict[str, set[str]]:
+    """Return by variable which names are in what it is set to."""
+    held: dict[str, set[str]] = {}
+    for command, text in code:
+        for each in command.assignments:
+            value = text[each.value.start : each.value.end]
+            held.setdefault(each.name, set()).update(names_in(value))
+    return held
+
+
+def _reached(names: Collection[str], held: Mapping[str, set[str]]) -> set[str]:
+    """Return the names that lie in what variables hold, and in what those hold in turn."""
+    found: set[str] = set()
+    left = [*names]
+    while left:
+        new = held.get(left.pop(), set()) - found
+        found |= new
+        left += new
+    return found
+
+
+def _unused(code: Sequence[tuple[Command, str]]) -> set[str]:
+    """Return the variables that are set and named nowhere else."""
+    texts = {id(text): text for _, text in code}.values()
+    named = Counter(name for text in texts for name in names_in(text))
+    set_by = Counter(each.name for command, _ in code for each in command.assignments)
+    return {name for name, times in set_by.items() if named[name] == times}
+
+
+def _is_for(command: Command, text: str, names: Collection[str]) -> bool:
+    """Tell whether all that a command does is to set some of these variables."""
+    value = text[command.start : command.end]
+    only = command.assignments and not (command.words or command.test)
+    runs = "$(" in value or "`" in value or ":=" in value or "=" not in value
+    return bool(only) and not runs and all(each.name in names for each in command.assignments)
 
 
 def _numbers(units: Sequence[Unit]) -> frozenset[str]:
@@ -233,7 +319,14 @@ def _unit(files: tuple[ConfigFile, ...], first: int, reading: ReadingRules) -> U
         starts.append(starts[-1] + len(file.text))
     text = "".join(file.text for file in files)
     script = Script(commands=())
-    unit = Unit(text=text, script=script, files=files, first=first, starts=tuple(starts))
+    unit = Unit(
+        text=text,
+        shell=reading.shell,
+        script=script,
+        files=files,
+        first=first,
+        starts=tuple(starts),
+    )
     try:
         script = parse(text, reading.shell)
     except UnreadableError as err:
@@ -242,7 +335,7 @@ def _unit(files: tuple[ConfigFile, ...], first: int, reading: ReadingRules) -> U
             raise refusal(unit, err.offset, reason, "set the compression by hand") from err
         whole = Word(start=0, end=len(text), value=None)
         script = Script(commands=(Command(start=0, end=len(text), words=(whole,)),))
-    return Unit(text=text, script=script, files=files, first=first, starts=tuple(starts))
+    return replace(unit, script=script)
 
 
 def _is_one_line(word: Word) -> bool:

@@ -6,6 +6,11 @@ from initadvisor.rewrite.files import ConfigFile, ReadingRules
 from initadvisor.rewrite.survey import survey, unknown_facts
 from initadvisor.rewrite.syntax import Shell
 
+_FILES = {
+    "/etc/os-release": "ID=arch\nVERSION_ID=1\n",
+    "/etc/asks": "# of the kernel\n[[ $kernel ]] && X=1\n. /etc/asks\n",
+}
+
 
 @pytest.mark.parametrize(
     ("text", "facts"),
@@ -22,6 +27,37 @@ from initadvisor.rewrite.syntax import Shell
         ("[ -v image ] && X=1\n", "$image"),
         ('[ "$(id -u)" = 0 ] && X=1\n', "id"),
         ("declare -F helper && X=1\n", "declare -F"),
+        ("[ -x ] && case $- in *c*) X=1 ;; esac\n", "$-"),
+        ("[ ${!} ] && X=1\n", "$!"),
+        ("set | grep -q ^image= && X=1\n", "set"),
+        ("case $(export -p) in *image*) X=1 ;; esac\n", "export -p"),
+        ("[[ $(trap -p EXIT) ]] && X=1\n", "trap -p"),
+        ("caller || X=1\n", "caller"),
+        ("compgen -v | grep -q image && X=1\n", "compgen"),
+        ("[[ $(umask) = 0077 ]] && X=1\n", "umask"),
+        ("lsblk -no ROTA | grep -q 1 && X=1\n", "lsblk"),
+        ("[ -w /etc ] && X=1\n", "-w"),
+        ("if [[ -d /etc && ! -w /etc ]]; then X=1; fi\n", "-w"),
+        ("test -O / && X=1\n", "-O"),
+        ("grep -q mkinitcpio /proc/self/cmdline && X=1\n", "/proc/self"),
+        ("[ $(cat /proc/1/comm) = init ] && X=1\n", "/proc/1"),
+        ("add_module x && X=1\n", "add_module"),
+        ("command -v add_module && X=1\n", "add_module"),
+        ("[[ $(type -t add_module) ]] && X=1\n", "add_module"),
+        ("unset -f add_module\nX=1\n", "add_module"),
+        ("true | add_module && X=1\n", "add_module"),
+        ("if ! add_module x; then X=1; fi\n", "add_module"),
+        ("X=$(add_module x)\n", "add_module"),
+        ("n=version; ((n > 40)) && X=1\n", "$version"),
+        ("m=version n=m; [[ n -gt 40 ]] && X=1\n", "$version"),
+        ("n=version; [ ${!n} ] && X=1\n", "$version"),
+        ("declare -n n=version; [ $n ] && X=1\n", "$version"),
+        ("declare -i n=version; ((n)) && X=1\n", "$version"),
+        (". /etc/asks\n", "$kernel"),
+        (". /etc/asks; [ -d /etc ] && X=1\n", "$kernel"),
+        ("Y=$kernel; [ $Y ] && X=1\n", "$kernel"),
+        ("Y=$(test $kernel) && X=1\n", "$kernel"),
+        ("Y=${X:=$kernel}\n", "$kernel"),
         ("[ -e /run/ostree-booted ] && X=1\n", "/run/ostree-booted"),
         ("[ -b /dev/sda ] && X=1\n", "/dev/sda"),
         (". /etc/$name\n", "$name"),
@@ -33,6 +69,21 @@ from initadvisor.rewrite.syntax import Shell
         ("while read -r name; do X=$name; done </etc/names\n", ""),
         ("[[ a =~ (.) ]] && X=${BASH_REMATCH[1]}\n", ""),
         ("X=${X:-1}\n", ""),
+        (". /etc/os-release; [ $ID = arch ] && X=1\n", ""),
+        ("[ -e /etc/os-release ] && . /etc/os-release\n[ $ID = arch ] && X=1\n", ""),
+        (". /etc/os-release\nX=$kernel\n", "$kernel"),
+        ("id=1 set=2; [ $id = ${set} ] && X=1\n", ""),
+        ("command -v zstd >/dev/null && X=1\n", ""),
+        ("grep -q add_module /etc/x && X=1\n", ""),
+        ("(( $(nproc) > 4 )) && X=1\n", ""),
+        ("set -- a; [ $(uname -m) = x86_64 ] && X=1\n", ""),
+        ("trap : EXIT; export Y; [ -d / ] && X=1\n", ""),
+        ("[ \"$(awk '/^M/{print $2}' /proc/meminfo)\" -gt 9 ] && X=1\n", ""),
+        ("X=$(sed -n '$p' /etc/x)\n", ""),
+        ("X=$(sed -n '$p' /etc/x$kernel)\n", "$kernel"),
+        ("n=40; ((n > 40)) && X=1\n", ""),
+        ('name="initrd-${kernel}"\n[ -d / ] && X=1\n', ""),
+        ('install_items+=" /lib/$kernel/x "\n[ -d / ] && X=1\n', ""),
         ("touch /tmp/x\nX=$(cat /etc/x)\n", ""),
         ("mkdir -p /run/x; echo /run/x # &&\nX=$(cat /etc/x)\n", ""),
         ("touch /run/x && X=1\n", "/run/x"),
@@ -51,4 +102,5 @@ from initadvisor.rewrite.syntax import Shell
 )
 def test_only_what_may_decide_about_the_value_counts(text: str, facts: str) -> None:
     units = survey([ConfigFile(path="", text=text)], ReadingRules(shell=Shell.BASH))
-    assert ", ".join(sorted(unknown_facts(units, ["X"]))) == facts
+    found = unknown_facts(units, ["X"], {"add_module"}, lambda path: _FILES.get(path, ""))
+    assert ", ".join(sorted(found)) == facts
