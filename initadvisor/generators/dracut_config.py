@@ -73,7 +73,8 @@ _VARIABLES: Final = (
 _OWN: Final = (
     *("add_confdir", "confdir", "dracutbasedir", "dracutsysrootdir"),
     *("_no_compress_l", "compress_3cpio", "compress_l", "compress_level_l"),
-    *("-", "BASHOPTS", "IFS", "PATH", "SOURCE_DATE_EPOCH", "*[(][)]", *COMPRESSORS_OWN),
+    *("-", "BASHOPTS", "EXECIGNORE", "FUNCNEST", "IFS", "PATH", "SOURCE_DATE_EPOCH", "*[(][)]"),
+    *COMPRESSORS_OWN,
 )
 """What dracut goes on to use in the shell that has sourced the configuration.
 

@@ -130,6 +130,9 @@ def rewritten(
     if doubt := left_out(paths):
         msg = f"not configuring {NAME} for {setting}: {doubt}"
         raise UnsafeError(msg, hint="rename or remove one of them")
+    if preset and "/" in (preset.compress or ""):
+        msg = f"not configuring {NAME} for {setting}: {preset.file} has the path {preset.compress}"
+        raise UnsafeError(msg, hint="give -z a name there: of a path mkinitcpio leaves options out")
     edits = mkinitcpio_edits(config_files(host, paths.files, texts), setting, paths.drop_in(host))
     after = {**(texts or {}), **texts_of(edits)}
     found = configured(host, kernel_release, texts=after, image=image)

@@ -37,7 +37,7 @@ _COMPRESSION = ("COMPRESSION", "COMPRESSION_OPTIONS")
 _VARIABLES = (*_COMPRESSION, "MODULES_DECOMPRESS", "HOOKS")
 _MKINITCPIOS_OWN = (
     *("-", "BASHOPTS", "PATH", "KERNELVERSION", "BUILDROOT", "EARLYROOT", "_d_*", "_opt*"),
-    "*[(][)]",
+    *("EXECIGNORE", "FUNCNEST", "*[(][)]"),
 )
 """What the script itself goes on to use in the shell that has sourced the configuration."""
 

@@ -114,6 +114,14 @@ for ((__count = 0; __count <= ${#__files[@]}; ++__count)); do
                 fi
             done
         done
+        for __name in $__patterns; do
+            [[ $__name == [A-Za-z_]* && $__name != *[!A-Za-z0-9_]* ]] || continue
+            builtin declare -n __value=$__name || exit
+            if [[ ! -v __value && ${__value@a} == *r* ]]; then
+                builtin printf '%s\0' "$__name" "${__value@a}-" "" 0 >&3 || exit
+            fi
+            unset -n __value
+        done
         for __pattern in $__patterns; do
             [[ $__pattern != - ]] || builtin printf '%s\0' - - "$__flags" 1 "$__flags" >&3 || exit
             [[ $__pattern != IFS ]] || builtin printf '%s\0' IFS - "$__ifs" 1 "$__ifs" >&3 || exit

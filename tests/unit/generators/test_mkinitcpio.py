@@ -346,6 +346,14 @@ def test_a_preset_that_mkinitcpio_stops_at_is_an_error(
         mkinitcpio.configured(host, RELEASE)
 
 
+def test_functions_of_mkinitcpio_are_not_asked_for(host: Host, write: Write) -> None:
+    write("/usr/lib/initcpio/functions", "quiet() {\n}\n\nfunction msg2() { :; }\n")
+    for asked in ("[[ $(type -t quiet) ]]", "msg2 x"):
+        write("/etc/mkinitcpio.conf", f"COMPRESSION=xz\n{asked} && COMPRESSION=lz4\n:\n")
+        with pytest.raises(InitadvisorError, match=r"looks at (quiet|msg2)$"):
+            mkinitcpio.configured(host, RELEASE)
+
+
 def test_options_may_say_what_a_preset_is_made_of(host: Host, write: Write, tmp_path: Path) -> None:
     image = InstalledImage(path=write("/boot/j", "x"), kernel_release="6.9.1")
     write(

@@ -138,6 +138,15 @@ def test_an_option_of_the_preset_that_wins_all_the_same_is_named(host: Host, wri
     _apply(mkinitcpio, host, Setting.parse("lz4 -9"))
 
 
+def test_a_path_as_option_of_the_preset_is_not_rewritten(host: Host, write: Write) -> None:
+    write(
+        _PRESET,
+        f"PRESETS=(default)\nALL_kver={RELEASE}\ndefault_image=/boot/i\n"
+        "default_options='-z /usr/bin/lz4'\n",
+    )
+    _assert_refused(mkinitcpio, host, Setting.parse("lz4 -9"), "has the path /usr/bin/lz4")
+
+
 def test_a_link_is_followed_by_nobody_who_edits_it(host: Host, write: Write) -> None:
     target = write("/home/me/dotfiles/mkinitcpio.conf", "HOOKS=(base)\nCOMPRESSION=xz\n")
     host.path(_MKINITCPIO).unlink()
