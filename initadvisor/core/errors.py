@@ -7,6 +7,7 @@ the exit code that initadvisor(1) documents.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from importlib import import_module
 from traceback import walk_tb
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
@@ -59,8 +60,14 @@ class NeedsRootError(InitadvisorError):
     exit_code = 4
 
 
-LOADING_FAILURES: Final = (ImportError, OSError, RuntimeError, SystemError)
-"""What modules raise that cannot be loaded: where the processor is too old numpy's RuntimeError."""
+LOADING_FAILURES: Final = (
+    *(ImportError, OSError, RuntimeError, SystemError),
+    *(SyntaxError, ValueError),
+)
+"""What modules raise that cannot be loaded: where the processor is too old numpy's RuntimeError.
+
+The last two the interpreter raises where a module's file is damaged (full of NUL bytes).
+"""
 
 
 class LibraryError(InitadvisorError):
@@ -107,8 +114,11 @@ def libraries_told(what: str) -> Iterator[None]:
 def _raised_in(err: Exception) -> Iterator[str]:
     """Yield the modules whose code was run to import one of them, the innermost first.
 
-    All but ``ImportError`` come from what a module calls, and not only while it is imported.
+    All but ``ImportError`` come from what a module calls, and not only while it is imported. Of a
+    file that is no Python there is nothing but the place where it is imported.
     """
+    if isinstance(err, SyntaxError | ValueError) and (name := _imported_last(err)):
+        yield name
     frames = [
         str(frame.f_globals["__name__"])
         for frame, _ in walk_tb(err.__traceback__)
@@ -120,6 +130,28 @@ def _raised_in(err: Exception) -> Iterator[str]:
             return
         if not top.startswith("importlib"):
             yield name
+
+
+def _imported_last(err: Exception) -> str | None:
+    """Return the module whose import an exception comes from; None if that is not where."""
+    import dis
+
+    step, last = err.__traceback__, None
+    while step:
+        if not step.tb_frame.f_code.co_filename.startswith("<frozen importlib"):
+            last = step
+        step = step.tb_next
+    if last is None:
+        return None
+    code = last.tb_frame.f_code
+    if code is import_module.__code__:
+        return str(last.tb_frame.f_locals["name"])
+    names = (
+        str(each.argval)
+        for each in dis.get_instructions(code)
+        if each.offset == last.tb_lasti and each.opname == "IMPORT_NAME"
+    )
+    return next(names, None)
 
 
 class BadImageError(InitadvisorError):
