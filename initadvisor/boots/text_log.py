@@ -244,11 +244,12 @@ def _lines(file: Lines) -> Iterator[str]:
     Where a machine lost its power, file systems leave NUL bytes in place of a log's last lines. Of
     UTF-16 only what is ASCII is wanted.
     """
-    piece = file.readline(LONGEST_TEXT)
-    wide = piece.startswith(_UTF16)
-    piece = piece[2:] if wide else piece.removeprefix(codecs.BOM_UTF8)
-    whole = True
-    while piece:
+    whole, wide = True, False
+    for number, read in enumerate(_pieces(file)):
+        piece = read
+        if number == 0:
+            wide = piece.startswith(_UTF16)
+            piece = piece[2:] if wide else piece.removeprefix(codecs.BOM_UTF8)
         if wide:
             piece = piece.replace(b"\0", b"")
         elif whole:
@@ -257,7 +258,18 @@ def _lines(file: Lines) -> Iterator[str]:
             if whole:
                 yield _printed(piece.strip(b"\r\n").decode(errors="replace"))
             whole = piece.endswith(b"\n")
-        piece = file.readline(LONGEST_TEXT)
+
+
+def _pieces(file: Lines) -> Iterator[bytes]:
+    """Yield lines, or parts of long ones; where no newline ends a line a carriage return does."""
+    rest = b""
+    while piece := rest + file.readline(LONGEST_TEXT - len(rest)):
+        rest = b""
+        if not piece.endswith(b"\n") and b"\r" in piece:
+            *lines, rest = piece.split(b"\r")
+            yield from (line + b"\n" for line in lines)
+        else:
+            yield piece
 
 
 def _unquoted(line: str) -> tuple[str, str]:

@@ -262,6 +262,11 @@ def test_text_that_windows_has_written_is_read(mark: bytes, encoding: str, line_
     assert [boot.timestamps.unpack_us for boot in boots] == [200_000, 200_000]
 
 
+def test_carriage_returns_end_lines_where_no_newline_does() -> None:
+    long = "[    0.100000] " + "x" * 20_000 + "\n"
+    assert unpack_times((PLAIN + long + PLAIN).replace("\n", "\r")) == [200_000, 200_000]
+
+
 def test_what_a_loss_of_power_leaves_in_a_log_does_not_hide_the_next_boot() -> None:
     """From a syslog with hundreds of NUL bytes before "Linux version"; there may be blocks."""
     head = "2024-10-22T20:43:49.883695+08:00 host kernel: "
