@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from initadvisor.advise.decision_input import DecisionResult
     from initadvisor.advise.kernel_cost import KernelCost
     from initadvisor.core.estimates import Estimate
+    from initadvisor.generators import ContentVariant
     from initadvisor.image.contents import ImageContents, KindUse
     from initadvisor.image.modules import ImageModule
     from initadvisor.target.pluggable import Pluggable
@@ -73,13 +74,44 @@ class UnusedCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VariantCost:
+    """An image with less in it, built: ``saving_ms`` is what each boot reads and unpacks less.
+
+    ``removed`` and ``added`` are paths inside, against the image that is made without the variant.
+    """
+
+    variant: ContentVariant
+    size_bytes: int
+    saving_ms: Estimate
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentVariantCosts:
+    """Variants of an image, the one that saves most first, and those that could not be built.
+
+    ``today_bytes``: the image as it is made without any. ``failed``: names with reasons.
+    ``fallback``: a fallback image of the same kernel. ``rebuild`` is the command that makes the
+    images anew.
+    """
+
+    today_bytes: int
+    variants: tuple[VariantCost, ...]
+    failed: tuple[tuple[str, str], ...]
+    fallback: Path | None
+    rebuild: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContentsCost:
     """What an image costs: ``boot_ms`` to read and to unpack it, and its kinds' parts of that.
 
     The dearest kind is first. The middles of the kinds add up to that of the whole.
     ``repeated_ms``: what of it are files that are there more than once. ``kernel``: what its kernel
     costs beside that, None where there is none to be read. ``unused``: what no boot used, None
-    where that was not asked. ``warnings``: what makes the times less certain.
+    where that was not asked. ``variants``: what it costs with less in it, None where that was not
+    asked. ``warnings``: what makes the times less certain.
     """
 
     image: Path
@@ -89,6 +121,7 @@ class ContentsCost:
     repeated_ms: Estimate
     kernel: KernelCost | None = None
     unused: UnusedCost | None = None
+    variants: ContentVariantCosts | None = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -147,6 +180,7 @@ def contents_cost(
     *,
     kernel: KernelCost | None = None,
     unused: UnusedCost | None = None,
+    variants: ContentVariantCosts | None = None,
     warnings: Sequence[str] = (),
 ) -> ContentsCost:
     """Return what an image costs by kind of file, with what else is known of it."""
@@ -166,6 +200,7 @@ def contents_cost(
         repeated_ms=pricing.cost(again.stored_bytes, again.size_bytes, again.decompressed_bytes),
         kernel=kernel,
         unused=unused,
+        variants=variants,
         warnings=tuple(warnings),
     )
 

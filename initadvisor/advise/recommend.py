@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from initadvisor.advise.contents import ContentsCost
+    from initadvisor.advise.contents import ContentsCost, ContentVariantCosts, UnusedCost
     from initadvisor.advise.decision_input import DecisionResult
     from initadvisor.advise.ranking import RankedCandidates
     from initadvisor.candidates.search_space import CandidateSet, SearchSpace
@@ -188,11 +188,11 @@ class CandidateEvaluation:
             ranked=summarise(decision_input, result),
         )
 
-    def contents_cost(self, *, other_kernels: bool, unused: bool) -> ContentsCost:
+    def contents_cost(self, *, other_kernels: bool, unused: bool, variants: bool) -> ContentsCost:
         """Share out what today's image costs; nothing is compressed for that.
 
         With ``other_kernels`` its kernel is, with every codec, to say what that would cost;
-        ``unused`` tells what of the image no boot used.
+        ``unused`` tells what of the image no boot used, ``variants`` what it costs with less in it.
         """
         alone = replace(self._search_space, settings=())
         decision_input = self._decision_input(
@@ -220,7 +220,7 @@ class CandidateEvaluation:
                 "what of it boots used",
                 gaps,
             )
-            if unused
+            if unused or variants
             else None
         )
         return contents_cost(
@@ -228,7 +228,8 @@ class CandidateEvaluation:
             source.contents,
             pricing,
             kernel=kernel,
-            unused=used,
+            unused=used if unused else None,
+            variants=self._content_variants(pricing, used) if variants else None,
             warnings=(
                 *gaps,
                 *(used.warnings if used else ()),
@@ -236,6 +237,23 @@ class CandidateEvaluation:
                 *(self.disk.speed_warnings if self._config.read_speed_mb_s is None else ()),
                 *self.boots.warnings,
             ),
+        )
+
+    def _content_variants(
+        self, pricing: ContentsPricing, used: UnusedCost | None
+    ) -> ContentVariantCosts:
+        from initadvisor.advise.content_variants import (
+            content_variant_costs,  # takes long; most answers need none of it
+        )
+
+        files = used.files if used else ()
+        return content_variant_costs(
+            self._host,
+            self._search_space.generator,
+            self._search_space.source,
+            pricing,
+            unused=[file.names[0] for file in files if file.release is not None],
+            observer=self._observer,
         )
 
     def _decision_input(self, candidate_set: CandidateSet) -> DecisionInput:
@@ -384,11 +402,13 @@ def price_contents(
     *,
     other_kernels: bool = False,
     unused: bool = False,
+    variants: bool = False,
     observer: RecommendObserver,
 ) -> ContentsCost:
     """Say what the files of an image, and its kernel, cost each boot; of this machine's by default.
 
-    Raises ``InitadvisorError`` (with its exit code) where it cannot be read or is none.
+    ``CandidateEvaluation.contents_cost`` has what can be asked for besides. Raises
+    ``InitadvisorError`` (with its exit code) where it cannot be read or is none.
     """
     config, request = load_config(host), Request(image=image)
     target = find_target(host, image)
@@ -400,11 +420,11 @@ def price_contents(
         everything=False,
         observer=observer,
         to_compress=False,
-        with_modules=unused,
+        with_modules=unused or variants,
     ) as search_space:
         return CandidateEvaluation(
             host, request, config, search_space, observer, sample=False
-        ).contents_cost(other_kernels=other_kernels, unused=unused)
+        ).contents_cost(other_kernels=other_kernels, unused=unused, variants=variants)
 
 
 @contextlib.contextmanager

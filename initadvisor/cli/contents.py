@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from initadvisor.advise.contents import ContentsCost, UnusedCost
+    from initadvisor.advise.contents import (
+        ContentsCost,
+        ContentVariantCosts,
+        UnusedCost,
+        VariantCost,
+    )
     from initadvisor.advise.kernel_cost import KernelCost, OtherCodec
     from initadvisor.core.estimates import Estimate
 
@@ -43,9 +48,20 @@ _LARGE_BYTES = 10_000_000
     is_flag=True,
     help="Predict what other codecs would cost for the kernel, too. Takes minutes, once.",
 )
+@click.option(
+    "--variants",
+    is_flag=True,
+    help="Have the generator build the image with less in it, and show what that saves.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 def contents(
-    *, image: Path | None, files: bool, unused: bool, kernel_codecs: bool, as_json: bool
+    *,
+    image: Path | None,
+    files: bool,
+    unused: bool,
+    kernel_codecs: bool,
+    variants: bool,
+    as_json: bool,
 ) -> None:
     """Show what IMAGE holds by purpose, and what that costs each boot of this machine.
 
@@ -58,7 +74,12 @@ def contents(
 
     with Progress() as progress:
         cost = price_contents(
-            Host(), image, other_kernels=kernel_codecs, unused=unused, observer=progress
+            Host(),
+            image,
+            other_kernels=kernel_codecs,
+            unused=unused,
+            variants=variants,
+            observer=progress,
         )
     if as_json:
         print_json(_document(cost))
@@ -104,6 +125,8 @@ def _print(cost: ContentsCost, *, files: bool) -> None:
         _print_files(cost)
     if cost.unused:
         _print_unused(cost.unused, files=files)
+    if cost.variants:
+        _print_variants(cost.variants, files=files)
     if cost.kernel and cost.kernel.others is not None:
         _print_kernel(cost.kernel, cost.kernel.others)
     for warning in cost.warnings:
@@ -173,6 +196,50 @@ def _print_unused(unused: UnusedCost, *, files: bool) -> None:
             click.echo(f"{file.size_bytes / 1e6:8.2f}  {file.path}")
 
 
+def _print_variants(found: ContentVariantCosts, *, files: bool) -> None:
+    for name, reason in found.failed:
+        print_item(f"{name}: {reason}")
+    if not found.variants:
+        if not found.failed:
+            print_paragraph("No line of the generator's configuration is known to put less in it.")
+        return
+    click.echo("With less in it (built, not booted):\n")
+    rows = [("as it is", _mb(found.today_bytes), "", "")]
+    rows += [
+        (
+            one.variant.name,
+            _mb(one.size_bytes),
+            str(len(one.removed)),
+            figure(one.saving_ms),
+        )
+        for one in found.variants
+    ]
+    titles = ("the image", "MB", "files less", "sooner, ms (95 %)")
+    print_table(Table(titles=titles, rows=tuple(rows), text=0))
+    for one in found.variants:
+        variant = one.variant
+        line = variant.line
+        where = "at the end of " if variant.text.count("\n") > 1 else "into the new file "
+        if not files:
+            line = line if len(line) <= _LINE else f"{line[:_LINE]}... (whole: --files)"
+        print_item(
+            f"{variant.name}: write {line} {where}{shown(str(variant.path))}, then "
+            f"{found.rebuild}. But {variant.loses}. {_net(found, one)}"
+        )
+        for path in one.removed if files else ():
+            click.echo(f"  {path}")
+
+
+_LINE = 60
+
+
+def _net(found: ContentVariantCosts, one: VariantCost) -> str:
+    """Say what boots the machine when the image does not."""
+    if found.fallback and one.variant.in_fallback:
+        return f"The fallback image {shown(str(found.fallback))} keeps it."
+    return "No fallback image keeps it: have another way to boot before you do that."
+
+
 def _counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
@@ -218,6 +285,7 @@ def _document(cost: ContentsCost) -> dict[str, Any]:
         "repeated": {**asdict(cost.contents.repeated), "boot_ms": _estimate(cost.repeated_ms)},
         "largest": [asdict(file) for file in cost.contents.largest],
         "unused": cost.unused and _unused(cost.unused),
+        "variants": cost.variants and _variants(cost.variants),
         "kernel": cost.kernel and _kernel(cost.kernel),
         "warnings": list(cost.warnings),
     }
@@ -234,6 +302,29 @@ def _unused(unused: UnusedCost) -> dict[str, Any]:
             for one in unused.files
         ],
         "kept": [{"reason": why, "modules": count} for why, count in unused.kept.items()],
+    }
+
+
+def _variants(found: ContentVariantCosts) -> dict[str, Any]:
+    return {
+        "today_bytes": found.today_bytes,
+        "fallback": found.fallback and str(found.fallback),
+        "rebuild": found.rebuild,
+        "variants": [
+            {
+                "name": one.variant.name,
+                "path": str(one.variant.path),
+                "line": one.variant.line,
+                "loses": one.variant.loses,
+                "in_fallback": one.variant.in_fallback and found.fallback is not None,
+                "size_bytes": one.size_bytes,
+                "saving_ms": _estimate(one.saving_ms),
+                "removed": one.removed,
+                "added": one.added,
+            }
+            for one in found.variants
+        ],
+        "failed": [{"name": name, "reason": reason} for name, reason in found.failed],
     }
 
 

@@ -108,6 +108,16 @@ class Generator(Protocol):
         """
         ...
 
+    def content_variants(
+        self, host: Host, image: InstalledImage, unused: Sequence[str], /
+    ) -> tuple[ContentVariant, ...]:
+        """Return by which lines of its configuration the generator puts less into an image.
+
+        ``unused`` are names of modules that no boot used. Raises ``InitadvisorError`` where the
+        configuration cannot be told.
+        """
+        ...
+
     def noted_inside(self, host: Host, texts: Mapping[Path, str], /) -> tuple[str, ...]:
         """Return the paths in an image that say how it was made.
 
@@ -183,3 +193,19 @@ class InstalledImage:
     kernel_release: str
     uki: bool = False
     fallback: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentVariant:
+    """Less content for an image: ``line``, the last one of ``text``, which ``path`` is to hold.
+
+    ``name`` is short; ``loses`` tells what stops working, ``in_fallback`` whether a fallback image
+    that is there keeps what goes.
+    """
+
+    name: str
+    path: Path
+    text: str
+    line: str
+    loses: str
+    in_fallback: bool = False

@@ -31,7 +31,15 @@ from initadvisor.generators.files import (
     level_of,
     modules_suffix,
 )
-from initadvisor.generators.rewriting import config_files, confirm, refuse_unusable, texts_of
+from initadvisor.generators.rewriting import (
+    ABOUT_CONTENT,
+    ONLY_THIS_MACHINE,
+    config_files,
+    confirm,
+    content_variant,
+    refuse_unusable,
+    texts_of,
+)
 from initadvisor.generators.running import (
     PrivateBuild,
     build_privately,
@@ -52,7 +60,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.core.settings import Setting
-    from initadvisor.generators import ConfiguredSetting
+    from initadvisor.generators import ConfiguredSetting, ContentVariant
     from initadvisor.host import Host
     from initadvisor.image.cpio_reader import Entry
     from initadvisor.rewrite.files import FileEdit
@@ -163,6 +171,43 @@ def build(host: Host, image: InstalledImage, target: Path, texts: Mapping[Path, 
     makes_ukis = evaluate_config(host, _major(host), texts).value("uefi") == "yes"
     prepare = partial(private_build, host, image, files, texts, makes_ukis)
     build_privately(host, NAME, target, prepare)
+
+
+def content_variants(
+    host: Host, _image: InstalledImage, unused: Sequence[str]
+) -> tuple[ContentVariant, ...]:
+    """Return ``hostonly``, then its strict mode, and ``omit_drivers`` with what no boot used."""
+    config = evaluate_config(host, _major(host))
+    paths = config_paths(host, _major(host))
+    variant = partial(content_variant, host, paths.files, paths.drop_in(host, ABOUT_CONTENT))
+    found: list[ContentVariant] = []
+    if config.value("hostonly") != "yes":
+        found.append(
+            variant(
+                name="this machine's modules only",
+                line='hostonly="yes"',
+                loses=ONLY_THIS_MACHINE,
+                in_fallback=True,
+            )
+        )
+    elif config.value("hostonly_mode") != "strict":
+        found.append(
+            variant(
+                name="what is in use now only",
+                line='hostonly_mode="strict"',
+                loses=f"what is plugged in later is not known; {ONLY_THIS_MACHINE}",
+                in_fallback=True,
+            )
+        )
+    if unused:
+        found.append(
+            variant(
+                name="without unused modules",
+                line=f'omit_drivers+=" {" ".join(sorted(unused))} "',
+                loses="what these modules drive does not work before the root file system is there",
+            )
+        )
+    return tuple(found)
 
 
 def noted_inside(_host: Host, _texts: Mapping[Path, str]) -> tuple[str, ...]:

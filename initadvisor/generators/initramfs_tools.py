@@ -28,8 +28,11 @@ from initadvisor.generators.files import (
     told,
 )
 from initadvisor.generators.rewriting import (
+    ABOUT_CONTENT,
+    ONLY_THIS_MACHINE,
     config_files,
     confirm,
+    content_variant,
     drop_in_read_last,
     refuse_unusable,
     texts_of,
@@ -43,6 +46,7 @@ from initadvisor.rewrite.variables import initramfs_tools_edits
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from initadvisor.generators import ContentVariant
     from initadvisor.host import Host
     from initadvisor.rewrite.files import FileEdit
 
@@ -178,6 +182,27 @@ def affected(host: Host, edits: Sequence[FileEdit]) -> tuple[InstalledImage, ...
 def build(host: Host, image: InstalledImage, target: Path, texts: Mapping[Path, str]) -> None:
     """Have mkinitramfs build one kernel's image with a configuration directory of its own."""
     build_privately(host, NAME, target, partial(private_build, host, image, texts))
+
+
+def content_variants(
+    host: Host, _image: InstalledImage, _unused: Sequence[str]
+) -> tuple[ContentVariant, ...]:
+    """Return ``MODULES=dep``, where it is something else."""
+    if _evaluate_config(host).value("MODULES") == "dep":
+        return ()
+    files, _hooks = _config_paths(host)
+    directory = host.path(f"{_ETC}/conf.d")
+    names = [path.name for path in files[1:]]
+    drop_in = drop_in_read_last(directory, names, sorted, position=len(files), about=ABOUT_CONTENT)
+    variant = content_variant(
+        host,
+        files,
+        drop_in,
+        name="this machine's modules only",
+        line="MODULES=dep",
+        loses=ONLY_THIS_MACHINE,
+    )
+    return (variant,)
 
 
 def noted_inside(host: Host, texts: Mapping[Path, str]) -> tuple[str, ...]:

@@ -35,7 +35,15 @@ from initadvisor.generators.mkinitcpio_config import (
     preset_images,
     preset_of,
 )
-from initadvisor.generators.rewriting import config_files, confirm, refuse_unusable, texts_of
+from initadvisor.generators.rewriting import (
+    ABOUT_CONTENT,
+    ONLY_THIS_MACHINE,
+    config_files,
+    confirm,
+    content_variant,
+    refuse_unusable,
+    texts_of,
+)
 from initadvisor.generators.running import (
     PrivateBuild,
     build_privately,
@@ -50,9 +58,10 @@ from initadvisor.image.pe import read_uki
 from initadvisor.rewrite.variables import mkinitcpio_edits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from initadvisor.generators import ContentVariant
     from initadvisor.generators.shell import Evaluation
     from initadvisor.host import Host
     from initadvisor.rewrite.files import FileEdit
@@ -168,6 +177,51 @@ def build(host: Host, image: InstalledImage, target: Path, texts: Mapping[Path, 
     files = config_paths(host, preset, _major(host), texts).files
     prepare = partial(private_build, host, image, preset, files, texts)
     build_privately(host, NAME, target, prepare)
+
+
+def content_variants(
+    host: Host, image: InstalledImage, _unused: Sequence[str]
+) -> tuple[ContentVariant, ...]:
+    """Return HOOKS with autodetect, without kms, and without a splash screen."""
+    preset = _preset_making(host, image)
+    paths = config_paths(host, preset, _major(host))
+    hooks = evaluate_config(host, paths, image.kernel_release).get("HOOKS")
+    words = list(hooks.words) if hooks else []
+    if not words or not all(_HOOK.fullmatch(word) for word in words):
+        return ()
+    variant = partial(content_variant, host, paths.files, paths.drop_in(host, ABOUT_CONTENT))
+    found: list[ContentVariant] = []
+    if "autodetect" not in words:
+        at = max((i + 1 for i, word in enumerate(words) if word in _BEFORE_AUTODETECT), default=0)
+        found.append(
+            variant(
+                name="this machine's modules only",
+                line=_hooks_line([*words[:at], "autodetect", *words[at:]]),
+                loses=ONLY_THIS_MACHINE,
+                in_fallback=True,
+            )
+        )
+    for hook, name, loses in _LEFT_OUT:
+        if hook in words:
+            line = _hooks_line([word for word in words if word != hook])
+            found.append(variant(name=name, line=line, loses=loses))
+    return tuple(found)
+
+
+_HOOK = re.compile(r"[\w.-]+", re.ASCII)
+_BEFORE_AUTODETECT = ("base", "systemd", "udev")
+_LEFT_OUT = (
+    (
+        "kms",
+        "without graphics drivers",
+        "until the root file system is there, the screen stays as the firmware set it",
+    ),
+    ("plymouth", "without a splash screen", "no splash screen, and no passphrase asked for on it"),
+)
+
+
+def _hooks_line(words: Iterable[str]) -> str:
+    return f"HOOKS=({' '.join(words)})"
 
 
 def noted_inside(_host: Host, _texts: Mapping[Path, str]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from initadvisor.core.errors import UnsafeError
+from initadvisor.generators import ContentVariant
 from initadvisor.generators.shell import config_text, version_sorted
 from initadvisor.rewrite.files import ConfigFile, DropIn
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from initadvisor.rewrite.files import FileEdit
 
 
-_NAMES = ("90-initadvisor", "zz-initadvisor", "zzz-initadvisor", "zzzzzz-initadvisor")
+_BEGINNINGS = ("90", "zz", "zzz", "zzzzzz")
 
 
 def config_files(
@@ -50,13 +51,15 @@ def drop_in_read_last(
     *,
     position: int,
     suffix: str = "",
+    about: str = "initadvisor",
 ) -> DropIn | None:
     """Return a drop-in that could be added, which is read after ``position`` files.
 
-    Its name is not taken, and ``order`` puts it after all ``names``. None if there is no such name.
+    Its name has ``about`` in it and is not taken, and ``order`` puts it after all ``names``. None
+    if there is no such name.
     """
     taken = set(names)
-    for name in (f"{name}{suffix}" for name in _NAMES):
+    for name in (f"{beginning}-{about}{suffix}" for beginning in _BEGINNINGS):
         if name not in taken and order([*taken, name])[-1] == name:
             return DropIn(path=str(directory / name), position=position)
     return None
@@ -74,13 +77,18 @@ class ConfigPaths:
     directory: str
     names: tuple[str, ...] | None
 
-    def drop_in(self, host: Host) -> DropIn | None:
+    def drop_in(self, host: Host, about: str = "initadvisor") -> DropIn | None:
         """Return a file that could be added and is read last, if there is one."""
         if self.names is None:
             return None
-        directory, order = host.path(self.directory), partial(version_sorted, host, unique=True)
-        position = len(self.files)
-        return drop_in_read_last(directory, self.names, order, position=position, suffix=".conf")
+        return drop_in_read_last(
+            host.path(self.directory),
+            self.names,
+            partial(version_sorted, host, unique=True),
+            position=len(self.files),
+            suffix=".conf",
+            about=about,
+        )
 
 
 def texts_of(edits: Sequence[FileEdit]) -> Mapping[Path, str]:
@@ -110,3 +118,44 @@ def confirm(
         f"({found.source})"
     )
     raise UnsafeError(msg, hint="; ".join(found.warnings) or f"look into {found.source}")
+
+
+ABOUT_CONTENT = "content"
+"""What drop-ins are named after that say what is in an image."""
+
+
+def content_variant(
+    host: Host,
+    files: Sequence[Path],
+    drop_in: DropIn | None,
+    *,
+    name: str,
+    line: str,
+    loses: str,
+    in_fallback: bool = False,
+) -> ContentVariant:
+    """Return a variant by a line in ``drop_in``, or at the end of the last of ``files``.
+
+    Raises ``UnsafeError`` where that file is not the administrator's.
+    """
+    if drop_in:
+        path, before = Path(drop_in.path), ""
+    else:
+        last = config_files(host, files)[-1]
+        path, before = Path(last.path), last.text.removesuffix("\n") + "\n"
+        if not last.editable:
+            msg = f"cannot say where to write {line!r}: {path}, which is read last, is a package's"
+            raise UnsafeError(msg)
+    return ContentVariant(
+        name=name,
+        path=path,
+        text=f"{before}{line}\n",
+        line=line,
+        loses=loses,
+        in_fallback=in_fallback,
+    )
+
+
+ONLY_THIS_MACHINE = (
+    "with another disk controller, or in another machine, it may not find its root file system"
+)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.core.settings import Setting
-    from initadvisor.generators import ConfiguredSetting, InstalledImage
+    from initadvisor.generators import ConfiguredSetting, ContentVariant, InstalledImage
     from initadvisor.host import Host
     from initadvisor.rewrite.files import FileEdit
 
@@ -82,6 +82,13 @@ def affected(_host: Host, _edits: Sequence[FileEdit]) -> tuple[InstalledImage, .
 def build(host: Host, image: InstalledImage, target: Path, _texts: Mapping[Path, str]) -> None:
     """Raise ``UnsafeError``: there is no generator to build with."""
     build_uncompressed(host, image, target)
+
+
+def content_variants(
+    _host: Host, _image: InstalledImage, _unused: Sequence[str]
+) -> tuple[ContentVariant, ...]:
+    """Return none: nothing is known that would make one."""
+    return ()
 
 
 def noted_inside(_host: Host, _texts: Mapping[Path, str]) -> tuple[str, ...]:

@@ -273,6 +273,7 @@ class Configured:
     affected = staticmethod(unknown.affected)
     build = staticmethod(unknown.build)
     noted_inside = staticmethod(unknown.noted_inside)
+    content_variants = staticmethod(unknown.content_variants)
     compressor = staticmethod(unknown.compressor)
     default_level = staticmethod(unknown.default_level)
     unusable = staticmethod(unknown.unusable)

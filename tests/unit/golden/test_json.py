@@ -48,6 +48,7 @@ from initadvisor.trial.campaigns import pause
 from initadvisor.trial.markers import note_rehearsed
 from tests.fakes import work_clock
 from tests.fakes.compressors import COMPRESSORS, fake_compressors
+from tests.fakes.generators import FakeGenerators
 from tests.fakes.machines import REFUSED, UNPACKED, UNTIL_INIT, Machines
 from tests.fakes.runner import FakeRunner
 from tests.fixtures import images
@@ -57,6 +58,7 @@ from tests.fixtures.campaigns import LZ4, TODAY, campaign
 from tests.fixtures.content import mixed_content
 from tests.fixtures.doctor_machine import make_examinable
 from tests.fixtures.dracut_machine import applied_setting, make_appliable
+from tests.fixtures.dracut_machine import image as dracut_image
 from tests.fixtures.enabling_machine import make_enabling
 from tests.fixtures.golden_documents import GOLDEN, check, steady
 from tests.fixtures.golden_states import state_host, unpack
@@ -75,6 +77,7 @@ from tests.fixtures.variants import CONFIG_OPTIONS
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.fakes.generators import Ordered
     from tests.fixtures.hosts import Machine
 
 Golden = Callable[..., None]
@@ -399,6 +402,17 @@ def test_contents_unused(golden: Golden, building: Machines, tmp_path: Path) -> 
     add_boots(machine, count=2)
     answer_modinfo(building, FIRMWARE)
     golden("contents", write_image_of_modules(tmp_path / "image"), "--unused", "--json")
+
+
+def test_contents_variants(golden: Golden, appliable: Machine) -> None:
+    def make(order: Ordered) -> None:
+        small = "hostonly" in "".join(order.config.values())
+        extra = "" if small else "usr/firmware.bin"
+        order.image.write_bytes(dracut_image(Codec.GZIP, extra=extra))
+
+    assert isinstance(appliable.runner, FakeGenerators)
+    appliable.runner.make = make
+    golden("contents", "--variants", "--json")
 
 
 def test_contents_without_a_kernel(golden: Golden, building: Machines, image: Path) -> None:

@@ -1,0 +1,110 @@
+"""What ``contents --variants`` builds and says of less in an image."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from initadvisor import host as host_package
+from initadvisor.cli import root
+from initadvisor.core.codecs import Codec
+from initadvisor.core.errors import ProgramError, UnsafeError
+from tests.fakes.generators import FakeGenerators
+from tests.fixtures.content import mixed_content
+from tests.fixtures.dracut_machine import IMAGE, image, make_machine, snapshot
+from tests.fixtures.images import archive, compress
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.fakes.generators import Ordered
+    from tests.fixtures.hosts import Machine
+
+SMALL = {"init": b"#!/bin/sh\n", "bin/sh": mixed_content(50_000)}
+LARGE = SMALL | {"usr/lib/firmware/amdgpu/a.bin": mixed_content(600_000)}
+
+
+def made(order: Ordered) -> None:
+    """Build what was ordered: hostonly leaves firmware out."""
+    small = 'hostonly="yes"' in "".join(order.config.values())
+    order.image.write_bytes(compress(Codec.GZIP, archive(SMALL if small else LARGE)))
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """A machine that the command takes for the real one."""
+    found = make_machine(tmp_path, monkeypatch)
+    found.path(IMAGE).write_bytes(compress(Codec.GZIP, archive(LARGE)))
+    assert isinstance(found.runner, FakeGenerators)
+    found.runner.make = made
+    monkeypatch.setattr(host_package, "Host", lambda: found)
+    return found
+
+
+def said(machine: Machine, *words: str) -> str:
+    """Call the command; nothing installed is touched and nothing that was built is left."""
+    before = snapshot(machine)
+    done = CliRunner().invoke(root, ["contents", "--variants", *words], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert snapshot(machine) == before
+    assert not (machine.cache_dir() / "apply").exists()
+    return done.stdout
+
+
+def variants(machine: Machine) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(said(machine, "--json"))["variants"]
+    return found
+
+
+def test_a_variant_is_built_and_priced_against_what_is_built_without_it(machine: Machine) -> None:
+    large = len(compress(Codec.GZIP, archive(LARGE)))
+    # What is installed was made of something else.
+    machine.path(IMAGE).write_bytes(image(Codec.GZIP, parameters="--kver"))
+    found = variants(machine)
+    [one] = found["variants"]
+    assert found["today_bytes"] == large
+    assert one["size_bytes"] == len(compress(Codec.GZIP, archive(SMALL)))
+    assert one["removed"][-1] == "usr/lib/firmware/amdgpu/a.bin"
+    assert one["added"] == []
+    assert one["line"] == 'hostonly="yes"'
+    assert one["path"] == str(machine.path("/etc/dracut.conf.d/zz-content.conf"))
+    assert not one["in_fallback"]
+    assert 0 < one["saving_ms"]["low"] < one["saving_ms"]["median"] < one["saving_ms"]["high"]
+
+
+def test_it_says_what_to_write_and_what_is_lost(machine: Machine) -> None:
+    told = " ".join(said(machine).split())
+    assert "built, not booted" in told
+    assert 'write hostonly="yes" into the new file' in told
+    assert "then sudo dracut --force --regenerate-all" in told
+    assert "in another machine, it may not find its root file system" in told
+    assert "No fallback image keeps it" in told
+    assert "a.bin" not in told
+    assert "usr/lib/firmware/amdgpu/a.bin" in said(machine, "--files")
+
+
+def test_one_that_cannot_be_built_is_named_with_the_reason(machine: Machine) -> None:
+    def fails(order: Ordered) -> None:
+        if "hostonly" in "".join(order.config.values()):
+            msg = "dracut failed: no root device"
+            raise ProgramError(msg)
+        made(order)
+
+    assert isinstance(machine.runner, FakeGenerators)
+    machine.runner.make = fails
+    found = variants(machine)
+    assert found["variants"] == []
+    name = "this machine's modules only"
+    assert found["failed"] == [{"name": name, "reason": "dracut failed: no root device"}]
+    assert f"{name}: dracut failed: no root device" in " ".join(said(machine).split())
+
+
+def test_of_an_image_that_is_not_made_here_there_is_none(machine: Machine) -> None:
+    other = machine.root / "other"
+    other.write_bytes(compress(Codec.GZIP, archive(SMALL)))
+    done = CliRunner().invoke(root, ["contents", "--variants", str(other)])
+    assert isinstance(done.exception, UnsafeError)
+    assert "it is not made on this machine" in str(done.exception)
