@@ -316,14 +316,27 @@ def _is_read(path: Path, name: str) -> bool:
     return is_read
 
 
+_SHELLS_OWN = frozenset(
+    {"!", ".", ":", "[", "alias", "bg", "break", "case", "cd", "command", "continue", "do", "done"}
+    | {"elif", "else", "esac", "eval", "exec", "exit", "export", "fg", "fi", "for", "getopts"}
+    | {"hash", "if", "in", "jobs", "local", "read", "readonly", "return", "set", "shift", "then"}
+    | {"times", "trap", "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while"}
+    | {"{", "}"}
+)
+"""Words that ``command -v`` finds in dash though there is no program of the name."""
+
+
 def _usable_codec(host: Host, written: str, release: str, warnings: list[str]) -> Codec:
     """Follow mkinitramfs: a missing program, then a kernel without the format, mean gzip."""
     codec = Codec(written) if written in set(Codec) else None
-    own = written in functions_of(host, *_SCRIPTS)
+    own = written in functions_of(host, *_SCRIPTS) or written in _SHELLS_OWN
     if not own and not has_program(host, written, _SEARCH_PATH):
         warnings.append(f"COMPRESS={written!r} is not installed: mkinitramfs uses gzip")
         codec = Codec.GZIP
     places = (f"/lib/modules/{release}/config-{release}", f"/boot/config-{release}")
+    if place := next((place for place in places if host.path(place).is_dir()), None):
+        msg = f"mkinitramfs would stop: {place} is a directory"
+        raise InitadvisorError(msg)
     config = first_kernel_config(host, places)
     if codec in {None, Codec.CAT} and config is None:
         msg = f"mkinitramfs would stop: it does not know how to run COMPRESS={written!r}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from initadvisor.core.errors import InitadvisorError
 from initadvisor.generators import InstalledImage
@@ -98,6 +98,10 @@ def left_out(paths: ConfigPaths) -> str:
     return names and f"of drop-ins with names like {names} mkinitcpio reads one, whichever is first"
 
 
+_OPTIONS: Final = {"BASHOPTS": "extglob"}
+"""What the script sets before it sources anything; dracut does so later."""
+
+
 def evaluate_config(
     host: Host,
     paths: ConfigPaths,
@@ -114,7 +118,7 @@ def evaluate_config(
         paths.files,
         (*_VARIABLES, *_MKINITCPIOS_OWN, *COMPRESSORS_OWN),
         merged=True,
-        env={"KERNELVERSION": kernel_release},
+        env={"KERNELVERSION": kernel_release, **_OPTIONS},
         texts=texts,
     )
     if config.status != 0:
@@ -253,7 +257,8 @@ def _loaded_by_default(host: Host) -> tuple[Path, ...]:
 
 
 def _presets_in(host: Host, file: Path) -> Iterable[Preset]:
-    values = evaluate(host, Shell.BASH, [file], (*_NAMES, *_PROCESS_PRESETS_OWN))
+    names_asked = (*_NAMES, *_PROCESS_PRESETS_OWN)
+    values = evaluate(host, Shell.BASH, [file], names_asked, env=_OPTIONS)
     presets = values.get("PRESETS")
     names = presets.values if presets else ()
     first = next((name for name in names if name != "fallback"), "fallback")

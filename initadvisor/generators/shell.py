@@ -64,7 +64,6 @@ shift
 _BASH = (
     _PROLOGUE
     + r"""
-shopt -s extglob
 __merged=$1 __patterns=$2
 shift 2
 __files=("$@")

@@ -9,7 +9,7 @@ import pytest
 from initadvisor.core.codecs import Codec
 from initadvisor.core.errors import InitadvisorError, UnsafeError
 from initadvisor.core.settings import Setting
-from initadvisor.generators import InstalledImage, dracut
+from initadvisor.generators import InstalledImage, dracut, mkinitcpio
 from initadvisor.generators.files import with_stream_size
 from initadvisor.host import Host
 from tests.fakes.runner import FakeRunner
@@ -466,3 +466,13 @@ def test_the_context_tells_of_hostonly_and_compressed_modules(host: Host, write:
     write(f"/lib/modules/{RELEASE}/modules.dep", "kernel/fs/fat/fat.ko.xz:\n")
     assert "only this machine's modules" in dracut.context(host)[0]
     assert ".ko.xz" in dracut.context(host)[1]
+
+
+def test_extended_patterns_are_mkinitcpios_alone(host: Host, write: Write) -> None:
+    """dracut turns them on after it has sourced its configuration."""
+    text = "case a in @(a|b)) {}=lz4 ;; esac\n"
+    write("/etc/dracut.conf", text.format("compress"))
+    assert dracut.configured(host, RELEASE).setting.codec is not Codec.LZ4
+    write("/usr/bin/mkinitcpio", "declare -r version='41'\n")
+    write("/etc/mkinitcpio.conf", text.format("COMPRESSION"))
+    assert mkinitcpio.configured(host, RELEASE).setting.codec is Codec.LZ4

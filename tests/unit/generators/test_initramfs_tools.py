@@ -296,3 +296,16 @@ def test_it_builds_nothing_uncompressed(host: Host, tmp_path: Path) -> None:
 def test_the_context_tells_of_modules(host: Host, write: Write, modules: str, words: str) -> None:
     write(_CONF, f"MODULES={modules}\nCOMPRESS=zstd\n")
     assert words in initramfs_tools.context(host)[0]
+
+
+@pytest.mark.parametrize("word", ["case", "cd"])
+def test_a_word_of_the_shell_is_taken_for_a_program(host: Host, write: Write, word: str) -> None:
+    write(_CONF, f"COMPRESS={word}\n")
+    with pytest.raises(InitadvisorError, match="it does not know how to run"):
+        initramfs_tools.configured(host, RELEASE)
+
+
+def test_a_directory_for_a_kernels_configuration_stops_it(host: Host) -> None:
+    host.path(f"/boot/config-{RELEASE}").mkdir(parents=True)
+    with pytest.raises(InitadvisorError, match="is a directory"):
+        initramfs_tools.configured(host, RELEASE)
