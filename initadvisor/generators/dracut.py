@@ -52,7 +52,6 @@ from initadvisor.host.files import listing, open_regular
 from initadvisor.host.process import SYSTEM_DIRECTORIES
 from initadvisor.image.findings import printable
 from initadvisor.image.inventory import normalised
-from initadvisor.image.scan import scan
 from initadvisor.rewrite.variables import dracut_edits
 
 if TYPE_CHECKING:
@@ -351,6 +350,8 @@ def added_configuration(host: Host, image: InstalledImage) -> tuple[str, ...]:
     it the same configuration makes an image with other modules. What a kernel hook ran says the
     image only; what cannot be read tells nothing.
     """
+    from initadvisor.image.scan import scan  # takes long; measuring a boot needs none of it
+
     noted = _NotedCommandLine()
     try:
         with open_regular(image.path) as file:
