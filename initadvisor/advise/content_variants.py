@@ -50,12 +50,12 @@ def content_variant_costs(
         raise UnsafeError(msg, hint="leave IMAGE out, or name one that it makes here")
     wanted = generator.content_variants(host, installed, unused)
     found: list[VariantCost] = []
-    failed: list[tuple[str, str]] = []
+    skipped: list[tuple[str, str]] = []
     with building_place(host) as place:
 
         def built(variant: ContentVariant | None) -> ReadImage:
             what = variant.name if variant else "as it is"
-            done = len(found) + len(failed) + (variant is not None)
+            done = len(found) + len(skipped) + (variant is not None)
             observer.doing(f"building it {what}", done=done, of=len(wanted) + 1)
             texts = {variant.path: variant.text} if variant else {}
             generator.build(host, installed, place / "image", texts)
@@ -64,13 +64,18 @@ def content_variant_costs(
         today = built(None)
         for variant in wanted:
             try:
-                found.append(_cost(host, generator, variant, today, built(variant), pricing))
+                cost = _cost(host, generator, variant, today, built(variant), pricing)
             except InitadvisorError as err:
-                failed.append((variant.name, err.message))
+                skipped.append((variant.name, err.message))
+            else:
+                if cost.saving_ms.middle > 0:
+                    found.append(cost)
+                else:
+                    skipped.append((variant.name, f"{variant.line} makes the image no smaller"))
     return ContentVariantCosts(
         today_bytes=today.size_bytes,
         variants=tuple(sorted(found, key=lambda one: -one.saving_ms.middle)),
-        failed=tuple(failed),
+        skipped=tuple(skipped),
         fallback=_fallback(host, generator, installed),
         rebuild=_REBUILD[generator.NAME],
     )

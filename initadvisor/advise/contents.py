@@ -89,16 +89,16 @@ class VariantCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentVariantCosts:
-    """Variants of an image, the one that saves most first, and those that could not be built.
+    """Variants of an image, the one that saves most first, and those left out.
 
-    ``today_bytes``: the image as it is made without any. ``failed``: names with reasons.
-    ``fallback``: a fallback image of the same kernel. ``rebuild`` is the command that makes the
-    images anew.
+    ``today_bytes``: the image as it is made without any. ``skipped``: names with reasons, of what
+    could not be built or saves nothing. ``fallback``: a fallback image of the same kernel.
+    ``rebuild`` is the command that makes the images anew.
     """
 
     today_bytes: int
     variants: tuple[VariantCost, ...]
-    failed: tuple[tuple[str, str], ...]
+    skipped: tuple[tuple[str, str], ...]
     fallback: Path | None
     rebuild: str
 

@@ -197,10 +197,10 @@ def _print_unused(unused: UnusedCost, *, files: bool) -> None:
 
 
 def _print_variants(found: ContentVariantCosts, *, files: bool) -> None:
-    for name, reason in found.failed:
+    for name, reason in found.skipped:
         print_item(f"{name}: {reason}")
     if not found.variants:
-        if not found.failed:
+        if not found.skipped:
             print_paragraph("No line of the generator's configuration is known to put less in it.")
         return
     click.echo("With less in it (built, not booted):\n")
@@ -324,7 +324,7 @@ def _variants(found: ContentVariantCosts) -> dict[str, Any]:
             }
             for one in found.variants
         ],
-        "failed": [{"name": name, "reason": reason} for name, reason in found.failed],
+        "skipped": [{"name": name, "reason": reason} for name, reason in found.skipped],
     }
 
 

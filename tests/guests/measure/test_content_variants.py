@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.vm
 
+_ALL_MODULES = {
+    Generator.INITRAMFS_TOOLS: "echo MODULES=most >/etc/initramfs-tools/conf.d/guest\n",
+    Generator.DRACUT: "sed -i 's/^drivers=.*//' /etc/dracut.conf.d/*.conf\n",
+}
+"""Guests have images of the few modules that they need."""
+
 _ASK = """
 initadvisor measure
 initadvisor contents --unused --variants --json >/root/contents
@@ -49,7 +55,7 @@ def test_with_every_line_that_it_names_the_machine_boots(
     install(copy)
     machine = Machine(bare_metal=True)
     before_bytes = copy.initrd.stat().st_size
-    boot(copy, machine, script=ENABLE + _ASK + _DO, then=Then.REBOOT)
+    boot(copy, machine, script=_ALL_MODULES[generator] + ENABLE + _ASK + _DO, then=Then.REBOOT)
     boot(copy, machine, script=_LOOK)
 
     def seen(name: str) -> str:
@@ -57,11 +63,12 @@ def test_with_every_line_that_it_names_the_machine_boots(
 
     document = json.loads(seen("contents"))
     found, unused = document["variants"], document["unused"]
-    assert found["failed"] == []
+    assert found["skipped"] == []
     assert found["variants"]
-    assert found["today_bytes"] == pytest.approx(before_bytes, rel=0.01)
-    assert all(one["saving_ms"]["median"] > 0 for one in found["variants"])
-    assert all(one["removed"] for one in found["variants"])
+    assert found["today_bytes"] > before_bytes
+    for one in found["variants"]:
+        assert one["removed"], one["name"]
+        assert one["saving_ms"]["median"] > 0, one["saving_ms"]
     assert unused["boots"] == 1
     loaded = {line.split()[0] for line in seen("modules").splitlines()}
     assert loaded

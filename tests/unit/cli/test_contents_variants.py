@@ -98,8 +98,16 @@ def test_one_that_cannot_be_built_is_named_with_the_reason(machine: Machine) -> 
     found = variants(machine)
     assert found["variants"] == []
     name = "this machine's modules only"
-    assert found["failed"] == [{"name": name, "reason": "dracut failed: no root device"}]
+    assert found["skipped"] == [{"name": name, "reason": "dracut failed: no root device"}]
     assert f"{name}: dracut failed: no root device" in " ".join(said(machine).split())
+
+
+def test_one_that_makes_it_no_smaller_is_no_advice(machine: Machine) -> None:
+    machine.path("/etc/dracut.conf.d/own.conf").write_text('compress=gzip\nhostonly="yes"\n')
+    found = variants(machine)
+    assert found["variants"] == []
+    [skipped] = found["skipped"]
+    assert skipped["reason"] == 'hostonly_mode="strict" makes the image no smaller'
 
 
 def test_of_an_image_that_is_not_made_here_there_is_none(machine: Machine) -> None:
