@@ -91,7 +91,8 @@ def _menu(loader: BootLoader) -> list[str]:
             return _value("LoaderEntries").decode("utf-16-le").rstrip("\0").split("\0")
         case "grub":
             lines = map(str.strip, Path("/boot/grub/grub.cfg").read_text().splitlines())
-            return [line for line in lines if line.startswith(_MENU_COMMANDS)]
+            files = sorted(path.name for path in Path("/boot/loader/entries").glob("*"))
+            return [*(line for line in lines if line.startswith(_MENU_COMMANDS)), *files]
         case _:
             order = _value("BootOrder")
             return [order[at : at + 2].hex() for at in range(0, len(order), 2)]

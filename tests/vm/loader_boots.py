@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.fixtures.owners import OWNER
 from tests.judges.unified import with_sections
+from tests.vm.blscfg import put_blscfg
 from tests.vm.boot import Then, boot
 from tests.vm.candidates import corrupt, recompressed
 from tests.vm.filesystems import put_tree, write
@@ -214,6 +215,13 @@ WAYS = {
         loader=Loader.GRUB_BIOS,
         installed="/boot/initrd.img-{release}",
         select=_SELECT_PREVIOUS_IN_GRUB,
+    ),
+    "grub-blscfg": Way(
+        name="grub",
+        loader=Loader.GRUB,
+        installed="/boot/initrd.img-{release}",
+        select=_SELECT_PREVIOUS_IN_GRUB,
+        prepare=put_blscfg,
     ),
     "systemd-boot-uki": Way(
         name="systemd-boot",

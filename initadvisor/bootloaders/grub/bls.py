@@ -27,7 +27,13 @@ SUFFIX: Final = ".conf"
 _BLANK = " \t"
 _SHORTEST = len("a.conf")
 _IN_NAME = re.compile(r"[A-Za-z0-9_]", re.ASCII)
+_FEDORA_BEGINS = ("load_video", "set gfxpayload=keep", "insmod gzio")
+"""What each entry of Fedora's does first (create_entry() in blscfg.c)."""
+
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))", re.ASCII)
+
+
+_EXPANDED = ("options", "initrd", "grub_users")
 
 
 class GrubVariant(StrEnum):
@@ -81,14 +87,20 @@ class BlsEntry:
     @property
     def variables(self) -> frozenset[str]:
         """The names of those that GRUB may put the values of into the entry."""
-        texts = [*self.values.get("options", ()), *self.values.get("initrd", ())]
+        texts = [each for key in _EXPANDED for each in self.values.get(key, ())]
         return frozenset(
             found[1] or found[2] for each in texts for found in _VARIABLE.finditer(each)
         )
 
-    def menu_entry(self, body: str) -> str:
-        """Return the entry as a script has it; a condition stands for what is uncertain."""
-        made = f"menuentry {_quoted(self.title)} --id {_quoted(self.identifier)} {{\n{body}}}\n"
+    def menu_entry(self, body: str, variables: Mapping[str, str], variant: GrubVariant) -> str:
+        """Return the entry as a script has it; a condition stands for what is uncertain.
+
+        Anybody may boot it, also where GRUB asks for a password, unless it names users.
+        """
+        users = expanded(self._first("grub_users"), variables, variant)
+        who = "--unrestricted" if users is None else f"--users {_quoted(users)}"
+        names = f"{_quoted(self.title)} {who} --id {_quoted(self.identifier)}"
+        made = f"menuentry {names} {{\n{body}}}\n"
         return f"if uncertain; then\n{made}fi\n" if self.uncertain else made
 
     def body(self, variables: Mapping[str, str], variant: GrubVariant) -> str:
@@ -101,7 +113,8 @@ class BlsEntry:
         if fedora and (early := variables.get("early_initrd")):
             beside = (images or [kernel])[0].rpartition("/")[0]
             images = [*(f"{beside}/{name}" for name in early.split(" ")), *images]
-        lines = [f"linux {kernel} {options or ''}"]
+        lines = list(_FEDORA_BEGINS) if fedora else []
+        lines.append(f"linux {kernel} {options or ''}")
         if images:
             initrd = " ".join(("initrd", *images))
             lines.append(_VARIABLE.sub(lambda m: variables.get(m[1] or m[2], ""), initrd))

@@ -109,7 +109,7 @@ def _menu(
             if not _is_plain(body):
                 body, problem = "", "says more than a kernel and its command line"
         if entry.boots or entry.uncertain:
-            made += entry.menu_entry(body)
+            made += entry.menu_entry(body, known, variant)
         if problem:
             damaged.append(f"{path} {problem}")
     text = f"{text[: call.start]}\n{made}{text[call.end :]}"

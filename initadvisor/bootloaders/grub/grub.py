@@ -5,7 +5,9 @@ before anything is booted. Where GRUB cannot write that block (LVM, RAID, btrfs,
 would stand for ever: refused.
 
 Our entry is the default entry's own text with another image and some words more: whatever it does
-to find its disk and to set the screen up is kept as it is.
+to find its disk and to set the screen up is kept as it is. Where entries are files (blscfg), ours
+is in custom.cfg, too, with what GRUB makes of the default one's file. Among the files it could
+become the default by its name, and who writes there (grubby, kernel-install) would change it.
 """
 
 from __future__ import annotations
@@ -83,8 +85,7 @@ def refusals(host: Host) -> tuple[Refusal, ...]:
     return safety.collected(
         partial(require_writable, host, where.directory),
         partial(require_grub_writes, host, where),
-        partial(_require_own_entries, host, where),
-        partial(default_entry, host),
+        lambda: _require_uncounted(default_entry(host)),
         partial(_require_harmless_custom, host, where),
         lambda: safety.require_none_pending(armed(host), where.how_to_clear),
         partial(safety.require_no_binding, host),
@@ -99,8 +100,8 @@ def default_entry(host: Host) -> BootEntry:
 def trial(host: Host, request: TrialRequest) -> TrialPlan:
     """Plan the entry, which finds its disk as the default entry does."""
     where = place(host)
-    _require_own_entries(host, where)
     menu, default = _default(host, where)
+    _require_uncounted(default)
     image = loader_path(host, request.image, file_system_of(host, where.directory).mount_point)
     title = request.title_beside(default.title)
     added = new_parameters(default.options, request.parameters)
@@ -262,16 +263,15 @@ def _default_of_files(
     return found[0]
 
 
-def _require_own_entries(host: Host, where: GrubPlace) -> None:
-    """Raise ``RefusedError`` where entries are files: this program writes none for GRUB."""
-    text = decoded(read_bytes(host.path(where.configuration)) or b"")
-    if uses_bls(grub_menu.parsed(text, where.configuration)):
-        reason = (
-            f"{where.configuration} makes its entries from files (blscfg, as on Fedora), and a "
-            "trial's entry among them is not supported yet"
-        )
-        remedy = "GRUB_ENABLE_BLSCFG=false in /etc/default/grub, then grub2-mkconfig, writes them"
-        raise refused(RefusalKind.UNSUPPORTED_LOADER, reason, f"{remedy} into grub.cfg")
+_COUNTED = re.compile(r"\+\d+(-\d+)?\.conf\Z", re.ASCII)
+
+
+def _require_uncounted(default: BootEntry) -> None:
+    """Raise ``RefusedError`` where the default entry's file is renamed by what counts its boots."""
+    if _COUNTED.search(default.source):
+        reason = f"the name of {default.source} counts its boots, and changes with them"
+        remedy = "wait until systemd-bless-boot.service has found it good, or rename the file"
+        raise refused(RefusalKind.UNCLEAR_DEFAULT, reason, remedy)
 
 
 def _split(host: Host, where: GrubPlace, kind: EntryKind) -> custom.Custom:

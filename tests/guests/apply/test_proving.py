@@ -10,9 +10,11 @@ import pytest
 
 from tests.fixtures.owners import OWNER
 from tests.vm.applying import SETTING, applying_guest
+from tests.vm.blscfg import put_blscfg
 from tests.vm.boot import Then, boot
 from tests.vm.guest import Loader
 from tests.vm.installed import ENABLE, install
+from tests.vm.witness import freed_kib
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +29,7 @@ _TRIAL_ENTRY = {
     Loader.SYSTEMD_BOOT: f"/boot/loader/entries/a-initadvisor-{OWNER}-trial.conf",
     Loader.GRUB: "/boot/grub/custom.cfg",
 }
+"""Of GRUB the file has the previous image's entry, too."""
 _LOOK = """
 import glob, hashlib, json, pathlib, subprocess, sys
 
@@ -36,7 +39,7 @@ def said(*argv):
 def read(path):
     return pathlib.Path(path).read_text()
 
-(record,) = glob.glob("/var/lib/initadvisor/transactions/*.json")
+record, *_ = sorted(glob.glob("/var/lib/initadvisor/transactions/*.json"))
 (image,) = glob.glob("/boot/initrd.img-*")
 journal = ("journalctl", "-b", "-q", "-o", "cat", "_COMM=initadvisor", "-u")
 print(json.dumps({
@@ -47,7 +50,8 @@ print(json.dumps({
     "settled": said(*journal, "initadvisor-settle.service").splitlines(),
     "slept": said(*journal, "initadvisor-sleep.service").splitlines(),
     "failed": said("systemctl", "--failed", "--plain", "--no-legend").splitlines(),
-    "entry": sys.argv[1:] and pathlib.Path(sys.argv[1]).exists(),
+    "entry": "initadvisor.trial=" in (pathlib.Path(sys.argv[1]).read_text()
+        if pathlib.Path(sys.argv[1]).exists() else ""),
     "noted": pathlib.Path("/var/lib/initadvisor/trial-entry").exists(),
 }))
 """
@@ -65,6 +69,7 @@ _BY_HAND = f"""
 systemctl start {_SETTLE}
 initadvisor settle
 """
+_GO_BACK = "initadvisor rollback --confirm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,20 +96,29 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The boot in which it was applied, and the two after it."""
+    """The boot in which it was applied, and the three after it."""
 
     applied: Told
     rehearsal: Told
     proof: Told
+    back: Told
 
 
-@pytest.fixture(scope="module", params=[Loader.SYSTEMD_BOOT])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(Loader.SYSTEMD_BOOT),
+        pytest.param(Loader.GRUB, id="grub-blscfg", marks=pytest.mark.xdist_group("blscfg")),
+    ],
+)
 def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """Apply a setting once for all tests, and reboot twice."""
     directory = tmp_path_factory.mktemp("proving")
     loader: Loader = request.param
     copy = applying_guest(loader).copied_to(directory / "guest")
     install(copy)
+    if loader is Loader.GRUB:
+        put_blscfg(copy)
 
     def told(name: str, script: str) -> Told:
         look = f"{script}\npython3 - {_TRIAL_ENTRY[loader]} <<'END'\n{_LOOK}\nEND\n"
@@ -116,6 +130,7 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         applied=told("applied", _ARM),
         rehearsal=told("rehearsal", _BY_TIMER),
         proof=told("armed_boot", _BY_HAND),
+        back=told("back", _GO_BACK),
     )
 
 
@@ -145,6 +160,7 @@ def test_the_timer_judges_the_rehearsal_and_arms_the_new_image(outcome: Outcome)
 
 
 @pytest.mark.shows("apply", "systemd-boot")
+@pytest.mark.shows("apply", "GRUB with blscfg", system="Debian 13, GRUB 2.14 of sid")
 def test_the_new_image_is_installed_after_its_boot(outcome: Outcome) -> None:
     look, before = outcome.proof.look, outcome.rehearsal
     assert f"initadvisor.trial={before.transaction['armed_boot']['trial']}" in look["command_line"]
@@ -158,3 +174,16 @@ def test_the_new_image_is_installed_after_its_boot(outcome: Outcome) -> None:
 def test_nothing_of_the_trial_is_left(outcome: Outcome) -> None:
     assert not outcome.proof.look["noted"]
     assert not outcome.proof.look["entry"]
+
+
+@pytest.mark.shows("rollback", "systemd-boot")
+@pytest.mark.shows("rollback", "GRUB with blscfg", system="Debian 13, GRUB 2.14 of sid")
+def test_the_next_boot_is_of_the_new_image_by_default_and_going_back_is_to_the_old_one(
+    outcome: Outcome,
+) -> None:
+    look, before = outcome.back.look, outcome.applied.look
+    assert not [word for word in look["command_line"] if word.startswith("initadvisor")]
+    assert freed_kib(outcome.back.boot) == freed_kib(outcome.proof.boot)
+    assert freed_kib(outcome.back.boot) != freed_kib(outcome.applied.boot)
+    assert (look["image"], look["configuration"]) == (before["image"], before["configuration"])
+    assert look["failed"] == []

@@ -2,7 +2,8 @@
 
 GRUB runs alone, from a directory that QEMU shows as a disk: no kernel is started. ``linux`` and
 ``initrd`` are functions that print what they are given; then the entry fails and the next one is
-tried. The guest's clock counts instructions, so that GRUB's pauses take no time.
+tried. The guest's clock counts instructions, so that GRUB's pauses take no time. Trials of such a
+machine are in test_boot_loaders, a setting applied there in tests/guests/apply/test_proving.py.
 """
 
 from __future__ import annotations
@@ -13,23 +14,25 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from initadvisor.bootloaders.entry import TrialRequest
+from initadvisor.bootloaders.grub import grub
 from initadvisor.bootloaders.grub import menu as grub_menu
 from initadvisor.bootloaders.grub.bls import GrubVariant
 from initadvisor.bootloaders.grub.bls_menu import BlsMenu, bls_menus
 from initadvisor.bootloaders.grub.environment import place
 from initadvisor.host import Host
-from tests.fixtures.cache import made_once
-from tests.fixtures.debian import Suite
+from tests.fakes.boot_programs import BootPrograms, block
+from tests.fixtures.loader_machines import WORDS
+from tests.fixtures.owners import identify
 from tests.fixtures.trees import write
 from tests.vm import tools
-from tests.vm.debian import mmdebstrap
+from tests.vm.blscfg import core_image, unpacked
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.vm
 
-_PACKAGES = ("grub-pc-bin", "grub-common")
 _MODULES = (
     *("biosdisk", "part_msdos", "fat", "normal", "serial", "terminal", "echo", "test", "blsuki"),
     *("configfile", "halt", "loadenv", "minicmd"),
@@ -52,6 +55,14 @@ insmod blsuki
 blscfg
 menuentry 'the last' --id last { echo "<last|$chosen|>"; halt; }
 """
+_ONCE = """\
+if [ "${next_entry}" ]; then
+  set default="${next_entry}"
+  set next_entry=
+  save_env next_entry
+fi
+"""
+_CUSTOM = "source $prefix/custom.cfg\n"
 _VARIABLES = {"kernelopts": "root=/dev/sda2 ro quiet", "tt": "a=1", "tuned_initrd": "/tuned.img"}
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _SAID = re.compile(r"<(linux|initrd|last)\|([^|]*)\|([^>]*)>")
@@ -77,44 +88,26 @@ class Shown:
     initrd: str = ""
 
 
-def unpacked() -> Path:
-    """Return the packages, unpacked."""
-    return made_once(
-        "grub-sid",
-        ("1", *_PACKAGES),
-        lambda target: mmdebstrap(Suite.SID, target, _PACKAGES, variant="extract"),
-    )
-
-
 @pytest.fixture(scope="module")
 def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """GRUB as a file that QEMU starts like a kernel."""
-    scratch = tmp_path_factory.mktemp("core")
-    (scratch / "early.cfg").write_text(_EARLY)
-    packages = unpacked()
-    libraries = packages / "usr/lib/x86_64-linux-gnu"
-    modules = packages / "usr/lib/grub/i386-pc"
-    tools.started(
-        (
-            *(str(libraries / "ld-linux-x86-64.so.2"), "--library-path", str(libraries)),
-            *(str(packages / "usr/bin/grub-mkimage"), "-O", "i386-pc", "-d", str(modules)),
-            *("-p", "(hd0,msdos1)/grub", "-c", str(scratch / "early.cfg")),
-            *("-o", str(scratch / "core.img"), *_MODULES),
-        )
-    )
-    whole = (modules / "lnxboot.img").read_bytes() + (scratch / "core.img").read_bytes()
-    (scratch / "grub").write_bytes(whole)
-    return scratch / "grub"
+    packages = unpacked("grub-pc-bin", "grub-common")
+    whole = (packages / "usr/lib/grub/i386-pc/lnxboot.img").read_bytes()
+    path = tmp_path_factory.mktemp("core") / "grub"
+    path.write_bytes(whole + core_image(packages, "i386-pc", _EARLY, _MODULES))
+    return path
 
 
-def booted(core: Path, root: Path, *others: int, saved: str = "0") -> list[Shown]:
+def booted(
+    core: Path, root: Path, *others: int, saved: str = "0", menu: str = _MENU
+) -> list[Shown]:
     """Have GRUB boot by default, then the entries of these numbers; return all that it tried.
 
-    The last of them has to be the menu's last, which halts.
+    The last of them has to be the one that halts.
     """
     script = f'set saved_entry="{saved}"\nset fallback="{" ".join(map(str, others))}"\n'
     script += "".join(f'set {name}="{value}"\n' for name, value in _VARIABLES.items())
-    write(root, "/boot/grub/grub.cfg", script + _MENU)
+    write(root, "/boot/grub/grub.cfg", script + menu)
     said = tools.run(
         "qemu-system-x86_64",
         *("-L", tools.tree() / "usr/share/seabios", "-L", tools.tree() / "usr/share/qemu"),
@@ -192,7 +185,7 @@ def test_what_an_entry_loads_is_what_grub_loads(core: Path, root: Path) -> None:
 
 
 @pytest.mark.shows(
-    "order and default of entries", "GRUB 2.14 with blscfg", generator="none", system="Debian sid"
+    "order and default of entries", "GRUB with blscfg", system="Debian 13, GRUB 2.14 of sid"
 )
 @pytest.mark.parametrize("saved", ["0", "2", "010", "8f-1-1", "a-1-2", "The 3rd", "1st"])
 def test_the_default_is_grub_s(core: Path, root: Path, saved: str) -> None:
@@ -207,3 +200,31 @@ def test_the_default_is_grub_s(core: Path, root: Path, saved: str) -> None:
     )
     [shown] = booted(core, root, len(names), saved=saved)
     assert chosen.path == shown.identifier
+
+
+def test_a_trial_s_entry_is_behind_all_files_and_loads_what_was_planned(
+    core: Path, root: Path
+) -> None:
+    """Files that GRUB sorts last are before it: 0-rescue, and names with a dot first."""
+    for name in ("debian-6", "0-rescue", ".hidden"):
+        text = f"title {name}\nlinux /k\ninitrd /i\noptions $kernelopts {name}\n"
+        write(root, f"/boot/loader/entries/{name}.conf", text)
+    for name in ("k", "i", "new", "grub/i386-pc/blsuki.mod"):
+        write(root, f"/boot/{name}", "content")
+    menu = _MENU.replace("set timeout", f"{_ONCE}set timeout") + _CUSTOM
+    write(root, "/boot/grub/grub.cfg", menu)
+    write(root, "/boot/grub/grubenv", block(""))
+    identify(root)
+    host = Host(root=root, runner=BootPrograms(root=root))
+    request = TrialRequest(replaces="/boot/i", image="/boot/new", trial="t1", parameters=WORDS)
+    plan = grub.trial(host, request)
+    grub.write(host, plan)
+    (root / "boot/grub/grubenv").unlink()  # QEMU's directories are none that GRUB should write to
+
+    *files, ours = booted(core, root, 1, 2, 4, 3, menu=menu)
+    assert files[0].identifier == plan.default.identifier == "debian-6"
+    assert [each.identifier for each in files[1:]] == ["0-rescue", ".hidden"]
+    words = f"/k {plan.default.options} {' '.join(request.parameters)}"
+    assert ours == Shown(identifier=plan.identifier, linux=words, initrd="/new")
+    selected = f"set next_entry={plan.identifier}\n{menu}"
+    assert booted(core, root, 3, menu=selected) == [ours]

@@ -91,10 +91,28 @@ def test_a_trial_and_the_previous_image_boot_when_selected(name: str, tmp_path: 
     _assert_all(outcome, previous)
 
 
-@pytest.mark.shows("trial boot, trial that panics", "GRUB on BIOS")
-def test_grub_on_bios_boots_a_trial_once_too(tmp_path: Path) -> None:
-    """What is the same as on EFI is not done again."""
-    way = WAYS["grub-bios"]
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            "grub-bios",
+            marks=pytest.mark.shows("trial boot, trial that panics", "GRUB on BIOS"),
+        ),
+        pytest.param(
+            "grub-blscfg",
+            marks=pytest.mark.shows(
+                "trial boot, trial that panics",
+                "GRUB with blscfg",
+                system="Debian 13, GRUB 2.14 of sid",
+            ),
+        ),
+    ],
+)
+def test_grub_on_bios_and_with_entries_in_files_boots_a_trial_once_too(
+    name: str, tmp_path: Path
+) -> None:
+    """What is the same as on EFI, with entries in grub.cfg, is not done again."""
+    way = WAYS[name]
     steps = (
         Step(words=f"look\n{_TRY}"),
         Step(words=_TRY_CORRUPT_NEXT),
@@ -110,7 +128,13 @@ def test_grub_on_bios_boots_a_trial_once_too(tmp_path: Path) -> None:
     _assert_tried_once(outcome)
     _assert_nothing_is_left(outcome)
     assert last.looks[0]["armed"]["state"] == "none"
-    assert all(name.startswith("/") for look in outcome.looks for name in look["state"]), "not BIOS"
+    files = [path for look in outcome.looks for path in look["state"]]
+    if name == "grub-bios":
+        assert all(path.startswith("/") for path in files), "not BIOS"
+    else:
+        release = images.paths[Image.INSTALLED].removeprefix("/boot/initrd.img-")
+        source = f"/boot/loader/entries/debian-{release}.conf"
+        assert outcome.looks[0]["default"]["source"] == source
 
 
 def _assert_all(outcome: Outcome, previous: Told) -> None:

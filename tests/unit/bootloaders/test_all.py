@@ -27,6 +27,7 @@ from initadvisor.core.errors import InitadvisorError, ProgramError, UnsafeError
 from initadvisor.core.refusals import RefusalKind
 from initadvisor.records.boot_class import comparable_command_line
 from initadvisor.records.boot_start import TRIAL_TAG
+from tests.fixtures.bls_machine import bls_machine
 from tests.fixtures.loader_machines import (
     LOADERS,
     WORDS,
@@ -44,10 +45,13 @@ if TYPE_CHECKING:
     from initadvisor.bootloaders import BootLoader
 
 
-@pytest.fixture(params=LOADERS)
+MACHINES = {**LOADERS, "grub2 with blscfg": (grub, bls_machine)}
+
+
+@pytest.fixture(params=MACHINES)
 def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
     """Return a loader with a machine that it boots."""
-    loader, make = LOADERS[request.param]
+    loader, make = MACHINES[request.param]
     return loader, make(tmp_path)
 
 

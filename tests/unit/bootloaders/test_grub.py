@@ -255,8 +255,8 @@ def test_what_is_for_init_stays_behind_our_words(tmp_path: Path) -> None:
         (probe("fs", "\n"), RefusalKind.UNREADABLE, "does not tell"),
         (
             edit("### BEGIN /etc/grub.d/10_linux ###", "insmod blscfg\nblscfg"),
-            RefusalKind.UNSUPPORTED_LOADER,
-            "blscfg",
+            RefusalKind.UNCLEAR_DEFAULT,
+            "/boot/loader/entries is not there",
         ),
         (edit("save_env next_entry", "true"), RefusalKind.NO_ONE_SHOT, "forget next_entry"),
         (edit("/custom.cfg", "/other.cfg"), RefusalKind.NO_ONE_SHOT, "does not read custom.cfg"),

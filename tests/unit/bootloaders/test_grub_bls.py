@@ -1,4 +1,4 @@
-"""GRUB's entries of the boot loader specification are read as GRUB reads them, and left alone."""
+"""GRUB's entries of the boot loader specification are read as GRUB does it, and never written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from initadvisor.bootloaders.entry import TrialRequest
 from initadvisor.bootloaders.grub import grub
 from initadvisor.bootloaders.grub.bls import (
     GrubVariant,
@@ -28,6 +27,8 @@ from tests.fixtures.bls_machine import (
     entry,
     identifier,
 )
+from tests.fixtures.loader_machines import WORDS
+from tests.fixtures.owners import OWNER
 from tests.fixtures.trees import write
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def test_whatever_is_there_is_read(names: list[str], text: str, variant: GrubVar
     found = in_menu_order(entries, variant)
     assert {each.name for each in found} == {each.name for each in entries}
     for each in found:
-        each.menu_entry(each.body({}, variant))
+        each.menu_entry(each.body({}, variant), {}, variant)
 
 
 @pytest.mark.parametrize(
@@ -384,18 +385,48 @@ def test_of_such_an_entry_nothing_is_said(tmp_path: Path, options: str) -> None:
         default(machine)
 
 
-def test_a_trial_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("module", "begins"),
+    [
+        ("blscfg.mod", ("load_video", "set gfxpayload=keep", "insmod gzio")),
+        ("blsuki.mod", ()),
+    ],
+)
+@pytest.mark.parametrize(
+    ("users", "who"), [("", "--unrestricted"), ("grub_users=root\n", "--users 'root '")]
+)
+def test_a_trial_does_what_grub_makes_of_the_default_entry_s_file(
+    tmp_path: Path, module: str, begins: Sequence[str], users: str, who: str
+) -> None:
+    """It is read behind all files, so that no name of theirs makes it the default."""
+    machine = bls_machine(tmp_path, variables=users, command="")
+    write(tmp_path, f"/boot/grub2/x86_64-efi/{module}", "module")
+    before, found = machine.tree(), default(machine)
+    plan = grub.trial(machine.host, machine.request)
+    head, *lines = plan.text.splitlines()[1:]
+    title = f"'{found.title} (initadvisor trial t1)'"
+    assert head == f"menuentry {title} {who} --id 'initadvisor-{OWNER}-trial' {{"
+    assert [line.rstrip() for line in lines] == [
+        *begins,
+        f"linux /vmlinuz-{NEWEST} {FALLBACK} {' '.join(WORDS)}",
+        "initrd /initadvisor/trial.img",
+        "}",
+    ]
+    grub.write(machine.host, plan)
+    assert default(machine) == found
+    assert {*machine.tree()} - {*before} == {"boot/grub2/custom.cfg"}
+
+
+def test_where_custom_cfg_is_not_read_or_boots_are_counted_nothing_is_tried(
+    tmp_path: Path,
+) -> None:
     machine = bls_machine(tmp_path)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    path = tmp_path / f"boot/loader/entries/{identifier(NEWEST)}.conf"
+    path.rename(path.with_name(f"{MACHINE_ID}-{NEWEST}+3-1.conf"))
     [refusal] = grub.refusals(machine.host)
-    assert refusal.kind is RefusalKind.UNSUPPORTED_LOADER
-    assert "a trial's entry among them is not supported yet" in refusal.reason
-    request = TrialRequest(
-        replaces=f"/boot/initramfs-{NEWEST}.img",
-        image=machine.candidate,
-        trial="t1",
-        parameters=("panic=30",),
-    )
-    with pytest.raises(RefusedError, match="not supported yet"):
-        grub.trial(machine.host, request)
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert "counts its boots" in refusal.reason
+    with pytest.raises(RefusedError, match="counts its boots"):
+        grub.trial(machine.host, machine.request)
+    path.with_name(f"{MACHINE_ID}-{NEWEST}+3-1.conf").rename(path)
+    edit(machine, "custom.cfg", "other.cfg")
+    assert "does not read custom.cfg" in grub.refusals(machine.host)[0].reason

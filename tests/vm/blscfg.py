@@ -1,0 +1,103 @@
+"""A guest that GRUB 2.14 of Debian sid starts, with its entries in files: blscfg, as on Fedora.
+
+The rest of the guest stays as it is: GRUB's programs, which only write its environment, are those
+of its own Debian.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.fixtures.cache import made_once
+from tests.fixtures.debian import Suite
+from tests.vm import tools
+from tests.vm.debian import mmdebstrap
+from tests.vm.filesystems import put_tree, read, write
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.vm.guest import Guest
+
+_BUILT_IN = (
+    *("part_gpt", "part_msdos", "fat", "ext2", "normal", "configfile", "search", "serial"),
+    *("terminal", "echo", "test", "loadenv", "minicmd", "linux", "search_fs_file"),
+)
+_EARLY = """\
+search --no-floppy --set=root --file /grub/grub.cfg
+set prefix=($root)/grub
+configfile $prefix/grub.cfg
+"""
+_SECTION = """\
+### BEGIN /etc/grub.d/10_linux ###
+search --no-floppy --set=root --file /grub/grub.cfg
+if [ -z "${{kernelopts}}" ]; then
+  set kernelopts="{command_line}"
+fi
+
+insmod blsuki
+blscfg
+### END /etc/grub.d/10_linux ###
+"""
+"""As Fedora's 10_linux has it, with the name of upstream's module."""
+_ENTRY = """\
+title Debian ({name})
+version {name}
+linux /vmlinuz-{release}
+initrd /initrd.img-{release}
+options $kernelopts{more}
+grub_users $grub_users
+grub_arg --unrestricted
+grub_class debian
+"""
+
+
+def unpacked(*packages: str) -> Path:
+    """Return GRUB's packages of sid, unpacked; with ``grub-common`` its programs."""
+    return made_once(
+        "grub-sid",
+        ("1", *packages),
+        lambda target: mmdebstrap(Suite.SID, target, packages, variant="extract"),
+    )
+
+
+def core_image(packages: Path, platform: str, early: str, modules: Sequence[str]) -> bytes:
+    """Return GRUB with these modules, which begins with ``early``."""
+    libraries = packages / "usr/lib/x86_64-linux-gnu"
+    with tempfile.TemporaryDirectory() as scratch:
+        script, made = Path(scratch) / "early.cfg", Path(scratch) / "core.img"
+        script.write_text(early)
+        tools.started(
+            (
+                *(str(libraries / "ld-linux-x86-64.so.2"), "--library-path", str(libraries)),
+                *(str(packages / "usr/bin/grub-mkimage"), "-O", platform),
+                *("-d", str(packages / "usr/lib/grub" / platform), "-p", "/grub"),
+                *("-c", str(script), "-o", str(made), *modules),
+            )
+        )
+        return made.read_bytes()
+
+
+def put_blscfg(copy: Guest) -> None:
+    """Have that GRUB start a guest whose loader is ``Loader.GRUB``."""
+    packages = unpacked("grub-efi-amd64-bin", "grub-common")
+    loader = core_image(packages, "x86_64-efi", _EARLY, _BUILT_IN)
+    write(copy.disk.files("/boot/efi"), "/EFI/BOOT/BOOTX64.EFI", loader)
+    boot = copy.disk.files("/boot")
+    put_tree(boot, packages / "usr/lib/grub/x86_64-efi", "/grub/x86_64-efi")
+    text = read(boot, "/grub/grub.cfg").decode()
+    section = _SECTION.format(command_line=copy.recipe.command_line)
+    text, count = re.subn(
+        r"### BEGIN /etc/grub.d/10_linux ###\n.*### END /etc/grub.d/10_linux ###\n",
+        lambda _: section,
+        text,
+        flags=re.DOTALL,
+    )
+    assert count == 1
+    write(boot, "/grub/grub.cfg", text)
+    for name, more in ((copy.release, ""), ("0-rescue", " single")):
+        entry = _ENTRY.format(name=name, release=copy.release, more=more)
+        write(boot, f"/loader/entries/debian-{name}.conf", entry)
