@@ -321,9 +321,9 @@ _SHELLS_OWN = frozenset(
     | {"elif", "else", "esac", "eval", "exec", "exit", "export", "fg", "fi", "for", "getopts"}
     | {"hash", "if", "in", "jobs", "local", "read", "readonly", "return", "set", "shift", "then"}
     | {"times", "trap", "type", "ulimit", "umask", "unalias", "unset", "until", "wait", "while"}
-    | {"{", "}"}
+    | {"{", "}", "echo", "false", "kill", "printf", "pwd", "test", "true"}
 )
-"""Words that ``command -v`` finds in dash though there is no program of the name."""
+"""Words that ``command -v`` finds in dash, be there a program of the name or not."""
 
 
 def _usable_codec(host: Host, written: str, release: str, warnings: list[str]) -> Codec:

@@ -298,7 +298,7 @@ def test_the_context_tells_of_modules(host: Host, write: Write, modules: str, wo
     assert words in initramfs_tools.context(host)[0]
 
 
-@pytest.mark.parametrize("word", ["case", "cd"])
+@pytest.mark.parametrize("word", ["case", "cd", "test"])
 def test_a_word_of_the_shell_is_taken_for_a_program(host: Host, write: Write, word: str) -> None:
     write(_CONF, f"COMPRESS={word}\n")
     with pytest.raises(InitadvisorError, match="it does not know how to run"):
