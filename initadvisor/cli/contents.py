@@ -198,7 +198,7 @@ def _print_unused(unused: UnusedCost, *, files: bool) -> None:
 
 def _print_variants(found: ContentVariantCosts, *, files: bool) -> None:
     for name, reason in found.skipped:
-        print_item(f"{name}: {reason}")
+        print_item(f"{name}: {shown(reason)}")
     if not found.variants:
         if not found.skipped:
             print_paragraph("No line of the generator's configuration is known to put less in it.")
@@ -223,7 +223,7 @@ def _print_variants(found: ContentVariantCosts, *, files: bool) -> None:
         if not files:
             line = line if len(line) <= _LINE else f"{line[:_LINE]}... (whole: --files)"
         print_item(
-            f"{variant.name}: write {line} {where}{shown(str(variant.path))}, then "
+            f"{variant.name}: write {shown(line)} {where}{shown(str(variant.path))}, then "
             f"{found.rebuild}. But {variant.loses}. {_net(found, one)}"
         )
         for path in one.removed if files else ():

@@ -186,7 +186,6 @@ def content_variants(
                 name="this machine's modules only",
                 line='hostonly="yes"',
                 loses=ONLY_THIS_MACHINE,
-                in_fallback=True,
             )
         )
     elif config.value("hostonly_mode") != "strict":
@@ -195,18 +194,20 @@ def content_variants(
                 name="what is in use now only",
                 line='hostonly_mode="strict"',
                 loses=f"what is plugged in later is not known; {ONLY_THIS_MACHINE}",
-                in_fallback=True,
             )
         )
-    if unused:
+    if names := sorted(name for name in unused if _MODULE.fullmatch(name)):
         found.append(
             variant(
                 name="without unused modules",
-                line=f'omit_drivers+=" {" ".join(sorted(unused))} "',
+                line=f'omit_drivers+=" {" ".join(names)} "',
                 loses="what these modules drive does not work before the root file system is there",
             )
         )
     return tuple(found)
+
+
+_MODULE = re.compile(r"[\w-]+", re.ASCII)
 
 
 def noted_inside(_host: Host, _texts: Mapping[Path, str]) -> tuple[str, ...]:

@@ -198,7 +198,7 @@ def content_variants(
                 name="this machine's modules only",
                 line=_hooks_line([*words[:at], "autodetect", *words[at:]]),
                 loses=ONLY_THIS_MACHINE,
-                in_fallback=True,
+                in_fallback=_fallbacks_skip_autodetect(host),
             )
         )
     for hook, name, loses in _LEFT_OUT:
@@ -218,6 +218,16 @@ _LEFT_OUT = (
     ),
     ("plymouth", "without a splash screen", "no splash screen, and no passphrase asked for on it"),
 )
+
+
+def _fallbacks_skip_autodetect(host: Host) -> bool:
+    """Tell whether fallback images are made without the hook, whatever HOOKS says."""
+    fallbacks = [preset for preset in installed_presets(host) if preset.name == "fallback"]
+    return bool(fallbacks) and all(
+        any(word.startswith(("-S", "--skiphooks")) for word in preset.options)
+        and any("autodetect" in word for word in preset.options)
+        for preset in fallbacks
+    )
 
 
 def _hooks_line(words: Iterable[str]) -> str:

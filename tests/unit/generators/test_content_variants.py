@@ -88,7 +88,7 @@ def test_only_what_is_not_so_already_is_a_variant(
     write: Write,
 ) -> None:
     write(config, text)
-    found = variants(generator, host, "radeon", "b_a")
+    found = variants(generator, host, "radeon", "b_a", "$(reboot)")
     assert [one.line for one in found] == lines
     assert {one.path for one in found} <= {host.path(where)}
     assert all(one.text == f"{one.line}\n" for one in found)
@@ -105,3 +105,17 @@ def test_without_drop_ins_it_is_the_last_line_of_the_administrators_file(
     path.symlink_to(write("/usr/share/mkinitcpio.conf", "HOOKS=(base kms)\n"))
     with pytest.raises(UnsafeError, match="is a package's"):
         variants(mkinitcpio, host)
+
+
+@pytest.mark.parametrize(("options", "kept"), [("-S autodetect", True), ("", False)])
+def test_a_fallback_image_keeps_what_autodetect_drops_where_it_skips_that(
+    host: Host, write: Write, options: str, kept: bool
+) -> None:
+    write(MKINITCPIO, "HOOKS=(base)\n")
+    write(
+        "/etc/mkinitcpio.d/linux.preset",
+        f"PRESETS=(default fallback)\nALL_kver={RELEASE}\ndefault_image=/boot/image\n"
+        f'fallback_image=/boot/fallback\nfallback_options="{options}"\n',
+    )
+    (only,) = variants(mkinitcpio, host)
+    assert only.in_fallback is kept
