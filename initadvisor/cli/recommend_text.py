@@ -261,13 +261,13 @@ def _rank(answer: Recommendation) -> Iterator[str]:
     decision = answer.decision
     first = _first(answer, decision.setting)
     if decision.best:
-        near = f", or within {_time(decision.tolerance_ms)} of it" if first else ""
         among = " of those asked for" if answer.only_asked else ""
-        yield f"It is the best{among}{near}."
-        return
-    yield "It is better, maybe not the best."
-    if first:
+        most = f" by more than {_time(decision.tolerance_ms)}" if first else ""
+        yield f"No other{among} is better{most}."
+    elif first:
         yield f"{first.setting} may save more, but is less certain to."
+    else:
+        yield "Another setting may be better still."
 
 
 def _risk(answer: Recommendation) -> Iterator[str]:

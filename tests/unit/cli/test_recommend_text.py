@@ -120,7 +120,7 @@ def test_the_verdict_is_one_sentence_and_says_no_more_than_is_known(
 ) -> None:
     made = answer(chosen, objective=objective)
     keeps = chosen.outcome in {Outcome.KEEP, Outcome.EVEN}
-    rank = ["It is the best."] if chosen.outcome is Outcome.SWITCH else []
+    rank = ["No other is better."] if chosen.outcome is Outcome.SWITCH else []
     if rank and chosen.saving_ms.middle < 50:
         rank = ["That is little.", *rank]
     room = [] if keeps else ["The image takes 10 MB less room on /boot."]
@@ -130,7 +130,7 @@ def test_the_verdict_is_one_sentence_and_says_no_more_than_is_known(
     ]
     if rank:
         better = replace(made, decision=replace(chosen, best=False))
-        assert any("It is better, maybe not the best." in line for line in verdict(better))
+        assert any("Another setting may be better still." in line for line in verdict(better))
 
 
 def test_few_kernels_that_fit_are_said_and_many_are_not() -> None:
@@ -156,7 +156,7 @@ def test_what_is_first_in_the_table_and_not_advised_is_told_why() -> None:
         decision(Outcome.UNDECIDED, saving=GAIN): (
             "cat probably saves 90 ms, but may cost 900 ms; on average it costs 23 ms."
         ),
-        decision(Outcome.SWITCH, saving=GAIN): "It is the best, or within 5 ms of it.",
+        decision(Outcome.SWITCH, saving=GAIN): "No other is better by more than 5 ms.",
         replace(decision(Outcome.SWITCH, saving=GAIN), best=False): (
             "cat may save more, but is less certain to."
         ),
@@ -234,7 +234,7 @@ def test_where_only_some_were_asked_for_nothing_is_said_of_others(
     [_, best, *_] = verdict(
         replace(made, decision=decision(Outcome.SWITCH, saving=GAIN), objective=Objective.BOOT)
     )
-    assert best == "It is the best of those asked for."
+    assert best == "No other of those asked for is better."
 
 
 def test_what_cannot_be_used_here_is_not_said_to_save_too_little() -> None:

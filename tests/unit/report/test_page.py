@@ -160,7 +160,7 @@ def test_the_verdict_is_told_as_a_headline_its_interval_and_sentences(host: Host
     )
     assert heading == ("Switch to lz4 -9: boots 40 ms sooner 95 %: 30 ms later to 90 ms sooner")
     assert between(text, '<p class="lead">', "</p>") == (
-        "That is little. It is the best. The image takes 15 MB more room on /boot."
+        "That is little. No other is better. The image takes 15 MB more room on /boot."
     )
 
 
