@@ -361,7 +361,7 @@ def _room(answer: Recommendation, setting: Setting) -> Iterator[str]:
     if abs(more) >= 0.5:
         yield f"The image takes {abs(more):.0f} MB {'more' if more > 0 else 'less'}{where}."
     room, after = answer.room, row_of(answer, setting).more_kernels
-    if room and after is not None and min(room.today, after) <= FEW:
+    if room and after is not None and after != room.today and min(room.today, after) <= FEW:
         kernels = f"{after} more kernel{'' if after == 1 else 's'}"
         yield f"{shown(room.mount_point)} then has room for {kernels}, now for {room.today}."
 

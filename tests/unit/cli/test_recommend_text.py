@@ -144,6 +144,8 @@ def test_few_kernels_that_fit_are_said_and_many_are_not() -> None:
     made = replace(answer(decision(Outcome.SWITCH, saving=GAIN)), room=room)
     made = replace(made, rows=(replace(made.rows[0], more_kernels=1), made.rows[1]))
     assert "/boot then has room for 1 more kernel, now for 4." in list(verdict(made))
+    as_many = replace(made, rows=(replace(made.rows[0], more_kernels=4), made.rows[1]))
+    assert not any("/boot then" in line for line in verdict(as_many))
     roomy = replace(room, free_bytes=10**10)
     many = replace(made, rows=(replace(made.rows[0], more_kernels=150), made.rows[1]), room=roomy)
     assert not any("/boot then" in line for line in verdict(many))
