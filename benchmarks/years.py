@@ -21,11 +21,13 @@ consent. All of these the machine counts, not the package's records.
 At the end of each kernel an answer is held against the best setting that boots there: what
 ``recommend`` would say then, a setting to switch to or to keep. An answer that is not open is a
 decision. It is right where its setting costs at most the tolerance more than the best, and boots
-or has not been booted on this machine. What an image costs can be predicted; whether it boots, only
-a boot tells, and where a person may be needed who has not consented there is none. Such an answer
-does no harm: nothing becomes the default without a proving boot, and after one that fails the
-setting is named no more. Where it was booted, did not come back, and is named still, the decision
-is wrong. How many decisions name a setting that boots, tried or not, is printed beside.
+or has not been booted on this machine. What it says is less where it is to switch to what is not
+called the best: that this is better than today's; whether that is so is counted, too. What an
+image costs can be predicted; whether it boots, only a boot tells, and where a person may be needed
+who has not consented there is none. Such an answer does no harm: nothing becomes the default
+without a proving boot, and after one that fails the setting is named no more. Where it was booted,
+did not come back, and is named still, the decision is wrong. How many decisions name a setting
+that boots, tried or not, is printed beside.
 
 A decision states how likely its setting is to be the best within the tolerance; the mean of that
 is printed beside the share that is. A decision to switch only says that the setting is better than
@@ -167,7 +169,8 @@ class YearFigures:
     the boots that proved what was applied.
 
     The kernels at whose end the answer was right: ``answered``; was not open: ``decided``; both:
-    ``decided_right``, and ``decided_boots`` where its setting boots; settled: ``settled``, and
+    ``decided_right``, and ``decided_boots`` where its setting boots; what it says is so:
+    ``said_right``; settled: ``settled``, and
     ``settled_right``; at whose end the setting in use was right: ``in_use``. ``stated``: how many
     decisions are right by what they state. ``unapplied``: those whose right decision was to switch.
     ``with_trial``: the kernels after the first that had a trial boot, and ``denied``: that had
@@ -189,6 +192,7 @@ class YearFigures:
     decided: int = 0
     decided_right: int = 0
     decided_boots: int = 0
+    said_right: int = 0
     settled: int = 0
     settled_right: int = 0
     stated: float = 0.0
@@ -304,6 +308,10 @@ class Year:
         figures.decided += int(decided)
         figures.decided_right += int(decided and right[answer])
         figures.decided_boots += int(decided and cheap[answer] and well[answer])
+        says = cheap[answer]
+        if decision.outcome is Outcome.SWITCH and not decision.best:
+            says = costs[answer] < costs[self.default]
+        figures.said_right += int(decided and says and (well | untried)[answer])
         figures.settled += int(decision.settled)
         figures.settled_right += int(decision.settled and right[answer])
         figures.stated += decision.best_probability if decided else 0.0
@@ -849,6 +857,7 @@ def main() -> None:
     kernels, later = max(total.kernels, 1), max(total.kernels - asked.years, 1)
     share, low, high = share_with_interval(found)
     print(f"decisions right  {share:.1%} (95 %: {low:.1%} to {high:.1%})")
+    print(f"what they say    {total.said_right / max(total.decided, 1):.1%} is so")
     print(f"as they state    {total.stated / max(total.decided, 1):.1%}, of the best setting")
     print(f"settled right    {total.settled_right / max(total.settled, 1):.1%}")
     print(f"decisions boot   {total.decided_boots / max(total.decided, 1):.1%}, tried or not")
