@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from initadvisor.core.codecs import Codec
 from initadvisor.host.cached import keep, read_cached
 from initadvisor.host.hardware import cpu_model
-from initadvisor.host.load import BUSY_PART, OthersLoad
+from initadvisor.host.load import BUSY_PART, OthersLoad, is_quiet
 from initadvisor.image.decompressors.decompress import decompress
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 ROUNDS = 3
-_SCHEMA = 1
+_SCHEMA = 2
 _SLOW_MS = 2000.0
 _MOST_MS = 1e7
 _SLOW_ROUNDS = 2
@@ -55,8 +55,8 @@ def decompression_ms(
     """Time the decompression of each stream in this process; return CPU ms by image digest.
 
     Every round takes all of them in a new order, so that a disturbance hits them alike; each sample
-    is kept on disk as it comes and counts in later runs on the same processor, unless others used
-    the processors meanwhile.
+    is kept on disk as it comes and counts in later runs on the same processor: where others used
+    the processors meanwhile, until the machine is quiet.
     """
     known = {stream.sha256: list(_stored(host, stream)) for stream in streams}
     order = list(streams)
@@ -71,8 +71,7 @@ def decompression_ms(
                 continue
             others = OthersLoad(host)
             samples.append(time_once(host, stream))
-            if others.part() <= BUSY_PART:
-                _store(host, stream, samples)
+            _store(host, stream, samples, busy=others.part() > BUSY_PART)
             observer.timed(stream, samples[-1])
     return {digest: tuple(samples) for digest, samples in known.items()}
 
@@ -80,7 +79,7 @@ def decompression_ms(
 def remember(host: Host, stream: Stream, elapsed_ms: float) -> None:
     """Keep a sample that was taken elsewhere, where there is none yet."""
     if not _stored(host, stream):
-        _store(host, stream, [elapsed_ms])
+        _store(host, stream, [elapsed_ms], busy=False)
 
 
 def time_once(host: Host, stream: Stream) -> float:
@@ -113,6 +112,7 @@ class _KeptSamples:
     codec: Codec
     cpu: str | None
     samples_ms: tuple[float, ...]
+    busy: bool
 
 
 def _stored(host: Host, stream: Stream) -> tuple[float, ...]:
@@ -120,11 +120,17 @@ def _stored(host: Host, stream: Stream) -> tuple[float, ...]:
     kept = read_cached(_file(host, stream), _KeptSamples)
     known = kept and (kept.schema, kept.cpu) == (_SCHEMA, cpu_model(host))
     plausible = kept and max(kept.samples_ms, default=0.0) <= _MOST_MS
-    return kept.samples_ms if kept and known and plausible else ()
+    if not (kept and known and plausible) or (kept.busy and is_quiet(host)):
+        return ()
+    return kept.samples_ms
 
 
-def _store(host: Host, stream: Stream, samples: Sequence[float]) -> None:
+def _store(host: Host, stream: Stream, samples: Sequence[float], *, busy: bool) -> None:
     kept = _KeptSamples(
-        schema=_SCHEMA, codec=stream.codec, cpu=cpu_model(host), samples_ms=tuple(samples)
+        schema=_SCHEMA,
+        codec=stream.codec,
+        cpu=cpu_model(host),
+        samples_ms=tuple(samples),
+        busy=busy,
     )
     keep(_file(host, stream), kept, what=f"the samples of {stream.path}")

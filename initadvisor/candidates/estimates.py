@@ -13,6 +13,7 @@ import os
 import tempfile
 import threading
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from math import log
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -35,7 +36,7 @@ from initadvisor.image import stream_facts
 from initadvisor.records.built_image import SkippedSetting
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from initadvisor.candidates.plan import BuildCommand
     from initadvisor.candidates.sampler import SampleObserver, SampleTask
@@ -64,7 +65,8 @@ def estimates(
 
     Raises ``BadImageError`` for a damaged image, ``InitadvisorError`` where there is no room.
     """
-    known = {command.key: _load(host, command) for command in commands}
+    quiet = cache(partial(is_quiet, host))
+    known = {command.key: _load(host, command, quiet) for command in commands}
     missing = [command for command in commands if known[command.key] is None]
     skipped_settings: tuple[SkippedSetting, ...] = ()
     if missing:
@@ -133,7 +135,7 @@ class _KeptEstimate:
     sampled: SampledCandidate
 
 
-def _load(host: Host, command: BuildCommand) -> SampledCandidate | None:
+def _load(host: Host, command: BuildCommand, quiet: Callable[[], bool]) -> SampledCandidate | None:
     """Return an estimate of an earlier run on this processor; what is unreadable counts as none.
 
     What was timed on a busy machine is timed again once it is quiet.
@@ -143,7 +145,7 @@ def _load(host: Host, command: BuildCommand) -> SampledCandidate | None:
         return None
     found, size = kept.sampled, kept.sampled.main_bytes
     timed = command.setting.codec is Codec.CAT or (found.decompress_ms and found.facts)
-    if not 0.0 <= found.busy_part <= 1.0 or (found.busy_part and is_quiet(host)):
+    if not 0.0 <= found.busy_part <= 1.0 or (found.busy_part and quiet()):
         return None
     if not timed or min((size.median, *found.decompress_ms)) <= 0 or size.log_sd > _MOST_LOG_SD:
         return None

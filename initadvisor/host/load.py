@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ _LEAST_S = 0.2
 
 _IDLE, _IOWAIT, _STEAL = 3, 4, 7
 _QUIET_LOAD = 0.5
+_WATCHED_S, _QUIET_PART = 0.25, 0.05
 
 
 class OthersLoad:
@@ -26,6 +28,11 @@ class OthersLoad:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._before = self._used()
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the kernel's counters can be read."""
+        return self._before is not None
 
     def part(self) -> float:
         """Return which part of all processors' time others have had since, 0 to 1.
@@ -66,9 +73,18 @@ def others_wait(host: Host) -> bool:
 
 
 def is_quiet(host: Host) -> bool:
-    """Tell whether the machine has had next to nothing to do for a minute."""
+    """Tell whether the machine has next to nothing to do: for a minute, or else for a moment now.
+
+    The load average takes minutes to forget what is over, an answer of this program included.
+    """
     load, *_ = (host.read_text("/proc/loadavg") or "").split() or [""]
     try:
-        return float(load) < _QUIET_LOAD
+        if float(load) < _QUIET_LOAD:
+            return True
     except ValueError:
         return False
+    others = OthersLoad(host)
+    if not others.is_told:
+        return False
+    time.sleep(_WATCHED_S)
+    return others.part() <= _QUIET_PART

@@ -17,7 +17,7 @@ from initadvisor.advise import recommend as evaluation
 from initadvisor.advise import recommend as module
 from initadvisor.advise.recommend import Request, recommend
 from initadvisor.advise.recommendation import LIKE_TODAY
-from initadvisor.candidates import estimates
+from initadvisor.candidates import decompression, estimates
 from initadvisor.candidates.build import build_candidates, cached_candidates
 from initadvisor.core.codecs import Codec
 from initadvisor.core.config import Objective
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from initadvisor.advise.recommendation import Recommendation, Row
+    from initadvisor.candidates.decompression import Stream
     from tests.fakes.runner import FakeRunner
 
 RELEASE = "6.12.1-amd64"
@@ -157,6 +158,21 @@ def test_a_busy_machine_is_said_and_makes_times_less_certain(
         return unpack.high / unpack.low
 
     assert spread(busy) > 1.2 * spread(quiet)
+
+    timed: list[str] = []
+    honest = decompression.time_once
+
+    def noting(host: Host, stream: Stream) -> float:
+        timed.append(stream.sha256)
+        return honest(host, stream)
+
+    monkeypatch.setattr(decompression, "time_once", noting)
+    assert asked(host, image).warnings == busy.warnings
+    assert timed == []
+    (host.root / "proc/loadavg").write_text("0.10 2.00 3.00 1/100 1\n")
+    monkeypatch.setattr(OthersLoad, "part", lambda _: 0.0)
+    assert said not in asked(host, image).warnings
+    assert len(timed) == 1
 
 
 def test_sampled_sizes_are_those_of_whole_images(host: Host, image: Path) -> None:

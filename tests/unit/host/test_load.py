@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -84,6 +85,16 @@ def test_where_the_counters_cannot_be_read_nothing_is_told(
 )
 def test_a_quiet_machine(processors: Processors, text: str, *, quiet: bool) -> None:
     (processors.host.root / "proc/loadavg").write_text(text)
+    assert is_quiet(processors.host) is quiet
+
+
+@pytest.mark.parametrize(("user", "quiet"), [(1, True), (20, False)])
+def test_a_machine_that_was_busy_is_watched_for_a_moment(
+    processors: Processors, monkeypatch: pytest.MonkeyPatch, *, user: float, quiet: bool
+) -> None:
+    (processors.host.root / "proc/loadavg").write_text("0.90 0 0 1/2 3\n")
+    processors.have()
+    monkeypatch.setattr(time, "sleep", lambda _: processors.have(user=user, idle=100 - user))
     assert is_quiet(processors.host) is quiet
 
 
