@@ -176,7 +176,7 @@ def _unbuilt(answer: Recommendation) -> str:
     price = f"about {max(cpu_s, 1):.0f} s of processor time"
     if any(row.size_log_sd for row in rows):
         return (
-            "Sizes with a ~, and what building takes, are estimated from a sample of the content. "
+            "The sizes of what is not built, and what building takes, are estimated from a sample. "
             f"Building {names} could still change the answer ({price}); --build does that and "
             "builds nothing else."
         )

@@ -597,7 +597,7 @@ def test_where_no_single_fact_decides_that_is_said() -> None:
 def test_where_a_build_could_change_the_answer_that_is_said_with_its_price() -> None:
     _, said = advice(answer(decision(Outcome.SWITCH, saving=GAIN), sampled=True))
     assert said == (
-        "Sizes with a ~, and what building takes, are estimated from a sample of the content. "
+        "The sizes of what is not built, and what building takes, are estimated from a sample. "
         "Building lz4 -9 could still change the answer (about 2 s of processor time); --build does "
         "that and builds nothing else."
     )
