@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import stat
 from dataclasses import replace
 from pathlib import Path
@@ -72,7 +73,7 @@ def report(
 
     path = output or (_STDOUT if markdown else _PAGE)
     if path != _STDOUT:
-        _require_replaceable(path)
+        _require_writable(path)
     request = Request(
         image=image,
         read_speed_mb_s=read_speed,
@@ -89,17 +90,19 @@ def report(
     _write(path, text_of(found))
 
 
-def _require_replaceable(path: Path) -> None:
-    """Raise ``InitadvisorError`` for what is there and is no ordinary file."""
-    from initadvisor.core.errors import UsageError
+def _require_writable(path: Path) -> None:
+    """Raise ``InitadvisorError`` for what is no ordinary file, and where none can be written."""
+    import tempfile
 
-    try:
-        found = path.lstat()
-    except OSError:
-        return
-    if not stat.S_ISREG(found.st_mode):
-        msg = f"cannot write {path}: it is no ordinary file"
-        raise UsageError(msg, hint="-o - writes to standard output")
+    from initadvisor.core.errors import UsageError
+    from initadvisor.host.files import failing_as
+
+    with contextlib.suppress(OSError):
+        if not stat.S_ISREG(path.lstat().st_mode):
+            msg = f"cannot write {path}: it is no ordinary file"
+            raise UsageError(msg, hint="-o - writes to standard output")
+    with failing_as(f"cannot write {path}"), tempfile.TemporaryFile(dir=path.parent):
+        pass
 
 
 def _write(path: Path, text: str) -> None:

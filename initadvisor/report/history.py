@@ -20,8 +20,8 @@ _ABOVE = 1.1
 _MOST_OF_COUNTED = 1.5
 """A boot that does not count is shown at the edge where it took longer than this times the rest."""
 
-_LABEL = 14.0
-"""In percent of the width: labels of changes that are nearer to the last one are left out."""
+_LABEL, _LETTER = 1.5, 2.0
+"""In percent of the width of a narrow screen: what a label takes, beside each of its letters."""
 
 
 _MOST_SETTINGS = 4
@@ -118,19 +118,33 @@ def _sentence(name: str, boots: Sequence[ReportedBoot]) -> str:
 
 
 def _changes(boots: Sequence[ReportedBoot], count: int) -> Iterator[ChangeMark]:
-    last, room_from = None, 0.0
-    for number, boot in enumerate(boots):
-        now = (boot.setting, boot.kernel)
-        if last is not None and now == last:
-            continue
-        x = _x(number - 0.5, count) if number else 0.0
-        other = last is None or boot.setting != last[0]
-        label = str(boot.setting or "?") if other and x >= room_from and x < 100 - _LABEL else ""
-        if label:
-            room_from = x + _LABEL
-        if number or label:
-            yield ChangeMark(x=x, label=label, words=f"from {boot.day}: {_words(boot)}")
-        last = now
+    """Yield where setting or kernel changes; longer stretches of a setting are labelled first."""
+    starts = [
+        (number, boot)
+        for number, boot in enumerate(boots)
+        if not number
+        or (boot.setting, boot.kernel) != (boots[number - 1].setting, boots[number - 1].kernel)
+    ]
+    places = {number: _x(number - 0.5, count) if number else 0.0 for number, _ in starts}
+    settings = [
+        number for number, boot in starts if not number or boot.setting != boots[number - 1].setting
+    ]
+    ends = dict(zip(settings, (*settings[1:], count), strict=True))
+    labels: dict[int, str] = {}
+    taken: list[tuple[float, float]] = []
+    for number in sorted(settings, key=lambda start: start - ends[start]):
+        label = str(boots[number].setting or "?")
+        low, high = places[number], places[number] + _LABEL + _LETTER * len(label)
+        if high <= 100 and all(high <= left or right <= low for left, right in taken):
+            labels[number] = label
+            taken.append((low, high))
+    for number, boot in starts:
+        if number or number in labels:
+            yield ChangeMark(
+                x=places[number],
+                label=labels.get(number, ""),
+                words=f"from {boot.day}: {_words(boot)}",
+            )
 
 
 def _words(boot: ReportedBoot) -> str:

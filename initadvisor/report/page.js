@@ -316,8 +316,8 @@ class WhatIf {
       : " costs a boot least: ", `${inMs(best.cost_ms.mean)}.`];
     if (today && today !== best) {
       const more = today.cost_ms.mean - best.cost_ms.mean;
-      words.push(` Today's ${today.setting} costs ${inMs(Math.abs(more))} `
-        + `${more < 0 ? "less" : "more"}.`);
+      words.push(` Today's ${today.setting} costs ${Math.round(more) === 0 ? "as much"
+        : `${inMs(Math.abs(more))} ${more < 0 ? "less" : "more"}`}.`);
     }
     document.getElementById("now").textContent = best.setting + words.join("");
     if (others.length) {
@@ -332,11 +332,13 @@ class WhatIf {
 
 /* The time line of one boot: zoomed and moved by buttons, wheel with Ctrl, and dragging. */
 
+const LAST_TICK = 0.86;
+
 function ticksBetween(low, high) {
   const rough = (high - low) / 6, power = Math.pow(10, Math.floor(Math.log10(rough)));
   const step = [1, 2, 5, 10].map((factor) => power * factor).find((one) => one >= rough);
-  const found = [];
-  for (let number = Math.ceil(low / step); number <= Math.floor(high / step); number += 1) {
+  const last = low + LAST_TICK * (high - low), found = [];
+  for (let number = Math.ceil(low / step); step * number <= last; number += 1) {
     found.push(step * number);
   }
   return found;

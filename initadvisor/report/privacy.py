@@ -30,6 +30,30 @@ _LONGEST = 1000
 _LEAST_NAME = 3
 """Shorter names are parts of too many words; where they are homes, they are hidden all the same."""
 
+_COMMON_NAMES = frozenset(
+    [
+        "arch",
+        "archlinux",
+        "debian",
+        "desktop",
+        "fedora",
+        "guest",
+        "host",
+        "kernel",
+        "laptop",
+        "linux",
+        "localhost",
+        "server",
+        "system",
+        "systemd",
+        "test",
+        "ubuntu",
+        "user",
+        "virtual",
+    ]
+)
+"""Names of many machines and users, which say nothing of one; they stand in our own sentences."""
+
 _FIRST_USER, _NOBODY = 1000, 65534
 _SERIALS = (
     *(f"/sys/class/dmi/id/{one}" for one in ("product_serial", "product_uuid", "board_serial")),
@@ -84,7 +108,9 @@ class Privacy:
 
 
 def _private_words(host: Host) -> Iterator[str]:
-    yield from (word for word in _names(host) if len(word) >= _LEAST_NAME)
+    for word in _names(host):
+        if len(word) >= _LEAST_NAME and word.casefold() not in _COMMON_NAMES:
+            yield word
     serials = [host.read_text(path) for path in _SERIALS]
     serials += [
         host.read_text(f"/{path.relative_to(host.root)}")

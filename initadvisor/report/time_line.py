@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 WAITING = "waiting for the unpacking"
 _TICKS = 6
+_LAST_TICK = 0.86
 _MOST_STEPS = 12
 """Of each lane; whoever looks for the rest has the record."""
 
@@ -38,11 +39,15 @@ def stages(record: BootRecord) -> tuple[Stage, ...]:
 
 
 def ticks(low: float, high: float) -> tuple[float, ...]:
-    """Return round values between two others, about six; 1, 2 or 5 times a power of ten apart."""
+    """Return round values between two others, about six; 1, 2 or 5 times a power of ten apart.
+
+    None is so near to the end that its words would be cut off.
+    """
     rough = (high - low) / _TICKS
     power = 10.0 ** floor(log10(rough))
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough)
-    return tuple(step * number for number in range(ceil(low / step), floor(high / step) + 1))
+    last = low + _LAST_TICK * (high - low)
+    return tuple(step * number for number in range(ceil(low / step), floor(last / step) + 1))
 
 
 def _before_kernel(record: BootRecord) -> Iterator[Stage]:

@@ -13,9 +13,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Area:
-    """A rectangle, in percent of the picture; ``kind``: which of the purposes, from 0."""
+    """A rectangle, in percent of the picture; ``kind``: which of the purposes, from 0.
+
+    ``purpose``: what the name does not say, for what its file is there.
+    """
 
     name: str
+    purpose: str
     size_bytes: int
     kind: int
     x: float
@@ -53,6 +57,7 @@ def areas(report: Report, *, aspect: float) -> tuple[Area, ...]:
         found += [
             Area(
                 name=name,
+                purpose="" if name.endswith(str(kind.kind)) else str(kind.kind),
                 size_bytes=size,
                 kind=number,
                 x=part.x / aspect,

@@ -64,7 +64,10 @@ def test_what_is_no_ordinary_file_is_left_alone(tmp_path: Path, kind: str) -> No
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_directory_that_is_not_there_is_named() -> None:
+def test_a_directory_that_is_not_there_is_named_before_anything_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recommend, "recommend", None)
     with pytest.raises(InitadvisorError, match=r"cannot write none/x\.html: No such file"):
         report("-o", "none/x.html")
 

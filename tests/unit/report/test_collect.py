@@ -11,6 +11,7 @@ from initadvisor.records.boot import RecordSource
 from initadvisor.report.collect import MOST_BOOTS
 from initadvisor.report.markdown import markdown
 from initadvisor.report.page import page
+from initadvisor.report.privacy import Privacy
 from tests.fakes.runner import FakeRunner
 from tests.fixtures.boots import boot_record
 from tests.fixtures.reports import known_answer, report_of, with_text
@@ -81,3 +82,12 @@ def test_the_latest_boots_of_this_machine_are_shown(host: Host) -> None:
     assert report.recorded_boots == MOST_BOOTS + 2
     assert len(report.boots) == MOST_BOOTS
     assert report.boots[0].day == own[-1].started_at.date().isoformat()
+
+
+def test_names_that_many_have_hide_none_of_our_own_words(host: Host) -> None:
+    write(host.root, "/etc/hostname", "guest\n")
+    write(host.root, "/etc/passwd", "user:x:1000:1000:Linux User,,,:/home/user:/bin/sh\n")
+    privacy = Privacy(host)
+    said = "user space of Linux, guest-laptop"
+    assert privacy.masked(said) == said
+    assert privacy.masked("/home/user/x of Linux User") == "/home/[hidden]/x of [hidden]"

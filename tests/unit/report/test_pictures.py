@@ -18,7 +18,7 @@ from initadvisor.report.report import Lane
 from initadvisor.report.time_line import stages, ticks
 from initadvisor.report.trade_offs import trade_offs
 from initadvisor.report.treemap import areas
-from tests.fixtures.boots import LZ4, boot_record
+from tests.fixtures.boots import LZ4, ZSTD, boot_record
 from tests.fixtures.reports import SWEPT, kind_use, report_of
 
 if TYPE_CHECKING:
@@ -101,8 +101,8 @@ def test_the_menu_is_told_apart_and_what_is_not_known_is_left_out() -> None:
     ("low", "high", "expected"),
     [
         (-5100, 9000, (-5000, 0, 5000)),
-        (300, 500, (300, 350, 400, 450, 500)),
-        (0.25, 0.75, (0.3, 0.4, 0.5, 0.6, 0.7)),
+        (300, 500, (300, 350, 400, 450)),  # of 500 the words would be cut off
+        (0.25, 0.75, (0.3, 0.4, 0.5, 0.6)),
     ],
 )
 def test_the_marks_of_the_axis_are_round(
@@ -137,6 +137,19 @@ def test_history_marks_changes_and_what_does_not_count(host: Host) -> None:
     assert panels(report_of(host, records=()).boots[:1]) == ()
 
 
+def test_the_longest_stretches_of_boots_have_their_label(host: Host) -> None:
+    def labels(*settings: Setting) -> list[str]:
+        boots = [replace(boot, setting=setting) for setting in reversed(settings)]
+        return [change.label for change in panels(boots)[0].changes]
+
+    [boot] = report_of(host, records=(BOOT,)).boots
+
+    assert labels(ZSTD, *[LZ4] * 20) == ["lz4 -9"]  # of one boot it would lie under the other
+    zstd, lz4 = Setting.parse("zstd"), Setting.parse("lz4")
+    assert labels(*[zstd, lz4] * 2, lz4) == ["zstd", "lz4", "zstd", "lz4"]
+    assert labels(*[LZ4] * 20, ZSTD) == ["lz4 -9", ""]  # at the edge
+
+
 def test_areas_fill_the_picture_by_size_and_files_stand_in_their_kind(host: Host) -> None:
     report = report_of(host)
     found = areas(report, aspect=3)
@@ -153,7 +166,10 @@ def test_areas_fill_the_picture_by_size_and_files_stand_in_their_kind(host: Host
     by_name = {area.name: area for area in found}
     assert by_name["amdgpu.ko"].kind == by_name["other graphics"].kind == 0
     assert by_name["libcrypto.so.3"].kind == by_name["other libraries"].kind
-    assert "graphics firmware" in by_name
+    purposes = [
+        by_name[name].purpose for name in ("amdgpu.ko", "other graphics", "graphics firmware")
+    ]
+    assert purposes == ["graphics", "", ""]
 
 
 def test_files_that_do_not_fit_their_kind_are_left_out(host: Host) -> None:
