@@ -148,6 +148,11 @@ def _print(found: Sweep) -> None:
     print_paragraph("= today's, > advised, * no other is as good in size, build and boot together.")
     if any(_sampled(swept) for swept in found.settings):
         print_paragraph("~ timed on two samples, not on the whole content as with --build.")
+    unfit = [swept.row for swept in found.settings if not swept.today and swept.row.unfit]
+    for reason in dict.fromkeys(row.unfit for row in unfit):
+        first, *more = [str(row.setting) for row in unfit if row.unfit == reason]
+        those = f"{first} and {len(more)} more" if more else first
+        print_paragraph(f"No choice here: {those}: {reason}")
     for skipped in found.skipped:
         print_paragraph(f"{skipped.setting}: left out: {skipped.reason}")
     for warning in found.warnings:
@@ -181,13 +186,16 @@ def _sampled(swept: SweptSetting) -> bool:
 def _verdict(found: Sweep) -> Iterator[str]:
     """Yield what the sweep comes to, then how often an image is built and how often it boots."""
     answer, today, advised = found.answer, found.today, found.advised
-    quickest = min(found.settings, key=lambda swept: swept.row.total_ms.middle)
+    choices = [swept for swept in found.settings if swept.today or not swept.row.unfit]
+    quickest = min(choices, key=lambda swept: swept.row.total_ms.middle)
     saved = quickest.row.saving_ms.middle
     if not advised.today:
         yield (
             f"{advised.row.setting} is built {_built(advised)} and saves "
             f"{short(advised.row.saving_ms.middle)} ms of each boot."
         )
+    elif choices == [today]:
+        yield f"Keep {today.row.setting}: nothing swept may be chosen here."
     elif quickest.today or saved <= 0:
         yield f"Keep {today.row.setting}: nothing swept boots sooner."
     else:

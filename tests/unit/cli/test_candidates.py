@@ -225,7 +225,9 @@ def test_a_sweep_fits_80_columns_and_says_the_answer_first(image: Path) -> None:
     output = call(
         "sweep", "--image", image, "--levels", "19..22", "--threads", "1,2,4,8"
     ).stdout.splitlines()
-    assert output[0].startswith(("Keep zstd", "zstd -"))
+    assert output[0] == "Keep zstd: nothing swept may be chosen here."
+    reason = " ".join(output).partition("No choice here: ")[2]
+    assert reason.startswith("zstd -19 -T1 and 15 more: it is as large as today's image, which may")
     assert any("boots per kernel upgrade" in line for line in output[:4])
     assert any("zstd --ultra -22 -T8" in line for line in output)
     assert [line for line in output if len(line) > 80] == []
