@@ -231,6 +231,7 @@ def _from_csv(text: str) -> dict[str, Any]:
     if repeated := next((title for title in titles if list(titles).count(title) > 1), None):
         msg = f"the column {_quoted(repeated)} stands there twice"
         raise ValueError(msg)
+    _require_known({title.strip(): None for title in titles if title}, _ROW_KEYS, "the column ")
     return {"rows": [_csv_row(row) for row in reader]}
 
 

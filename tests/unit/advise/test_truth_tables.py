@@ -183,6 +183,7 @@ def test_a_bad_file_is_one_line_that_says_what_is_wrong(
     [
         ("setting,size_mb,unpack_ms\ncat,1\nlz4,1,2", "row 1 \\('cat'\\) needs unpack_ms"),
         ("setting,size_mb,unpack_ms\ncat,1,2,3", "more values than there are titles"),
+        ("setting;size_mb\ncat;1,5", "the column 'setting;size_mb' is not known"),
         ("setting,size_mb,size_mb\ncat,1,2", "the column 'size_mb' stands there twice"),
         ("setting,size_mb,unpack_ms\ncat,1,fast", "'unpack_ms': 'fast' is not a number"),
         ("setting,size_mb,unpack_ms\ncat,1,inf\n", "unpack_ms inf is not a number"),
