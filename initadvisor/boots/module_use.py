@@ -1,7 +1,4 @@
-"""Reads which modules are loaded and what devices there are: from /proc and /sys, no module files.
-
-So the unit that measures need not see /usr/lib/modules, which ProtectKernelModules= hides from it.
-"""
+"""Reads which modules are loaded and what devices there are, from /proc and /sys."""
 
 from __future__ import annotations
 

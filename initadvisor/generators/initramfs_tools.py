@@ -20,6 +20,7 @@ from initadvisor.generators.files import (
     COMPRESSORS_OWN,
     CommandLine,
     debian_version,
+    exists,
     first_kernel_config,
     has_program,
     in_order,
@@ -334,7 +335,7 @@ def _usable_codec(host: Host, written: str, release: str, warnings: list[str]) -
         warnings.append(f"COMPRESS={written!r} is not installed: mkinitramfs uses gzip")
         codec = Codec.GZIP
     places = (f"/lib/modules/{release}/config-{release}", f"/boot/config-{release}")
-    if place := next((place for place in places if host.path(place).is_dir()), None):
+    if place := next((x for x in places if exists(host, x) and host.path(x).is_dir()), None):
         msg = f"mkinitramfs would stop: {place} is a directory"
         raise InitadvisorError(msg)
     config = first_kernel_config(host, places)

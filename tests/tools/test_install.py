@@ -222,6 +222,12 @@ def sandbox(name: str) -> list[str]:
     return re.findall(rf"^(?:{kinds})\w*=.*$", text, re.MULTILINE)
 
 
+def test_whoever_reads_what_a_generator_does_sees_what_lies_beside_the_modules() -> None:
+    """A kernel's configuration does, with some systems its images, too."""
+    for name in ("initadvisor-measure", "initadvisor-settle", "initadvisord"):
+        assert "ProtectKernelModules=yes" not in sandbox(name)
+
+
 def test_whoever_replaces_files_may_do_all_that_takes() -> None:
     """Some of it is only needed after a power cut."""
     settle = sandbox("initadvisor-settle")

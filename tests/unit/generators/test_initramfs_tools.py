@@ -305,6 +305,12 @@ def test_a_word_of_the_shell_is_taken_for_a_program(host: Host, write: Write, wo
         initramfs_tools.configured(host, RELEASE)
 
 
+def test_a_kernels_configuration_that_cannot_be_looked_at_is_an_error(host: Host) -> None:
+    host.path("/boot").mkdir(parents=True)
+    with pytest.raises(InitadvisorError, match=r"cannot look at .*config-xxx"):
+        initramfs_tools.configured(host, "x" * 300)
+
+
 def test_a_directory_for_a_kernels_configuration_stops_it(host: Host) -> None:
     host.path(f"/boot/config-{RELEASE}").mkdir(parents=True)
     with pytest.raises(InitadvisorError, match="is a directory"):
