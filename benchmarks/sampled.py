@@ -106,7 +106,8 @@ def compared(image: CorpusImage) -> list[Comparison]:
 def fitted(comparisons: list[Comparison]) -> dict[Group, Error]:
     """Return the bias and the spread of each group, wide enough for an image not among these.
 
-    Settings of one image err alike, so that each image counts once.
+    Settings of one image err alike, so that each image counts once; of few images the spread is
+    uncertain, too, which Student's t makes wider (its first term beyond the normal distribution).
     """
     groups: dict[Group, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for one in comparisons:
@@ -118,8 +119,9 @@ def fitted(comparisons: list[Comparison]) -> dict[Group, Error]:
         bias = statistics.fmean(means)
         every = [value - bias for values in images.values() for value in values]
         spread = sqrt(statistics.fmean(value**2 for value in every))
-        number = len(means)
-        errors[group] = Error(bias=bias, log_sd=spread * sqrt((number + 1) / max(number - 1, 1)))
+        number, freedom = len(means), max(len(means) - 1, 1)
+        wider = 1 + (Z95**2 + 1) / (4 * freedom)
+        errors[group] = Error(bias=bias, log_sd=wider * spread * sqrt((number + 1) / freedom))
     return errors
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, log2
 from typing import IO, TYPE_CHECKING
 
+from initadvisor.candidates.schedule import expected_cpu_s
 from initadvisor.core.codecs import Codec
 from initadvisor.image.decompressors.lz4_legacy import BLOCK_BYTES, LEGACY_MAGIC
 
@@ -23,26 +24,31 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 4 << 20
 
-_LZ4_WINDOW_LOG = 16
-_STRONG_LEVEL = 6
-_STRONG_HASH_LOG = 21
-_NEAR_LOG, _FAR_LOG, _FARTHEST_LOG = 18, 23, 27
+_LZ4_LOG, _NEAR_LOG, _WIDE_LOG, _WIDEST_LOG = 16, 19, 23, 27
+_WIDE_HASH_LOG = 20
+_WIDE_COST = 3.0
+"""How much longer a wide control takes than another of its level: caches hold none of its table."""
+
 _FAR_WINDOW_LOG = 22
-_FAST_ZSTD_WINDOW_LOGS = {1: 19, 2: 20, 3: 21, 4: 21}
-"""The levels of zstd that search too little for the strong controls to be like them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A fast compressor: lz4, or zstd at a level with a window and tables to match.
+    """A fast compressor: lz4, or zstd at a level with a window.
 
-    ``strong`` ones search well: they stand for every compressor that does.
+    ``wide`` ones find repetitions that are megabytes apart, as compressors that search well do:
+    with a large table, and in a window that outlasts its entries with zstd's ``--long`` as well.
     """
 
     codec: Codec
     level: int
     window_log: int
-    strong: bool = False
+    wide: bool = False
+
+    def expected_cpu_s(self, content_bytes: int) -> float:
+        """Return what compressing is expected to take."""
+        cpu_s = expected_cpu_s(self.codec, self.level, content_bytes)
+        return _WIDE_COST * cpu_s if self.wide else cpu_s
 
     def compressed_bytes(
         self, pieces: Iterable[bytes | memoryview], *, into: IO[bytes] | None = None
@@ -60,13 +66,11 @@ class Control:
     def _zstd(self, pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
         import zstandard
 
-        tables = {}
-        if self.strong:
-            farther = self.window_log > _FAR_LOG
-            table_log = min(self.window_log, _STRONG_HASH_LOG + farther)
-            tables = {"hash_log": table_log, "chain_log": min(self.window_log, table_log + 1)}
+        far: dict[str, int | bool] = {}
+        if self.wide:
+            far = {"hash_log": _WIDE_HASH_LOG, "enable_ldm": self.window_log > _WIDE_LOG}
         parameters = zstandard.ZstdCompressionParameters.from_level(
-            self.level, window_log=self.window_log, write_content_size=False, **tables
+            self.level, window_log=self.window_log, write_content_size=False, **far
         )
         compressor = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
         for piece in pieces:
@@ -74,26 +78,21 @@ class Control:
         yield compressor.flush()
 
 
-_LZ4 = Control(Codec.LZ4, 1, _LZ4_WINDOW_LOG)
+_LZ4 = Control(Codec.LZ4, 1, _LZ4_LOG)
+_NEAR = Control(Codec.ZSTD, 1, _NEAR_LOG)
+_WIDE = Control(Codec.ZSTD, 1, _WIDE_LOG, wide=True)
 
 
-def controls_for(
-    codec: Codec, *, level: int | None, window_log: float, whole_bytes: int
-) -> tuple[Control, ...]:
+def controls_for(window_log: float, *, whole_bytes: int) -> tuple[Control, ...]:
     """Return the controls between which a compressor with this window stands."""
-    if window_log <= _LZ4_WINDOW_LOG:
+    if window_log <= _LZ4_LOG:
         return (_LZ4,)
-    own = _FAST_ZSTD_WINDOW_LOGS.get(level or 0) if codec is Codec.ZSTD else None
-    if own and window_log <= own:
-        return (Control(codec, level or 0, own),)
-    if window_log <= _FAR_LOG:
-        return _strong(_NEAR_LOG), _strong(_FAR_LOG)
-    reach = min(_FARTHEST_LOG, ceil(min(window_log, log2(max(whole_bytes, 1)))))
-    return tuple(dict.fromkeys((_strong(_FAR_LOG), _strong(max(_FAR_LOG, reach)))))
-
-
-def _strong(window_log: int) -> Control:
-    return Control(Codec.ZSTD, _STRONG_LEVEL, window_log, strong=True)
+    if window_log <= _NEAR_LOG:
+        return (_NEAR,)
+    if window_log < _WIDE_LOG:
+        return _NEAR, _WIDE
+    reach = min(_WIDEST_LOG, ceil(min(window_log, log2(max(whole_bytes, 1)))))
+    return (_WIDE,) if reach <= _WIDE_LOG else (_WIDE, replace(_WIDE, window_log=reach))
 
 
 def pieces_of(file: IO[bytes], stretches: Sequence[SampleBlock]) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ import tempfile
 import threading
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from math import log
+from math import hypot, log
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from initadvisor.target.source import Source
 
 
-_SCHEMA = 9
+_SCHEMA = 10
 """Counts up when estimates are made in another way."""
 
 _MOST_LOG_SD = 3.0
@@ -160,10 +160,12 @@ def _keep(host: Host, sampled: SampledCandidate) -> None:
     keep(_file(host, sampled.key), kept, what="an estimate")
 
 
-_LARGE_PART, _LARGE_BYTES = 0.11, 8 << 20
-_SMALL_PART, _SMALL_BYTES = 0.035, 3 << 20
-_SMALLEST_PART, _SMALLEST_BYTES = 0.009, 1 << 20
-"""How much of the content the samples are, and how much at least."""
+_LARGE_PART, _LARGE_BYTES = 0.07, 8 << 20
+"""How much of the content the large sample is, and how much at least."""
+
+_SMALL_BYTES, _SMALLEST_BYTES = 2 << 20, 1 << 20
+_ALONE_DOUBT = 0.025
+"""How far a slow setting's size is off besides, where no fast one corrects its small sample."""
 
 _PHASE = 0.5
 _SLOWER_MOST = 1.5
@@ -201,8 +203,7 @@ def sample_candidates(
         most = max(_LARGE_BYTES, int(_LARGE_PART * whole_bytes))
         large = blocks(whole_bytes, most, phase=_PHASE)
 
-        def small(part: float, least_bytes: int) -> Sample:
-            size_bytes = max(least_bytes, int(part * whole_bytes))
+        def small(size_bytes: int) -> Sample:
             everything = len(large) == 1
             return Sample.taken(
                 content,
@@ -216,8 +217,8 @@ def sample_candidates(
             host=host,
             whole=Sample(content, whole_bytes),
             large=Sample.taken(content, large, new_file),
-            small=small(_SMALL_PART, _SMALL_BYTES),
-            smallest=small(_SMALLEST_PART, _SMALLEST_BYTES),
+            small=small(_SMALL_BYTES),
+            smallest=small(_SMALLEST_BYTES),
             new_file=new_file,
         )
         subjects = [sample_task(host, generator, command, whole_bytes) for command in commands]
@@ -282,15 +283,17 @@ def _growth(sampler: Sampler, subject: SampleTask) -> Growth:
     """Return what the whole is longer than the sample, for this setting."""
     sample = sampler.sample_of(subject)
     own = _controlled(sampler, subject, sample)
-    relative = sampler.relatives.get(subject)
-    if relative is None:
+    if not subject.slow:
         return own
     logs = [
         log(output.size_bytes) + _controlled(sampler, relative, one).log
         for one in (sample, sampler.large)
-        if isinstance(output := sampler.outputs[relative.command.key, one], Output)
+        if (relative := sampler.relatives.get(subject))
+        and isinstance(output := sampler.outputs[relative.command.key, one], Output)
     ]
-    return related(own, *logs) if len(logs) == 2 else own
+    if len(logs) == 2:
+        return related(own, *logs)
+    return replace(own, doubt=hypot(own.doubt, _ALONE_DOUBT))
 
 
 def _controlled(sampler: Sampler, subject: SampleTask, sample: Sample) -> Growth:

@@ -130,8 +130,9 @@ def test_every_setting_is_estimated_in_the_order_given(host: Host) -> None:
 def test_what_is_estimated_is_near_what_would_be_built(host: Host, codec: Codec) -> None:
     found = one(host, Setting(codec))
     built = len(MADE_BY[codec](CONTENT))
-    # So few blocks leave more to chance than the samples of a real image.
-    assert abs(log(found.main_bytes.median / built)) < 0.12
+    # So few blocks leave more to chance than the samples of a real image, and made-up words are
+    # shorter than what fast controls find.
+    assert abs(log(found.main_bytes.median / built)) < 0.25
     assert (found.main_bytes.log_sd > 0) is (codec is not Codec.CAT)
 
 
@@ -200,7 +201,8 @@ def test_each_control_runs_once_on_the_whole_and_on_each_sample_it_is_needed_on(
 
 
 @pytest.mark.parametrize(
-    ("settings", "sample_bytes"), [("xz -6/xz -0", SMALL), ("gzip -9/gzip -6", SMALLEST)]
+    ("settings", "sample_bytes"),
+    [("xz -6/xz -0", SMALL), ("zstd -19/zstd -9", SMALL), ("gzip -9/gzip -6", SMALLEST)],
 )
 def test_slow_settings_with_a_fast_relative_run_it_on_their_sample_as_well(
     host: Host, runner: FakeRunner, settings: str, sample_bytes: int
