@@ -28,12 +28,13 @@ LEFT = 18
 
 _WIDTH = 78.0
 _LABEL_HEIGHT, _LABEL_DY = 16.0, 4.0
+_LETTER = 2.0
+"""Of a label, in percent of the width."""
 
 _TOP, _BELOW = 12.0, 36.0
 """In pixels: above the points, and below them, where it is written what the times are."""
 
 _FASTEST_S = 0.01
-_TO_THE_LEFT = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +186,7 @@ def _panel(
                     for other in timed
                 ),
                 label=label,
-                before=x > _TO_THE_LEFT,
+                before=False,
                 words=f"{one.setting}: {words}",
             )
         )
@@ -201,13 +202,27 @@ def _panel(
 
 
 def _apart(points: Sequence[TradeOffPoint]) -> Iterator[TradeOffPoint]:
-    """Yield the points, whose labels, two at most, do not lie over each other."""
+    """Yield the points, whose labels, two at most, do not lie over each other.
+
+    Each is on the side where it hides fewer points.
+    """
     labelled = sorted((point for point in points if point.label), key=lambda point: point.y)
     apart = labelled[-1].y - labelled[0].y if labelled[1:] else _LABEL_HEIGHT
     more = max(_LABEL_HEIGHT - apart, 0) / 2
     for point in points:
         above = labelled and point is labelled[0]
-        yield replace(point, label_dy=_LABEL_DY + (-more if above else more))
+        moved = replace(point, label_dy=_LABEL_DY + (-more if above else more))
+        yield replace(moved, before=_hides(moved, points, -1) < _hides(moved, points, 1))
+
+
+def _hides(point: TradeOffPoint, points: Sequence[TradeOffPoint], side: int) -> int:
+    """Return how many points a label on the left (-1) or the right (1) hides, the edge as many."""
+    far = point.x + side * _LETTER * len(point.label)
+    if not 0 <= far <= 100:
+        return len(points)
+    low, high = sorted((point.x, far))
+    y = point.y + point.label_dy - _LABEL_DY
+    return sum(low < other.x < high and abs(other.y - y) < _LABEL_HEIGHT / 2 for other in points)
 
 
 def _part(value: float, among: Sequence[float]) -> float:

@@ -210,6 +210,19 @@ def test_settings_stand_by_size_and_time_and_what_none_beats_is_joined(host: Hos
     assert trade_offs(replace(report, model=None)) == ()
 
 
+def test_a_label_stands_where_it_hides_no_other_point(host: Host) -> None:
+    report = report_of(host)
+    lz4, zstd, xz = report.settings
+    near = replace(xz, setting=Setting.parse("zstd -9"), size_bytes=zstd.size_bytes, build_s=4.5)
+    for build_s, before in ((4.5, True), (3.5, False)):
+        beside = replace(near, build_s=build_s)
+        settings = (replace(lz4, build_s=0.5), replace(zstd, build_s=4), replace(xz, build_s=20))
+        points = trade_offs(replace(report, settings=(*settings, beside)))[0].points
+        [today] = [point for point in points if point.label == "zstd, today"]
+        [advised] = [point for point in points if point.label == "lz4 -9, advised"]
+        assert (advised.before, today.before) == (False, before)  # of lz4 the edge is too near
+
+
 def test_what_was_swept_stands_beside_it_with_its_intervals(host: Host) -> None:
     report = replace(report_of(host), swept=SWEPT)
     build, boot = trade_offs(report)
