@@ -82,10 +82,14 @@ def core_image(packages: Path, platform: str, early: str, modules: Sequence[str]
 
 
 def put_blscfg(copy: Guest) -> None:
-    """Have that GRUB start a guest whose loader is ``Loader.GRUB``."""
+    """Have that GRUB start a guest whose loader is ``Loader.GRUB``.
+
+    Its menu is not made anew for a kernel, as on Fedora: Debian's hook has no right to run.
+    """
     packages = unpacked("grub-efi-amd64-bin", "grub-common")
     loader = core_image(packages, "x86_64-efi", _EARLY, _BUILT_IN)
     write(copy.disk.files("/boot/efi"), "/EFI/BOOT/BOOTX64.EFI", loader)
+    write(copy.disk.root, "/etc/kernel/postinst.d/zz-update-grub", "")
     boot = copy.disk.files("/boot")
     put_tree(boot, packages / "usr/lib/grub/x86_64-efi", "/grub/x86_64-efi")
     text = read(boot, "/grub/grub.cfg").decode()

@@ -181,9 +181,16 @@ def campaigned(loader: Loader, directory: Path, plan: Plan) -> Campaigned:
     return begun(loop, plan)
 
 
-def applied(loader: Loader, directory: Path, plan: Plan) -> Applied:
-    """Have a guest do the same, apply what is best, use it and go back."""
+def applied(
+    loader: Loader, directory: Path, plan: Plan, *, prepare: Callable[[Guest], None] | None = None
+) -> Applied:
+    """Have a guest do the same, apply what is best, use it and go back.
+
+    ``prepare``: what else is done to it before its first boot.
+    """
     guest = prepared(loader, directory / "guest", plan.settings)
+    if prepare:
+        prepare(guest)
     loop = Loop(guest, directory, APPLY)
     done = begun(loop, plan)
     return Applied(

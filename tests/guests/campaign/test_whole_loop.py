@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.vm.blscfg import put_blscfg
 from tests.vm.boot import End
 from tests.vm.entries import default_entry
 from tests.vm.guest import Loader
@@ -150,6 +151,32 @@ def test_what_is_applied_boots_and_going_back_leaves_all_as_it_was(all_of_it: Ap
 @pytest.mark.xdist_group("grub")
 def test_grub_goes_on_after_a_panic_too(tmp_path: Path) -> None:
     outcome = campaigned(Loader.GRUB, tmp_path, SHORT)
+    _assert_tried(outcome)
+    _assert_attributed(outcome)
+
+
+@pytest.mark.shows(
+    "kernel upgrade, campaign, apply, rollback",
+    "GRUB with blscfg",
+    system="Debian 13, GRUB 2.14 of sid",
+)
+@pytest.mark.xdist_group("blscfg")
+def test_grub_that_reads_its_entries_from_files_does_all_of_it(tmp_path: Path) -> None:
+    done = applied(Loader.GRUB, tmp_path, SHORT, prepare=put_blscfg)
+    _assert_tried(done.campaigned)
+    _assert_attributed(done.campaigned, done.used, done.back)
+    before, then = done.campaigned.tried[0].after.look, done.campaigned.last.look
+    assert "COMPRESS=lz4\nCOMPRESSLEVEL=1\n" in then["configuration"]
+    assert then["image"] != before["image"]
+    assert _tags(done.used.boot) == _tags(done.back.boot) == [None]
+    assert freed_kib(done.used.boot) == kib_in_pages(then["image_bytes"])
+    for look in done.used.look, done.back.look:
+        assert look["failed"] == []
+        assert (look["image"], look["configuration"]) == (before["image"], before["configuration"])
+
+
+def _assert_tried(outcome: Campaigned) -> None:
+    """What boots was tried, what panics too, and the default entry's boot came after that."""
     assert {*SHORT.settings} <= outcome.upgraded.look["candidates"].keys()
     campaign = outcome.last.campaign
     assert [(arming["setting"], arming["outcome"]) for arming in campaign["trial_boots"][1:]] == [
@@ -161,7 +188,6 @@ def test_grub_goes_on_after_a_panic_too(tmp_path: Path) -> None:
     assert failed.boot.end is End.PANIC
     assert _tags(failed.boot) == [failed.arming["armed_boot"]["trial"]]
     assert _tags(failed.after.boot) == [None]
-    _assert_attributed(outcome)
     _assert_nothing_left(outcome.last)
 
 
